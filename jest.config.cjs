@@ -1,0 +1,21 @@
+// chokidar and readdirp are ES modules only, which jest cannot load on Node 20 as they are.
+const modulesToTransform = ['chokidar', 'readdirp'];
+
+/** @type {import('jest').Config} */
+module.exports = {
+  testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/marbles/**/*.test.ts'],
+  testEnvironment: 'node',
+  // One worker per core: the default of one less halves the speed on two cores.
+  maxWorkers: '100%',
+  transform: {
+    '^.+\\.(t|j|mj)s$': [
+      '@swc/jest',
+      {
+        jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+        module: { type: 'commonjs' },
+        sourceMaps: 'inline',
+      },
+    ],
+  },
+  transformIgnorePatterns: [`/node_modules/(?!(${modulesToTransform.join('|')})/)`],
+};

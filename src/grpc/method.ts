@@ -1,0 +1,37 @@
+/** The status codes of gRPC that weir answers with. */
+export const GrpcStatus = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
+} as const;
+export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
+
+/**
+ * A unary call as a service sees it, whatever transport carries it. Exactly one of `reply` and `fail` is called, once, now
+ * or later; after a cancellation neither has any effect.
+ */
+export interface UnaryCall {
+  /** Sends the message and status OK. The bytes are the transport's from here on. */
+  reply(message: Uint8Array): void;
+  fail(status: GrpcStatus, message: string): void;
+  /** Called at most once, when the caller has gone or its deadline has passed: nobody reads the answer any more. */
+  onCancel(listener: () => void): void;
+}
+
+/**
+ * One unary method: message bytes in, answer through the call. The bytes are the transport's buffer and are valid only
+ * until the handler returns; what is kept longer is copied.
+ */
+export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
+
+/** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
+export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;

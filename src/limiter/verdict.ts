@@ -1,0 +1,39 @@
+import type { JsonObject } from '../rules/rule-config';
+import type { Unit } from '../rules/unit';
+
+/** The codes of `RateLimitResponse.Code`, by their numbers in the protocol. */
+export const Code = { OK: 1, OVER_LIMIT: 2 } as const;
+export type Code = (typeof Code)[keyof typeof Code];
+
+/** An answer: what a door encodes into `envoy.service.ratelimit.v3.RateLimitResponse`. */
+export interface Verdict {
+  readonly overallCode: Code;
+  /** One for each descriptor of the request, in its order. */
+  readonly statuses: readonly DescriptorStatus[];
+  /** Empty unless LIMIT_RESPONSE_HEADERS_ENABLED. */
+  readonly responseHeaders: readonly HeaderValue[];
+  /** Undefined unless RESPONSE_DYNAMIC_METADATA. */
+  readonly dynamicMetadata: JsonObject | undefined;
+}
+
+export interface DescriptorStatus {
+  readonly code: Code;
+  /** Undefined when no limit applies to the descriptor. */
+  readonly currentLimit: CurrentLimit | undefined;
+  /** Requests left in the window; 4294967295 for an unlimited rule. */
+  readonly limitRemaining: number;
+  /** Whole seconds until the window ends; undefined without a limit and for an unlimited rule. */
+  readonly secondsUntilReset: number | undefined;
+}
+
+export interface CurrentLimit {
+  readonly requestsPerUnit: number;
+  /** Undefined for an unlimited rule. */
+  readonly unit: Unit | undefined;
+  readonly name: string;
+}
+
+export interface HeaderValue {
+  readonly key: string;
+  readonly value: string;
+}

@@ -1,0 +1,41 @@
+/** The units of a limit as the protocol names them, numbered as `envoy.type.v3.RateLimitUnit`. */
+export const UNIT_NAMES = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH', 'YEAR', 'WEEK'] as const;
+
+export type UnitName = Exclude<(typeof UNIT_NAMES)[number], 'UNKNOWN'>;
+
+/** One unit of time that a limit counts in. */
+export interface Unit {
+  readonly name: UnitName;
+  /** Its number in the protocol. */
+  readonly number: number;
+  /** The length of its window. A month is 30 days and a year 365, as in the Go service. */
+  readonly seconds: number;
+}
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const SECONDS: Readonly<Record<UnitName, number>> = {
+  SECOND: 1,
+  MINUTE,
+  HOUR,
+  DAY,
+  WEEK: 7 * DAY,
+  MONTH: 30 * DAY,
+  YEAR: 365 * DAY,
+};
+
+const byNumber: readonly (Unit | undefined)[] = UNIT_NAMES.map((name, number) =>
+  name === 'UNKNOWN' ? undefined : Object.freeze({ name, number, seconds: SECONDS[name] }),
+);
+
+/** The unit with this number in the protocol; undefined for UNKNOWN and for numbers that have no unit. */
+export function unitByNumber(number: number): Unit | undefined {
+  return byNumber[number];
+}
+
+/** The unit of this name in any case (rule files write `second`, the protocol `SECOND`); undefined when there is none. */
+export function unitByName(name: string): Unit | undefined {
+  return byNumber[(UNIT_NAMES as readonly string[]).indexOf(name.toUpperCase())];
+}
