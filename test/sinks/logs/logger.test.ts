@@ -1,0 +1,192 @@
+import { spawnSync } from 'node:child_process';
+import { LOG_LEVELS, parseLogLevel } from '../../../src/sinks/logs/level';
+import { createLogger } from '../../../src/sinks/logs/logger';
+import type { LoggerOptions } from '../../../src/sinks/logs/logger';
+import { maskCredentials } from '../../../src/sinks/logs/mask-credentials';
+import { DecisionError } from '../../../src/limiter/decision-error';
+
+const RFC_3339 = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
+
+function recorded(options: Partial<LoggerOptions> = {}) {
+  const lines: string[] = [];
+  const stream = { write: (line: string) => void lines.push(line) };
+  return { lines, log: createLogger({ level: 'debug', format: 'text', ...options, stream }) };
+}
+
+/** The one line that `act` makes the text logger write, without its time. */
+function textOf(act: (log: ReturnType<typeof createLogger>) => void): string {
+  const { lines, log } = recorded();
+  act(log);
+  expect(lines).toHaveLength(1);
+  return lines[0]!.replace(new RegExp(`^time="${RFC_3339.source}" `), '');
+}
+
+describe('a text log line', () => {
+  it('is time, level and message, and ends with a line feed', () => {
+    const { lines, log } = recorded();
+    log.info('rules loaded');
+    expect(lines[0]).toMatch(new RegExp(`^time="${RFC_3339.source}" level=info msg="rules loaded"\n$`));
+  });
+
+  it.each([
+    ['debug', 'debug'],
+    ['info', 'info'],
+    ['warn', 'warning'],
+    ['error', 'error'],
+    ['fatal', 'fatal'],
+  ] as const)('of %s has the level %s', (method, level) => {
+    expect(textOf((log) => log[method]('x'))).toBe(`level=${level} msg="x"\n`);
+  });
+
+  it('carries its fields after the message, quoted only where needed', () => {
+    const fields = { file: 'a.yaml', count: 3, ok: true, empty: '', reason: 'a "b" c=d', path: 'C:\\x', none: null };
+    expect(textOf((log) => log.info('x', fields))).toBe(
+      'level=info msg="x" file=a.yaml count=3 ok=true empty="" reason="a \\"b\\" c=d" path="C:\\\\x" none=null\n',
+    );
+  });
+
+  it('leaves out fields that are undefined', () => {
+    expect(textOf((log) => log.info('x', { gone: undefined }))).toBe('level=info msg="x"\n');
+  });
+
+  it('stays one line whatever the texts hold', () => {
+    const hostile = 'a\nlevel=fatal msg="forged"\r\u001b[31m\u009b\u2028';
+    const line = textOf((log) => log.warn(hostile, { 'bad key\n=': hostile }));
+    const quoted = String.raw`"a\nlevel=fatal msg=\"forged\"\r\u001b[31m\u009b\u2028"`;
+    expect(line).toBe(`level=warning msg=${quoted} bad_key__=${quoted}\n`);
+  });
+});
+
+describe('a JSON log line', () => {
+  it('is an object with level, time, message and fields', () => {
+    const { lines, log } = recorded({ format: 'json' });
+    log.warn('store is "away"', { attempt: 2 });
+    expect(JSON.parse(lines[0]!)).toEqual({
+      level: 'warning',
+      '@timestamp': expect.stringMatching(RFC_3339),
+      '@message': 'store is "away"',
+      attempt: 2,
+    });
+    expect(lines[0]).toMatch(/\}\n$/);
+  });
+
+  it('keeps its own members apart from fields of the same name', () => {
+    const { lines, log } = recorded({ format: 'json' });
+    log.info('x', { level: 'y', '@message': 'z' });
+    expect(JSON.parse(lines[0]!)).toMatchObject({ level: 'info', '@message': 'x', level_: 'y', '@message_': 'z' });
+  });
+});
+
+describe('a logged error', () => {
+  it('is its message and those of its causes', () => {
+    const error = new DecisionError('store_failed', 'the store failed', { cause: new Error('connect ECONNREFUSED') });
+    expect(textOf((log) => log.error('x', { error }))).toBe(
+      'level=error msg="x" error="the store failed: connect ECONNREFUSED"\n',
+    );
+  });
+
+  it('has its stack when it is a defect of the program', () => {
+    expect(textOf((log) => log.error('x', { error: new TypeError('oops') }))).toMatch(
+      /error="TypeError: oops\\n {4}at .*logger\.test\.ts/,
+    );
+  });
+
+  it('names what an aggregate without a message gathers', () => {
+    const error = new AggregateError([new Error('no v6'), new Error('no v4')]);
+    expect(textOf((log) => log.error('x', { error }))).toContain('error="Error: no v6; Error: no v4"');
+  });
+
+  it('ends when it is its own cause', () => {
+    const error = new Error('loop');
+    error.cause = error;
+    expect(textOf((log) => log.error('x', { error }))).toContain('loop: loop');
+  });
+});
+
+describe('levels', () => {
+  it.each(LOG_LEVELS.map((level, index) => [level, LOG_LEVELS.length - index] as const))(
+    'from %s on, %i of the five are written',
+    (level, written) => {
+      const { lines, log } = recorded({ level });
+      for (const method of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[method]('x');
+      expect(lines).toHaveLength(written);
+      expect(log.isDebug).toBe(level === 'debug');
+    },
+  );
+
+  it.each([
+    ['WARN', 'warning'],
+    ['Warning', 'warning'],
+    ['debug', 'debug'],
+    ['trace', 'debug'],
+    ['INFO', 'info'],
+    ['error', 'error'],
+    ['fatal', 'fatal'],
+    ['panic', 'fatal'],
+    ['loud', undefined],
+    ['', undefined],
+    ['toString', undefined],
+  ])('LOG_LEVEL=%s means %s', (text, level) => {
+    expect(parseLogLevel(text)).toBe(level);
+  });
+});
+
+describe('credentials', () => {
+  it.each([
+    ['redis://user:secret@host:6379/0', 'redis://***@host:6379/0'],
+    ['rediss://:secret@host', 'rediss://***@host'],
+    ['redis://secret@host', 'redis://***@host'],
+    ['redis://user:se@cr/et@host', 'redis://***@host'],
+    ['cannot reach redis://u:p@a and http://u:p@b', 'cannot reach redis://***@a and http://***@b'],
+    ['http://host:8080/path', 'http://host:8080/path'],
+    ['user@example.com', 'user@example.com'],
+    ['http://host/a user@example.com', 'http://host/a user@example.com'],
+  ])('%s is written as %s', (text, masked) => {
+    expect(maskCredentials(text)).toBe(masked);
+  });
+
+  it.each(['text', 'json'] as const)('never reach a line in %s, wherever they come in', (format) => {
+    const { lines, log } = recorded({ format });
+    const url = 'redis://user:hunter2@host';
+    const cause = new Error(`refused by ${url}`);
+    log.error(url, { url, error: new Error(url, { cause }), password: 'hunter2', auth: 'hunter2', token: 'hunter2' });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain('hunter2');
+    expect(lines[0]).toContain('redis://***@host');
+  });
+
+  it('are found in a long hostile text without stalling', () => {
+    const text = 'a://a:'.repeat(5_000);
+    expect(maskCredentials(text)).toBe(text);
+  });
+});
+
+describe('standard error', () => {
+  const script = (act: string) => `
+    require('@swc/core');
+    const { transformSync } = require('@swc/core');
+    const { readFileSync } = require('node:fs');
+    require.extensions['.ts'] = (module, file) => module._compile(
+      transformSync(readFileSync(file, 'utf8'), { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }).code, file);
+    const { createLogger } = require('./src/sinks/logs/logger.ts');
+    const log = createLogger({ level: 'info', format: 'text' });
+    ${act}`;
+  const run = (act: string) => spawnSync(process.execPath, ['-e', script(act)], { encoding: 'utf8' });
+
+  it('has every line even when the process ends at once', () => {
+    const { stderr, stdout, status } = run(
+      `for (let i = 0; i < 500; i++) log.info('line ' + i); log.fatal('end'); process.exit(3);`,
+    );
+    expect(stderr.trimEnd().split('\n')).toHaveLength(501);
+    expect(stderr).toMatch(/level=fatal msg="end"\n$/);
+    expect({ stdout, status }).toEqual({ stdout: '', status: 3 });
+  });
+
+  it('may go away without ending the process', () => {
+    const { stdout, status } = run(
+      `require('node:fs').closeSync(2); log.error('nobody reads this');
+       setTimeout(() => { console.log('alive'); }, 50);`,
+    );
+    expect({ stdout, status }).toEqual({ stdout: 'alive\n', status: 0 });
+  });
+});
