@@ -1,0 +1,143 @@
+import { NO_HITS_ADDEND } from '../../limiter/request';
+import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from '../../limiter/request';
+import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
+import { JsonCursor } from './json-cursor';
+import { readEnum, readUint32, readUint64 } from './scalars';
+
+/**
+ * Reads a RateLimitRequest in proto3 JSON, strictly: fields by their JSON or their proto name, null is absent, and what is
+ * unknown, given twice or of the wrong type is refused.
+ *
+ * @throws {MalformedBody}
+ */
+export function readRequest(text: string): RateLimitRequest {
+  const cursor = new JsonCursor(text);
+  const request = readMessage(cursor);
+  cursor.end();
+  return request;
+}
+
+// Each reader below keeps one bit a field of what it has seen: both spellings of a field are the same field.
+
+function readMessage(cursor: JsonCursor): RateLimitRequest {
+  let domain = '';
+  let descriptors: readonly Descriptor[] = [];
+  let hitsAddend = 0;
+  let seen = 0;
+  cursor.enterObject('a RateLimitRequest');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    switch (name) {
+      case 'domain':
+        seen = once(cursor, seen, 1);
+        if (!cursor.takeNull()) domain = cursor.string();
+        break;
+      case 'descriptors':
+        seen = once(cursor, seen, 2);
+        if (!cursor.takeNull()) descriptors = readList(cursor, 'a list of descriptors', readDescriptor);
+        break;
+      case 'hitsAddend':
+      case 'hits_addend':
+        seen = once(cursor, seen, 4);
+        if (!cursor.takeNull()) hitsAddend = readUint32(cursor);
+        break;
+      default:
+        unknown(cursor, 'domain, descriptors, hitsAddend');
+    }
+  }
+  return { domain, descriptors, hitsAddend };
+}
+
+function readDescriptor(cursor: JsonCursor): Descriptor {
+  let entries: readonly Entry[] = [];
+  let limit: LimitOverride | undefined;
+  let hitsAddend = NO_HITS_ADDEND;
+  let isNegativeHits = false;
+  let seen = 0;
+  cursor.enterObject('a descriptor');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    switch (name) {
+      case 'entries':
+        seen = once(cursor, seen, 1);
+        if (!cursor.takeNull()) entries = readList(cursor, 'a list of entries', readEntry);
+        break;
+      case 'limit':
+        seen = once(cursor, seen, 2);
+        if (!cursor.takeNull()) limit = readLimit(cursor);
+        break;
+      case 'hitsAddend':
+      case 'hits_addend':
+        seen = once(cursor, seen, 4);
+        if (!cursor.takeNull()) hitsAddend = readUint64(cursor);
+        break;
+      case 'isNegativeHits':
+      case 'is_negative_hits':
+        seen = once(cursor, seen, 8);
+        if (!cursor.takeNull()) isNegativeHits = cursor.boolean();
+        break;
+      default:
+        unknown(cursor, 'entries, limit, hitsAddend, isNegativeHits');
+    }
+  }
+  return { entries, limit, hitsAddend, isNegativeHits };
+}
+
+function readEntry(cursor: JsonCursor): Entry {
+  let key = '';
+  let value = '';
+  let seen = 0;
+  cursor.enterObject('an entry');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    switch (name) {
+      case 'key':
+        seen = once(cursor, seen, 1);
+        if (!cursor.takeNull()) key = cursor.string();
+        break;
+      case 'value':
+        seen = once(cursor, seen, 2);
+        if (!cursor.takeNull()) value = cursor.string();
+        break;
+      default:
+        unknown(cursor, 'key, value');
+    }
+  }
+  return { key, value };
+}
+
+function readLimit(cursor: JsonCursor): LimitOverride {
+  let requestsPerUnit = 0;
+  let unit = 0;
+  let seen = 0;
+  cursor.enterObject('a limit');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    switch (name) {
+      case 'requestsPerUnit':
+      case 'requests_per_unit':
+        seen = once(cursor, seen, 1);
+        if (!cursor.takeNull()) requestsPerUnit = readUint32(cursor);
+        break;
+      case 'unit':
+        seen = once(cursor, seen, 2);
+        if (!cursor.takeNull()) unit = readEnum(cursor, UNIT_NAMES);
+        break;
+      default:
+        unknown(cursor, 'requestsPerUnit, unit');
+    }
+  }
+  return { requestsPerUnit, unit: unitByNumber(unit) };
+}
+
+function readList<Item>(cursor: JsonCursor, what: string, readItem: (cursor: JsonCursor) => Item): Item[] {
+  const items: Item[] = [];
+  cursor.enterArray(what);
+  while (cursor.nextElement()) items.push(readItem(cursor));
+  return items;
+}
+
+function once(cursor: JsonCursor, seen: number, field: number): number {
+  if ((seen & field) !== 0) cursor.fail('this field is given twice');
+  return seen | field;
+}
+
+function unknown(cursor: JsonCursor, known: string): never {
+  return cursor.fail(`unknown field; known here are ${known}`);
+}
