@@ -1,3 +1,5 @@
+import type { CancelCause } from '../streams/decide';
+
 /** The status codes of gRPC that weir answers with. */
 export const GrpcStatus = {
   OK: 0,
@@ -20,11 +22,11 @@ export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
  * or later; after a cancellation neither has any effect.
  */
 export interface UnaryCall {
-  /** Sends the message and status OK. The bytes are the transport's from here on. */
+  /** Sends the message and status OK. The bytes are copied before this returns: the caller may use their buffer again. */
   reply(message: Uint8Array): void;
   fail(status: GrpcStatus, message: string): void;
-  /** Called at most once, when the caller has gone or its deadline has passed: nobody reads the answer any more. */
-  onCancel(listener: () => void): void;
+  /** Called at most once, when nobody reads the answer any more: the caller's deadline has passed, or it has gone. */
+  onCancel(listener: (cause: CancelCause) => void): void;
 }
 
 /**

@@ -18,7 +18,7 @@ export interface Verdict {
 
 export interface DescriptorStatus {
   readonly code: Code;
-  /** Undefined when no limit applies to the descriptor. */
+  /** Undefined when no limit applies to the descriptor, and for an unlimited rule. */
   readonly currentLimit: CurrentLimit | undefined;
   /** Requests left in the window; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
@@ -28,8 +28,8 @@ export interface DescriptorStatus {
 
 export interface CurrentLimit {
   readonly requestsPerUnit: number;
-  /** Undefined for an unlimited rule. */
-  readonly unit: Unit | undefined;
+  readonly unit: Unit;
+  /** The rule's `name`; empty without one, and for a limit that the request brought along. */
   readonly name: string;
 }
 

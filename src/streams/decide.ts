@@ -8,10 +8,16 @@ export interface Asker {
   error(error: DecisionError): void;
 }
 
+/** Why nobody waits for an answer any more: the caller's deadline has passed, or the caller has gone. */
+export type CancelCause = 'deadline_exceeded' | 'cancelled';
+
 /** A question on its way. */
 export interface Question {
-  /** The asker has gone. What has not been handed to the store yet is not counted; what has, stays counted. */
-  cancel(): void;
+  /**
+   * Takes the question back; called at most once, and not after the answer. What has not been handed to the store yet is not
+   * counted there; what has, stays counted.
+   */
+  cancel(cause: CancelCause): void;
 }
 
 /** Answers one request. Never throws: every failure reaches the asker as an error. */

@@ -1,0 +1,46 @@
+import type { Ruleset } from '../rules/ruleset';
+import { DecisionError } from './decision-error';
+import type { Descriptor, RateLimitRequest } from './request';
+
+/** More descriptors than any caller has reason to send; one request must not hold up the others. */
+export const MAX_DESCRIPTORS = 1000;
+
+/**
+ * Refuses what cannot be decided, before anything is counted. The first three messages are the Go service's, which alerts
+ * match on, in its order.
+ *
+ * @returns the ruleset, which is there
+ * @throws DecisionError `invalid_request` or `no_configuration`
+ */
+export function checkRequest(request: RateLimitRequest, ruleset: Ruleset | undefined): Ruleset {
+  if (request.domain === '') throw invalid('rate limit domain must not be empty');
+  if (request.descriptors.length === 0) throw invalid('rate limit descriptor list must not be empty');
+  if (ruleset === undefined) throw new DecisionError('no_configuration', 'no rate limit configuration loaded');
+  if (request.descriptors.length > MAX_DESCRIPTORS) {
+    throw invalid(
+      `a request may have ${MAX_DESCRIPTORS} descriptors at the most, this one has ${request.descriptors.length}`,
+    );
+  }
+  const isKnownDomain = ruleset.domain(request.domain) !== undefined;
+  for (let index = 0; index < request.descriptors.length; index += 1) {
+    checkDescriptor(request.descriptors[index] as Descriptor, index, isKnownDomain);
+  }
+  return ruleset;
+}
+
+function checkDescriptor({ entries, hitsAddend, limit }: Descriptor, index: number, isKnownDomain: boolean): void {
+  for (const { key } of entries) {
+    if (key === '') throw invalid(`descriptor ${index + 1} has an entry without a key`);
+  }
+  if (hitsAddend > Number.MAX_SAFE_INTEGER) {
+    throw invalid(`hits_addend of descriptor ${index + 1} is more than a counter can hold (2^53 - 1)`);
+  }
+  // In a domain without rules an override is ignored, whatever it says.
+  if (isKnownDomain && limit !== undefined && limit.unit === undefined) {
+    throw invalid(`the limit of descriptor ${index + 1} has no unit that is known`);
+  }
+}
+
+function invalid(message: string): DecisionError {
+  return new DecisionError('invalid_request', message);
+}

@@ -1,0 +1,49 @@
+import type { Json, JsonObject } from '../rules/rule-config';
+import { UNIT_NAMES } from '../rules/unit';
+import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
+
+/**
+ * The `dynamic_metadata` of an answer (RESPONSE_DYNAMIC_METADATA): the request as it was understood, and the metadata of the
+ * rules that let it pass.
+ *
+ * @param passed metadata of the matched limited rules whose status is not OVER_LIMIT, in request order
+ */
+export function dynamicMetadata(request: RateLimitRequest, passed: readonly JsonObject[]): JsonObject {
+  const metadata = passed.reduce<JsonObject>((merged, next) => mergeMissing(merged, next), {});
+  return {
+    domain: request.domain,
+    descriptors: request.descriptors.map(describe),
+    ...(request.hitsAddend !== 0 && { hitsAddend: request.hitsAddend }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+  };
+}
+
+function describe({ entries, limit, hitsAddend }: Descriptor): JsonObject {
+  return {
+    entries: entries.map(({ key, value }) => `${key}=${value}`),
+    ...(limit !== undefined && {
+      limit: `requests_per_unit:${limit.requestsPerUnit} unit:${limit.unit?.name ?? UNIT_NAMES[0]}`,
+    }),
+    ...(hitsAddend !== NO_HITS_ADDEND && { hitsAddend }),
+  };
+}
+
+/** `into` with what only `from` has; objects that both have are merged the same way, lists and scalars stay `into`'s. */
+function mergeMissing(into: JsonObject, from: JsonObject): JsonObject {
+  const merged: Record<string, Json> = { ...into };
+  for (const [name, value] of Object.entries(from)) {
+    const present = Object.hasOwn(merged, name) ? merged[name] : undefined;
+    if (present === undefined) define(merged, name, value);
+    else if (isObject(present) && isObject(value)) define(merged, name, mergeMissing(present, value));
+  }
+  return merged;
+}
+
+/** Assigns, also to a name such as `__proto__`, which a rule file may hold like any other. */
+function define(object: Record<string, Json>, name: string, value: Json): void {
+  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+function isObject(value: Json): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

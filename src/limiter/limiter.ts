@@ -1,0 +1,188 @@
+import type { Level } from '../rules/level';
+import type { Rule } from '../rules/rule';
+import { type Ruleset, matchRule } from '../rules/ruleset';
+import type { Counter } from '../statistics/counter';
+import type { Statistics } from '../statistics/statistics';
+import { limitOfOverride } from './applied-limit';
+import { BoundRule } from './bound-rule';
+import { cacheKeyBody, windowStart } from './cache-key';
+import { checkRequest } from './check-request';
+import { Decision, type DecisionContext, type Resolution } from './decision';
+import { Item } from './item';
+import type { LimiterOptions } from './options';
+import { OverLimitCache } from './over-limit-cache';
+import { isReplaced, replacedNames } from './replaces';
+import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
+
+/** Where overrides are counted whose own keys the bound on statistics keys does not admit. */
+const OVERRIDE_ROLL_UP = 'override';
+const UNKNOWN_DOMAIN_ROLL_UP = 'other.domain_not_found';
+
+/**
+ * Turns requests into decisions: finds the limit of each descriptor and works out what to ask the store. Pure but for the
+ * statistics it moves and the local cache it keeps; the time comes in as a number.
+ */
+export class Limiter {
+  readonly #context: DecisionContext;
+  readonly #serviceErrors: Counter;
+
+  constructor(
+    private readonly options: LimiterOptions,
+    private readonly statistics: Statistics,
+  ) {
+    this.#context = {
+      options,
+      overLimitCache: new OverLimitCache(options.localCacheBytes),
+      globalShadowMode: statistics.counter('ratelimit.service.global_shadow_mode'),
+    };
+    this.#serviceErrors = statistics.counter('ratelimit.service.call.should_rate_limit.service_error');
+    if (options.localCacheBytes > 0) publishCacheStatistics(this.#context.overLimitCache, statistics);
+  }
+
+  /**
+   * Begins a decision. The hits are counted in `total_hits` from here on, whatever the store will say.
+   *
+   * @param ruleset the rules in force, undefined before the first were loaded; the decision sees only these
+   * @param now Unix time in milliseconds
+   * @throws DecisionError `invalid_request` or `no_configuration`; nothing but the error was counted then
+   */
+  begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
+    const domain = this.#check(request, ruleset).domain(request.domain);
+    const nowSeconds = Math.floor(now / 1000);
+    if (domain === undefined) return this.#unknownDomain(request, nowSeconds);
+    const resolutions = this.#resolve(request, domain, nowSeconds);
+    return new Decision(this.#context, request, resolutions, this.#operations(resolutions, nowSeconds), nowSeconds);
+  }
+
+  #check(request: RateLimitRequest, ruleset: Ruleset | undefined): Ruleset {
+    try {
+      return checkRequest(request, ruleset);
+    } catch (error) {
+      this.#serviceErrors.add(1);
+      throw error;
+    }
+  }
+
+  #unknownDomain(request: RateLimitRequest, nowSeconds: number): Decision {
+    const key = `${request.domain}.domain_not_found`;
+    this.statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
+    const resolutions: Resolution[] = request.descriptors.map(() => 'none');
+    return new Decision(this.#context, request, resolutions, [], nowSeconds);
+  }
+
+  #resolve(request: RateLimitRequest, domain: Level, nowSeconds: number): readonly Resolution[] {
+    const { descriptors } = request;
+    const matched = descriptors.map((descriptor) =>
+      descriptor.limit === undefined ? matchRule(domain, descriptor.entries) : undefined,
+    );
+    const replaced = replacedNames(matched);
+    return descriptors.map((descriptor, index) => {
+      const hits = hitsOf(descriptor, request);
+      if (descriptor.limit !== undefined)
+        return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
+      const rule = matched[index];
+      if (rule?.limit === undefined || isReplaced(rule, replaced)) return 'none';
+      return this.#limited(descriptor, rule, hits, nowSeconds);
+    });
+  }
+
+  #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
+    const bound = this.#bind(rule);
+    const { applied } = bound;
+    if (applied === undefined) {
+      // Unlimited is answered here, and its hits are counted all the same; there is nothing to take negative hits from.
+      if (!descriptor.isNegativeHits) {
+        const statistics = bound.statisticsFor(descriptor.entries);
+        statistics.totalHits += hits;
+        statistics.withinLimit += hits;
+      }
+      return 'unlimited';
+    }
+    const key = bound.cacheKey(descriptor.entries, applied, nowSeconds);
+    const statistics = bound.statisticsFor(descriptor.entries);
+    return { item: new Item(applied, key, statistics, hits, descriptor.isNegativeHits), rule };
+  }
+
+  #override(
+    { domain }: RateLimitRequest,
+    { entries, isNegativeHits }: Descriptor,
+    { requestsPerUnit, unit }: LimitOverride,
+    hits: number,
+    nowSeconds: number,
+  ): Resolution {
+    if (unit === undefined) return 'none';
+    const applied = limitOfOverride({ requestsPerUnit, unit }, this.options.nearLimitRatio);
+    const body = cacheKeyBody(this.options.cacheKeyPrefix, domain, entries, undefined);
+    const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
+    const statistics = this.statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
+    const key = body + windowStart(nowSeconds, applied.windowSeconds);
+    return { item: new Item(applied, key, statistics, hits, isNegativeHits), rule: undefined };
+  }
+
+  /** Counts the hits, asks the local cache, and says what is left to ask the store. */
+  #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly Item[] {
+    const { overLimitCache } = this.#context;
+    const operations: Item[] = [];
+    let isAnyOver = false;
+    for (const resolution of resolutions) {
+      if (typeof resolution === 'string') continue;
+      const { item } = resolution;
+      if (item.isNegative) {
+        item.statistics.totalNegativeHits += item.callHits;
+        overLimitCache.remove(item.key);
+        operations.push(item);
+        continue;
+      }
+      item.statistics.totalHits += item.callHits;
+      item.overByLocalCache = overLimitCache.isOver(item.key, item.limit, nowSeconds);
+      if (item.overByLocalCache) isAnyOver = true;
+      else operations.push(item);
+    }
+    return this.options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
+  }
+
+  #bind(rule: Rule): BoundRule {
+    const { bound } = rule;
+    if (bound instanceof BoundRule && bound.statistics === this.statistics) return bound;
+    const made = new BoundRule(rule, this.options, this.statistics);
+    rule.bound = made;
+    return made;
+  }
+}
+
+/** A descriptor's own hits when it has some, else the request's, where 0 means 1. */
+function hitsOf({ hitsAddend }: Descriptor, request: RateLimitRequest): number {
+  if (hitsAddend >= 0) return hitsAddend;
+  return request.hitsAddend === 0 ? 1 : request.hitsAddend;
+}
+
+/**
+ * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with a key known to be over nothing is added any more; otherwise the store decides
+ * in one step. Negative hits are neither checked nor stopped.
+ */
+function stopIncrements(operations: readonly Item[], isAnyOver: boolean): readonly Item[] {
+  const additions = operations.filter((item) => !item.isNegative);
+  if (isAnyOver) {
+    for (const item of additions) item.hits = 0;
+  } else if (additions.length > 1) {
+    const guard = { operations: additions.length };
+    for (const item of additions) item.guard = guard;
+    // What one guard ties together has to stand together.
+    return [...additions, ...operations.filter((item) => item.isNegative)];
+  }
+  return operations;
+}
+
+function publishCacheStatistics(cache: OverLimitCache, statistics: Statistics): void {
+  const gauges = {
+    entryCount: () => cache.size,
+    hitCount: () => cache.hits,
+    missCount: () => cache.misses,
+    lookupCount: () => cache.hits + cache.misses,
+    expiredCount: () => cache.expired,
+    evacuateCount: () => cache.evicted,
+    overwriteCount: () => cache.overwritten,
+    averageAccessTime: () => cache.averageAccessTime,
+  };
+  for (const [name, read] of Object.entries(gauges)) statistics.gauge(`ratelimit.localcache.${name}`, read);
+}

@@ -1,0 +1,26 @@
+/** The names of the three response headers, as they are sent. */
+export interface ResponseHeaderNames {
+  readonly limit: string;
+  readonly remaining: string;
+  readonly reset: string;
+}
+
+/** What the settings say about decisions. */
+export interface LimiterOptions {
+  /** CACHE_KEY_PREFIX */
+  readonly cacheKeyPrefix: string;
+  /** NEAR_LIMIT_RATIO, from 0 to 1 */
+  readonly nearLimitRatio: number;
+  /** LocalCacheSizeInBytes; 0 turns the cache off */
+  readonly localCacheBytes: number;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT */
+  readonly stopIncrementWhenOverLimit: boolean;
+  /** SHADOW_MODE: the overall code is never OVER_LIMIT */
+  readonly shadowMode: boolean;
+  /** QUOTA_MODE: every descriptor is a quota descriptor */
+  readonly quotaMode: boolean;
+  /** Undefined unless LIMIT_RESPONSE_HEADERS_ENABLED */
+  readonly responseHeaders: ResponseHeaderNames | undefined;
+  /** RESPONSE_DYNAMIC_METADATA */
+  readonly dynamicMetadata: boolean;
+}

@@ -1,0 +1,88 @@
+/** What an entry costs beside its key: the map's slot, the record and its numbers. */
+const ENTRY_OVERHEAD_BYTES = 96;
+
+interface OverLimit {
+  /** The limit that the count was over. */
+  readonly limit: number;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+  /** Unix seconds of the last look-up that found it, or of its making. */
+  accessedAt: number;
+}
+
+/**
+ * Keys that are known to be over their limit, so that the store need not be asked again in their window (document 1,
+ * rule 15). Bounded by bytes, as far as they can be told; the oldest keys leave first.
+ */
+export class OverLimitCache {
+  readonly #entries = new Map<string, OverLimit>();
+  #bytes = 0;
+  #accessTimes = 0;
+  hits = 0;
+  misses = 0;
+  expired = 0;
+  evicted = 0;
+  overwritten = 0;
+
+  /** @param maxBytes 0 keeps nothing (LocalCacheSizeInBytes) */
+  constructor(private readonly maxBytes: number) {}
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The mean of the entries' last accesses, in Unix seconds; 0 when there are none. */
+  get averageAccessTime(): number {
+    return this.size === 0 ? 0 : Math.floor(this.#accessTimes / this.size);
+  }
+
+  /** Whether the key is known to be over a limit of this height: one that was raised since is asked for again. */
+  isOver(key: string, limit: number, nowSeconds: number): boolean {
+    if (this.maxBytes === 0) return false;
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && entry.expiresAt <= nowSeconds) {
+      this.#remove(key);
+      this.expired += 1;
+    } else if (entry !== undefined && limit <= entry.limit) {
+      this.hits += 1;
+      this.#accessTimes += nowSeconds - entry.accessedAt;
+      entry.accessedAt = nowSeconds;
+      return true;
+    }
+    this.misses += 1;
+    return false;
+  }
+
+  /** Remembers that the key is over until its window ends. */
+  add(key: string, limit: number, expiresAt: number, nowSeconds: number): void {
+    const cost = costOf(key);
+    if (cost > this.maxBytes) return;
+    if (this.#remove(key)) this.overwritten += 1;
+    this.#entries.set(key, { limit, expiresAt, accessedAt: nowSeconds });
+    this.#accessTimes += nowSeconds;
+    this.#bytes += cost;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.maxBytes) break;
+      this.#remove(oldest);
+      this.evicted += 1;
+    }
+  }
+
+  /** Forgets a key: its count went down. */
+  remove(key: string): void {
+    this.#remove(key);
+  }
+
+  #remove(key: string): boolean {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    this.#entries.delete(key);
+    this.#accessTimes -= entry.accessedAt;
+    this.#bytes -= costOf(key);
+    return true;
+  }
+}
+
+function costOf(key: string): number {
+  return ENTRY_OVERHEAD_BYTES + key.length;
+}

@@ -1,0 +1,158 @@
+import { type Observable, type SchedulerLike, Subject, catchError, map, of } from 'rxjs';
+import { DecisionError } from '../limiter/decision-error';
+import type { Decision } from '../limiter/decision';
+import type { Limiter } from '../limiter/limiter';
+import type { Ruleset } from '../rules/ruleset';
+import type { Counter } from '../statistics/counter';
+import type { Statistics } from '../statistics/statistics';
+import type { Counters } from './counters';
+import type { Asker, CancelCause, Decide, Question } from './decide';
+import { pipelineWindow } from './pipeline-window';
+import { type Waiting, Window } from './window';
+
+export interface DecisionsOptions {
+  readonly limiter: Limiter;
+  /** The rules in force, undefined before the first were loaded; read once for each request. */
+  readonly ruleset: () => Ruleset | undefined;
+  readonly counters: Counters;
+  readonly statistics: Statistics;
+  /** How long a pipeline window gathers, in milliseconds: KVSTORE_PIPELINE_WINDOW. */
+  readonly windowSpan: number;
+  readonly windowsInFlight: number;
+  /** Closes windows, and tells the time. */
+  readonly scheduler: SchedulerLike;
+  /** Told of what must not happen: an asker that throws, a defect of ours. The decisions go on. */
+  readonly onDefect: (error: unknown) => void;
+}
+
+export interface Decisions {
+  readonly decide: Decide;
+  /**
+   * The pipeline: decisions that need the store flow while somebody is subscribed, once. Emits when a window has been
+   * answered, completes when all have been after {@link complete}. Never fails: a window that fails fails its calls.
+   */
+  readonly windows$: Observable<Window>;
+  /** Takes no more questions, answering further ones with `shutting_down`; those under way are still answered. */
+  complete(): void;
+}
+
+/**
+ * The decision path: a request is resolved against the rules at once; what needs the store is gathered into pipeline windows
+ * with the requests beside it; counts come back and become verdicts.
+ */
+export function decisions(options: DecisionsOptions): Decisions {
+  const { limiter, ruleset, counters, statistics, scheduler, onDefect } = options;
+  const storeErrors = statistics.counter('ratelimit.service.call.should_rate_limit.redis_error');
+  const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
+  let lastWindow = 0;
+  statistics.gauge('ratelimit.pipeline.window_size', () => lastWindow);
+
+  const waiting$ = new Subject<Pending>();
+  let isOpen = true;
+
+  const windows$ = waiting$.pipe(
+    pipelineWindow(
+      { span: options.windowSpan, scheduler, windowsInFlight: options.windowsInFlight },
+      (calls: readonly Waiting[]) => {
+        const window = new Window(calls);
+        lastWindow = window.batch.length;
+        mergedHits.add(window.mergedHits);
+        if (window.batch.length === 0) return of(window);
+        return counters.apply(window.batch).pipe(
+          map((counts) => {
+            window.settle(counts);
+            return window;
+          }),
+          catchError((error: unknown) => {
+            window.fail(asDecisionError(error, onDefect));
+            return of(window);
+          }),
+        );
+      },
+    ),
+  );
+
+  const decide: Decide = (request, asker) => {
+    let decision: Decision;
+    try {
+      if (!isOpen) throw new DecisionError('shutting_down', 'the service is shutting down');
+      decision = limiter.begin(request, ruleset(), scheduler.now());
+    } catch (error) {
+      answer(asker, asDecisionError(error, onDefect), onDefect);
+      return ANSWERED;
+    }
+    const pending = new Pending(decision, asker, storeErrors, onDefect);
+    if (decision.operations.length === 0) pending.settle();
+    else waiting$.next(pending);
+    return pending;
+  };
+
+  return {
+    decide,
+    windows$,
+    complete: () => {
+      isOpen = false;
+      waiting$.complete();
+    },
+  };
+}
+
+/** A question that was answered before it could be cancelled. */
+const ANSWERED: Question = { cancel: () => undefined };
+
+/** A decision that waits for its window. */
+class Pending implements Waiting, Question {
+  isCancelled = false;
+  readonly operations: Decision['operations'];
+
+  constructor(
+    private readonly decision: Decision,
+    private readonly asker: Asker,
+    private readonly storeErrors: Counter,
+    private readonly onDefect: (error: unknown) => void,
+  ) {
+    this.operations = decision.operations;
+  }
+
+  cancel(cause: CancelCause): void {
+    this.isCancelled = true;
+    if (cause === 'deadline_exceeded') this.storeErrors.add(1);
+  }
+
+  settle(): void {
+    let outcome;
+    try {
+      outcome = this.decision.verdict();
+    } catch (error) {
+      outcome = asDecisionError(error, this.onDefect);
+    }
+    if (!this.isCancelled) answer(this.asker, outcome, this.onDefect);
+  }
+
+  fail(error: DecisionError): void {
+    if (this.isCancelled) return;
+    this.storeErrors.add(1);
+    answer(this.asker, error, this.onDefect);
+  }
+}
+
+/** Tells the asker; one that throws must not take the rest of its window with it. */
+function answer(
+  asker: Asker,
+  outcome: DecisionError | Parameters<Asker['verdict']>[0],
+  onDefect: (error: unknown) => void,
+): void {
+  try {
+    if (outcome instanceof DecisionError) asker.error(outcome);
+    else asker.verdict(outcome);
+  } catch (error) {
+    onDefect(error);
+  }
+}
+
+/** What is not a DecisionError is a defect of ours: the caller is told no more than that, the log the rest. */
+function asDecisionError(error: unknown, onDefect: (error: unknown) => void): DecisionError {
+  if (error instanceof DecisionError) return error;
+  onDefect(error);
+  return new DecisionError('store_failed', 'the decision failed for an internal reason', { cause: error });
+}
