@@ -1,0 +1,42 @@
+/** What a mapping in a rule file describes, by its place in the file. */
+export type Section = 'top level' | 'descriptor' | 'rate_limit' | 'replaces';
+
+/** The keys that mean something in each section (document 1, section 2.1). */
+export const KNOWN_KEYS = {
+  'top level': ['domain', 'descriptors'],
+  descriptor: [
+    'key',
+    'value',
+    'rate_limit',
+    'descriptors',
+    'shadow_mode',
+    'quota_mode',
+    'detailed_metric',
+    'value_to_metric',
+    'share_threshold',
+    'metadata',
+  ],
+  rate_limit: ['unit', 'requests_per_unit', 'unlimited', 'name', 'replaces'],
+  replaces: ['name'],
+} as const satisfies Readonly<Record<Section, readonly string[]>>;
+
+const sections = ['top level', 'descriptor', 'rate_limit', 'replaces'] as const satisfies readonly Section[];
+const bySection = new Map<Section, ReadonlySet<string>>(
+  sections.map((section) => [section, new Set(KNOWN_KEYS[section])]),
+);
+const everywhere = new Set<string>(sections.flatMap((section) => KNOWN_KEYS[section]));
+
+/** Whether a key means something in this section. */
+export function isKnownIn(section: Section, key: string): boolean {
+  return bySection.get(section)?.has(key) === true;
+}
+
+/** Whether a key means something in any section: the Go service lets it stand in all of them. */
+export function isKnownAnywhere(key: string): boolean {
+  return everywhere.has(key);
+}
+
+/** The sections in which a key means something. */
+export function sectionsOf(key: string): readonly Section[] {
+  return sections.filter((section) => isKnownIn(section, key));
+}

@@ -1,0 +1,61 @@
+/**
+ * Everything that can be said of a rule file, by its code. An error keeps the files from loading; a warning is about
+ * something that loads but means less than it seems. `docs/rule-errors.md` explains each.
+ */
+export const PROBLEM_CODES = {
+  // The file as a whole.
+  'file-too-large': 'error',
+  'invalid-utf8': 'error',
+  'control-character': 'error',
+  // YAML.
+  'yaml-syntax': 'error',
+  'tab-indentation': 'error',
+  'yaml-version': 'error',
+  'unsupported-tag': 'error',
+  'unknown-anchor': 'error',
+  'anchor-contains-itself': 'error',
+  'too-many-aliases': 'error',
+  'nested-too-deeply': 'error',
+  'invalid-merge': 'error',
+  // Shape.
+  'not-a-mapping': 'error',
+  'key-not-text': 'error',
+  'unknown-key': 'error',
+  'list-item-not-a-mapping': 'error',
+  'wrong-type': 'error',
+  // Meaning.
+  'empty-domain': 'error',
+  'duplicate-domain': 'error',
+  'empty-key': 'error',
+  'duplicate-descriptor': 'error',
+  'invalid-unit': 'error',
+  'unit-when-unlimited': 'error',
+  'missing-requests-per-unit': 'error',
+  'invalid-requests-per-unit': 'error',
+  'empty-replaces': 'error',
+  'replaces-itself': 'error',
+  'share-threshold-without-wildcard': 'error',
+  'invalid-metadata': 'error',
+  // What loads but means less than it seems.
+  'second-document': 'warning',
+  'ignored-tag': 'warning',
+  'repeated-key': 'warning',
+  'merge-overrides-key': 'warning',
+  'merged-rate-limit': 'warning',
+  'misplaced-key': 'warning',
+  'empty-field': 'warning',
+  'octal-number': 'warning',
+  'no-descriptors': 'warning',
+  'wildcard-in-key': 'warning',
+  'ignored-when-unlimited': 'warning',
+  'ignored-without-limit': 'warning',
+  'ignored-value-to-metric': 'warning',
+  'unreachable-rule': 'warning',
+  'replaces-unknown-name': 'warning',
+  'replaces-unlimited': 'warning',
+  'zero-limit-for-all': 'warning',
+  'unbounded-metric': 'warning',
+} as const;
+
+export type ProblemCode = keyof typeof PROBLEM_CODES;
+export type Severity = (typeof PROBLEM_CODES)[ProblemCode];

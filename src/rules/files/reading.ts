@@ -1,0 +1,37 @@
+import type { RuleConfig } from '../rule-config';
+import type { ProblemCode } from './problem-codes';
+import type { ProblemReport } from './problem-report';
+import type { Place, SourceText } from './source-text';
+
+/** Where a rule stands, and where in it the things are that may be wrong. */
+export interface RulePlace {
+  readonly source: SourceText;
+  /** Its `key` where it has one. */
+  readonly key: Place;
+  readonly value: Place;
+  readonly requestsPerUnit: Place | undefined;
+  /** Of each name in `replaces`, in order. */
+  readonly replaces: readonly Place[];
+  readonly detailedMetric: Place | undefined;
+  readonly valueToMetric: Place | undefined;
+}
+
+/** What the parts of a reader share while they read one file. */
+export class Reading {
+  constructor(
+    readonly source: SourceText,
+    private readonly report: ProblemReport,
+    /** Where each rule of every file stands, for the checks that look at several rules. */
+    readonly places: Map<RuleConfig, RulePlace>,
+  ) {}
+
+  say(place: Place, code: ProblemCode, message: string, advice: string): void {
+    this.report.add(this.source, place, code, message, advice);
+  }
+
+  /** `line 7`, or with the file where it is another: for a message that points at a second place. */
+  nameOf(place: Place, source: SourceText): string {
+    const line = `line ${source.lineOf(place.offset)}`;
+    return source === this.source ? line : `${source.file}, ${line}`;
+  }
+}

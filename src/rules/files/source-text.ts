@@ -1,0 +1,84 @@
+import type { Problem } from './problem';
+
+/** A piece of a text: UTF-16 offsets from its beginning, the end not included. */
+export interface Place {
+  readonly offset: number;
+  readonly end: number;
+}
+
+/** Longer lines are shown in part: a rule file on one line is megabytes long. */
+const LONGEST_LINE_SHOWN = 160;
+/** How much of a long line is shown before the place. */
+const SHOWN_BEFORE = 60;
+const CUT = '…';
+
+/** A rule file's text, and where in it things stand. */
+export class SourceText {
+  /** Offsets at which lines begin, found when the first position is asked for: a file without problems needs none. */
+  private lineStarts: number[] | undefined;
+
+  constructor(
+    readonly file: string,
+    readonly text: string,
+  ) {}
+
+  /** Line, column and the line's text at a place. */
+  locate({ offset, end }: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'> {
+    const line = this.lineOf(offset);
+    const starts = this.lineStarts ?? [];
+    const start = starts[line - 1] ?? 0;
+    const next = starts[line] ?? this.text.length + 1;
+    const stop = this.text[next - 2] === '\r' ? next - 2 : next - 1;
+    const length = Math.max(1, Math.min(end, stop) - offset);
+    return { line, column: codePoints(this.text, start, offset) + 1, ...this.excerpt(start, stop, offset, length) };
+  }
+
+  /** The line of an offset, counted from 1. */
+  lineOf(offset: number): number {
+    this.lineStarts ??= lineStartsOf(this.text);
+    let low = 0;
+    let high = this.lineStarts.length;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if ((this.lineStarts[middle] ?? 0) <= offset) low = middle;
+      else high = middle;
+    }
+    return low + 1;
+  }
+
+  private excerpt(start: number, stop: number, offset: number, length: number): Pick<Problem, 'sourceLine' | 'mark'> {
+    if (stop - start <= LONGEST_LINE_SHOWN) {
+      return { sourceLine: this.text.slice(start, stop), mark: { start: offset - start, length } };
+    }
+    const from = this.characterStart(Math.max(start, Math.min(offset - SHOWN_BEFORE, stop - LONGEST_LINE_SHOWN)));
+    const to = this.characterStart(Math.min(stop, from + LONGEST_LINE_SHOWN));
+    const before = from > start ? CUT : '';
+    return {
+      sourceLine: before + this.text.slice(from, to) + (to < stop ? CUT : ''),
+      mark: { start: before.length + offset - from, length: Math.min(length, to - offset) },
+    };
+  }
+
+  /** The offset itself, or the one before it when it falls between the halves of a surrogate pair. */
+  private characterStart(offset: number): number {
+    return isLowSurrogate(this.text.charCodeAt(offset)) ? offset - 1 : offset;
+  }
+}
+
+function lineStartsOf(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+function codePoints(text: string, from: number, to: number): number {
+  let count = 0;
+  for (let at = from; at < to; at++) {
+    if (!isLowSurrogate(text.charCodeAt(at))) count++;
+  }
+  return count;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
