@@ -48,13 +48,28 @@ export class RulesetBuilder {
 
   /** Adds top-level descriptors to a domain: all of them or, called several times, a part at a time, in order. */
   add({ domain, descriptors }: DomainConfig): void {
-    let level = this.#domains.get(domain);
-    if (level === undefined) this.#domains.set(domain, (level = new Level()));
-    addRules(level, descriptors, domain, undefined);
+    addRules(this.#topLevel(domain), descriptors, domain, undefined);
+  }
+
+  /**
+   * Adds one rule alone to a domain: below `parent` or, without one, to its top level. Whatever the configuration nests in it is
+   * left out, to be added the same way.
+   */
+  addRule(domain: string, config: RuleConfig, parent: Rule | undefined): Rule {
+    const rule = new Rule(config, domain, parent);
+    const level = parent === undefined ? this.#topLevel(domain) : (parent.nested ??= new Level());
+    level.add(rule);
+    return rule;
   }
 
   done(): Ruleset {
     return new Ruleset(this.#domains);
+  }
+
+  #topLevel(domain: string): Level {
+    let level = this.#domains.get(domain);
+    if (level === undefined) this.#domains.set(domain, (level = new Level()));
+    return level;
   }
 }
 
