@@ -1,0 +1,4 @@
+/** The caller has closed its connection: nobody is left to answer. */
+export class CallerGone extends Error {
+  override readonly name = 'CallerGone';
+}

@@ -1,0 +1,59 @@
+import { isUtf8 } from 'node:buffer';
+import type { ServerResponse } from 'node:http';
+import type { Middleware } from 'koa';
+import type { RateLimitRequest } from '../limiter/request';
+import { Code } from '../limiter/verdict';
+import type { Verdict } from '../limiter/verdict';
+import type { Decide } from '../streams/decide';
+import { answerEarly } from './answer-early';
+import { errorBody } from './error-boundary';
+import { MalformedBody } from './json/malformed-body';
+import { readRequest } from './json/read-request';
+import { writeVerdict } from './json/write-verdict';
+import { BodyTooLarge, readBody } from './read-body';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const TOO_LARGE = errorBody('body_too_large', 'a request body may have up to 1 MiB');
+
+/**
+ * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when it says OVER_LIMIT
+ * (document 1, section 4). The request's Content-Type is not looked at. A caller that goes away takes its question back.
+ */
+export function jsonRoute(decide: Decide): Middleware {
+  return async (ctx) => {
+    let body: Buffer;
+    try {
+      body = await readBody(ctx.req, ctx.res, MAX_BODY_BYTES);
+    } catch (error) {
+      if (!(error instanceof BodyTooLarge)) throw error;
+      ctx.respond = false;
+      answerEarly(ctx.req, ctx.res, 413, TOO_LARGE);
+      return;
+    }
+    if (!isUtf8(body)) throw new MalformedBody('$: the body is not UTF-8');
+    const verdict = await ask(decide, readRequest(body.toString()), ctx.res);
+    ctx.status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
+    ctx.set('Content-Type', 'application/json');
+    ctx.body = writeVerdict(verdict);
+  };
+}
+
+/** Never settles when the caller goes away first: then nobody waits for it either. */
+function ask(decide: Decide, request: RateLimitRequest, response: ServerResponse): Promise<Verdict> {
+  return new Promise((resolve, reject) => {
+    let answered = false;
+    const question = decide(request, {
+      verdict: (verdict) => {
+        answered = true;
+        resolve(verdict);
+      },
+      error: (error) => {
+        answered = true;
+        reject(error);
+      },
+    });
+    response.once('close', () => {
+      if (!answered) question.cancel('cancelled');
+    });
+  });
+}
