@@ -1,0 +1,76 @@
+import { matchRule } from '../../src/rules/ruleset';
+import { hasRuntimeStatisticsKey, plainStatisticsKey, statisticsKey } from '../../src/rules/statistics-key';
+import { entries } from '../support/requests';
+import { limit, type RuleSketch, rulesetOf } from '../support/rules';
+
+const rateLimit = limit(1, 'MINUTE');
+
+function keyOf(rule: RuleSketch, descriptor: string): { key: string; plain: string; isRuntime: boolean } {
+  const domain = rulesetOf('shop', rule).domain('shop');
+  const matched = domain && matchRule(domain, entries(descriptor));
+  if (matched === undefined) throw new Error(`${descriptor} meets no rule`);
+  return {
+    key: statisticsKey(matched, entries(descriptor)),
+    plain: plainStatisticsKey(matched),
+    isRuntime: hasRuntimeStatisticsKey(matched),
+  };
+}
+
+const D = { detailedMetric: true };
+const V = { valueToMetric: true };
+const S = { shareThreshold: true };
+
+describe('the statistics key of one level', () => {
+  // configured value, flags, request value, expected key, whether it carries what the caller sent
+  it.each<[value: string, flags: Partial<RuleSketch>, sent: string, key: string, isRuntime: boolean]>([
+    ['', {}, 'x', 'shop.k', false],
+    ['', D, 'x', 'shop.k_x', true],
+    ['', D, '', 'shop.k_', true],
+    ['', V, 'x', 'shop.k_x', true],
+    ['', V, '', 'shop.k', true],
+    ['', { ...D, ...V }, '', 'shop.k_', true],
+    ['x', {}, 'x', 'shop.k_x', false],
+    ['x', D, 'x', 'shop.k_x', false],
+    ['x', V, 'x', 'shop.k_x', false],
+    ['a*', {}, 'abc', 'shop.k_a*', false],
+    ['a*', D, 'abc', 'shop.k_abc', true],
+    ['a*', V, 'abc', 'shop.k_abc', true],
+    ['a*', S, 'abc', 'shop.k_a*', false],
+    ['a*', { ...S, ...V }, 'abc', 'shop.k_a', false],
+    ['a*', { ...S, ...D }, 'abc', 'shop.k_a', false],
+    ['a*c*', { ...S, ...V }, 'abcd', 'shop.k_a', false],
+    ['*c', { ...S, ...V }, 'abc', 'shop.k_', false],
+    ['*', D, '', 'shop.k_', true],
+    ['*', V, '', 'shop.k', true],
+  ])('value %p with %o, asked with %p: %s', (value, flags, sent, key, isRuntime) => {
+    expect(keyOf({ key: 'k', value, rateLimit, ...flags }, `k=${sent}`)).toMatchObject({ key, isRuntime });
+  });
+});
+
+describe('the statistics key of nested levels', () => {
+  const nested = (outer: Partial<RuleSketch>, inner: Partial<RuleSketch>): RuleSketch => ({
+    key: 'a',
+    ...outer,
+    descriptors: [{ key: 'b', rateLimit, ...inner }],
+  });
+
+  it.each<[name: string, outer: Partial<RuleSketch>, inner: Partial<RuleSketch>, key: string]>([
+    ['each level adds its key', {}, {}, 'shop.a.b'],
+    ['explicit values are written', { value: 'x' }, { value: 'y' }, 'shop.a_x.b_y'],
+    ['detailed_metric of the last rule writes every level', {}, D, 'shop.a_x.b_y'],
+    ['detailed_metric of an outer rule alone does nothing', D, {}, 'shop.a.b'],
+    ['value_to_metric is read level by level: outer', V, {}, 'shop.a_x.b'],
+    ['value_to_metric is read level by level: inner', {}, V, 'shop.a.b_y'],
+    ['value_to_metric on both', V, V, 'shop.a_x.b_y'],
+    ['a shared outer level keeps its pattern', { value: 'x*', ...S }, V, 'shop.a_x*.b_y'],
+    ['a shared outer level under detailed_metric shows its prefix', { value: 'x*', ...S }, D, 'shop.a_x.b_y'],
+    ['a shared outer level with value_to_metric shows its prefix', { value: 'x*', ...S, ...V }, {}, 'shop.a_x.b'],
+  ])('%s', (_name, outer, inner, key) => {
+    expect(keyOf(nested(outer, inner), 'a=x,b=y').key).toBe(key);
+  });
+});
+
+it('the plain key holds nothing that a caller sent', () => {
+  expect(keyOf({ key: 'k', rateLimit, ...D }, 'k=secret').plain).toBe('shop.k');
+  expect(keyOf({ key: 'k', value: 'a*', rateLimit, ...V }, 'k=abc').plain).toBe('shop.k_a*');
+});
