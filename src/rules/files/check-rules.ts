@@ -1,10 +1,38 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
+import { checkMetric } from './check-metric';
+import { ReachCheck } from './check-reach';
+import { checkReplaces } from './check-replaces';
+import { checkZeroLimit } from './check-zero-limit';
+import type { RulePlaces } from './reading';
 import type { ProblemReport } from './problem-report';
-import type { RulePlace } from './reading';
 
-/** Looks at the rules of all files together, and warns of those that cannot mean what they seem to. */
-export function checkRules(
-  _configs: readonly DomainConfig[],
-  _places: ReadonlyMap<RuleConfig, RulePlace>,
-  _report: ProblemReport,
-): void {}
+/**
+ * Warns of rules that are not wrong by themselves, but that others, or the levels above them, keep from meaning what they
+ * seem to. They are without errors.
+ */
+export function checkRules(configs: readonly DomainConfig[], places: RulePlaces, report: ProblemReport): void {
+  const reach = new ReachCheck(places, report);
+  for (const { descriptors } of configs) {
+    reach.check(descriptors);
+    walk(descriptors, [], (path, rule) => {
+      reach.check(rule.descriptors);
+      checkZeroLimit(path, rule, places, report);
+      checkMetric(path, rule, places, report);
+    });
+    checkReplaces(descriptors, places, report);
+  }
+}
+
+/** Calls back for every rule with the rules that it lies in, the outermost first, itself last. */
+function walk(
+  rules: readonly RuleConfig[],
+  above: RuleConfig[],
+  visit: (path: readonly RuleConfig[], rule: RuleConfig) => void,
+): void {
+  for (const rule of rules) {
+    above.push(rule);
+    visit(above, rule);
+    walk(rule.descriptors, above, visit);
+    above.pop();
+  }
+}

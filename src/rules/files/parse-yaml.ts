@@ -1,6 +1,7 @@
 import {
   Composer,
   isAlias,
+  isCollection,
   isMap,
   isScalar,
   Parser,
@@ -85,7 +86,7 @@ class DocumentReader {
     if (this.reportErrors(document)) return undefined;
     const goesOn = this.reportSecondDocument(documents);
     if (isEmpty(document) && !goesOn) return null;
-    return this.node(document.contents, document.range[1], 0);
+    return this.node(document.contents, { offset: 0, end: 0 }, 0);
   }
 
   private reportSecondDocument(rest: Iterable<Document.Parsed>): boolean {
@@ -145,19 +146,21 @@ class DocumentReader {
     );
   }
 
-  private node(parsed: ParsedNode | null, emptyAt: number, depth: number): YamlNode {
+  /** @param owner where to point for a node that is not written: the key that has no value */
+  private node(parsed: ParsedNode | null, owner: Place, depth: number): YamlNode {
     this.size++;
-    if (parsed === null)
-      return { kind: 'scalar', text: '', plain: true, tag: undefined, offset: emptyAt, end: emptyAt };
+    if (parsed === null) return { kind: 'scalar', text: '', plain: true, tag: undefined, ...pick(owner) };
     if (isAlias(parsed)) return this.alias(parsed.source, placeOf(parsed));
     const tag = this.tagOf(parsed);
     if (isScalar(parsed)) {
+      const text = parsed.source ?? '';
+      const plain = parsed.type === 'PLAIN';
       const node: YamlNode = {
         kind: 'scalar',
-        text: parsed.source ?? '',
-        plain: parsed.type === 'PLAIN',
+        text,
+        plain,
         tag,
-        ...placeOf(parsed),
+        ...(plain && text === '' ? pick(owner) : placeOf(parsed)),
       };
       if (parsed.anchor !== undefined) this.anchors.set(parsed.anchor, { node, size: 1 });
       return node;
@@ -177,16 +180,17 @@ class DocumentReader {
     const place = placeOf(parsed);
     const entries: YamlEntry[] = [];
     for (const item of parsed.items) {
-      const key = this.node(item.key, place.offset, depth);
-      entries.push({ key, value: this.node(item.value, key.end, depth) });
+      const key = this.node(item.key, place, depth);
+      entries.push({ key, value: this.node(item.value, key, depth) });
     }
     return { kind: 'map', entries, ...place };
   }
 
   private list(parsed: YAMLSeq.Parsed, depth: number): YamlNode {
     const items: YamlNode[] = [];
-    for (const item of parsed.items) items.push(this.node(item, parsed.range[0], depth));
-    return { kind: 'list', items, ...placeOf(parsed) };
+    const place = placeOf(parsed);
+    for (const item of parsed.items) items.push(this.node(item, place, depth));
+    return { kind: 'list', items, ...place };
   }
 
   private alias(name: string, place: Place): YamlNode {
@@ -261,6 +265,12 @@ function isEmpty({ contents, errors }: Document.Parsed): boolean {
   return nothing && errors.length === 0;
 }
 
-function placeOf({ range }: { range?: readonly [number, number, number] | null }): Place {
-  return { offset: range?.[0] ?? 0, end: range?.[1] ?? 0 };
+/** Of a block collection the place is where it begins: it has no end that one could point at. */
+function placeOf(parsed: ParsedNode): Place {
+  const [offset, end] = parsed.range;
+  return { offset, end: isCollection(parsed) && parsed.flow !== true ? offset + 1 : end };
+}
+
+function pick({ offset, end }: Place): Place {
+  return { offset, end };
 }

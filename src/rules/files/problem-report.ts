@@ -4,9 +4,24 @@ import type { Place, SourceText } from './source-text';
 
 /** Gathers problems. What stands once in a file is said once, however many aliases lead to it. */
 export class ProblemReport {
-  readonly errors: Problem[] = [];
-  readonly warnings: Problem[] = [];
+  private readonly errors: Problem[] = [];
+  private readonly warnings: Problem[] = [];
   private readonly said = new Set<string>();
+
+  get hasErrors(): boolean {
+    return this.errors.length > 0;
+  }
+
+  /**
+   * Everything said, in reading order.
+   * @param files their paths, in order
+   */
+  finish(files: readonly string[]): { errors: Problem[]; warnings: Problem[] } {
+    const rank = new Map(files.map((file, index) => [file, index]));
+    const byPlace = (a: Problem, b: Problem) =>
+      (rank.get(a.file) ?? 0) - (rank.get(b.file) ?? 0) || a.line - b.line || a.column - b.column;
+    return { errors: this.errors.toSorted(byPlace), warnings: this.warnings.toSorted(byPlace) };
+  }
 
   add(source: SourceText, place: Place, code: ProblemCode, message: string, advice: string): void {
     const identity = `${code} ${place.offset} ${source.file} ${message}`;

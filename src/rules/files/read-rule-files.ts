@@ -3,6 +3,7 @@ import { checkRules } from './check-rules';
 import { decodeText } from './decode-text';
 import { readFields, type Fields } from './fields';
 import { parseYaml } from './parse-yaml';
+import { parsePlainYaml } from './plain-yaml';
 import type { Problem } from './problem';
 import { ProblemReport } from './problem-report';
 import { readDescriptors, type Siblings } from './read-descriptors';
@@ -49,7 +50,7 @@ export function readRuleFiles(files: readonly RuleFile[], options: { mergeDomain
   const places = new Map<RuleConfig, RulePlace>();
   for (const { path, content } of files) {
     const source = decodeText(path, content, report);
-    const root = source && parseYaml(source, report);
+    const root = source && (parsePlainYaml(source.text) ?? parseYaml(source, report));
     if (source === undefined || root === undefined || root === null) continue;
     const reading = new Reading(source, report, places);
     if (root.kind === 'map') readDomain(reading, root, domains, options.mergeDomainConfigs);
@@ -59,8 +60,8 @@ export function readRuleFiles(files: readonly RuleFile[], options: { mergeDomain
     }
   }
   const configs = Array.from(domains, ([domain, { descriptors }]): DomainConfig => ({ domain, descriptors }));
-  if (report.errors.length === 0) checkRules(configs, places, report);
-  return { configs, errors: report.errors, warnings: report.warnings };
+  if (!report.hasErrors) checkRules(configs, places, report);
+  return { configs, ...report.finish(files.map(({ path }) => path)) };
 }
 
 function readDomain(reading: Reading, root: YamlMap, domains: Map<string, Gathered>, merge: boolean): void {

@@ -16,6 +16,9 @@ export interface RulePlace {
   readonly valueToMetric: Place | undefined;
 }
 
+/** Where each rule of every file stands. */
+export type RulePlaces = ReadonlyMap<RuleConfig, RulePlace>;
+
 /** What the parts of a reader share while they read one file. */
 export class Reading {
   constructor(

@@ -1,0 +1,202 @@
+import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
+
+/**
+ * Reads a document of the plain kind that rule files mostly are: block mappings and block lists of mappings, values on the
+ * line of their key, unquoted or in quotes without escapes, comments. Anything else, and anything that might be wrong,
+ * gives `undefined`: the YAML library reads it then, and says what is wrong with it.
+ *
+ * It is here because of large files: for 100,000 rules the library takes many seconds and most of a gigabyte. It reads
+ * nothing that the library would read otherwise; a test holds the two against each other.
+ */
+export function parsePlainYaml(text: string): YamlMap | undefined {
+  return new PlainReader(text).read();
+}
+
+/** Deeper documents go to the library, which bounds them. */
+const MAX_OPEN = 40;
+
+const SPACES = / */y;
+/** What follows a value or stands alone on a line; `$` without the m flag is the end of the text. */
+const LINE_END = /(?: *| +#[^\n\r]*)(?:\r?\n|$)/y;
+const BLANK = /(?: *| *#[^\n\r]*)(?:\r?\n|$)/y;
+const DASH = /- +(?=[^ \n\r#])/y;
+const KEY = /([A-Za-z_][\w.-]{0,99}):(?: +(?=[^ \n\r#])|(?= *(?:\r?\n|$| #)))/y;
+/** An unquoted value: no indicator first, no `: ` and no ` #` within, no blank but the space. */
+const PLAIN = /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s]))(?:[^\s:#]|:(?=[^\s])|#| +(?=[^\s:#]))*/y;
+const QUOTED = /"([^"\\\n\r\t]*)"|'([^'\n\r\t]*)'/y;
+
+interface OpenMap {
+  readonly kind: 'map';
+  readonly indent: number;
+  readonly entries: YamlEntry[];
+}
+
+interface OpenList {
+  readonly kind: 'list';
+  readonly indent: number;
+  readonly items: YamlNode[];
+}
+
+class PlainReader {
+  private at = 0;
+  private lineStart = 0;
+  private root: YamlMap | undefined;
+  private markerSeen = false;
+  private readonly open: (OpenMap | OpenList)[] = [];
+  /** A key whose value has not come yet. */
+  private waiting: YamlScalar | undefined;
+  /** A dash whose item has not come yet. */
+  private itemExpected = false;
+
+  constructor(private readonly text: string) {}
+
+  read(): YamlMap | undefined {
+    while (this.at < this.text.length) {
+      this.lineStart = this.at;
+      if (this.skip(BLANK)) continue;
+      if (this.root === undefined && !this.markerSeen && this.skipMarker()) continue;
+      if (!this.line()) return undefined;
+    }
+    this.settle();
+    return this.root;
+  }
+
+  /** Reads one line that is not blank; false when it is not of the plain kind. */
+  private line(): boolean {
+    this.skip(SPACES);
+    while (this.text.charCodeAt(this.at) === 0x2d) {
+      const column = this.at - this.lineStart;
+      const offset = this.at;
+      if (!this.skip(DASH) || !this.item(column, offset)) return false;
+    }
+    return this.entry();
+  }
+
+  private item(column: number, offset: number): boolean {
+    if (this.itemExpected) return this.startList(column, offset);
+    if (this.waiting !== undefined && this.accepts(column)) return this.startList(column, offset);
+    this.settle();
+    this.closeAbove(column);
+    const list = this.open.at(-1);
+    if (list?.kind !== 'list' || list.indent !== column) return false;
+    this.itemExpected = true;
+    return true;
+  }
+
+  private entry(): boolean {
+    const column = this.at - this.lineStart;
+    const offset = this.at;
+    KEY.lastIndex = offset;
+    const name = KEY.exec(this.text)?.[1];
+    if (name === undefined) return false;
+    this.at = KEY.lastIndex;
+    const map = this.mapAt(column, offset);
+    if (map === undefined) return false;
+    const key: YamlScalar = {
+      kind: 'scalar',
+      text: name,
+      plain: true,
+      tag: undefined,
+      offset,
+      end: offset + name.length,
+    };
+    const value = this.scalar();
+    if (!this.skip(LINE_END)) return false;
+    if (value === undefined) this.waiting = key;
+    else map.entries.push({ key, value });
+    return true;
+  }
+
+  /** The mapping that a key in this column belongs to, opened where a value or an item is waited for. */
+  private mapAt(column: number, offset: number): OpenMap | undefined {
+    const top = this.open.at(-1);
+    if (this.root === undefined) return column === 0 ? this.startMap(0, offset) : undefined;
+    if (this.itemExpected) return this.startMap(column, offset);
+    if (this.waiting !== undefined && column > (top?.indent ?? -1)) return this.startMap(column, offset);
+    this.settle();
+    this.closeAbove(column);
+    if (this.open.at(-1)?.kind === 'list' && this.open.at(-1)?.indent === column) this.open.pop();
+    const map = this.open.at(-1);
+    return map?.kind === 'map' && map.indent === column ? map : undefined;
+  }
+
+  /** Whether a list may begin in this column as the value that is waited for: it may stand right under its key. */
+  private accepts(column: number): boolean {
+    return column >= (this.open.at(-1)?.indent ?? 0);
+  }
+
+  private startMap(indent: number, offset: number): OpenMap | undefined {
+    const entries: YamlEntry[] = [];
+    const node: YamlMap = { kind: 'map', entries, offset, end: offset + 1 };
+    this.root ??= node;
+    return this.enter({ kind: 'map', indent, entries }, node);
+  }
+
+  private startList(indent: number, offset: number): boolean {
+    const items: YamlNode[] = [];
+    const entered = this.enter({ kind: 'list', indent, items }, { kind: 'list', items, offset, end: offset + 1 });
+    this.itemExpected = true;
+    return entered !== undefined;
+  }
+
+  /** Puts a collection where it is waited for. */
+  private enter<Open extends OpenMap | OpenList>(collection: Open, node: YamlNode): Open | undefined {
+    if (this.open.length >= MAX_OPEN) return undefined;
+    const top = this.open.at(-1);
+    if (top?.kind === 'list') top.items.push(node);
+    else if (top?.kind === 'map' && this.waiting !== undefined) top.entries.push({ key: this.waiting, value: node });
+    this.waiting = undefined;
+    this.itemExpected = false;
+    this.open.push(collection);
+    return collection;
+  }
+
+  /** A key that is followed by no value has none. */
+  private settle(): void {
+    const top = this.open.at(-1);
+    if (this.waiting !== undefined && top?.kind === 'map') {
+      const key = this.waiting;
+      top.entries.push({ key, value: { ...key, text: '' } });
+    }
+    this.waiting = undefined;
+  }
+
+  private closeAbove(column: number): void {
+    while ((this.open.at(-1)?.indent ?? -1) > column) this.open.pop();
+  }
+
+  private scalar(): YamlScalar | undefined {
+    const offset = this.at;
+    QUOTED.lastIndex = offset;
+    const quoted = QUOTED.exec(this.text);
+    if (quoted !== null) {
+      this.at = QUOTED.lastIndex;
+      return { kind: 'scalar', text: quoted[1] ?? quoted[2] ?? '', plain: false, tag: undefined, offset, end: this.at };
+    }
+    if (!this.skip(PLAIN)) return undefined;
+    return {
+      kind: 'scalar',
+      text: this.text.slice(offset, this.at),
+      plain: true,
+      tag: undefined,
+      offset,
+      end: this.at,
+    };
+  }
+
+  private skipMarker(): boolean {
+    const found = this.text.startsWith('---', this.at);
+    if (!found) return false;
+    this.at += 3;
+    this.markerSeen = this.skip(LINE_END);
+    if (!this.markerSeen) this.at -= 3;
+    return this.markerSeen;
+  }
+
+  private skip(pattern: RegExp): boolean {
+    pattern.lastIndex = this.at;
+    if (!pattern.test(this.text)) return false;
+    this.at = pattern.lastIndex;
+    return true;
+  }
+}
