@@ -1,0 +1,17 @@
+import { TestScheduler, type RunHelpers } from 'rxjs/testing';
+
+/**
+ * Runs a scenario in virtual time, one character a millisecond. Comparison is strict: classes and undefined members count,
+ * and errors differ when their class, their code or their message does.
+ */
+export function marbles(scenario: (helpers: RunHelpers) => void): void {
+  new TestScheduler((actual, expected) => expect(distinct(actual)).toStrictEqual(distinct(expected))).run(scenario);
+}
+
+/** Jest takes two errors for equal when their messages are; what else they carry is laid open here. */
+function distinct(value: unknown): unknown {
+  if (value instanceof Error) return { class: value.constructor.name, message: value.message, ...value };
+  if (Array.isArray(value)) return value.map(distinct);
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, distinct(member)]));
+}

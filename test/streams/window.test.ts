@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import type { CounterOperation } from '../../src/limiter/counter-operation';
+import { DecisionError } from '../../src/limiter/decision-error';
+import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
+import { type Waiting, type WaitingOperation, Window } from '../../src/streams/window';
+
+interface Step {
+  readonly key: string;
+  readonly hits: number;
+  readonly limit: number;
+}
+
+class Call implements Waiting {
+  isCancelled = false;
+  outcome: readonly number[] | DecisionError | undefined;
+
+  constructor(readonly operations: readonly WaitingOperation[]) {}
+
+  settle(): void {
+    this.outcome = this.operations.map(({ after }) => after);
+  }
+
+  fail(error: DecisionError): void {
+    this.outcome = error;
+  }
+}
+
+/** @param isGuarded whether the call's operations are one guarded step */
+function call(steps: readonly Step[], isGuarded = false): Call {
+  const guard = isGuarded ? { operations: steps.length } : undefined;
+  return new Call(steps.map((step) => ({ ...step, windowSeconds: 60, guard, after: -1 })));
+}
+
+const add = (key: string, hits: number): Call => call([{ key, hits, limit: 10 }]);
+
+async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T> {
+  const counters = new MemoryCounters({ maxKeys: 1000, now: () => 0 });
+  try {
+    return use(counters);
+  } finally {
+    await counters.close();
+  }
+}
+
+function run(counters: MemoryCounters, calls: readonly Call[]): void {
+  const window = new Window(calls);
+  if (window.batch.length > 0) counters.apply(window.batch).subscribe((counts) => window.settle(counts));
+}
+
+const arbitraryStep = (hits: fc.Arbitrary<number>) =>
+  fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
+const arbitraryCall = fc.oneof(
+  fc
+    .array(arbitraryStep(fc.integer({ min: -6, max: 6 })), { minLength: 1, maxLength: 4 })
+    .map((steps) => ({ steps, isGuarded: false })),
+  fc
+    .array(arbitraryStep(fc.integer({ min: 0, max: 6 })), { minLength: 2, maxLength: 4 })
+    .map((steps) => ({ steps, isGuarded: true })),
+);
+
+it('a merged window answers exactly as the same operations one by one', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(arbitraryCall, { maxLength: 12 }), { maxLength: 4 }), async (windows) => {
+      await withCounters((merged) =>
+        withCounters((single) => {
+          for (const window of windows) {
+            const together = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
+            run(merged, together);
+            const alone = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
+            for (const one of alone) run(single, [one]);
+            expect(together.map(({ outcome }) => outcome)).toEqual(alone.map(({ outcome }) => outcome));
+          }
+          expect(merged.size).toBe(single.size);
+        }),
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+describe('a window', () => {
+  const hitsOf = (batch: readonly CounterOperation[]) =>
+    batch.map(({ key, hits }) => `${key}${hits >= 0 ? '+' : ''}${hits}`);
+
+  it('sends additions to one key as one operation', () => {
+    const window = new Window([add('a', 1), add('b', 2), add('a', 3), add('a', 0)]);
+    expect(hitsOf(window.batch)).toEqual(['a+4', 'b+2']);
+    expect(window.mergedHits).toBe(3);
+  });
+
+  it('keeps hits that are taken away in their place between additions', () => {
+    const window = new Window([add('a', 1), add('a', 2), add('a', -5), add('a', 3), add('a', 4)]);
+    expect(hitsOf(window.batch)).toEqual(['a+3', 'a-5', 'a+7']);
+  });
+
+  it('keeps a guarded step whole and in its place', () => {
+    const guarded = call(
+      [
+        { key: 'a', hits: 1, limit: 1 },
+        { key: 'b', hits: 1, limit: 1 },
+      ],
+      true,
+    );
+    const window = new Window([add('a', 1), guarded, add('a', 1), add('c', 1), add('b', 1)]);
+    expect(hitsOf(window.batch)).toEqual(['a+1', 'a+1', 'b+1', 'a+1', 'c+1', 'b+1']);
+  });
+
+  it('does not merge beyond what can be counted exactly', () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    expect(hitsOf(new Window([add('a', most), add('a', 1)]).batch)).toEqual([`a+${most}`, 'a+1']);
+  });
+
+  it('leaves out calls that were cancelled, and answers them nothing', async () => {
+    await withCounters((counters) => {
+      const [gone, here] = [add('a', 5), add('a', 1)];
+      gone.isCancelled = true;
+      run(counters, [gone, here]);
+      expect(gone.outcome).toBeUndefined();
+      expect(here.outcome).toEqual([1]);
+    });
+  });
+
+  it('fails the calls of an operation that failed alone, and no other', () => {
+    const [one, both, other] = [
+      add('a', 1),
+      call([
+        { key: 'a', hits: 1, limit: 1 },
+        { key: 'b', hits: 1, limit: 1 },
+      ]),
+      add('b', 1),
+    ];
+    const window = new Window([one, both, other]);
+    const error = new DecisionError('store_failed', 'no');
+    window.settle([error, 2]);
+    expect([one.outcome, both.outcome, other.outcome]).toEqual([error, error, [2]]);
+  });
+
+  it('fails every call when it fails as a whole', () => {
+    const calls = [add('a', 1), add('b', 1)];
+    const error = new DecisionError('store_timeout', 'late');
+    new Window(calls).fail(error);
+    expect(calls.map(({ outcome }) => outcome)).toEqual([error, error]);
+  });
+});
