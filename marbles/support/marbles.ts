@@ -1,11 +1,14 @@
 import { TestScheduler, type RunHelpers } from 'rxjs/testing';
 
 /**
- * Runs a scenario in virtual time, one character a millisecond. Comparison is strict: classes and undefined members count,
+ * Runs a scenario in virtual time, one character a millisecond; the scheduler is for what takes one. Comparison is strict: classes and undefined members count,
  * and errors differ when their class, their code or their message does.
  */
-export function marbles(scenario: (helpers: RunHelpers) => void): void {
-  new TestScheduler((actual, expected) => expect(distinct(actual)).toStrictEqual(distinct(expected))).run(scenario);
+export function marbles(scenario: (helpers: RunHelpers, scheduler: TestScheduler) => void): void {
+  const scheduler = new TestScheduler((actual, expected) =>
+    expect(distinct(actual)).toStrictEqual(distinct(expected)),
+  );
+  scheduler.run((helpers) => scenario(helpers, scheduler));
 }
 
 /** Jest takes two errors for equal when their messages are; what else they carry is laid open here. */
