@@ -24,7 +24,7 @@ export function summarizeProblem(problem: Problem): string {
 }
 
 function positionOf({ file, line, column }: Problem): string {
-  return `${file}:${line}:${column}`;
+  return line === 0 ? file : `${file}:${line}:${column}`;
 }
 
 /** Carets under the place. What precedes it keeps its width: a tab stays a tab, a wide character takes two columns. */

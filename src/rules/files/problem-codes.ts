@@ -3,6 +3,12 @@
  * something that loads but means less than it seems. `docs/rule-errors.md` explains each.
  */
 export const PROBLEM_CODES = {
+  // The folder.
+  'unreadable-folder': 'error',
+  'unreadable-file': 'error',
+  'no-rule-files': 'warning',
+  'ignored-files': 'warning',
+  'linked-folders': 'warning',
   // The file as a whole.
   'file-too-large': 'error',
   'invalid-utf8': 'error',

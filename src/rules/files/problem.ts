@@ -6,7 +6,7 @@ export interface Problem {
   readonly severity: Severity;
   /** The file's path as it was given. */
   readonly file: string;
-  /** Counted from 1. */
+  /** Counted from 1; 0 when the problem is with the file or folder as a whole. */
   readonly line: number;
   /** Counted from 1, in characters (code points), not in bytes. */
   readonly column: number;

@@ -1,0 +1,94 @@
+import { cacheKeyBody } from '../../limiter/cache-key';
+import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
+import { nearestName } from '../../rules/files/nearest-name';
+import type { Rule } from '../../rules/rule';
+import type { KeyValue } from '../../rules/ruleset';
+import { statisticsKey } from '../../rules/statistics-key';
+import { escapeStatisticsKey } from '../../statistics/escape';
+
+const MOST_KEYS = 10;
+
+/**
+ * An explanation for people: level by level the rules in the order in which they are tried, then what comes of it.
+ */
+export function formatExplanation(domain: string, entries: readonly KeyValue[], explanation: Explanation): string {
+  const lines = [`domain ${domain}`];
+  for (const [index, level] of explanation.levels.entries()) lines.push(...formatLevel(level, index + 1));
+  lines.push(...formatResult(domain, entries, explanation));
+  return `${lines.join('\n')}\n`;
+}
+
+function formatLevel({ entry, candidates, otherValues, keys }: ExplainedLevel, number: number): string[] {
+  const lines = [`level ${number}: ${show(entry)}`];
+  if (keys.length > 0) {
+    const more = keys.length > MOST_KEYS ? `, and ${keys.length - MOST_KEYS} more` : '';
+    lines.push(`  no rule has the key ${entry.key}; there are rules of ${keys.slice(0, MOST_KEYS).join(', ')}${more}`);
+    const nearest = nearestName(entry.key, keys);
+    if (nearest !== undefined) lines.push(`  did you mean ${nearest}?`);
+    return lines;
+  }
+  if (!candidates.some(({ rule }) => rule.value === entry.value))
+    lines.push(`  value '${entry.value}': no rule has it`);
+  for (const candidate of candidates) lines.push(`  ${formatCandidate(candidate, entry)}`);
+  if (otherValues > 0)
+    lines.push(`  ${otherValues} ${otherValues === 1 ? 'rule has another value' : 'rules have other values'}`);
+  return lines;
+}
+
+function formatCandidate({ rule, outcome }: Candidate, entry: KeyValue): string {
+  const name =
+    rule.value === ''
+      ? 'without value'
+      : rule.value === entry.value
+        ? `value '${rule.value}'`
+        : `wildcard '${rule.value}'`;
+  if (outcome === 'chosen') return `${name}: matches`;
+  return outcome === 'passed over' ? `${name}: does not match` : `${name}: not tried, a rule before it matches`;
+}
+
+function formatResult(domain: string, entries: readonly KeyValue[], { levels, outcome, rule }: Explanation): string[] {
+  switch (outcome) {
+    case 'unknown domain':
+      return [
+        `result: no limit, because no rule file names the domain; counted as ${escapeStatisticsKey(domain)}.domain_not_found`,
+      ];
+    case 'no entries':
+      return ['result: no limit, because the descriptor has no entries'];
+    case 'no match':
+      return [`result: no limit, because no rule matches at level ${levels.length}`];
+    case 'too deep':
+      return [
+        `result: no limit, because the descriptor has ${entries.length} entries and no rules are nested below level ${levels.length}`,
+      ];
+    case 'no limit': {
+      const why = rule?.nested === undefined ? 'it is whitelisted' : 'it is there for the rules nested in it';
+      return [`result: no limit, because the rule has no rate_limit: ${why}`];
+    }
+    default:
+      return rule === undefined ? [] : formatLimit(domain, entries, rule);
+  }
+}
+
+function formatLimit(domain: string, entries: readonly KeyValue[], rule: Rule): string[] {
+  const { limit } = rule;
+  if (limit === undefined) return [];
+  const statistics = `statistics key: ${escapeStatisticsKey(statisticsKey(rule, entries))}`;
+  const replaces = limit.replaces.length > 0 ? [`replaces: ${limit.replaces.join(', ')}`] : [];
+  const name = limit.name === '' ? [] : [`name: ${limit.name}`];
+  if (limit.unlimited || limit.unit === undefined) {
+    return ['result: unlimited: always OK, and nothing is counted in the store', ...name, ...replaces, statistics];
+  }
+  const flags = [rule.shadowMode ? 'shadow mode: the answer is always OK' : '', rule.quotaMode ? 'quota mode' : ''];
+  const suffix = flags.filter((flag) => flag !== '').map((flag) => `; ${flag}`);
+  return [
+    `result: ${limit.requestsPerUnit} per ${limit.unit.name.toLowerCase()}${suffix.join('')}`,
+    ...name,
+    ...replaces,
+    `cache key: ${cacheKeyBody('', domain, entries, rule)}<start of the ${limit.unit.name.toLowerCase()} in Unix seconds>`,
+    statistics,
+  ];
+}
+
+function show({ key, value }: KeyValue): string {
+  return `${key}=${value}`;
+}

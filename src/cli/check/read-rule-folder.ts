@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { folderProblem } from '../../rules/files/folder-problem';
+import type { Problem } from '../../rules/files/problem';
+import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
+import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/list-rule-files';
+
+export interface FolderOptions {
+  readonly mergeDomainConfigs: boolean;
+  /** As RUNTIME_IGNOREDOTFILES. */
+  readonly ignoreDotFiles: boolean;
+}
+
+/** The rules of a folder, and how many files they were read from. */
+export interface FolderResult extends ReadResult {
+  readonly files: number;
+}
+
+/** Reads a rule folder as the service does: the same files, in the same order, through the same reader. */
+export async function readRuleFolder(dir: string, options: FolderOptions): Promise<FolderResult> {
+  let listing: RuleFiles;
+  try {
+    listing = await listRuleFiles(dir, { ignoreDotFiles: options.ignoreDotFiles });
+  } catch (error) {
+    const message = `the folder cannot be listed: ${reasonOf(error)}`;
+    const problem = folderProblem(dir, 'unreadable-folder', message, 'Name a folder that exists and may be read.');
+    return { files: 0, configs: [], errors: [problem], warnings: [] };
+  }
+  const files: RuleFile[] = [];
+  const errors: Problem[] = [];
+  for (const path of listing.files) {
+    try {
+      files.push({ path, content: await readFile(join(dir, path)) });
+    } catch (error) {
+      const message = `the file cannot be read: ${reasonOf(error)}`;
+      errors.push(
+        folderProblem(path, 'unreadable-file', message, 'Correct its permissions or where it links to, or delete it.'),
+      );
+    }
+  }
+  const read = readRuleFiles(files, { mergeDomainConfigs: options.mergeDomainConfigs });
+  return {
+    files: listing.files.length,
+    configs: read.configs,
+    errors: [...errors, ...read.errors],
+    warnings: [...folderWarnings(dir, listing), ...read.warnings],
+  };
+}
+
+function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles): Problem[] {
+  const warnings: Problem[] = [];
+  if (files.length === 0) {
+    const message = 'the folder has no rule files: nothing is limited';
+    warnings.push(folderProblem(dir, 'no-rule-files', message, 'Rule files are named *.yaml or *.yml.'));
+  }
+  if (others.length > 0) {
+    const message = `not read: ${others.join(', ')}`;
+    warnings.push(
+      folderProblem(dir, 'ignored-files', message, 'Rule files are named *.yaml or *.yml; move the rest elsewhere.'),
+    );
+  }
+  if (linkedFolders.length > 0) {
+    const message = `links to folders are not followed: ${linkedFolders.join(', ')}`;
+    warnings.push(folderProblem(dir, 'linked-folders', message, 'Link the files themselves.'));
+  }
+  return warnings;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,45 @@
+import { formatProblem } from '../../rules/files/format-problem';
+import type { Problem } from '../../rules/files/problem';
+import type { RuleConfig } from '../../rules/rule-config';
+import type { FolderResult } from './read-rule-folder';
+
+/** What a check found, in numbers. */
+export interface Totals {
+  readonly ok: boolean;
+  readonly files: number;
+  readonly domains: number;
+  /** Descriptors of all levels. */
+  readonly rules: number;
+}
+
+/** @param strict warnings count as errors */
+export function totalsOf({ files, configs, errors, warnings }: FolderResult, strict: boolean): Totals {
+  return {
+    ok: errors.length === 0 && !(strict && warnings.length > 0),
+    files,
+    domains: configs.length,
+    rules: configs.reduce((sum, { descriptors }) => sum + countRules(descriptors), 0),
+  };
+}
+
+/** Every problem, and a last line with the totals. */
+export function textReport({ errors, warnings }: FolderResult, { ok, files, domains, rules }: Totals): string {
+  const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
+  const found = `${count(errors.length, 'error')}, ${count(warnings.length, 'warning')}`;
+  const read = `${count(files, 'file')}, ${count(domains, 'domain')}, ${count(rules, 'rule')}`;
+  return `${problems.join('')}${ok ? 'good' : 'bad'}: ${read}; ${found}\n`;
+}
+
+/** The same as one JSON object: the totals, and the problems with all their fields. */
+export function jsonReport({ errors, warnings }: FolderResult, totals: Totals): string {
+  const report: Totals & { errors: readonly Problem[]; warnings: readonly Problem[] } = { ...totals, errors, warnings };
+  return `${JSON.stringify(report, undefined, 2)}\n`;
+}
+
+function countRules(rules: readonly RuleConfig[]): number {
+  return rules.reduce((sum, { descriptors }) => sum + 1 + countRules(descriptors), 0);
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,55 @@
+import { explainMatch } from '../../rules/explain';
+import { buildRuleset, type KeyValue } from '../../rules/ruleset';
+import { flagHelp } from '../flag-help';
+import { FlagError } from '../flags';
+import { CHECK_FLAGS, type CheckRequest, readCheckRequest } from './flags';
+import { formatExplanation } from './format-explanation';
+import { type FolderResult, readRuleFolder } from './read-rule-folder';
+import { jsonReport, textReport, totalsOf } from './report';
+
+/** What a run of weir-check leaves behind. */
+export interface CheckRun {
+  /** 0: good. 1: the rules would not load, or `-strict` and there are warnings. 2: the command line is wrong. */
+  readonly exitCode: 0 | 1 | 2;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/**
+ * Checks rule files as the service would load them.
+ * @param argv the command line without the program's name
+ */
+export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
+  let request: CheckRequest | 'help';
+  try {
+    request = readCheckRequest(argv);
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    return { exitCode: 2, stdout: '', stderr: `weir-check: ${error.message}\n${usage()}` };
+  }
+  if (request === 'help') return { exitCode: 0, stdout: usage(), stderr: '' };
+  const result = await readRuleFolder(request.dir, request);
+  const totals = totalsOf(result, request.strict);
+  if (request.explain !== undefined && result.errors.length === 0) {
+    return { exitCode: 0, stdout: explanation(result, request.explain), stderr: '' };
+  }
+  const stdout = request.format === 'json' ? jsonReport(result, totals) : textReport(result, totals);
+  return { exitCode: totals.ok ? 0 : 1, stdout, stderr: '' };
+}
+
+function explanation({ configs }: FolderResult, { domain, descriptor }: NonNullable<CheckRequest['explain']>): string {
+  const entries = readEntries(descriptor);
+  return formatExplanation(domain, entries, explainMatch(buildRuleset(configs), domain, entries));
+}
+
+/** `key=value,key=value`: cut at each comma, then at the first `=`. */
+function readEntries(descriptor: string): KeyValue[] {
+  return descriptor.split(',').map((entry) => {
+    const equals = entry.indexOf('=');
+    return equals < 0 ? { key: entry, value: '' } : { key: entry.slice(0, equals), value: entry.slice(equals + 1) };
+  });
+}
+
+function usage(): string {
+  return `usage: weir-check -config_dir DIR [flags]\n${flagHelp(CHECK_FLAGS)}`;
+}

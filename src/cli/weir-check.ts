@@ -1,0 +1,9 @@
+#!/usr/bin/env node
+// Checks a folder of rule files without starting the service: see runCheck.
+import { runCheck } from './check/run-check';
+
+void runCheck(process.argv.slice(2)).then(({ exitCode, stdout, stderr }) => {
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  process.exitCode = exitCode;
+});
