@@ -1,0 +1,39 @@
+/** A header block that HEADERS began and CONTINUATION has to end (RFC 9113, section 4.3). */
+export class BlockAssembly {
+  private octets: Buffer;
+  private length = 0;
+  continuations = 0;
+
+  constructor(
+    readonly stream: number,
+    readonly endStream: boolean,
+    /** Whether HEADERS made its stream depend on itself. */
+    readonly dependsOnItself: boolean,
+    source: Buffer,
+    start: number,
+    end: number,
+  ) {
+    this.octets = Buffer.from(source.subarray(start, end));
+    this.length = end - start;
+  }
+
+  get bytes(): number {
+    return this.length;
+  }
+
+  add(source: Buffer, start: number, end: number): void {
+    const needed = this.length + end - start;
+    if (needed > this.octets.length) {
+      const grown = Buffer.allocUnsafe(Math.max(needed, this.octets.length * 2));
+      this.octets.copy(grown, 0, 0, this.length);
+      this.octets = grown;
+    }
+    source.copy(this.octets, this.length, start, end);
+    this.length = needed;
+  }
+
+  /** The whole block lies in `[0, bytes)`. */
+  get block(): Buffer {
+    return this.octets;
+  }
+}
