@@ -1,0 +1,77 @@
+import { later } from '../later';
+import { group, setting } from '../setting';
+import { boolean } from '../values/boolean';
+import { choice } from '../values/choice';
+import { filePath } from '../values/text';
+
+export const ruleSettings = group({
+  title: 'Rules',
+  note: 'Rule files are *.yaml and *.yml below RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.',
+  settings: [
+    setting({
+      field: 'configType',
+      name: 'CONFIG_TYPE',
+      type: choice({ FILE: [], GRPC_XDS_SOTW: [] }),
+      default: 'FILE',
+      help: 'Where rules come from: files, or an xDS server.',
+      // Reading files where a server was asked for would enforce other rules than those meant.
+      valuesToCome: { GRPC_XDS_SOTW: later.xds },
+    }),
+    setting({
+      field: 'forceStartWithoutInitialConfig',
+      name: 'FORCE_START_WITHOUT_INITIAL_CONFIG',
+      type: boolean,
+      default: false,
+      help: 'Opens the gRPC and HTTP listeners before there are rules.',
+    }),
+    setting({
+      field: 'healthyWithAtLeastOneConfigLoaded',
+      name: 'HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED',
+      type: boolean,
+      default: false,
+      help: 'Makes the service healthy only while there is at least one domain.',
+    }),
+    setting({
+      field: 'mergeDomainConfig',
+      name: 'MERGE_DOMAIN_CONFIG',
+      type: boolean,
+      default: false,
+      help: 'Lets several files describe one domain.',
+    }),
+    setting({
+      field: 'runtimeRoot',
+      name: 'RUNTIME_ROOT',
+      type: filePath,
+      default: '/srv/runtime_data/current',
+      help: 'Directory, or link to one, that holds the configuration.',
+    }),
+    setting({
+      field: 'runtimeSubdirectory',
+      name: 'RUNTIME_SUBDIRECTORY',
+      type: filePath,
+      default: '',
+      help: 'Directory below RUNTIME_ROOT.',
+    }),
+    setting({
+      field: 'runtimeAppdirectory',
+      name: 'RUNTIME_APPDIRECTORY',
+      type: filePath,
+      default: 'config',
+      help: 'Directory below that one, with the rule files.',
+    }),
+    setting({
+      field: 'runtimeIgnoredotfiles',
+      name: 'RUNTIME_IGNOREDOTFILES',
+      type: boolean,
+      default: false,
+      help: 'Skips files and directories whose name begins with a dot.',
+    }),
+    setting({
+      field: 'runtimeWatchRoot',
+      name: 'RUNTIME_WATCH_ROOT',
+      type: boolean,
+      default: true,
+      help: 'Reloads when RUNTIME_ROOT is switched to another directory; false: when a rule file changes.',
+    }),
+  ],
+});

@@ -1,0 +1,57 @@
+import { later } from '../later';
+import { group, setting } from '../setting';
+import { boolean } from '../values/boolean';
+import { choice } from '../values/choice';
+import { ratio } from '../values/ratio';
+import { text } from '../values/text';
+
+export const traceSettings = group({
+  title: 'Traces',
+  note: 'Spans leave in the form of OTLP; its own OTEL_EXPORTER_OTLP_* variables apply as well.',
+  comesWith: later.tracing,
+  settings: [
+    setting({
+      field: 'tracingEnabled',
+      name: 'TRACING_ENABLED',
+      type: boolean,
+      default: false,
+      help: 'Exports spans.',
+    }),
+    setting({
+      field: 'tracingExporterProtocol',
+      name: 'TRACING_EXPORTER_PROTOCOL',
+      type: choice({ http: [], grpc: [] }),
+      default: 'http',
+      help: 'How spans are sent.',
+    }),
+    setting({
+      field: 'tracingServiceName',
+      name: 'TRACING_SERVICE_NAME',
+      type: text(),
+      default: 'RateLimit',
+      help: 'Name of the service in spans.',
+    }),
+    setting({
+      field: 'tracingServiceNamespace',
+      name: 'TRACING_SERVICE_NAMESPACE',
+      type: text(),
+      default: '',
+      help: 'Namespace of the service in spans.',
+    }),
+    setting({
+      field: 'tracingServiceInstanceId',
+      name: 'TRACING_SERVICE_INSTANCE_ID',
+      type: text(),
+      default: undefined,
+      defaultText: 'random UUID, version 4',
+      help: 'Id of this instance in spans.',
+    }),
+    setting({
+      field: 'tracingSamplingRate',
+      name: 'TRACING_SAMPLING_RATE',
+      type: ratio({ min: 0, max: 1 }),
+      default: 1,
+      help: 'Share of traces kept, where the caller has not decided.',
+    }),
+  ],
+});

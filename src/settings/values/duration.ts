@@ -1,0 +1,75 @@
+import { accepted, refused, type ValueType } from './value-type';
+
+const NANOSECONDS_IN_MILLISECOND = 1e6;
+const LONGEST = 2n ** 63n - 1n;
+
+/** Longest unit first; the micro sign has two code points. */
+const UNITS = [
+  ['h', 3_600_000_000_000n],
+  ['m', 60_000_000_000n],
+  ['s', 1_000_000_000n],
+  ['ms', 1_000_000n],
+  ['us', 1000n],
+  ['ns', 1n],
+  ['\u00b5s', 1000n],
+  ['\u03bcs', 1000n],
+] as const satisfies readonly (readonly [string, bigint])[];
+
+const NANOSECONDS: ReadonlyMap<string, bigint> = new Map(UNITS);
+
+/** A number and its unit, at the place where the last one ended. */
+const PART = /(?=\.?\d)(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y;
+
+/**
+ * A text in Go's form of durations (`150us`, `1m30s`, `-1.5h`, `0`) as whole nanoseconds, what is finer cut off; undefined
+ * when it is none, or beyond the 292 years that Go can hold.
+ */
+export function parseNanoseconds(text: string): bigint | undefined {
+  const sign = /^[+-]/.exec(text)?.[0] ?? '';
+  if (text.slice(sign.length) === '0') return 0n;
+  let sum = 0n;
+  PART.lastIndex = sign.length;
+  do {
+    const part = PART.exec(text);
+    if (part === null) return undefined;
+    const [, whole = '', fraction = '', unit = ''] = part;
+    const length = NANOSECONDS.get(unit) ?? 0n;
+    sum += BigInt(whole) * length + (BigInt(fraction) * length) / 10n ** BigInt(fraction.length);
+  } while (PART.lastIndex < text.length);
+  // As in Go, there is one more below zero than above.
+  if (sum > (sign === '-' ? LONGEST + 1n : LONGEST)) return undefined;
+  return sign === '-' ? -sum : sum;
+}
+
+/** Milliseconds in Go's form of durations: `1m30s`, `150us`, `0`. */
+export function formatDuration(milliseconds: number): string {
+  const total = BigInt(Math.round(milliseconds * NANOSECONDS_IN_MILLISECOND));
+  if (total === 0n) return '0';
+  let rest = total < 0n ? -total : total;
+  let text = total < 0n ? '-' : '';
+  for (const [unit, length] of UNITS) {
+    if (rest >= length) text += `${rest / length}${unit}`;
+    rest %= length;
+  }
+  return text;
+}
+
+/** A duration in milliseconds (fractions allowed), from 0 on, or above 0. */
+export function duration(range: '0 or more' | 'above 0'): ValueType<number> {
+  return {
+    allowed: `duration, ${range}`,
+    read(text) {
+      const nanoseconds = parseNanoseconds(text);
+      if (nanoseconds === undefined) return refused(advice(text));
+      if (nanoseconds < 0n || (nanoseconds === 0n && range === 'above 0')) return refused();
+      return accepted(Number(nanoseconds) / NANOSECONDS_IN_MILLISECOND);
+    },
+    write: formatDuration,
+  };
+}
+
+function advice(text: string): string {
+  if (/^[+-]?[\d.]+$/.test(text)) return 'a number needs a unit, as in 500ms or 10s';
+  if (/\d[dw]$/i.test(text)) return 'the largest unit is h';
+  return 'write it as in 150us, 10s or 1h30m, at most 292 years';
+}

@@ -1,0 +1,122 @@
+import * as fc from 'fast-check';
+import { duration, formatDuration, parseNanoseconds } from '../../src/settings/values/duration';
+import { readingOf } from './reading-of';
+
+const SECOND = 10n ** 9n;
+const UNITS: readonly (readonly [string, bigint])[] = [
+  ['ns', 1n],
+  ['us', 1000n],
+  ['\u00b5s', 1000n],
+  ['\u03bcs', 1000n],
+  ['ms', 10n ** 6n],
+  ['s', SECOND],
+  ['m', 60n * SECOND],
+  ['h', 3600n * SECOND],
+];
+
+describe('a duration', () => {
+  test.each([
+    ['150us', 0.15],
+    ['150\u00b5s', 0.15],
+    ['150\u03bcs', 0.15],
+    ['500ms', 500],
+    ['1m30s', 90_000],
+    ['1h15m30.5s', 4_530_500],
+    ['1h1h', 7_200_000],
+    ['1.5h', 5_400_000],
+    ['.5s', 500],
+    ['1.s', 1000],
+    ['+3s', 3000],
+    ['1ns', 1e-6],
+    ['0.9ns', 0],
+    ['0', 0],
+    ['+0', 0],
+    ['-0', 0],
+    ['0s', 0],
+    ['-0s', 0],
+  ])('%s is %d milliseconds', (text, milliseconds) => {
+    expect(readingOf(duration('0 or more'), text)).toBe(milliseconds);
+  });
+
+  test.each([
+    '10',
+    '1.5',
+    's',
+    '.s',
+    '1',
+    '1d',
+    '1w',
+    '1S',
+    '1 s',
+    '1s ',
+    '1e3s',
+    '1_0s',
+    '1mss',
+    '--1s',
+    '1s-1s',
+    '1.2.3s',
+    '',
+  ])('%j is none', (text) => {
+    expect(readingOf(duration('0 or more'), text)).toBe('refused');
+  });
+
+  test('reaches as far as Go can count nanoseconds, and no further', () => {
+    expect(parseNanoseconds('9223372036854775807ns')).toBe(2n ** 63n - 1n);
+    expect(parseNanoseconds('-9223372036854775808ns')).toBe(-(2n ** 63n));
+    expect(parseNanoseconds('9223372036854775808ns')).toBeUndefined();
+    expect(parseNanoseconds('9223372037s')).toBeUndefined();
+    expect(parseNanoseconds('2562047h')).toBeDefined();
+    expect(parseNanoseconds('2562047h48m')).toBeUndefined();
+  });
+
+  test('below zero means nothing here and is refused', () => {
+    expect(readingOf(duration('0 or more'), '-1s')).toBe('refused');
+  });
+
+  test('of zero is refused where time has to pass', () => {
+    expect(readingOf(duration('above 0'), '0')).toBe('refused');
+    expect(readingOf(duration('above 0'), '0.1ns')).toBe('refused');
+    expect(readingOf(duration('above 0'), '1ns')).toBe(1e-6);
+  });
+
+  test.each([
+    ['10', 'a number needs a unit, as in 500ms or 10s'],
+    ['2d', 'the largest unit is h'],
+    ['soon', 'write it as in 150us, 10s or 1h30m, at most 292 years'],
+  ])('of %j is refused with advice', (text, hint) => {
+    expect(duration('0 or more').read(text)).toEqual({ refused: true, hint });
+  });
+
+  test.each([
+    [0, '0'],
+    [0.15, '150us'],
+    [1.5, '1ms500us'],
+    [90_000, '1m30s'],
+    [86_400_000, '24h'],
+    [-1000, '-1s'],
+  ])('of %d milliseconds is written as %s', (milliseconds, text) => {
+    expect(formatDuration(milliseconds)).toBe(text);
+  });
+
+  test('that is written and read again is the same', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 50n), max: 2n ** 50n }), (nanoseconds) => {
+        expect(parseNanoseconds(formatDuration(Number(nanoseconds) / 1e6))).toBe(nanoseconds);
+      }),
+    );
+  });
+
+  test('is the sum of its parts, in any order and with any unit', () => {
+    const part = fc.record({
+      count: fc.bigInt({ min: 0n, max: 10_000n }),
+      unit: fc.constantFrom(...UNITS),
+    });
+    fc.assert(
+      fc.property(fc.array(part, { minLength: 1, maxLength: 6 }), (parts) => {
+        const text = parts.map(({ count, unit: [name] }) => `${count}${name}`).join('');
+        const sum = parts.reduce((total, { count, unit: [, length] }) => total + count * length, 0n);
+        expect(parseNanoseconds(text)).toBe(sum);
+      }),
+    );
+  });
+});

@@ -1,0 +1,132 @@
+import { readSettings } from '../../src/settings/read-settings';
+import { readVariable } from '../../src/settings/read-variable';
+import { Chosen, type Setting } from '../../src/settings/setting';
+import { settingsTable } from '../../src/settings/settings-table';
+import { problemsOf } from './problems-of';
+
+const rows: readonly Setting[] = settingsTable.flatMap((group): readonly Setting[] => group.settings);
+const withAlias = rows.flatMap((row) => (row.alias === undefined ? [] : [{ ...row, alias: row.alias }]));
+
+/** Texts among which every setting finds two that it takes for different values. */
+const TEXTS = [
+  'false',
+  'true',
+  '7s',
+  '9s',
+  '11',
+  '13',
+  '0.25',
+  '0.75',
+  '/a',
+  '/b',
+  'a:1',
+  'b:2',
+  'a=1',
+  'b=2',
+  'one',
+  'two',
+];
+const WORDS = [
+  'memory',
+  'kvstore',
+  'single',
+  'cluster',
+  'CREATE',
+  'WAIT',
+  'FILE',
+  'GRPC_XDS_SOTW',
+  'tcp',
+  'udp',
+  'unix',
+];
+const MORE = ['http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c._tcp.d', ':1', ':2'];
+
+function twoTexts({ type, name }: Setting): readonly [string, string] {
+  const texts = new Map<string, string>();
+  for (const text of [...TEXTS, ...WORDS, ...MORE]) {
+    const reading = type.read(text);
+    if ('value' in reading && reading.notice === undefined) texts.set(type.write(reading.value), text);
+  }
+  const [one, other] = texts.values();
+  if (one === undefined || other === undefined) throw new Error(`${name} takes too few of these texts`);
+  return [one, other];
+}
+
+describe('the table of settings', () => {
+  test('names no variable and no field twice', () => {
+    const names = rows.flatMap(({ name, alias }) => [name, ...(alias === undefined ? [] : [alias])]);
+    expect(names).toEqual([...new Set(names)]);
+    expect(rows.map(({ field }) => field)).toEqual([...new Set(rows.map(({ field }) => field))]);
+  });
+
+  test.each(rows.map((row) => [row.name, row] as const))(
+    'calls the field of %s by its name in camel case',
+    (name, row) => {
+      const [first = '', ...others] = name.toLowerCase().split('_');
+      expect(row.field).toBe(first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(''));
+    },
+  );
+
+  test('treats the second key-value store as the first', () => {
+    const shapeOf = ({ type, secret, default: value }: Setting) => ({
+      allowed: type.allowed,
+      secret,
+      default: value instanceof Chosen ? value.text.replace('PERSECOND_', '') : value,
+    });
+    const pairs = rows.flatMap((second) => {
+      const first = rows.find(({ name }) => name === second.name.replace('KVSTORE_PERSECOND_', 'KVSTORE_'));
+      return first === undefined || first === second ? [] : [[first, second] as const];
+    });
+    expect(pairs).toHaveLength(13);
+    expect(pairs.map(([, second]) => shapeOf(second))).toEqual(pairs.map(([first]) => shapeOf(first)));
+  });
+
+  test('marks every variable that holds credentials as a secret', () => {
+    const secrets = rows.filter(({ name }) => /AUTH|PASSWORD|TOKEN|HEADERS$/.test(name));
+    expect(secrets.map(({ secret }) => secret)).toEqual(secrets.map(() => 'value'));
+    const addresses = rows.filter(({ name }) => /^KVSTORE_(PERSECOND_)?URL$/.test(name));
+    expect(addresses.map(({ secret }) => secret)).toEqual(['credentials', 'credentials']);
+  });
+});
+
+const withDefault = rows.flatMap((row) => {
+  const written = row.default === undefined || row.default instanceof Chosen ? '' : row.type.write(row.default);
+  return written === '' ? [] : [[row.name, written, row] as const];
+});
+
+test.each(withDefault)('%s would take its default, %s, as a value too', (_, written, row) => {
+  expect(row.type.read(written)).toEqual({ value: row.default });
+});
+
+describe.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => {
+  test('counts as not set when it is empty or blank', () => {
+    const empty = readSettings({ [name]: '', ...(row.alias !== undefined && { [row.alias]: '  ' }) });
+    expect(empty.settings).toEqual(readSettings({}).settings);
+    expect([...empty.given, ...empty.warnings]).toEqual([]);
+  });
+
+  test('is read without the blanks around it', () => {
+    const [text] = twoTexts(row);
+    expect(readVariable({ [name]: ` ${text}\t` }, row)).toEqual(readVariable({ [name]: text }, row));
+  });
+});
+
+describe.each(withAlias.map((row) => [row.name, row.alias, row] as const))('%s', (name, alias, row) => {
+  const [one, other] = twoTexts(row);
+
+  test(`is read from ${alias} too`, () => {
+    expect(readVariable({ [alias]: one }, row)).toEqual({ ...readVariable({ [name]: one }, row), givenAs: alias });
+  });
+
+  test(`may be set beside ${alias} to the same value`, () => {
+    expect(readVariable({ [name]: one, [alias]: one }, row)).toEqual(readVariable({ [name]: one }, row));
+    expect(readVariable({ [name]: '', [alias]: one }, row).givenAs).toBe(alias);
+  });
+
+  test(`is refused when ${alias} has another value`, () => {
+    const problems = problemsOf({ [name]: one, [alias]: other });
+    expect(problems).toContainEqual(
+      expect.stringMatching(/are one setting with two different values; keep one of them\.$/),
+    );
+  });
+});

@@ -1,0 +1,68 @@
+import { readSettings } from '../../src/settings/read-settings';
+import { problemsOf } from './problems-of';
+
+const TAGGED = { USE_DOG_STATSD: 'true' };
+
+describe('mogrifiers', () => {
+  test('are read from the variables that their upper-cased names make up, in the order of the list', () => {
+    const { settings } = readSettings({
+      ...TAGGED,
+      TAGGEDSTATS_MOGRIFIERS: 'domain, other',
+      TAGGEDSTATS_MOGRIFIER_DOMAIN_PATTERN: '^ratelimit\\.(.*)$',
+      TAGGEDSTATS_MOGRIFIER_DOMAIN_NAME: 'limit.$1',
+      TAGGEDSTATS_MOGRIFIER_DOMAIN_TAGS: 'domain:$1, kind:rule',
+      DOG_STATSD_MOGRIFIER_OTHER_PATTERN: 'x',
+      DOG_STATSD_MOGRIFIER_OTHER_NAME: 'y',
+    });
+    expect(settings.mogrifiers).toEqual([
+      { name: 'DOMAIN', pattern: '^ratelimit\\.(.*)$', output: 'limit.$1', tags: { domain: '$1', kind: 'rule' } },
+      { name: 'OTHER', pattern: 'x', output: 'y', tags: {} },
+    ]);
+    expect(Object.isFrozen(settings.mogrifiers[0]?.tags)).toBe(true);
+  });
+
+  test('need a pattern and a name', () => {
+    expect(problemsOf({ ...TAGGED, USE_DOG_STATSD_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_A_NAME: ' ' })).toEqual([
+      'TAGGEDSTATS_MOGRIFIER_A_PATTERN is not set, but TAGGEDSTATS_MOGRIFIERS names A.',
+      'TAGGEDSTATS_MOGRIFIER_A_NAME is not set, but TAGGEDSTATS_MOGRIFIERS names A.',
+    ]);
+  });
+
+  test('do not fall back to PATTERN and NAME, which other programs set', () => {
+    const bare = { PATTERN: 'x', NAME: 'y', TAGS: 'a:b' };
+    expect(problemsOf({ ...TAGGED, ...bare, TAGGEDSTATS_MOGRIFIERS: 'a' })).toHaveLength(2);
+  });
+
+  test.each(['region', 'region:', ':eu'])('cannot have the tags %j', (tags) => {
+    const environment = {
+      ...TAGGED,
+      TAGGEDSTATS_MOGRIFIERS: 'a',
+      TAGGEDSTATS_MOGRIFIER_A_PATTERN: 'x',
+      TAGGEDSTATS_MOGRIFIER_A_NAME: 'y',
+      TAGGEDSTATS_MOGRIFIER_A_TAGS: tags,
+    };
+    expect(problemsOf(environment)).toEqual([expect.stringContaining('TAGGEDSTATS_MOGRIFIER_A_TAGS=')]);
+  });
+
+  test('cannot have two values under their two names', () => {
+    const environment = {
+      ...TAGGED,
+      TAGGEDSTATS_MOGRIFIERS: 'a',
+      TAGGEDSTATS_MOGRIFIER_A_PATTERN: 'x',
+      DOG_STATSD_MOGRIFIER_A_PATTERN: 'z',
+      TAGGEDSTATS_MOGRIFIER_A_NAME: 'y',
+    };
+    expect(problemsOf(environment)).toEqual([expect.stringContaining('are one setting with two different values')]);
+  });
+
+  test('that the list does not name get a warning', () => {
+    const { warnings } = readSettings({ ...TAGGED, DOG_STATSD_MOGRIFIER_A_TAGS: 'x:y' });
+    expect(warnings).toContain('DOG_STATSD_MOGRIFIER_A_TAGS has no effect: TAGGEDSTATS_MOGRIFIERS does not name A.');
+  });
+
+  test('are not looked at while the tagged output is off', () => {
+    expect(
+      readSettings({ TAGGEDSTATS_MOGRIFIERS: 'a', TAGGEDSTATS_MOGRIFIER_B_TAGS: '?' }).settings.mogrifiers,
+    ).toEqual([]);
+  });
+});

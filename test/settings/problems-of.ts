@@ -1,0 +1,14 @@
+import type { Environment } from '../../src/settings/environment';
+import { readSettings } from '../../src/settings/read-settings';
+import { SettingsError } from '../../src/settings/settings-error';
+
+/** What is wrong with an environment, sentence by sentence. */
+export function problemsOf(environment: Environment): readonly string[] {
+  try {
+    readSettings(environment);
+    return [];
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems;
+    throw error;
+  }
+}

@@ -1,0 +1,197 @@
+import { boolean } from '../../src/settings/values/boolean';
+import { choice } from '../../src/settings/values/choice';
+import { grpcHeaders } from '../../src/settings/values/grpc-headers';
+import { host } from '../../src/settings/values/host';
+import { list } from '../../src/settings/values/list';
+import { listenAddress } from '../../src/settings/values/listen-address';
+import { logFormat } from '../../src/settings/values/log-format';
+import { messageSize } from '../../src/settings/values/message-size';
+import { pairs } from '../../src/settings/values/pairs';
+import { ratio } from '../../src/settings/values/ratio';
+import { isStoreAddress } from '../../src/settings/values/store-address';
+import { headerName } from '../../src/settings/values/text';
+import { workers } from '../../src/settings/values/workers';
+import { readingOf } from './reading-of';
+
+describe('a boolean', () => {
+  test.each(['1', 't', 'T', 'true', 'TRUE', 'tRUE'])('is true as %s', (text) => {
+    expect(readingOf(boolean, text)).toBe(true);
+  });
+  test.each(['0', 'f', 'F', 'false', 'False'])('is false as %s', (text) => {
+    expect(readingOf(boolean, text)).toBe(false);
+  });
+  test.each(['yes', 'no', 'on', 'off', '2', 'truthy', 'constructor'])('is not %s', (text) => {
+    expect(readingOf(boolean, text)).toBe('refused');
+  });
+});
+
+describe('a choice', () => {
+  const type = choice({ memory: [], kvstore: ['redis'] });
+  test('takes its words in any case, and the second spelling of each', () => {
+    expect(['memory', 'KVSTORE', 'Redis'].map((text) => readingOf(type, text))).toEqual([
+      'memory',
+      'kvstore',
+      'kvstore',
+    ]);
+  });
+  test('refuses other words and says which there are', () => {
+    expect(readingOf(type, 'mongo')).toBe('refused');
+    expect(type.allowed).toBe('memory, kvstore (redis)');
+  });
+});
+
+describe('a ratio', () => {
+  const type = ratio({ min: 0, max: 1 });
+  test.each([
+    ['0', 0],
+    ['1', 1],
+    ['0.8', 0.8],
+    ['.5', 0.5],
+    ['1.', 1],
+    ['8e-1', 0.8],
+    ['+0.5', 0.5],
+    ['0.1_5', 0.15],
+    ['0x1p-1', 0.5],
+    ['0x.8p0', 0.5],
+  ])('%s is %d', (text, number) => {
+    expect(readingOf(type, text)).toBe(number);
+  });
+  test.each(['1.01', '-0.1', 'nan', 'inf', 'Infinity', '80%', '0,8', '0.8x', '_1', '1e', '0x1'])(
+    '%s is refused',
+    (text) => {
+      expect(readingOf(type, text)).toBe('refused');
+    },
+  );
+  test('without an upper end is finite all the same', () => {
+    expect(readingOf(ratio({ min: 0 }), '1e308')).toBe(1e308);
+    expect(readingOf(ratio({ min: 0 }), '1e309')).toBe('refused');
+  });
+});
+
+describe('a list', () => {
+  test('is cut at commas, without the blanks around its items', () => {
+    expect(readingOf(list('names'), 'a, b ,c')).toEqual(['a', 'b', 'c']);
+  });
+  test('has no empty items: the Go service would take the last one of "a:1," for a server', () => {
+    expect(list('servers').read('a:1,')).toEqual({ refused: true, hint: 'item 2 is empty' });
+  });
+  test('says which item does not fit', () => {
+    expect(list('digits', (item) => /^\d$/.test(item)).read('1,x')).toEqual({ refused: true, hint: 'item 2 is none' });
+  });
+});
+
+describe('a list of pairs', () => {
+  const type = pairs({ separator: ':', emptyValues: 'allowed' });
+  test('is cut at commas, and each item at its first separator', () => {
+    expect(readingOf(type, 'env:prod, url : http://a:1')).toEqual({ env: 'prod', url: 'http://a:1' });
+  });
+  test('takes any key as it stands', () => {
+    expect(Object.entries(readingOf(type, '__proto__:x'))).toEqual([['__proto__', 'x']]);
+  });
+  test('may leave a value empty where that has a meaning', () => {
+    expect(readingOf(type, 'a:')).toEqual({ a: '' });
+    expect(pairs({ separator: ':', emptyValues: 'refused' }).read('a:')).toEqual({
+      refused: true,
+      hint: 'item 1 has no value after the ":"',
+    });
+  });
+  test.each([
+    ['a', 'item 1 has no ":"'],
+    ['a:1,b', 'item 2 has no ":"'],
+    [':1', 'item 1 has no key before the ":"'],
+    ['a:1,', 'item 2 is empty'],
+  ])('refuses %j and says why without quoting it', (text, hint) => {
+    expect(type.read(text)).toEqual({ refused: true, hint });
+  });
+  test('with a key given twice has its last value, and a remark', () => {
+    expect(type.read('a:1,a:2')).toEqual({ value: { a: '2' }, notice: 'item 2 repeats a key; its last value counts' });
+  });
+});
+
+describe('headers of a gRPC call', () => {
+  test('may hold colons in their values', () => {
+    expect(readingOf(grpcHeaders, 'authorization:Bearer a:b,x-team:edge')).toEqual({
+      authorization: 'Bearer a:b',
+      'x-team': 'edge',
+    });
+  });
+  test.each(['x team:a', 'grpc-timeout:1S', 'x-name:Zoë'])('cannot be %j', (text) => {
+    expect(readingOf(grpcHeaders, text)).toBe('refused');
+  });
+});
+
+describe('a host', () => {
+  test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('can be %s', (text) => {
+    expect(readingOf(host, text)).toBe(text);
+  });
+  test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('cannot be %s', (text) => {
+    expect(readingOf(host, text)).toBe('refused');
+  });
+});
+
+describe('an address to listen on', () => {
+  test.each([
+    [':9090', { host: '0.0.0.0', port: 9090 }],
+    ['localhost:9090', { host: 'localhost', port: 9090 }],
+    ['[::1]:9090', { host: '::1', port: 9090 }],
+  ])('%s is read', (text, address) => {
+    expect(readingOf(listenAddress, text)).toEqual(address);
+    expect(listenAddress.write(address)).toBe(text);
+  });
+  test.each(['localhost', '::1:9090', ':65536', ':', 'http://a:1'])('cannot be %s', (text) => {
+    expect(readingOf(listenAddress, text)).toBe('refused');
+  });
+  test('that is a port alone is refused with advice', () => {
+    expect(listenAddress.read('9090')).toEqual({
+      refused: true,
+      hint: 'a port alone is written with a colon before it',
+    });
+  });
+});
+
+describe('an address of the key-value store', () => {
+  test.each([
+    'localhost:6379',
+    '[::1]:6379',
+    '/var/run/redis.sock',
+    'unix:///var/run/redis.sock',
+    'redis://localhost',
+    'redis://user:secret@host:6379/1',
+    'rediss://:secret@host',
+  ])('can be %s', (text) => {
+    expect(isStoreAddress(text)).toBe(true);
+  });
+  test.each(['localhost', ':6379', 'localhost:0', 'localhost:65536', 'http://localhost:6379', 'redis://', 'a:1,b:2'])(
+    'cannot be %s',
+    (text) => {
+      expect(isStoreAddress(text)).toBe(false);
+    },
+  );
+});
+
+test('a header name is a token of HTTP, and its case is kept', () => {
+  expect(readingOf(headerName, 'x-RateLimit-Limit')).toBe('x-RateLimit-Limit');
+  expect(['X Limit', 'X-Limit:', 'X-Límit', 'X(1)'].map((text) => readingOf(headerName, text))).toEqual(
+    Array(4).fill('refused'),
+  );
+});
+
+test('the number of workers is a number from 1, or auto in any case', () => {
+  expect(['1', '8', 'auto', 'AUTO', '0', 'many'].map((text) => readingOf(workers, text))).toEqual([
+    1,
+    8,
+    'auto',
+    'auto',
+    'refused',
+    'refused',
+  ]);
+});
+
+test('a message size of 0 is the default of gRPC', () => {
+  expect(['0', '1000'].map((text) => readingOf(messageSize, text))).toEqual([4_194_304, 1000]);
+});
+
+test('a log format that nobody knows means text, as in the Go service, and gets a remark', () => {
+  expect(readingOf(logFormat, 'JSON')).toBe('json');
+  expect(logFormat.read('xml')).toEqual({ value: 'text', notice: 'everything but json means text' });
+});

@@ -1,0 +1,105 @@
+import * as fc from 'fast-check';
+import { port } from '../../src/settings/values/port';
+import { parseWholeNumber, wholeNumber } from '../../src/settings/values/whole-number';
+import { readingOf } from './reading-of';
+
+describe('a whole number', () => {
+  test.each([
+    ['0', 0n],
+    ['8080', 8080n],
+    ['+8080', 8080n],
+    ['-1', -1n],
+    ['8_080', 8080n],
+    ['0x1f90', 8080n],
+    ['0X1F90', 8080n],
+    ['0x_1f_90', 8080n],
+    ['0b101', 5n],
+    ['0o17', 15n],
+    ['017', 15n],
+    ['0_17', 15n],
+    ['00', 0n],
+    ['-0x10', -16n],
+    ['9223372036854775808', 9223372036854775808n],
+  ])('%s is %d, as in Go', (text, number) => {
+    expect(parseWholeNumber(text)).toBe(number);
+  });
+
+  test.each([
+    '',
+    '-',
+    '8080.0',
+    '1e3',
+    '08',
+    '0x',
+    '0b2',
+    '_1',
+    '1_',
+    '1__0',
+    '0x1__0',
+    '1 0',
+    '٣',
+    'ten',
+    '--1',
+    '0xg',
+  ])('%j is none, as in Go', (text) => {
+    expect(parseWholeNumber(text)).toBeUndefined();
+  });
+
+  test('has a range, both ends included', () => {
+    const type = wholeNumber({ min: 1, max: 10 });
+    expect(['0', '1', '10', '11'].map((text) => readingOf(type, text))).toEqual(['refused', 1, 10, 'refused']);
+  });
+
+  test('is refused beyond what is exact, however large a number may be', () => {
+    const type = wholeNumber({ min: 0 });
+    expect(readingOf(type, '9007199254740991')).toBe(Number.MAX_SAFE_INTEGER);
+    expect(readingOf(type, '9007199254740992')).toBe('refused');
+  });
+
+  test('with a leading 0 that is not octal is refused with the reason', () => {
+    expect(wholeNumber({ min: 0 }).read('089')).toEqual({ refused: true, hint: 'a leading 0 means octal' });
+  });
+
+  test('is the same in every base', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 63n }), (number) => {
+        for (const text of [
+          `${number}`,
+          `0x${number.toString(16)}`,
+          `0b${number.toString(2)}`,
+          `0o${number.toString(8)}`,
+          `0${number.toString(8)}`,
+        ]) {
+          expect(parseWholeNumber(text)).toBe(number);
+          expect(parseWholeNumber(`-${text}`)).toBe(-number);
+        }
+      }),
+    );
+  });
+
+  test('may have one "_" between any two digits', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: 2n ** 63n }), (number) => {
+        expect(parseWholeNumber(number.toString().split('').join('_'))).toBe(number);
+      }),
+    );
+  });
+});
+
+describe('a port', () => {
+  test('is a whole number from 0 to 65535', () => {
+    expect(['0', '65535', '65536', '-1'].map((text) => readingOf(port, text))).toEqual([
+      0,
+      65535,
+      'refused',
+      'refused',
+    ]);
+  });
+
+  test('that a Kubernetes service link has set is refused with that explanation', () => {
+    expect(port.read('tcp://10.0.0.1:8125')).toEqual({
+      refused: true,
+      hint: expect.stringContaining('Kubernetes service link'),
+    });
+  });
+});
