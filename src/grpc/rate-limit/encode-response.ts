@@ -1,0 +1,75 @@
+import { Struct } from '../../gen/google/protobuf/struct';
+import type { CurrentLimit, DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
+import { Wire } from './wire-reader';
+import { WireWriter } from './wire-writer';
+
+// Tags, `fieldNumber << 3 | wireType`, of the messages of proto/envoy.
+const RESPONSE_OVERALL_CODE = (1 << 3) | Wire.VARINT;
+const RESPONSE_STATUSES = (2 << 3) | Wire.LEN;
+const RESPONSE_HEADERS = (3 << 3) | Wire.LEN;
+const RESPONSE_DYNAMIC_METADATA = (6 << 3) | Wire.LEN;
+const STATUS_CODE = (1 << 3) | Wire.VARINT;
+const STATUS_CURRENT_LIMIT = (2 << 3) | Wire.LEN;
+const STATUS_LIMIT_REMAINING = (3 << 3) | Wire.VARINT;
+const STATUS_DURATION_UNTIL_RESET = (4 << 3) | Wire.LEN;
+const LIMIT_REQUESTS_PER_UNIT = (1 << 3) | Wire.VARINT;
+const LIMIT_UNIT = (2 << 3) | Wire.VARINT;
+const LIMIT_NAME = (3 << 3) | Wire.LEN;
+const HEADER_KEY = (1 << 3) | Wire.LEN;
+const HEADER_VALUE = (2 << 3) | Wire.LEN;
+const DURATION_SECONDS = (1 << 3) | Wire.VARINT;
+
+/** One for all calls: an answer is encoded and copied out before the next one begins. */
+const writer = new WireWriter();
+const limits = new WeakMap<CurrentLimit, Uint8Array>();
+
+/**
+ * Encodes a verdict as an `envoy.service.ratelimit.v3.RateLimitResponse`.
+ *
+ * @returns a view that the next call overwrites: to be copied at once
+ */
+export function encodeResponse({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): Uint8Array {
+  writer.reset();
+  writer.varintField(RESPONSE_OVERALL_CODE, overallCode);
+  for (const status of statuses) writeStatus(status);
+  for (const header of responseHeaders) writeHeader(header);
+  if (dynamicMetadata !== undefined) {
+    writer.bytesField(RESPONSE_DYNAMIC_METADATA, Struct.encode(Struct.wrap(dynamicMetadata)).finish());
+  }
+  return writer.written();
+}
+
+function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: DescriptorStatus): void {
+  const start = writer.open(RESPONSE_STATUSES);
+  writer.varintField(STATUS_CODE, code);
+  if (currentLimit !== undefined) writer.bytesField(STATUS_CURRENT_LIMIT, encodedLimit(currentLimit));
+  if (limitRemaining !== 0) writer.varintField(STATUS_LIMIT_REMAINING, limitRemaining);
+  if (secondsUntilReset !== undefined) {
+    const duration = writer.open(STATUS_DURATION_UNTIL_RESET);
+    if (secondsUntilReset !== 0) writer.varintField(DURATION_SECONDS, secondsUntilReset);
+    writer.close(duration);
+  }
+  writer.close(start);
+}
+
+/** A rule's limit is the same object in every answer: it is encoded once. */
+function encodedLimit(limit: CurrentLimit): Uint8Array {
+  let encoded = limits.get(limit);
+  if (encoded === undefined) limits.set(limit, (encoded = encodeLimit(limit)));
+  return encoded;
+}
+
+function encodeLimit({ requestsPerUnit, unit, name }: CurrentLimit): Uint8Array {
+  const limit = new WireWriter();
+  if (requestsPerUnit !== 0) limit.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
+  limit.varintField(LIMIT_UNIT, unit.number);
+  if (name !== '') limit.textField(LIMIT_NAME, name);
+  return limit.written();
+}
+
+function writeHeader({ key, value }: HeaderValue): void {
+  const start = writer.open(RESPONSE_HEADERS);
+  writer.textField(HEADER_KEY, key);
+  writer.textField(HEADER_VALUE, value);
+  writer.close(start);
+}

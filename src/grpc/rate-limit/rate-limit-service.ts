@@ -1,0 +1,50 @@
+import type { DecisionError } from '../../limiter/decision-error';
+import type { RateLimitRequest } from '../../limiter/request';
+import type { Verdict } from '../../limiter/verdict';
+import type { Counter } from '../../statistics/counter';
+import type { Statistics } from '../../statistics/statistics';
+import type { Asker, Decide } from '../../streams/decide';
+import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
+import { decodeRequest } from './decode-request';
+import { encodeResponse } from './encode-response';
+import { STATUS_OF } from './status';
+import { WireError } from './wire-reader';
+
+export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+
+/** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes, asks, encodes. */
+export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHandler {
+  const totalRequests = statistics.counter('ratelimit_server.ShouldRateLimit.total_requests');
+  const serviceErrors = statistics.counter('ratelimit.service.call.should_rate_limit.service_error');
+  return (message, call) => {
+    totalRequests.add(1);
+    const request = decode(message, call, serviceErrors);
+    if (request === undefined) return;
+    const question = decide(request, new CallingAsker(call));
+    call.onCancel((cause) => question.cancel(cause));
+  };
+}
+
+function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): RateLimitRequest | undefined {
+  try {
+    return decodeRequest(message);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    serviceErrors.add(1);
+    // The status that gRPC servers give a message they cannot parse.
+    call.fail(GrpcStatus.INTERNAL, `the message is not a RateLimitRequest: ${error.message}`);
+    return undefined;
+  }
+}
+
+class CallingAsker implements Asker {
+  constructor(private readonly call: UnaryCall) {}
+
+  verdict(verdict: Verdict): void {
+    this.call.reply(encodeResponse(verdict));
+  }
+
+  error(error: DecisionError): void {
+    this.call.fail(STATUS_OF[error.code], error.message);
+  }
+}
