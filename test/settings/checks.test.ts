@@ -94,6 +94,11 @@ const refused: readonly (readonly [string, Environment, string])[] = [
     'PORT and GRPC_PORT are both port 8081; each listener needs its own.',
   ],
   [
+    'two listeners on one port of one address',
+    { HOST: '127.0.0.1', PORT: '6070', DEBUG_HOST: '127.0.0.1' },
+    'PORT and DEBUG_PORT are both port 6070; each listener needs its own.',
+  ],
+  [
     'a page to scrape on the port of another listener',
     { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: 'localhost:6070' },
     'DEBUG_PORT and PROMETHEUS_ADDR are both port 6070; each listener needs its own.',
