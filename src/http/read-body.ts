@@ -36,6 +36,5 @@ export function readBody(request: IncomingMessage, response: ServerResponse, lim
     request.on('data', onData);
     request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     request.once('error', (cause) => reject(new CallerGone('the body has no end', { cause })));
-    request.once('close', () => reject(new CallerGone('the body has no end')));
   });
 }

@@ -39,21 +39,17 @@ export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts)
   });
   server.timeout = timeouts.inactive;
 
-  const connections = new Set<Socket>();
-  const answering = new Set<ServerResponse>();
+  /** Each connection's latest answer. Kept so, a request costs one entry and no listener. */
+  const connections = new Map<Socket, ServerResponse | undefined>();
   let closing = false;
   server.on('connection', (socket: Socket) => {
-    connections.add(socket);
+    connections.set(socket, undefined);
     socket.once('close', () => connections.delete(socket));
   });
 
   const handle: RequestListener = app.callback();
   const onRequest: RequestListener = (request, response) => {
-    answering.add(response);
-    response.once('close', () => {
-      answering.delete(response);
-      if (closing) request.socket.destroySoon();
-    });
+    connections.set(request.socket, response);
     if (closing) response.setHeader('Connection', 'close');
     return handle(request, response);
   };
@@ -72,12 +68,13 @@ export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts)
           clearTimeout(cut);
           resolve();
         });
-        const busy = new Set<Socket | null>();
-        for (const response of answering) {
-          busy.add(response.socket);
-          if (!response.headersSent) response.setHeader('Connection', 'close');
+        for (const [socket, response] of connections) {
+          if (response === undefined || response.writableFinished) socket.destroy();
+          else {
+            response.once('close', () => socket.destroySoon());
+            if (!response.headersSent) response.setHeader('Connection', 'close');
+          }
         }
-        for (const socket of connections) if (!busy.has(socket)) socket.destroy();
       }),
   };
 }
