@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { types } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { Observable, defer, of } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
@@ -70,7 +71,7 @@ function loadInWorker(workerData: RulesWorkerData, workerFile: string): Observab
 function buffersOf(files: readonly RuleFile[]): ArrayBuffer[] {
   const buffers: ArrayBuffer[] = [];
   for (const { content } of files) {
-    if (content.buffer instanceof ArrayBuffer && content.byteLength === content.buffer.byteLength)
+    if (types.isArrayBuffer(content.buffer) && content.byteLength === content.buffer.byteLength)
       buffers.push(content.buffer);
   }
   return buffers;

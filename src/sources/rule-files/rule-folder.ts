@@ -5,9 +5,9 @@ import type { Believable } from './believe';
 import { FolderWatches } from './folder-watches';
 import type { RuleFiles } from './list-rule-files';
 import { type LoadOptions, loadRules } from './load-rules';
-import { mayHaveLostRules } from './lost-rules';
 import { type FileFacts, type Reading, readConsistently } from './snapshot';
 import { type Survey, survey } from './survey';
+import { mayBeWorkInProgress } from './work-in-progress';
 
 export interface RuleFolderOptions extends LoadOptions {
   readonly ignoreDotFiles: boolean;
@@ -126,7 +126,7 @@ export class RuleFolder {
       origin: { source: `files in ${this.dir}`, version: `${place}@${good.digest.slice(0, SHORT_DIGEST)}` },
       warnings: [...this.#watches.troubles, ...warningsOf(this.dir, listing), ...good.warnings],
     };
-    const isDoubtful = this.#believed !== undefined && mayHaveLostRules(this.#good?.facts ?? NO_FACTS, good.facts);
+    const isDoubtful = this.#believed !== undefined && mayBeWorkInProgress(this.#good?.facts ?? NO_FACTS, good.facts);
     return { key, mark, isDoubtful, event, good };
   }
 

@@ -4,18 +4,13 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { ListingOptions, RuleFiles } from './list-rule-files';
-import { type Survey, because, survey } from './survey';
+import { type SeenFile, type Survey, because, survey } from './survey';
 import { codeOf } from './trail';
 
 /** What is remembered of a file when its content no longer is. */
-export interface FileFacts {
-  /** Device and inode number: another file in the same place has others. */
-  readonly inode: string;
-  /** Bytes. */
-  readonly size: number;
+export interface FileFacts extends SeenFile {
   /** Only white space, or nothing at all. */
   readonly isBlank: boolean;
-  readonly endsWithLineFeed: boolean;
 }
 
 /** All rule files of one moment: never some from before a switch and some from after it. */
@@ -87,7 +82,8 @@ async function readFiles(seen: Survey): Promise<Reading> {
       if (read?.status !== 'fulfilled') return blocked(seen, unreadable(seen, path, read?.reason));
       const content = read.value;
       files.push({ path, content });
-      facts.set(path, factsOf(content, seen.inodes.get(path) ?? ''));
+      const { inode, stamp } = seen.files.get(path) ?? NOT_SEEN;
+      facts.set(path, { inode, stamp, isBlank: !content.some((byte) => byte > SPACE) });
       hash.update(`${path}\n${content.length}\n`);
       for (let at = 0; at < content.length; at += HASHED_AT_A_TIME) {
         if (at > 0) await setImmediate();
@@ -98,17 +94,8 @@ async function readFiles(seen: Survey): Promise<Reading> {
   return { survey: seen, snapshot: { files, facts, digest: hash.digest('hex') } };
 }
 
-function factsOf(content: Uint8Array, inode: string): FileFacts {
-  return {
-    inode,
-    size: content.length,
-    isBlank: !content.some((byte) => byte > SPACE),
-    endsWithLineFeed: content.at(-1) === LINE_FEED,
-  };
-}
-
 const SPACE = 0x20;
-const LINE_FEED = 0x0a;
+const NOT_SEEN = { inode: '', stamp: '' };
 
 function unreadable({ folder }: Survey, path: string, error: unknown): string {
   return `the rule file ${path} cannot be read: ${because(join(folder, path), codeOf(error))}`;

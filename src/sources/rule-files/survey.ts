@@ -13,6 +13,14 @@ export interface SurveyOptions extends ListingOptions {
   readonly files: boolean;
 }
 
+/** A file as it was seen, nothing read yet. */
+export interface SeenFile {
+  /** Device and inode number: another file in the same place has others. */
+  readonly inode: string;
+  /** Equal as long as nothing happens to the file. */
+  readonly stamp: string;
+}
+
 /** How a rule folder stood at one moment, nothing read yet. */
 export interface Survey {
   /** The real path of the rule folder; the path as given when it leads to none. */
@@ -29,8 +37,8 @@ export interface Survey {
    * a file system's clock ticks in milliseconds.
    */
   readonly isFresh: boolean;
-  /** By path: the device and inode number of each file that could be seen; empty unless files were looked at. */
-  readonly inodes: ReadonlyMap<string, string>;
+  /** By path, each file that could be seen; empty unless files were looked at. */
+  readonly files: ReadonlyMap<string, SeenFile>;
   readonly watchPoints: WatchPoints;
   /** Why the rules cannot be read; undefined when they can. */
   readonly obstacle: string | undefined;
@@ -50,7 +58,7 @@ export async function survey(dir: string, options: SurveyOptions): Promise<Surve
     stamp: `${identity}\n${obstacle}`,
     listing: NO_FILES,
     isFresh: false,
-    inodes: new Map(),
+    files: new Map(),
     watchPoints: await watchPoints(tracker, lookups, watched, undefined),
     obstacle,
   });
@@ -80,17 +88,21 @@ export async function survey(dir: string, options: SurveyOptions): Promise<Surve
     own,
     ...listing.folders.flatMap((path, i) => (dataLinks[i] ? [`${path}/${dataLinks[i]}`] : [])),
   ].join('\n');
-  const inodes = new Map<string, string>();
+  const files = new Map<string, SeenFile>();
   let stamp = identity;
   let newest = 0n;
   if (options.files) {
-    const files = await Promise.all(listing.files.map((path) => lookAt(join(folder, path))));
+    const entries = await Promise.all(listing.files.map((path) => lookAt(join(folder, path))));
     for (const [i, path] of listing.files.entries()) {
-      const file = files[i] ?? 'EIO';
-      stamp += `\n${path} ${typeof file === 'string' ? file : stampOf(file)}`;
-      if (typeof file === 'string') continue;
-      inodes.set(path, `${file.dev}:${file.ino}`);
-      if (file.ctimeNs > newest) newest = file.ctimeNs;
+      const seen = entries[i] ?? 'EIO';
+      if (typeof seen === 'string') {
+        stamp += `\n${path} ${seen}`;
+        continue;
+      }
+      const file = { inode: `${seen.dev}:${seen.ino}`, stamp: stampOf(seen) };
+      files.set(path, file);
+      stamp += `\n${path} ${file.inode} ${file.stamp}`;
+      if (seen.ctimeNs > newest) newest = seen.ctimeNs;
     }
     const trails = await Promise.all(listing.links.map((path) => tracker.follow(join(folder, path))));
     for (const { lookups: way } of trails) lookups.push(...way);
@@ -102,7 +114,7 @@ export async function survey(dir: string, options: SurveyOptions): Promise<Surve
     stamp,
     listing,
     isFresh: newest > BigInt(Date.now() - FRESH_MILLISECONDS) * NANOSECONDS_PER_MILLISECOND,
-    inodes,
+    files,
     watchPoints: await watchPoints(tracker, lookups, folders, options.files ? undefined : new Set([DATA_LINK])),
     obstacle: undefined,
   };
@@ -118,8 +130,8 @@ function lookAt(path: string): Promise<Entry> {
 }
 
 /** The time of change is part of it: it alone tells of contents exchanged with size and time of modification kept. */
-function stampOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+function stampOf({ size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${size}:${mtimeNs}:${ctimeNs}`;
 }
 
 async function watchPoints(

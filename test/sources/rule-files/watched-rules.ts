@@ -1,0 +1,93 @@
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Subject, firstValueFrom, type Subscription } from 'rxjs';
+import type { Ruleset } from '../../../src/rules/ruleset';
+import type { RuleEvent } from '../../../src/streams/rule-source';
+import { type RuleFileOptions, ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
+
+const NEVER = 3_600_000;
+
+/** Short enough for tests; and never a look without a hint, so that hints are what is tested. */
+export const HINTS_ALONE = {
+  settling: { quiet: 30, longest: 300 },
+  doubt: { hold: 60, longest: 2000 },
+  poll: NEVER,
+};
+
+/** Longer than settling and holding together. */
+const QUIET = 180;
+const DEADLINE = 20_000;
+
+/** The rules in a line: `a=1 b=2` for two domains and the limits of their first rules. */
+export function summary(event: RuleEvent): string {
+  if (event.kind === 'rejected') return `rejected: ${event.reason}`;
+  const domains = Array.from(event.ruleset.domains, ([name, level]) => {
+    const [rule] = [...level.rules()];
+    return `${name}=${rule?.limit?.requestsPerUnit}`;
+  });
+  return domains.length === 0 ? 'no rules' : domains.join(' ');
+}
+
+/** A subscription to a rule file source, and what it has told so far. */
+export class WatchedRules {
+  readonly events: RuleEvent[] = [];
+  readonly #told$ = new Subject<void>();
+  readonly #subscription: Subscription;
+  #read = 0;
+
+  constructor(options: Partial<RuleFileOptions> & { readonly root: string }) {
+    this.#subscription = ruleFileSource({
+      subdirectory: '',
+      appDirectory: 'config',
+      ignoreDotFiles: false,
+      watchRoot: false,
+      mergeDomainConfigs: false,
+      workerFile: join(__dirname, 'rules-worker-entry.cjs'),
+      timing: HINTS_ALONE,
+      ...options,
+    }).events$.subscribe((event) => {
+      this.events.push(event);
+      this.#told$.next();
+    });
+  }
+
+  /** The next event that has not been looked at, awaited. */
+  async nextEvent(): Promise<RuleEvent> {
+    const deadline = new AbortController();
+    void wait(DEADLINE, undefined, { signal: deadline.signal }).then(
+      () => this.#told$.error(new Error('no event came')),
+      () => undefined,
+    );
+    try {
+      while (this.events.length === this.#read) await firstValueFrom(this.#told$);
+    } finally {
+      deadline.abort();
+    }
+    const event = this.events[this.#read];
+    if (event === undefined) throw new Error('no event came');
+    this.#read += 1;
+    return event;
+  }
+
+  /** {@link nextEvent}, in a line. */
+  async next(): Promise<string> {
+    return summary(await this.nextEvent());
+  }
+
+  /** The rulesets of all good rules so far. */
+  get rulesets(): readonly Ruleset[] {
+    return this.events.flatMap((event) => (event.kind === 'loaded' ? [event.ruleset] : []));
+  }
+
+  /** What came, in lines, in a while that is long enough for anything that is under way to come. */
+  async quietly(): Promise<string[]> {
+    await wait(QUIET);
+    const told = this.events.slice(this.#read).map(summary);
+    this.#read = this.events.length;
+    return told;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription.unsubscribe();
+  }
+}

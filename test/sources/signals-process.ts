@@ -1,0 +1,10 @@
+// Says which signals ask it to end, until three have; then it listens no more, and waits to be ended.
+import { take } from 'rxjs';
+import { terminationSignals } from '../../src/sources/signals';
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+terminationSignals()
+  .pipe(take(3))
+  .subscribe({ next: say, complete: () => say('enough') });
+setInterval(() => undefined, 1000);
+say('ready');

@@ -1,0 +1,70 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const DEADLINE = 20_000;
+
+/**
+ * A process of its own that runs a TypeScript module of the tests, for what cannot be done to the process that jest runs in.
+ * It speaks in lines.
+ */
+export class TypeScriptProcess {
+  readonly #child: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+  readonly #ended: Promise<unknown[]>;
+
+  /** @param wrapper a program and its arguments that is to start Node, such as `unshare -Ur` */
+  constructor(module: string, args: readonly string[], wrapper: readonly string[] = []) {
+    const [program = process.execPath, ...rest] = [
+      ...wrapper,
+      process.execPath,
+      '--require',
+      join(__dirname, 'typescript-hook.cjs'),
+      module,
+      ...args,
+    ];
+    this.#child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#ended = once(this.#child, 'exit');
+    if (this.#child.stdout === null) throw new Error('there is no standard output to read');
+    this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]();
+  }
+
+  /** The next line that it wrote, awaited. */
+  async line(): Promise<string> {
+    const { value, done } = await within(this.#lines.next(), 'nothing was written');
+    if (done === true) throw new Error('it ended without another line');
+    return value;
+  }
+
+  say(line: string): void {
+    this.#child.stdin?.write(`${line}\n`);
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** How it ended by itself: its exit code, or the signal that ended it. */
+  async end(): Promise<unknown> {
+    const [code, signal] = await within(this.#ended, 'it did not end');
+    return code ?? signal;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+}
+
+async function within<T>(promise: Promise<T>, otherwise: string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(otherwise)), DEADLINE);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
