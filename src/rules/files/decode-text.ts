@@ -8,6 +8,8 @@ export const MAX_FILE_BYTES = 32 * 1024 * 1024;
 // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff\ufffe\uffff]/;
 
+type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be';
+
 /**
  * The text of a file: UTF-8, or UTF-16 where a byte order mark says so. Undefined when it is none; the report says why.
  */
@@ -36,13 +38,13 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
   return undefined;
 }
 
-function encodingOf(content: Uint8Array): 'utf-8' | 'utf-16le' | 'utf-16be' {
+function encodingOf(content: Uint8Array): Encoding {
   if (content[0] === 0xff && content[1] === 0xfe) return 'utf-16le';
   if (content[0] === 0xfe && content[1] === 0xff) return 'utf-16be';
   return 'utf-8';
 }
 
-function reportFirstInvalidByte(file: string, content: Uint8Array, encoding: string, report: ProblemReport): void {
+function reportFirstInvalidByte(file: string, content: Uint8Array, encoding: Encoding, report: ProblemReport): void {
   // The longest prefix that decodes, by halving; `stream` lets a prefix end within a character.
   let good = 0;
   let bad = content.length;
@@ -51,15 +53,29 @@ function reportFirstInvalidByte(file: string, content: Uint8Array, encoding: str
     if (decodes(content.subarray(0, middle), encoding)) good = middle;
     else bad = middle;
   }
+  const before = new TextDecoder(encoding).decode(content.subarray(0, good), { stream: true });
+  // The prefix may end within a character: then it is the character's first byte that does not belong there.
+  const position =
+    bomLength(content, encoding) + (encoding === 'utf-8' ? new TextEncoder().encode(before).length : 2 * before.length);
   const source = new SourceText(file, new TextDecoder(encoding).decode(content));
-  const before = new TextDecoder(encoding).decode(content.subarray(0, good), { stream: true }).length;
-  const byte = (content[good] ?? 0).toString(16).padStart(2, '0');
+  const byte = (content[position] ?? 0).toString(16).padStart(2, '0');
   const name = encoding.toUpperCase();
-  const message = `error loading config file: the file is not ${name}: byte 0x${byte} at position ${good} does not belong here`;
-  report.add(source, { offset: before, end: before + 1 }, 'invalid-utf8', message, 'Save the file as UTF-8.');
+  const message = `error loading config file: the file is not ${name}: byte 0x${byte} at position ${position} does not belong here`;
+  report.add(
+    source,
+    { offset: before.length, end: before.length + 1 },
+    'invalid-utf8',
+    message,
+    'Save the file as UTF-8.',
+  );
 }
 
-function decodes(content: Uint8Array, encoding: string): boolean {
+function bomLength(content: Uint8Array, encoding: Encoding): number {
+  if (encoding !== 'utf-8') return 2;
+  return content[0] === 0xef && content[1] === 0xbb && content[2] === 0xbf ? 3 : 0;
+}
+
+function decodes(content: Uint8Array, encoding: Encoding): boolean {
   try {
     new TextDecoder(encoding, { fatal: true }).decode(content, { stream: true });
     return true;

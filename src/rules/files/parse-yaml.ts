@@ -5,6 +5,7 @@ import {
   isMap,
   isScalar,
   Parser,
+  visit,
   type Document,
   type ParsedNode,
   type YAMLError,
@@ -19,6 +20,9 @@ import type { YamlEntry, YamlNode } from './yaml-tree';
 export const MAX_ALIASED_NODES = 1_000_000;
 /** How deep lists and mappings may lie in each other; each level of descriptors takes two. */
 export const MAX_DEPTH = 200;
+
+/** The library quotes what it did not expect, however long it is. */
+const LONGEST_MESSAGE = 200;
 
 /**
  * Types are read from the text by ourselves (`yaml-scalar.ts`) and repeated keys and merges belong to the rules, so the
@@ -37,7 +41,17 @@ const KNOWN_TAGS = new Set(
   ['str', 'int', 'bool', 'float', 'null', 'map', 'seq', 'merge'].map((name) => `tag:yaml.org,2002:${name}`),
 );
 
-const ADVICE = 'Correct the YAML here; the mistake may begin a little above.';
+const DEFAULT_ADVICE = 'Correct the YAML here; the mistake may begin a little above.';
+
+const UNCLOSED_FLOW = 'Close every `{` with a `}` and every `[` with a `]`.';
+
+const ADVICE: Partial<Record<YAMLError['code'], string>> = {
+  BAD_ALIAS: 'Put the value in quotes ("*"): an unquoted `*` begins an alias.',
+  BAD_INDENT: 'Give all keys of one mapping, and all dashes of one list, the same indentation.',
+  BAD_SCALAR_START: 'Put the value in quotes.',
+  BLOCK_AS_IMPLICIT_KEY: 'Put a value in quotes when it has `: ` in it; otherwise correct the indentation.',
+  MULTILINE_IMPLICIT_KEY: 'Write `key: value`, with a space after the colon.',
+};
 
 /**
  * Reads the first document of a text. `undefined` when it cannot be read (the report says why), `null` when there is
@@ -52,7 +66,13 @@ export function parseYaml(source: SourceText, report: ProblemReport): YamlNode |
     const tooDeep = error instanceof RangeError;
     if (tooDeep) reportDepth(source, { offset: 0, end: 0 }, report);
     else
-      report.add(source, { offset: 0, end: 0 }, 'yaml-syntax', `error loading config file: ${String(error)}`, ADVICE);
+      report.add(
+        source,
+        { offset: 0, end: 0 },
+        'yaml-syntax',
+        `error loading config file: ${String(error)}`,
+        DEFAULT_ADVICE,
+      );
     return undefined;
   }
 }
@@ -101,12 +121,13 @@ class DocumentReader {
     return false;
   }
 
-  private reportErrors({ errors, warnings, directives }: Document.Parsed): boolean {
+  private reportErrors(document: Document.Parsed): boolean {
+    const { errors, warnings, directives } = document;
     const lines = new Set<number>();
     for (const error of errors) {
       // What the library says further of the same line is mostly a consequence.
       const line = this.source.lineOf(error.pos[0]);
-      if (!lines.has(line)) this.reportSyntax(error);
+      if (!lines.has(line)) this.reportSyntax(error, document);
       lines.add(line);
     }
     for (const warning of warnings) this.reportSyntaxWarning(warning);
@@ -125,25 +146,38 @@ class DocumentReader {
     return errors.length > 0;
   }
 
-  private reportSyntax({ code, message, pos }: YAMLError): void {
+  private reportSyntax(error: YAMLError, document: Document.Parsed): void {
+    const { code, pos } = error;
     const place = { offset: pos[0], end: pos[1] };
     if (code === 'TAB_AS_INDENT') {
       const text = 'error loading config file: found a tab where only spaces may indent';
       this.report.add(this.source, place, 'tab-indentation', text, 'Indent with spaces.');
-    } else {
-      this.report.add(this.source, place, 'yaml-syntax', `error loading config file: ${message}`, ADVICE);
+      return;
     }
+    const quote =
+      code === 'MISSING_CHAR' && error.message.startsWith('Missing closing')
+        ? openedBefore(document, pos[0])
+        : undefined;
+    if (quote !== undefined) {
+      const text = 'error loading config file: the quote that opens here is never closed';
+      this.report.add(this.source, { offset: quote, end: quote + 1 }, 'yaml-syntax', text, 'Close it.');
+      return;
+    }
+    // Of a line that is indented wrongly the library points at the indentation.
+    place.offset = this.skipSpaces(place.offset);
+    this.report.add(this.source, place, 'yaml-syntax', syntaxMessage(error), adviceFor(error));
   }
 
-  private reportSyntaxWarning({ code, message, pos }: YAMLError): void {
-    if (code === 'TAG_RESOLVE_FAILED') return; // Tags are looked at node by node.
-    this.report.add(
-      this.source,
-      { offset: pos[0], end: pos[1] },
-      'yaml-syntax',
-      `error loading config file: ${message}`,
-      ADVICE,
-    );
+  private skipSpaces(offset: number): number {
+    let at = offset;
+    while (this.source.text[at] === ' ') at++;
+    return at;
+  }
+
+  private reportSyntaxWarning(warning: YAMLError): void {
+    if (warning.code === 'TAG_RESOLVE_FAILED') return; // Tags are looked at node by node.
+    const place = { offset: warning.pos[0], end: warning.pos[1] };
+    this.report.add(this.source, place, 'yaml-syntax', syntaxMessage(warning), DEFAULT_ADVICE);
   }
 
   /** @param owner where to point for a node that is not written: the key that has no value */
@@ -202,7 +236,7 @@ class DocumentReader {
         place,
         'unknown-anchor',
         message,
-        `Write &${name} before what it stands for, above this place.`,
+        `Put the value in quotes ("*${name}") if its \`*\` is a wildcard; otherwise write &${name} above, where it is to be taken from.`,
       );
       throw new Unreadable();
     }
@@ -231,7 +265,7 @@ class DocumentReader {
     const { tag } = parsed;
     // Without a tag of its own a collection carries that of its schema.
     if (tag === undefined || KNOWN_TAGS.has(tag)) return tag;
-    const place = placeOf(parsed);
+    const place = this.tagPlace(parsed.range[0]);
     if (tag === 'tag:yaml.org,2002:binary') {
       const message = 'error loading config file: the tag !!binary is not read';
       this.report.add(this.source, place, 'unsupported-tag', message, 'Write the text itself, in double quotes.');
@@ -247,6 +281,15 @@ class DocumentReader {
     }
     return tag;
   }
+
+  /** Where the tag of a node stands: the library keeps what it says, not where. */
+  private tagPlace(nodeOffset: number): Place {
+    const { text } = this.source;
+    let offset = text.lastIndexOf('!', nodeOffset - 1);
+    while (text[offset - 1] === '!') offset--;
+    const length = text.slice(offset, nodeOffset).search(/\s|$/);
+    return { offset, end: offset + length };
+  }
 }
 
 function reportDepth(source: SourceText, place: Place, report: ProblemReport): void {
@@ -258,6 +301,28 @@ function reportDepth(source: SourceText, place: Place, report: ProblemReport): v
     message,
     'Nest fewer levels: each level is one entry of a request descriptor.',
   );
+}
+
+function adviceFor({ code, message }: YAMLError): string {
+  if (code === 'BAD_INDENT' && message.startsWith('Flow')) return UNCLOSED_FLOW;
+  return ADVICE[code] ?? DEFAULT_ADVICE;
+}
+
+function syntaxMessage({ message }: YAMLError): string {
+  const line = message.replaceAll(/\s+/g, ' ');
+  return `error loading config file: ${line.length > LONGEST_MESSAGE ? `${line.slice(0, LONGEST_MESSAGE)}…` : line}`;
+}
+
+/** Where the last quoted scalar before a place opens. */
+function openedBefore(document: Document.Parsed, offset: number): number | undefined {
+  let opened: number | undefined;
+  visit(document, {
+    Scalar(_, { type, range }) {
+      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
+      if (isQuoted && range && range[0] < offset) opened = Math.max(opened ?? 0, range[0]);
+    },
+  });
+  return opened;
 }
 
 function isEmpty({ contents, errors }: Document.Parsed): boolean {

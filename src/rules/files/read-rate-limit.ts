@@ -127,7 +127,9 @@ function notRequests(value: YamlScalar): string | undefined {
       return number > MAX_REQUESTS_PER_UNIT ? `${shown} is above it` : undefined;
     }
     case 'float':
-      return `${shown} is a number with a fraction or exponent, or with a digit that does not fit its leading 0`;
+      return /^[-+]?0\d+$/.test(value.text)
+        ? `${shown} has a leading 0 and is no octal number`
+        : `${shown} is not written as one`;
     case 'null':
     case 'boolean':
       return `${shown} is none`;
