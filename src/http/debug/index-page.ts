@@ -1,0 +1,44 @@
+import type { Middleware } from 'koa';
+import type { DebugEndpoint } from './endpoint';
+
+type Line = Pick<DebugEndpoint, 'path' | 'about'>;
+
+/** Lists endpoints: as HTML with links for whoever prefers it, else as text. */
+export function indexPage(title: string, lines: readonly Line[]): Middleware {
+  return (ctx) => {
+    ctx.vary('Accept');
+    if (ctx.accepts('text/plain', 'text/html') === 'text/html') {
+      ctx.type = 'text/html';
+      ctx.body = asHtml(title, lines);
+    } else {
+      ctx.type = 'text/plain';
+      ctx.body = asText(title, lines);
+    }
+  };
+}
+
+function asText(title: string, lines: readonly Line[]): string {
+  const width = Math.max(...lines.map(({ path }) => path.length));
+  return [title, '', ...lines.map(({ path, about }) => `${path.padEnd(width)}  ${about}`), ''].join('\n');
+}
+
+function asHtml(title: string, lines: readonly Line[]): string {
+  const rows = lines.map(({ path, about }) => `<dt><a href="${path}">${path}</a></dt><dd>${about}</dd>`);
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<style>
+  body { font: 1rem/1.5 system-ui, sans-serif; max-width: 48rem; margin: 3rem auto; padding: 0 1rem }
+  dt { font-family: ui-monospace, monospace; margin-top: 1rem }
+  dd { margin: 0 }
+</style>
+<h1>${title}</h1>
+<dl>
+${rows.join('\n')}
+</dl>
+</html>
+`;
+}
