@@ -4,6 +4,7 @@ import { Subject, firstValueFrom, type Subscription } from 'rxjs';
 import type { Ruleset } from '../../../src/rules/ruleset';
 import type { RuleEvent } from '../../../src/streams/rule-source';
 import { type RuleFileOptions, ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
+import { summary } from './summary';
 
 const NEVER = 3_600_000;
 
@@ -17,16 +18,6 @@ export const HINTS_ALONE = {
 /** Longer than settling and holding together. */
 const QUIET = 180;
 const DEADLINE = 20_000;
-
-/** The rules in a line: `a=1 b=2` for two domains and the limits of their first rules. */
-export function summary(event: RuleEvent): string {
-  if (event.kind === 'rejected') return `rejected: ${event.reason}`;
-  const domains = Array.from(event.ruleset.domains, ([name, level]) => {
-    const [rule] = [...level.rules()];
-    return `${name}=${rule?.limit?.requestsPerUnit}`;
-  });
-  return domains.length === 0 ? 'no rules' : domains.join(' ');
-}
 
 /** A subscription to a rule file source, and what it has told so far. */
 export class WatchedRules {
