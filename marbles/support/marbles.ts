@@ -5,15 +5,14 @@ import { TestScheduler, type RunHelpers } from 'rxjs/testing';
  * and errors differ when their class, their code or their message does.
  */
 export function marbles(scenario: (helpers: RunHelpers, scheduler: TestScheduler) => void): void {
-  const scheduler = new TestScheduler((actual, expected) =>
-    expect(distinct(actual)).toStrictEqual(distinct(expected)),
-  );
+  const scheduler = new TestScheduler((actual, expected) => expect(distinct(actual)).toStrictEqual(distinct(expected)));
   scheduler.run((helpers) => scenario(helpers, scheduler));
 }
 
 /** Jest takes two errors for equal when their messages are; what else they carry is laid open here. */
 function distinct(value: unknown): unknown {
-  if (value instanceof Error) return { class: value.constructor.name, message: value.message, ...value };
+  if (value instanceof Error)
+    return { class: value.constructor.name, message: value.message, ...Object.fromEntries(Object.entries(value)) };
   if (Array.isArray(value)) return value.map(distinct);
   if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, distinct(member)]));

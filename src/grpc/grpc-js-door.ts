@@ -1,4 +1,5 @@
-import { Server, ServerCredentials, type handleUnaryCall, status as grpcJsStatus } from '@grpc/grpc-js';
+import type { status as grpcJsStatus } from '@grpc/grpc-js';
+import { Server, ServerCredentials, type handleUnaryCall } from '@grpc/grpc-js';
 import type { UnaryCall, UnaryMethods } from './method';
 
 /** The largest request, in bytes: more is RESOURCE_EXHAUSTED. */
@@ -21,7 +22,7 @@ export async function serveWithGrpcJs(host: string, port: number, methods: Unary
     const handle: handleUnaryCall<Buffer, Buffer> = (call, callback) => {
       const unary: UnaryCall = {
         reply: (message) => callback(null, Buffer.from(message)),
-        fail: (code, details) => callback({ code: code as grpcJsStatus, details }),
+        fail: (code, details) => callback({ code: Number(code), details }),
         onCancel: (listener) => {
           call.on('cancelled', () => listener('cancelled'));
         },

@@ -1,5 +1,5 @@
 import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
-import { DecisionError } from '../limiter/decision-error';
+import type { DecisionError } from '../limiter/decision-error';
 
 /** An operation that waits for its count. */
 export interface WaitingOperation extends CounterOperation {

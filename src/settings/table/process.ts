@@ -12,8 +12,8 @@ export const processSettings = group({
       field: 'logLevel',
       name: 'LOG_LEVEL',
       // The log has no level beyond debug and fatal; the words of the Go service mean the nearest one.
-      type: choice({ fatal: ['panic'], error: [], warn: ['warning'], info: [], debug: ['trace'] }),
-      default: 'warn',
+      type: choice({ fatal: ['panic'], error: [], warning: ['warn'], info: [], debug: ['trace'] }),
+      default: 'warning',
       help: 'The least severe lines that are written.',
     }),
     setting({

@@ -1,0 +1,43 @@
+#!/usr/bin/env node
+import { runService } from './main/run-service';
+import type { Ports } from './main/doors';
+import { helpText } from './settings/help-text';
+import { type SettingsReading, readSettings } from './settings/read-settings';
+import { SettingsError } from './settings/settings-error';
+import { describeError } from './sinks/logs/describe-error';
+import { createLogger } from './sinks/logs/logger';
+
+/**
+ * Runs the service until a signal ends it.
+ *
+ * @param onServing told when the listeners are open
+ * @returns the exit code: 0 after an orderly end, 1 when the service cannot run or its end was cut short
+ */
+export async function run(environment: NodeJS.ProcessEnv, onServing?: (ports: Ports) => void): Promise<number> {
+  let reading: SettingsReading;
+  try {
+    reading = readSettings(environment);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return 1;
+  }
+  const log = createLogger({ level: reading.settings.logLevel, format: reading.settings.logFormat });
+  for (const warning of reading.warnings) log.warn(warning);
+  try {
+    return await runService(reading, log, onServing);
+  } catch (error) {
+    log.fatal(`the service cannot run: ${describeError(error instanceof Error ? error : new Error(String(error)))}`);
+    return 1;
+  }
+}
+
+if (require.main === module) {
+  if (process.argv.slice(2).some((argument) => ['-h', '-help', '--help'].includes(argument))) {
+    process.stdout.write(helpText());
+  } else {
+    void run(process.env).then((code) => {
+      process.exitCode = code;
+    });
+  }
+}

@@ -1,0 +1,151 @@
+import {
+  EMPTY,
+  type Observable,
+  ReplaySubject,
+  Subscription,
+  asyncScheduler,
+  concat,
+  concatMap,
+  defer,
+  filter,
+  finalize,
+  ignoreElements,
+  lastValueFrom,
+  map,
+  of,
+  share,
+  shareReplay,
+} from 'rxjs';
+import type { RulesAbout } from '../http/debug/rlconfig';
+import { serveDebug } from '../http/serve-debug';
+import { Limiter } from '../limiter/limiter';
+import { listRules } from '../rules/list-rules';
+import type { SettingsReading } from '../settings/read-settings';
+import { terminationSignals } from '../sources/signals';
+import { turnScheduler } from '../sources/turn-scheduler';
+import { Statistics } from '../statistics/statistics';
+import { type CurrentConfig, currentConfig } from '../streams/current-config';
+import { decisions } from '../streams/decisions';
+import { type DrainOutcome, drain } from '../streams/drain';
+import { type Health, health } from '../streams/health';
+import { lifecycle } from '../streams/lifecycle';
+import type { Log } from '../streams/log';
+import { countersOf } from './counters';
+import { Doors, type Ports } from './doors';
+import { limiterOptions } from './limiter-options';
+import { ruleEvents } from './rule-events';
+
+/** A drain that takes longer is cut short, in milliseconds. */
+const DRAIN_DEADLINE = 10_000;
+
+/**
+ * Puts the parts together and subscribes to what drives them: the rules in force, the health, the pipeline of windows, and
+ * the life of the process. Everything else is driven by these four.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what kept the service from running, for example a port that is taken
+ */
+export async function runService(
+  reading: SettingsReading,
+  log: Log,
+  onServing: (ports: Ports) => void = () => undefined,
+): Promise<number> {
+  const { settings } = reading;
+  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  const counters = countersOf(reading, statistics, log);
+  const signal$ = terminationSignals().pipe(share());
+  const config$ = ruleEvents(settings, statistics, log).pipe(
+    currentConfig(asyncScheduler),
+    shareReplay({ bufferSize: 1, refCount: true }),
+  );
+  const health$ = health({
+    'counter store': settings.kvstoreHealthCheckActiveConnection ? counters.connected$ : of(true),
+    ...(settings.healthyWithAtLeastOneConfigLoaded && { configuration: config$.pipe(map(hasDomains)) }),
+    termination: concat(of(true), signal$.pipe(map(() => false))),
+  });
+
+  let config: CurrentConfig = { loaded: undefined, rejected: undefined };
+  let wellness: Health = { healthy: false, unhealthy: [] };
+  const path = decisions({
+    limiter: new Limiter(limiterOptions(settings), statistics),
+    ruleset: () => config.loaded?.ruleset,
+    counters,
+    statistics,
+    windowSpan: settings.kvstorePipelineWindow,
+    windowsInFlight: 1,
+    scheduler: turnScheduler,
+    onDefect: (error) => log.error('a decision met a defect; the service goes on', { error: asError(error) }),
+  });
+  const answered$ = path.windows$.pipe(ignoreElements(), share({ connector: () => new ReplaySubject(1) }));
+
+  const subscriptions = new Subscription();
+  subscriptions.add(config$.subscribe((next) => (config = next)));
+  subscriptions.add(health$.subscribe((next) => (wellness = next)));
+  subscriptions.add(answered$.subscribe());
+
+  const debug = await serveDebug({
+    host: settings.debugHost,
+    port: settings.debugPort,
+    rules: () => (config.loaded === undefined ? [] : listRules(config.loaded.ruleset)),
+    about: () => rulesAbout(config),
+    statistics: () => statistics.entries(),
+    log,
+  });
+  const doors = new Doors(settings, { decide: path.decide, health: () => wellness, statistics, log });
+
+  const serving$ = defer(async () => {
+    const ports = { ...(await doors.open()), debug: debug.address.port };
+    log.info('serving', ports);
+    onServing(ports);
+  });
+  const completePath$ = defer(() => {
+    path.complete();
+    return answered$;
+  });
+  const drained$ = drain({
+    steps: [
+      { name: 'gRPC calls', run: () => defer(() => doors.drainGrpc()) },
+      { name: 'pipeline windows', run: () => completePath$ },
+      { name: 'counter store', run: () => defer(() => counters.close()) },
+      { name: 'HTTP requests', run: () => defer(() => doors.closeHttp()) },
+      { name: 'debug listener', run: () => defer(() => debug.close()) },
+    ],
+    signal$,
+    deadline: DRAIN_DEADLINE,
+    scheduler: asyncScheduler,
+    onFailure: (step, error) => log.error(`${step} did not end well`, { error: asError(error) }),
+  });
+  const ready$ = settings.forceStartWithoutInitialConfig
+    ? of(true)
+    : config$.pipe(filter(({ loaded }) => loaded !== undefined));
+
+  const outcome$ = lifecycle({ ready$, termination$: signal$ }).pipe(
+    concatMap((phase): Observable<DrainOutcome> => {
+      if (phase === 'serving') return serving$.pipe(ignoreElements());
+      return phase === 'draining' ? drained$ : EMPTY;
+    }),
+    finalize(() => subscriptions.unsubscribe()),
+  );
+  return exitCode(await lastValueFrom(outcome$), log);
+}
+
+function hasDomains({ loaded }: CurrentConfig): boolean {
+  return loaded !== undefined && loaded.ruleset.domains.size > 0;
+}
+
+function rulesAbout({ loaded, rejected }: CurrentConfig): RulesAbout {
+  return {
+    loaded: loaded && { ...loaded.origin, at: new Date(loaded.at) },
+    rejected: rejected && { reason: rejected.reason, at: new Date(rejected.at) },
+  };
+}
+
+function exitCode(outcome: DrainOutcome, log: Log): number {
+  if (outcome.kind === 'drained') return 0;
+  log.error(`the end was cut short by ${outcome.why}; still under way: ${outcome.step}`);
+  return 1;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
