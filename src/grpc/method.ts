@@ -27,6 +27,11 @@ export interface UnaryCall {
   fail(status: GrpcStatus, message: string): void;
   /** Called at most once, when nobody reads the answer any more: the caller's deadline has passed, or it has gone. */
   onCancel(listener: (cause: CancelCause) => void): void;
+  /**
+   * A field of the request's metadata, by its name in lower case; undefined where it was not sent, or the door was not told to
+   * keep it. Several of one name are joined by commas. Absent on transports that keep none.
+   */
+  metadata?(name: string): string | undefined;
 }
 
 /**
@@ -37,3 +42,38 @@ export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 
 /** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;
+
+/**
+ * A call whose answer is any number of messages. It ends with `end` or `fail`, once; after that, and after a cancellation,
+ * nothing has any effect.
+ */
+export interface StreamingCall {
+  /** Sends one message. The bytes are copied before this returns. */
+  send(message: Uint8Array): void;
+  /** Ends the call with status OK. */
+  end(): void;
+  fail(status: GrpcStatus, message: string): void;
+  /** Called at most once, when nobody reads the answer any more; a call so told is over. */
+  onCancel(listener: (cause: CancelCause) => void): void;
+}
+
+/** One message in, any number out. The bytes are valid only until the handler returns. */
+export type ServerStreamingHandler = (message: Uint8Array, call: StreamingCall) => void;
+
+/** Takes the messages of a caller that sends any number of them, while those of the answer go out. */
+export interface MessageListener {
+  /** The bytes are valid only until this returns. */
+  message(message: Uint8Array): void;
+  /** The caller sends no more. */
+  ended(): void;
+}
+
+/** Begins a call of messages in both directions. */
+export type BidirectionalHandler = (call: StreamingCall) => MessageListener;
+
+export type StreamingMethod =
+  | { readonly kind: 'server streaming'; readonly handle: ServerStreamingHandler }
+  | { readonly kind: 'bidirectional'; readonly handle: BidirectionalHandler };
+
+/** Streaming methods by their full path. */
+export type StreamingMethods = ReadonlyMap<string, StreamingMethod>;

@@ -35,6 +35,8 @@ export interface ConnectionContext<M, S> {
   readonly application: Application<M, S>;
   readonly limits: Limits;
   readonly headerBlocks: HeaderBlockReader<M>;
+  /** Octets of requests that the application keeps, over all connections. */
+  held: number;
   /** Milliseconds, monotonic. */
   now(): number;
   refused(kind: Refusal): void;
@@ -86,6 +88,8 @@ export class Connection<M, S> implements StreamOwner<S> {
 
   private receiveWindow: number;
   private unrefunded = 0;
+  /** Octets of requests that the application keeps. */
+  private held = 0;
 
   private hasSettings = false;
   private settingsToAck = 1;
@@ -781,6 +785,30 @@ export class Connection<M, S> implements StreamOwner<S> {
     this.placesTaken--;
   }
 
+  expireStreamAt(stream: Stream<S>, time: number): void {
+    stream.expiresAt = time;
+    if (time < this.streamDeadline) this.streamDeadline = time;
+    this.wakeAt(time);
+  }
+
+  hold(stream: Stream<S>, octets: number): boolean {
+    const { context, limits } = this;
+    if (this.held + octets > limits.maxHeldBytesPerConnection || context.held + octets > limits.maxHeldBytes) {
+      context.refused('request_memory');
+      return false;
+    }
+    stream.held += octets;
+    this.held += octets;
+    context.held += octets;
+    return true;
+  }
+
+  letGo(stream: Stream<S>, octets: number): void {
+    stream.held -= octets;
+    this.held -= octets;
+    this.context.held -= octets;
+  }
+
   sendHeaders(stream: Stream<S>, block: Uint8Array): void {
     this.outflow.headers(stream.id, block);
   }
@@ -858,6 +886,7 @@ export class Connection<M, S> implements StreamOwner<S> {
   }
 
   private markClosed(stream: Stream<S>): void {
+    if (stream.held > 0) this.letGo(stream, stream.held);
     stream.isClosed = true;
     if (!stream.isRunning) this.placesTaken--;
   }

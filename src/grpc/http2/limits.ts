@@ -22,6 +22,10 @@ export interface Limits {
 
   /** How many octets of request bodies a connection may have under way. At least 65,535. */
   readonly connectionWindowBytes: number;
+  /** Octets of requests not yet whole that are kept for one connection… */
+  readonly maxHeldBytesPerConnection: number;
+  /** …and for all of them. */
+  readonly maxHeldBytes: number;
 
   /** Accept to first SETTINGS, the TLS handshake included. */
   readonly prefaceMs: number;
@@ -92,6 +96,8 @@ export const DEFAULT_LIMITS: Limits = {
   maxHeaderBlockBytes: 32 * KIB,
 
   connectionWindowBytes: MIB,
+  maxHeldBytesPerConnection: 16 * MIB,
+  maxHeldBytes: 256 * MIB,
 
   prefaceMs: 10 * SECOND,
   settingsAckMs: 10 * SECOND,

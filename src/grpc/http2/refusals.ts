@@ -23,6 +23,8 @@ export const REFUSALS = [
   'response_timeout',
   /** A peer that does not read what we send: too much waits, or nothing moves. */
   'slow_reader',
+  /** A request that would have kept too much memory while it is not whole. */
+  'request_memory',
   /** A connection error: framing, state, sizes. */
   'protocol_error',
   /** HPACK that does not decode. */

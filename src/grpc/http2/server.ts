@@ -78,6 +78,7 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
     application,
     limits,
     headerBlocks: new HeaderBlockReader(application, limits),
+    held: 0,
     now: () => performance.now(),
     refused,
     crashed,

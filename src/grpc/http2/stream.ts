@@ -12,7 +12,10 @@ export interface StreamOwner<S> {
   readonly peerMaxHeaderListBytes: number;
   schedule(stream: Stream<S>): void;
   releasePlace(): void;
-  wakeAt(time: number): void;
+  expireStreamAt(stream: Stream<S>, time: number): void;
+  /** Whether so many octets more may be kept for the stream. */
+  hold(stream: Stream<S>, octets: number): boolean;
+  letGo(stream: Stream<S>, octets: number): void;
   refund(stream: Stream<S>, octets: number): void;
   refundSmallData(stream: Stream<S>): void;
   resetStream(stream: Stream<S>, code: ErrorCode): void;
@@ -61,6 +64,8 @@ export class Stream<S> {
   contentLeft: number | undefined;
   /** Consumed, and not yet told to the peer. */
   unrefunded = 0;
+  /** Octets kept of the request: see {@link hold}. */
+  held = 0;
   /** Charged for small DATA frames of a message not yet whole. */
   smallDataCharged = 0;
   /** Output that waits for a window; undefined where none does. */
@@ -90,8 +95,19 @@ export class Stream<S> {
 
   /** Has {@link Application.expire} called at this time of the server's clock, or within a tick of it. */
   expireAt(time: number): void {
-    this.expiresAt = time;
-    this.connection.wakeAt(time);
+    this.connection.expireStreamAt(this, time);
+  }
+
+  /**
+   * Octets of the request are kept beyond the turn: false when the connection, or the server, keeps too many already. They
+   * count until {@link letGo}, or until the stream is closed.
+   */
+  hold(octets: number): boolean {
+    return this.isClosed || this.connection.hold(this, octets);
+  }
+
+  letGo(octets: number): void {
+    if (!this.isClosed) this.connection.letGo(this, octets);
   }
 
   /** Octets received are dealt with: the peer may send as many more on this stream. */

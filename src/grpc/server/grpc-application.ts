@@ -1,0 +1,70 @@
+import type { Application } from '../http2/application';
+import type { RequestHead } from '../http2/request-head';
+import type { Stream } from '../http2/stream';
+import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../method';
+import { BidirectionalCall } from './bidirectional-call';
+import type { Call } from './call';
+import type { CallContext } from './call-context';
+import { type Accepted, type Meaning, RequestInterpreter } from './request';
+import { refusal } from './responses';
+import { ServerStreamingCall } from './server-streaming-call';
+import { UnaryServerCall } from './unary-call';
+
+/** gRPC over HTTP/2 (the protocol document of the gRPC project), as an application of our HTTP/2 server. */
+export class GrpcApplication implements Application<Meaning, Call> {
+  readonly tags: ReadonlyMap<string, number>;
+  readonly oversized = refusal(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
+  private readonly interpreter: RequestInterpreter;
+
+  constructor(
+    private readonly context: CallContext,
+    unary: UnaryMethods,
+    streaming: StreamingMethods,
+    keepMetadata: readonly string[],
+  ) {
+    this.interpreter = new RequestInterpreter(unary, streaming, keepMetadata);
+    this.tags = this.interpreter.tags;
+  }
+
+  interpret(request: RequestHead): Meaning {
+    return this.interpreter.interpret(request);
+  }
+
+  open(stream: Stream<Call>, meaning: Meaning, isEnded: boolean): void {
+    if (Buffer.isBuffer(meaning)) stream.sendTrailers(meaning);
+    else stream.state = this.begin(stream, meaning, isEnded);
+  }
+
+  data(stream: Stream<Call>, source: Buffer, start: number, end: number, isEnded: boolean): void {
+    stream.state!.data(source, start, end, isEnded);
+  }
+
+  run(stream: Stream<Call>): void {
+    stream.state!.run();
+  }
+
+  cancel(stream: Stream<Call>): void {
+    stream.state?.cancel('cancelled');
+  }
+
+  expire(stream: Stream<Call>): void {
+    stream.state!.expire();
+  }
+
+  drained(stream: Stream<Call>): void {
+    stream.state!.drained();
+  }
+
+  leave(stream: Stream<Call>): void {
+    stream.state?.leave();
+  }
+
+  private begin(stream: Stream<Call>, accepted: Accepted, isEnded: boolean): Call {
+    const { context } = this;
+    const { route } = accepted;
+    if (route.kind === 'unary') return new UnaryServerCall(context, stream, accepted, route.handle, isEnded);
+    if (route.kind === 'server streaming')
+      return new ServerStreamingCall(context, stream, accepted, route.handle, isEnded);
+    return new BidirectionalCall(context, stream, accepted, route.handle, isEnded);
+  }
+}
