@@ -1,19 +1,15 @@
 // Makes dist/ from proto/ and src/: generates the protobuf code, compiles, and lets the programs be executed.
-import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { BUILD_STAMP, ROOT, say } from './workspace.mjs';
-
-const run = (program, ...args) =>
-  execFileSync(`${ROOT}/node_modules/.bin/${program}`, args, { cwd: ROOT, stdio: 'inherit' });
+import { BUILD_STAMP, ROOT, run, say } from './workspace.mjs';
 
 const started = new Date().toISOString();
 say('generating TypeScript from proto/');
 rmSync(`${ROOT}/src/gen`, { recursive: true, force: true });
-run('buf', 'generate');
+run('node_modules/.bin/buf', ['generate']);
 
 say('compiling src/ into dist/');
 rmSync(`${ROOT}/dist`, { recursive: true, force: true });
-run('tsc', '-p', 'tsconfig.json');
+run('node_modules/.bin/tsc', ['-p', 'tsconfig.json']);
 
 // tsc does not set the executable bit, and npm sets it only for an installed package.
 const { bin } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));

@@ -1,8 +1,7 @@
 // Brings a checkout into a state in which it runs: dependencies installed, dist/ built; with --servers also the real
 // servers that the tests talk to. Does only what is stale, and says what it does. Needs nothing but Node.
-import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { BUILD_STAMP, ROOT, isStale, say } from './workspace.mjs';
+import { BUILD_STAMP, ROOT, isStale, run, say } from './workspace.mjs';
 
 const SUPPORTED_NODE = 20;
 if (Number(process.versions.node.split('.')[0]) < SUPPORTED_NODE) {
@@ -12,13 +11,13 @@ if (Number(process.versions.node.split('.')[0]) < SUPPORTED_NODE) {
 
 if (isStale(join(ROOT, 'node_modules/.package-lock.json'), ['package.json', 'package-lock.json'])) {
   say('installing dependencies (npm install)');
-  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: ROOT, stdio: 'inherit' });
+  run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
 }
 
 const buildSources = ['src', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
 // The folder src itself is touched when src/gen is made anew, which is no change of the sources.
 if (isStale(BUILD_STAMP, buildSources, ['src/gen'])) {
-  execFileSync(process.execPath, [join(ROOT, 'scripts/build.mjs')], { stdio: 'inherit' });
+  run(process.execPath, ['scripts/build.mjs']);
 }
 
 if (process.argv.includes('--servers')) {

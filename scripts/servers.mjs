@@ -1,7 +1,7 @@
 // Gets the real servers that the tests talk to into place. A missing server is never a skipped test: either it is
 // installed here, or the run ends with the sentence that says what to install.
-import { execFileSync, spawnSync } from 'node:child_process';
-import { say } from './workspace.mjs';
+import { spawnSync } from 'node:child_process';
+import { run, say } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian package that brings each. */
 const DEBIAN = [];
@@ -20,6 +20,6 @@ export function provideServers() {
   say(`installing what the tests talk to: ${missing.join(', ')}`);
   // Debian starts a server it installs; the tests start their own, on free ports.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  execFileSync('apt-get', ['update', '-qq'], { stdio: 'inherit', env });
-  execFileSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...missing], { stdio: 'inherit', env });
+  run('apt-get', ['update', '-qq'], env);
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...missing], env);
 }

@@ -1,4 +1,5 @@
 // What the scripts share: where things are, and what has changed since they were made.
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +9,14 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export const BUILD_STAMP = join(ROOT, 'dist', '.built');
 
 export const say = (text) => process.stderr.write(`weir: ${text}\n`);
+
+/** Runs a command in the root, its output shown; when it fails, so does this process, after one sentence. */
+export function run(command, args, env = process.env) {
+  const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env });
+  if (status === 0) return;
+  say(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
+  process.exit(status || 1);
+}
 
 const modified = (path) => statSync(path).mtimeMs;
 

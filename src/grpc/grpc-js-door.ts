@@ -1,4 +1,3 @@
-import type { status as grpcJsStatus } from '@grpc/grpc-js';
 import { Server, ServerCredentials, type handleUnaryCall } from '@grpc/grpc-js';
 import type { UnaryCall, UnaryMethods } from './method';
 
@@ -22,7 +21,8 @@ export async function serveWithGrpcJs(host: string, port: number, methods: Unary
     const handle: handleUnaryCall<Buffer, Buffer> = (call, callback) => {
       const unary: UnaryCall = {
         reply: (message) => callback(null, Buffer.from(message)),
-        fail: (code, details) => callback({ code: Number(code), details }),
+        // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the numbers are the protocol's, in both enums
+        fail: (code, details) => callback({ code, details }),
         onCancel: (listener) => {
           call.on('cancelled', () => listener('cancelled'));
         },
