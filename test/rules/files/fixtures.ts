@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
+import type { Problem } from '../../../src/rules/files/problem';
+import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+
+const FOLDER = join(__dirname, 'fixtures');
+
+/** One way to be wrong: a rule file, or a folder of them, with what is said of it beside it. */
+export interface Fixture {
+  /** `<code>` or `<code>.<what is special>`. */
+  readonly name: string;
+  readonly code: string;
+  readonly path: string;
+  readonly isFolder: boolean;
+  /** The formatted problems, with paths as from within the folder of the fixtures. */
+  readonly expected: string;
+}
+
+export const fixtures: readonly Fixture[] = readdirSync(FOLDER)
+  .filter((entry) => !entry.endsWith('.txt'))
+  .map((entry) => {
+    const path = join(FOLDER, entry);
+    const name = entry.replace(/\.yaml$/, '');
+    const expected = readFileSync(join(FOLDER, `${name}.txt`), 'utf8');
+    return { name, code: name.split('.')[0] ?? '', path, isFolder: statSync(path).isDirectory(), expected };
+  });
+
+/** All problems of a fixture, errors first. */
+export async function problemsOf({ name, path, isFolder }: Fixture): Promise<readonly Problem[]> {
+  const mergeDomainConfigs = name.endsWith('.merged-files');
+  const { errors, warnings } = isFolder
+    ? await readRuleFolder(path, { mergeDomainConfigs, ignoreDotFiles: false })
+    : readRuleFiles([{ path: `${name}.yaml`, content: readFileSync(path) }], { mergeDomainConfigs });
+  return [...errors, ...warnings];
+}
+
+/** A text with the absolute path of the fixtures taken out. */
+export function withoutFolder(text: string): string {
+  return text.replaceAll(`${FOLDER}/`, '');
+}

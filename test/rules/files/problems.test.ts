@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
+import { MAX_FILE_BYTES } from '../../../src/rules/files/decode-text';
+import { formatProblem } from '../../../src/rules/files/format-problem';
+import { PROBLEM_CODES } from '../../../src/rules/files/problem-codes';
+import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import { fixtures, problemsOf, withoutFolder } from './fixtures';
+
+/** Codes whose way to be wrong is no file that one keeps: they have a test of their own below. */
+const WITHOUT_FIXTURE = ['file-too-large', 'unreadable-folder'];
+
+describe('each way to be wrong', () => {
+  it.each(fixtures.map((fixture) => [fixture.name, fixture] as const))(
+    '%s is said as written beside it',
+    async (_, fixture) => {
+      const problems = await problemsOf(fixture);
+      expect(`${problems.map((problem) => withoutFolder(formatProblem(problem))).join('\n\n')}\n`).toBe(
+        fixture.expected,
+      );
+      expect(new Set(problems.map(({ code }) => code))).toEqual(new Set([fixture.code]));
+    },
+  );
+
+  it('file-too-large: a file above the bound is refused unread', () => {
+    const files = [{ path: 'shop.yaml', content: new Uint8Array(MAX_FILE_BYTES + 1) }];
+    expect(readRuleFiles(files, { mergeDomainConfigs: false }).errors.map(formatProblem)).toEqual([
+      'shop.yaml:1:1: error: error loading config file: the file has 33554433 bytes, more than the 33554432 that are read ' +
+        '[file-too-large]\n  Split it into several files; with MERGE_DOMAIN_CONFIG=true they may describe one domain.',
+    ]);
+  });
+
+  it('unreadable-folder: a folder that does not exist is an error', async () => {
+    const dir = join(__dirname, 'fixtures', 'nowhere');
+    const { errors } = await readRuleFolder(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
+    expect(errors.map((problem) => withoutFolder(formatProblem(problem)))).toEqual([
+      'nowhere: error: the folder cannot be listed: ENOENT: no such file or directory [unreadable-folder]\n' +
+        '  Name a folder that exists and may be read.',
+    ]);
+  });
+});
+
+describe('the codes of problems', () => {
+  const codes = Object.keys(PROBLEM_CODES).toSorted();
+
+  it('each have a fixture, and each fixture has a code', () => {
+    const shown = new Set([...fixtures.map(({ code }) => code), ...WITHOUT_FIXTURE]);
+    expect([...shown].toSorted()).toEqual(codes);
+  });
+
+  it('are those that docs/rule-errors.md documents, errors as errors and warnings as warnings', () => {
+    const text = readFileSync(join(__dirname, '../../../docs/rule-errors.md'), 'utf8');
+    const documented: Record<string, string> = {};
+    let severity = '';
+    for (const line of text.split('\n')) {
+      if (line === '## Errors') severity = 'error';
+      if (line === '## Warnings') severity = 'warning';
+      const code = /^### `(.*)`$/.exec(line)?.[1];
+      if (code !== undefined) documented[code] = severity;
+    }
+    expect(documented).toEqual(PROBLEM_CODES);
+  });
+});
