@@ -46,7 +46,7 @@ export async function readConsistently(look: () => Promise<Survey>): Promise<Rea
     if (attempt === MOST_ATTEMPTS)
       return blocked(after, `the rule files in ${after.place} change faster than they can be read`);
     await setTimeout(attempt);
-    before = after;
+    before = await look();
   }
   return blocked(before, before.obstacle);
 }

@@ -51,23 +51,24 @@ describe('a process that watches rule files', () => {
       expect(await watcher.end()).toBe(0);
     });
 
-    it('ends by itself when it lets go in the middle of a look, of a hold, and of a load in a thread', async () => {
-      const lists: Promise<unknown>[] = [];
-      for (const smallSet of [0, 1_000_000]) {
-        const watcher = start({ watchRoot, smallSet });
-        watcher.say('stop');
-        lists.push(watcher.end());
-      }
-      expect(await Promise.all(lists)).toEqual([0, 0]);
-      await using holding = start({
-        watchRoot,
-        timing: { ...HINTS_ALONE, doubt: { hold: 3_600_000, longest: 3_600_000 } },
-      });
+    it('ends by itself when it lets go in the middle of a look, of a hold, and of loading in a thread', async () => {
+      await using looking = start({ watchRoot });
+      looking.say('stop');
+      expect(await looking.end()).toBe(0);
+
+      const forEver = { hold: 3_600_000, longest: 3_600_000 };
+      await using holding = start({ watchRoot, timing: { ...HINTS_ALONE, doubt: forEver } });
       expect(await toldRules(holding)).toBe('a=1');
       tree.remove('root/config');
       tree.write('root/config/b.yaml', rules('b', 1));
       holding.say('stop');
       expect(await holding.end()).toBe(0);
+
+      tree.write('slow-worker.cjs', 'console.log("started"); setInterval(() => undefined, 1000);');
+      await using loading = start({ watchRoot, smallSet: 0, workerFile: tree.at('slow-worker.cjs') });
+      expect(await loading.line()).toBe('started');
+      loading.say('stop');
+      expect(await loading.end()).toBe(0);
     });
 
     it('keeps the last good rules while it lacks the permission, and reads them again when it has it', async () => {

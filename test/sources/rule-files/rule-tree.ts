@@ -9,7 +9,7 @@ export function rules(domain: string, requestsPerUnit: number): string {
 
 /** A temporary folder of the real file system, for a test to do to it what operators do. */
 export class RuleTree {
-  readonly base = mkdtempSync(join(tmpdir(), 'weir-rules-'));
+  constructor(readonly base = mkdtempSync(join(tmpdir(), 'weir-rules-'))) {}
 
   at(path: string): string {
     return join(this.base, path);

@@ -70,6 +70,11 @@ export class WatchedRules {
     return this.events.flatMap((event) => (event.kind === 'loaded' ? [event.ruleset] : []));
   }
 
+  /** All that came so far, in lines. */
+  get summaries(): readonly string[] {
+    return this.events.map(summary);
+  }
+
   /** What came, in lines, in a while that is long enough for anything that is under way to come. */
   async quietly(): Promise<string[]> {
     await wait(QUIET);

@@ -1,0 +1,101 @@
+import { join } from 'node:path';
+import { lastValueFrom, toArray } from 'rxjs';
+import { listRules } from '../../../src/rules/list-rules';
+import { type LoadedRules, type LoadOptions, loadRules } from '../../../src/sources/rule-files/load-rules';
+import { RuleTree } from './rule-tree';
+
+const IN_PROCESS = Number.MAX_SAFE_INTEGER;
+const IN_A_THREAD = 0;
+
+const load = (texts: Readonly<Record<string, string>>, options: Partial<LoadOptions>): Promise<LoadedRules[]> => {
+  const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
+  const workerFile = join(__dirname, 'rules-worker-entry.cjs');
+  return lastValueFrom(loadRules(files, { mergeDomainConfigs: false, workerFile, ...options }).pipe(toArray()));
+};
+
+const repeat = (times: number, text: (number: number) => string) =>
+  Array.from({ length: times }, (_, i) => text(i)).join('');
+
+/** Nested three levels deep and larger than a piece that is handed over, so that pieces end at every depth. */
+const DEEP = `domain: deep
+descriptors:
+${repeat(
+  30,
+  (i) => `  - key: a
+    value: v${i}
+    descriptors:
+${repeat(
+  5,
+  (j) => `      - key: b
+        value: w${j}
+        rate_limit: { unit: day, requests_per_unit: ${j}, name: n${i}-${j} }
+        metadata: { deep: [1, { er: yes }], none: null }
+        descriptors:
+          - key: c
+            detailed_metric: true
+            rate_limit: { unit: second, requests_per_unit: 1, replaces: [{ name: n${i}-${j} }] }
+`,
+)}`,
+)}  - key: last
+    rate_limit: { unit: hour, requests_per_unit: 7 }
+`;
+
+const GOOD = { 'a.yaml': 'domain: empty\ndescriptors: []\n', 'b.yaml': DEEP, 'c.yaml': '# nothing\n' };
+
+describe.each([
+  { where: 'in the process itself', smallSet: IN_PROCESS },
+  { where: 'in a thread', smallSet: IN_A_THREAD },
+])('rules that are loaded $where', ({ smallSet }) => {
+  it('are one ruleset and the warnings, told once', async () => {
+    const results = await load(GOOD, { smallSet });
+    expect(results).toEqual([{ ruleset: expect.anything(), warnings: [expect.stringMatching(/^a\.yaml:2:\d+: /)] }]);
+  });
+
+  it('are lines of what is wrong', async () => {
+    const results = await load({ ...GOOD, 'd.yaml': 'domain: d\nrules: []\n', 'e.yaml': '' }, { smallSet });
+    expect(results).toEqual([
+      { ruleset: undefined, errors: [expect.stringMatching(/^d\.yaml:2:1: .*unknown key 'rules'/)] },
+    ]);
+  });
+
+  it('may describe a domain in several files when they are merged', async () => {
+    const texts = {
+      'a.yaml': 'domain: d\ndescriptors: [{ key: a }]\n',
+      'b.yaml': 'domain: d\ndescriptors: [{ key: b }]\n',
+    };
+    expect(await load(texts, { smallSet })).toEqual([
+      { ruleset: undefined, errors: [expect.stringMatching(/duplicate domain/)] },
+    ]);
+    const [merged] = await load(texts, { smallSet, mergeDomainConfigs: true });
+    expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
+  });
+
+  it('are zero domains when there are no files', async () => {
+    const [none] = await load({}, { smallSet });
+    expect(none?.ruleset?.domains.size).toBe(0);
+  });
+});
+
+describe('rules that are loaded in a thread', () => {
+  it('are the very rules that the process itself would load, nested ones, domains without rules and metadata too', async () => {
+    const [here] = await load(GOOD, { smallSet: IN_PROCESS });
+    const [there] = await load(GOOD, { smallSet: IN_A_THREAD });
+    if (here?.ruleset === undefined || there?.ruleset === undefined) throw new Error('both should be good');
+    expect(listRules(there.ruleset)).toHaveLength(301);
+    expect(listRules(there.ruleset)).toEqual(listRules(here.ruleset));
+    expect(Array.from(there.ruleset.domains.keys())).toEqual(['empty', 'deep']);
+    expect(there.ruleset.domain('deep')).toEqual(here.ruleset.domain('deep'));
+  });
+
+  it.each([
+    { fate: 'fails', code: 'throw new Error("out of luck")', reason: 'out of luck' },
+    { fate: 'ends', code: 'process.exit(3)', reason: 'their thread ended with code 3' },
+    { fate: 'cannot be started', code: undefined, reason: 'Cannot find module' },
+  ])('are rejected when the thread $fate', async ({ code, reason }) => {
+    using tree = new RuleTree();
+    if (code !== undefined) tree.write('worker.cjs', code);
+    expect(await load(GOOD, { smallSet: IN_A_THREAD, workerFile: tree.at('worker.cjs') })).toEqual([
+      { ruleset: undefined, errors: [expect.stringContaining(`the rules could not be checked: ${reason}`)] },
+    ]);
+  });
+});
