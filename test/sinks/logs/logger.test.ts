@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { LOG_LEVELS, parseLogLevel } from '../../../src/sinks/logs/level';
 import { createLogger } from '../../../src/sinks/logs/logger';
 import type { LoggerOptions } from '../../../src/sinks/logs/logger';
@@ -162,16 +163,12 @@ describe('credentials', () => {
 });
 
 describe('standard error', () => {
-  const script = (act: string) => `
-    require('@swc/core');
-    const { transformSync } = require('@swc/core');
-    const { readFileSync } = require('node:fs');
-    require.extensions['.ts'] = (module, file) => module._compile(
-      transformSync(readFileSync(file, 'utf8'), { filename: file, jsc: { parser: { syntax: 'typescript' }, target: 'es2022' }, module: { type: 'commonjs' } }).code, file);
-    const { createLogger } = require('./src/sinks/logs/logger.ts');
-    const log = createLogger({ level: 'info', format: 'text' });
-    ${act}`;
-  const run = (act: string) => spawnSync(process.execPath, ['-e', script(act)], { encoding: 'utf8' });
+  const hook = join(__dirname, '../../support/typescript-hook.cjs');
+  const logger = JSON.stringify(join(__dirname, '../../../src/sinks/logs/logger.ts'));
+  const run = (act: string) => {
+    const script = `const log = require(${logger}).createLogger({ level: 'info', format: 'text' }); ${act}`;
+    return spawnSync(process.execPath, ['--require', hook, '-e', script], { encoding: 'utf8' });
+  };
 
   it('has every line even when the process ends at once', () => {
     const { stderr, stdout, status } = run(

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { credentials } from '@grpc/grpc-js';
+import type { ChannelCredentials } from '@grpc/grpc-js';
+import { FlagError } from '../flags';
+
+/** How the connection is secured, by the flags of these names. */
+export interface TlsFlags {
+  readonly 'grpc-use-tls': boolean;
+  readonly 'grpc-server-ca-file': string;
+  readonly 'grpc-cert-file': string;
+  readonly 'grpc-key-file': string;
+}
+
+type FileFlag = Exclude<keyof TlsFlags, 'grpc-use-tls'>;
+const FILE_FLAGS: readonly FileFlag[] = ['grpc-server-ca-file', 'grpc-cert-file', 'grpc-key-file'];
+
+/**
+ * @throws {FlagError} for flags that do not go together and files that cannot be used.
+ */
+export function channelCredentials(flags: TlsFlags): ChannelCredentials {
+  if (!flags['grpc-use-tls']) {
+    const given = FILE_FLAGS.find((name) => flags[name] !== '');
+    if (given !== undefined) throw new FlagError(`flag -${given} needs -grpc-use-tls`);
+    return credentials.createInsecure();
+  }
+  if ((flags['grpc-cert-file'] === '') !== (flags['grpc-key-file'] === '')) {
+    throw new FlagError('flags -grpc-cert-file and -grpc-key-file need each other');
+  }
+  const [ca, certificate, key] = FILE_FLAGS.map((name) => read(name, flags[name]));
+  try {
+    return credentials.createSsl(ca, key, certificate);
+  } catch (cause) {
+    throw new FlagError(`the TLS files cannot be used: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function read(flag: FileFlag, path: string): Buffer | null {
+  if (path === '') return null;
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new FlagError(`cannot read the file of flag -${flag}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function messageOf(cause: unknown): string {
+  return String(Object(cause).message);
+}
