@@ -64,10 +64,19 @@ function integer(value, mask, flags) {
   return value < mask ? [flags | value] : [flags | mask, value - mask];
 }
 
+/** The n-th block of every connection is the same: made once, when first asked for. */
+function remembered(encode) {
+  const blocks = [];
+  return (call) => {
+    while (blocks.length <= call) blocks.push(encode(blocks.length));
+    return blocks[call];
+  };
+}
+
 /**
- * Header blocks as two kinds of client send them; each gives a function that makes the next block of a connection. `envoy`:
- * the path spelled out, all else from the table, the same octets every time. `deadline`: as grpc-go with deadlines, a new
- * grpc-timeout goes into the table with every call, so that no two blocks are the same.
+ * Header blocks as two kinds of client send them; each gives a function that tells the block of a connection's n-th call.
+ * `envoy`: the path spelled out, all else from the table, the same octets every time. `deadline`: as grpc-go with deadlines,
+ * a new grpc-timeout goes into the table with every call, so that no two blocks are the same.
  */
 export const PROFILES = {
   envoy(path) {
@@ -82,7 +91,8 @@ export const PROFILES = {
       ['x-forwarded-for', '10.0.0.7'],
       ['x-envoy-expected-rq-timeout-ms', '20'],
     ];
-    return () => Buffer.concat([fixed, encoder.encode(fields).subarray(POST_HTTP.length)]);
+    const blocks = [0, 1].map(() => Buffer.concat([fixed, encoder.encode(fields).subarray(POST_HTTP.length)]));
+    return (call) => blocks[Math.min(call, 1)];
   },
   deadline(path) {
     const encoder = new Encoder();
@@ -93,6 +103,6 @@ export const PROFILES = {
       ['user-agent', 'grpc-go/1.85.0'],
       ['te', 'trailers'],
     ];
-    return (call) => encoder.encode([...fixed, ['grpc-timeout', `${9_000_000 + (call % 999_999)}u`]]);
+    return remembered((call) => encoder.encode([...fixed, ['grpc-timeout', `${9_000_000 + (call % 999_999)}u`]]));
   },
 };

@@ -1,7 +1,8 @@
 // A load client on raw sockets: it writes frames and counts the ends of answers, and so is never what a run measures.
 import net from 'node:net';
-import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.mjs';
+import { SETTINGS_ACK, opening } from './frames.mjs';
 
+const DATA = 0;
 const HEADERS = 1;
 const SETTINGS = 4;
 const GOAWAY = 7;
@@ -9,15 +10,29 @@ const RST_STREAM = 3;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 
-/** One connection that calls and counts. `message(n)`: the n-th request message, without its prefix. */
+const HEADER_BYTES = 9;
+const PREFIX_BYTES = 5;
+
+/** A message as gRPC sends it. */
+export function withPrefix(message) {
+  const body = Buffer.alloc(PREFIX_BYTES + message.length);
+  body.writeUInt32BE(message.length, 1);
+  message.copy(body, PREFIX_BYTES);
+  return body;
+}
+
+/** One connection that calls and counts. `blocks(n)` and `bodies(n)`: header block and prefixed message of its n-th call. */
 export class Caller {
   calls = 0;
   answered = 0;
   #rest = Buffer.alloc(0);
+  #blocks;
+  #bodies;
+  #onAnswer;
 
-  constructor(port, { profile, path, message, onAnswer }) {
-    this.#blocks = PROFILES[profile](path);
-    this.#message = message;
+  constructor(port, { blocks, bodies, onAnswer }) {
+    this.#blocks = blocks;
+    this.#bodies = bodies;
     this.#onAnswer = onAnswer;
     this.socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
     this.socket.write(opening());
@@ -27,23 +42,29 @@ export class Caller {
     });
   }
 
-  #blocks;
-  #message;
-  #onAnswer;
-
   /** Begins so many calls, in one write. */
   call(count) {
-    const frames = [];
-    for (let begun = 0; begun < count; begun++) {
-      const stream = 2 * this.calls + 1;
-      const message = this.#message(this.calls);
-      const body = Buffer.alloc(5 + message.length);
-      body.writeUInt32BE(message.length, 1);
-      message.copy(body, 5);
-      frames.push(frame(HEADERS, END_HEADERS, stream, this.#blocks(this.calls)), frame(0, END_STREAM, stream, body));
-      this.calls++;
+    const first = this.calls;
+    this.calls += count;
+    let length = 0;
+    for (let call = first; call < this.calls; call++) {
+      length += 2 * HEADER_BYTES + this.#blocks(call).length + this.#bodies(call).length;
     }
-    this.socket.write(Buffer.concat(frames));
+    const octets = Buffer.allocUnsafe(length);
+    let at = 0;
+    const put = (type, flags, call, payload) => {
+      octets.writeUIntBE(payload.length, at, 3);
+      octets[at + 3] = type;
+      octets[at + 4] = flags;
+      octets.writeUInt32BE(2 * call + 1, at + 5);
+      payload.copy(octets, at + HEADER_BYTES);
+      at += HEADER_BYTES + payload.length;
+    };
+    for (let call = first; call < this.calls; call++) {
+      put(HEADERS, END_HEADERS, call, this.#blocks(call));
+      put(DATA, END_STREAM, call, this.#bodies(call));
+    }
+    this.socket.write(octets);
   }
 
   #read(chunk) {

@@ -3,8 +3,8 @@ import { fork } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { opening } from './frames.mjs';
-import { Caller } from './load.mjs';
+import { PROFILES, opening } from './frames.mjs';
+import { Caller, withPrefix } from './load.mjs';
 import { PATH } from './servers/constant.mjs';
 
 const { values: options } = parseArgs({
@@ -49,19 +49,14 @@ function request(number) {
   const entry = Buffer.concat([field(0x0a, Buffer.from('user')), field(0x12, Buffer.from(`user-${number}`))]);
   return Buffer.concat([field(0x0a, Buffer.from('bench')), field(0x12, field(0x0a, entry))]);
 }
-const requests = Array.from({ length: KEYS }, (_, number) => request(number));
+const bodies = Array.from({ length: KEYS }, (_, number) => withPrefix(request(number)));
 
 function connect(port, profile, onAnswer) {
-  return Array.from(
-    { length: CONNECTIONS },
-    (_, connection) =>
-      new Caller(port, {
-        profile,
-        path: PATH,
-        message: (call) => requests[(call * CONNECTIONS + connection) % KEYS],
-        onAnswer,
-      }),
-  );
+  const blocks = PROFILES[profile](PATH);
+  return Array.from({ length: CONNECTIONS }, (_, connection) => {
+    const body = (call) => bodies[(call * CONNECTIONS + connection) % KEYS];
+    return new Caller(port, { blocks, bodies: body, onAnswer });
+  });
 }
 
 const answeredBy = (callers) => callers.reduce((sum, caller) => sum + caller.answered, 0);
