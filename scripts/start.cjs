@@ -19,6 +19,4 @@ Try, in another terminal:
 `);
 }
 
-void run(process.env, suggest).then((code) => {
-  process.exitCode = code;
-});
+void run(process.env, suggest).then((code) => process.exit(code));

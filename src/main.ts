@@ -36,8 +36,7 @@ if (require.main === module) {
   if (process.argv.slice(2).some((argument) => ['-h', '-help', '--help'].includes(argument))) {
     process.stdout.write(helpText());
   } else {
-    void run(process.env).then((code) => {
-      process.exitCode = code;
-    });
+    // What was cut short may still hold sockets and timers; nothing waits for them.
+    void run(process.env).then((code) => process.exit(code));
   }
 }

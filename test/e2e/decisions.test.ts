@@ -1,0 +1,149 @@
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import { RateLimitClient } from '../support/grpc-client';
+import { WeirProcess } from '../support/weir-process';
+
+const EXAMPLES = { RUNTIME_ROOT: join(__dirname, '../../examples'), RUNTIME_WATCH_ROOT: 'false' };
+
+let weir: WeirProcess;
+let client: RateLimitClient;
+beforeAll(async () => {
+  weir = await WeirProcess.start({ env: EXAMPLES });
+  client = new RateLimitClient(weir.grpcAddress);
+});
+afterAll(async () => {
+  client[Symbol.dispose]();
+  await weir[Symbol.asyncDispose]();
+});
+
+const json = (body: unknown) =>
+  weir.http('/json', { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
+const asJson = (domain: string, key: string, value: string) => ({
+  domain,
+  descriptors: [{ entries: [{ key, value }] }],
+});
+
+describe('the service on the example rules', () => {
+  it('counts every user apart, over gRPC and HTTP together, and says when one is over', async () => {
+    for (let call = 1; call <= 5; call += 1) {
+      const { statuses } = await client.ask('shop', ['user=both']);
+      expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 11 - 2 * call });
+      const response = await json(asJson('shop', 'user', 'both'));
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json']);
+    }
+    expect((await client.ask('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
+    const over = await json(asJson('shop', 'user', 'both'));
+    expect(over.status).toBe(429);
+    expect(await over.json()).toMatchObject({
+      overallCode: 'OVER_LIMIT',
+      statuses: [{ code: 'OVER_LIMIT', currentLimit: { requestsPerUnit: 10, unit: 'MINUTE' } }],
+    });
+    expect((await client.ask('shop', ['user=other'])).overallCode).toBe(Code.OK);
+  });
+
+  it('bans, lets the partner do more, and leaves alone what no rule names', async () => {
+    const { overallCode, statuses } = await client.ask('shop', ['user=mallory', 'user=partner', 'nothing=here']);
+    expect(overallCode).toBe(Code.OVER_LIMIT);
+    expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
+    expect(statuses[1]?.limitRemaining).toBe(999);
+  });
+
+  it('replaces the limit of the free plan during a trial', async () => {
+    const { statuses } = await client.ask('api', ['plan=free,customer=7', 'trial=yes']);
+    expect(statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit)).toEqual([undefined, 1000]);
+  });
+
+  it('says on the debug listener which rules are in force and what they counted', async () => {
+    await client.ask('shop', ['country=no']);
+    expect(await weir.debug('/rlconfig')).toContain(
+      'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n',
+    );
+    expect((await weir.statistics()).get('ratelimit.service.rate_limit.shop.country.total_hits')).toBe(1);
+  });
+
+  it('is healthy', async () => {
+    const response = await weir.http('/healthcheck');
+    expect([response.status, await response.text()]).toEqual([200, 'OK']);
+  });
+});
+
+describe('bad input gets a clear error, moves no counter, and the service lives', () => {
+  /** What the rules have counted. */
+  const counted = async () =>
+    [...(await weir.statistics())].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
+
+  const user = { entries: [{ key: 'user', value: 'x' }] };
+  it.each<[what: string, body: unknown, status: number, message: string]>([
+    ['broken JSON', '{"domain": "shop"', 400, 'expected, got the end of the body'],
+    ['a wrong type', { domain: 7, descriptors: [user] }, 400, 'domain'],
+    ['an unknown field', { domain: 'shop', descriptors: [user], extra: 1 }, 400, 'extra'],
+    ['an empty domain', { domain: '', descriptors: [user] }, 400, 'rate limit domain must not be empty'],
+    ['no descriptors', { domain: 'shop' }, 400, 'rate limit descriptor list must not be empty'],
+    [
+      'an entry without a key',
+      { domain: 'shop', descriptors: [{ entries: [{ value: 'x' }] }] },
+      400,
+      'entry without a key',
+    ],
+    ['10,000 descriptors', { domain: 'shop', descriptors: Array.from({ length: 10_000 }, () => user) }, 400, '10000'],
+    ['a body of 2 MiB', `"${'x'.repeat(2 * 1024 * 1024)}"`, 413, '1 MiB'],
+  ])('over HTTP: %s', async (_what, body, status, message) => {
+    const before = await counted();
+    const response = await json(body);
+    const { error } = (await response.json()) as { error: { code: string; message: string } };
+    expect([response.status, error.message]).toEqual([status, expect.stringContaining(message)]);
+    expect(await counted()).toEqual(before);
+    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  });
+
+  it.each<[what: string, ask: () => Promise<unknown>, code: number, details: string]>([
+    [
+      'malformed protobuf',
+      () => client.send(Buffer.from('0a05', 'hex')),
+      13,
+      'the message is not a RateLimitRequest: a length that goes beyond the message at byte 2',
+    ],
+    ['an empty domain', () => client.ask('', ['user=x']), 3, 'rate limit domain must not be empty'],
+    ['no descriptors', () => client.ask('shop', []), 3, 'rate limit descriptor list must not be empty'],
+    ['an entry without a key', () => client.ask('shop', ['=x']), 3, 'descriptor 1 has an entry without a key'],
+    [
+      '10,000 descriptors',
+      () =>
+        client.ask(
+          'shop',
+          Array.from({ length: 10_000 }, () => 'user=x'),
+        ),
+      3,
+      'a request may have 1000 descriptors at the most, this one has 10000',
+    ],
+    [
+      'hits that no counter holds',
+      () =>
+        client.ask('shop', [
+          { entries: [{ key: 'user', value: 'x' }], limit: undefined, hitsAddend: 2n ** 60n, isNegativeHits: false },
+        ]),
+      3,
+      'hits_addend of descriptor 1 is more than a counter can hold (2^53 - 1)',
+    ],
+  ])('over gRPC: %s', async (_what, ask, code, details) => {
+    const before = await counted();
+    await expect(ask()).rejects.toMatchObject({ code, details });
+    expect(await counted()).toEqual(before);
+    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  });
+
+  it('over gRPC: a message of more than 4 MiB is RESOURCE_EXHAUSTED', async () => {
+    await expect(client.send(Buffer.alloc(5 * 1024 * 1024))).rejects.toMatchObject({ code: 8 });
+    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  });
+
+  it('on the gRPC port: bytes that are no HTTP/2', async () => {
+    const socket = connect(weir.ports.grpc, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket.resume(), 'close');
+    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  });
+});

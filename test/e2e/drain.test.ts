@@ -1,0 +1,86 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { RateLimitClient } from '../support/grpc-client';
+import { RuleFolder } from '../support/rule-folder';
+import { WeirProcess } from '../support/weir-process';
+
+const RULES = {
+  'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n',
+};
+const UNAVAILABLE = 14;
+
+describe('SIGTERM in the middle of load', () => {
+  it('loses no call that the service took: what it counted it answered, the rest never reached it', async () => {
+    await using rules = await RuleFolder.with(RULES);
+    // A window of 20 ms keeps calls under way at every moment.
+    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '20ms' } });
+    const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
+    const outcome = { answered: 0, highest: 0, failures: [] as unknown[] };
+    let goesOn = true;
+
+    const callers = clients.flatMap((client) =>
+      Array.from({ length: 16 }, async () => {
+        while (goesOn) {
+          try {
+            const { statuses } = await client.ask('shop', ['user=x']);
+            outcome.answered += 1;
+            outcome.highest = Math.max(outcome.highest, 1_000_000 - (statuses[0]?.limitRemaining ?? NaN));
+          } catch (error) {
+            goesOn = false;
+            outcome.failures.push(error);
+          }
+        }
+      }),
+    );
+    await pause(500);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    await Promise.all(callers);
+    for (const client of clients) client[Symbol.dispose]();
+
+    expect(outcome.answered).toBeGreaterThan(100);
+    // Every count that was taken came back to a caller.
+    expect(outcome.highest).toBe(outcome.answered);
+    for (const failure of outcome.failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
+  });
+
+  it('turns unhealthy at once, answers what is under way, and then ends with 0', async () => {
+    await using rules = await RuleFolder.with(RULES);
+    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '1500ms' } });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const underWay = client.ask('shop', ['user=x']);
+    await weir.until('the call to be counted', async () =>
+      (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
+    );
+    weir.signal('SIGTERM');
+    const health = await weir.until('the health to turn', async () => {
+      const response = await weir.http('/healthcheck');
+      return response.status === 500 && response.text();
+    });
+    expect(health).toContain('termination');
+    expect((await underWay).statuses[0]?.limitRemaining).toBe(999_999);
+    expect(await weir.exited).toBe(0);
+  });
+
+  it('a second signal ends it at once', async () => {
+    await using rules = await RuleFolder.with(RULES);
+    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '9s' } });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const lost = client.ask('shop', ['user=x']).catch((error: unknown) => error);
+    await weir.until('the call to be counted', async () =>
+      (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
+    );
+    weir.signal('SIGTERM');
+    await weir.until('the health to turn', async () => (await weir.http('/healthcheck')).status === 500);
+    weir.signal('SIGINT');
+    expect(await weir.exited).toBe(1);
+    expect(await lost).toMatchObject({ code: UNAVAILABLE });
+    expect(weir.output).toContain('cut short by second signal');
+  });
+
+  it.each(['SIGINT', 'SIGHUP'] as const)('%s ends it as SIGTERM does', async (name) => {
+    await using rules = await RuleFolder.with(RULES);
+    await using weir = await WeirProcess.start({ env: rules.env });
+    weir.signal(name);
+    expect(await weir.exited).toBe(0);
+  });
+});
