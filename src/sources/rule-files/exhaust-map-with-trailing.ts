@@ -1,12 +1,14 @@
 import {
+  EMPTY,
   type ObservableInput,
   type OperatorFunction,
-  Subject,
+  concatMap,
   defer,
   exhaustMap,
-  finalize,
   from,
-  throttle,
+  of,
+  repeat,
+  tap,
 } from 'rxjs';
 
 /**
@@ -16,10 +18,14 @@ import {
 export function exhaustMapWithTrailing<T, R>(project: (value: T) => ObservableInput<R>): OperatorFunction<T, R> {
   return (source$) =>
     defer(() => {
-      const idle$ = new Subject<void>();
+      /** The latest value that nothing was started for. */
+      const waiting: T[] = [];
+      const latest$ = defer(() => from(waiting.splice(0)).pipe(concatMap(project)));
       return source$.pipe(
-        throttle(() => idle$, { leading: true, trailing: true }),
-        exhaustMap((value) => from(project(value)).pipe(finalize(() => idle$.next()))),
+        tap((value) => {
+          waiting[0] = value;
+        }),
+        exhaustMap(() => latest$.pipe(repeat({ delay: () => (waiting.length > 0 ? of(undefined) : EMPTY) }))),
       );
     });
 }
