@@ -6,6 +6,14 @@ const started = new Date().toISOString();
 say('generating TypeScript from proto/');
 rmSync(`${ROOT}/src/gen`, { recursive: true, force: true });
 run('node_modules/.bin/buf', ['generate']);
+// What server reflection tells of proto/, as a module: it is there wherever the program runs.
+const descriptorSet = `${ROOT}/src/gen/descriptor-set.binpb`;
+run('node_modules/.bin/buf', ['build', '--as-file-descriptor-set', '--exclude-source-info', '-o', descriptorSet]);
+writeFileSync(
+  `${ROOT}/src/gen/descriptor-set.ts`,
+  `export const DESCRIPTOR_SET = '${readFileSync(descriptorSet, 'base64')}';\n`,
+);
+rmSync(descriptorSet);
 
 say('compiling src/ into dist/');
 rmSync(`${ROOT}/dist`, { recursive: true, force: true });

@@ -1,0 +1,64 @@
+import { type DescFile, type FileRegistry, createFileRegistry, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+
+/** The files of a descriptor set, by what people ask reflection for. */
+export class DescriptorFiles {
+  private readonly registry: FileRegistry;
+
+  /** `descriptorSet`: a serialized `google.protobuf.FileDescriptorSet` with all that its files import. */
+  constructor(descriptorSet: Uint8Array) {
+    this.registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
+  }
+
+  /** Each of these: the file, then all that it imports, serialized; undefined where there is none. */
+  byName(name: string): Uint8Array[] | undefined {
+    return withImports(this.registry.getFile(name));
+  }
+
+  /** `symbol`: the full name of a message, enum, service or extension, or of a method, field or enum value in one. */
+  bySymbol(symbol: string): Uint8Array[] | undefined {
+    const own = this.registry.get(symbol);
+    if (own !== undefined) return withImports(own.file);
+    const dot = symbol.lastIndexOf('.');
+    const parent = this.registry.get(symbol.slice(0, Math.max(dot, 0)));
+    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1)) ? withImports(parent.file) : undefined;
+  }
+
+  byExtension(type: string, number: number): Uint8Array[] | undefined {
+    const message = this.registry.getMessage(type);
+    return message && withImports(this.registry.getExtensionFor(message, number)?.file);
+  }
+
+  /** Undefined for a type that is not known. */
+  extensionNumbers(type: string): number[] | undefined {
+    if (this.registry.getMessage(type) === undefined) return undefined;
+    return [...this.registry].flatMap((it) =>
+      it.kind === 'extension' && it.extendee.typeName === type ? [it.number] : [],
+    );
+  }
+}
+
+function hasMember(parent: NonNullable<ReturnType<FileRegistry['get']>>, name: string): boolean {
+  switch (parent.kind) {
+    case 'service':
+      return parent.methods.some((method) => method.name === name);
+    case 'message':
+      return parent.fields.some((field) => field.name === name) || parent.oneofs.some((oneof) => oneof.name === name);
+    case 'enum':
+      return parent.values.some((value) => value.name === name);
+    default:
+      return false;
+  }
+}
+
+function withImports(file: DescFile | undefined): Uint8Array[] | undefined {
+  if (file === undefined) return undefined;
+  const found = new Set<DescFile>();
+  const add = (each: DescFile): void => {
+    if (found.has(each)) return;
+    found.add(each);
+    each.dependencies.forEach(add);
+  };
+  add(file);
+  return Array.from(found, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+}
