@@ -77,6 +77,8 @@ export interface Wire {
   send(text: string): void;
   /** Resolves with all that came once it matches, or once the connection has ended. */
   until(pattern: RegExp): Promise<string>;
+  /** What broke the connection, if anything did. */
+  readonly errors: readonly Error[];
   /** Resolves with all that came when the connection has ended. */
   readonly ended: Promise<string>;
 }
@@ -86,7 +88,8 @@ export function wire(port: number): Wire {
   opened.push(() => socket.destroy());
   let received = '';
   socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
-  socket.on('error', () => {});
+  const errors: Error[] = [];
+  socket.on('error', (error) => errors.push(error));
   const ended = new Promise<string>((resolve) => {
     socket.once('close', () => resolve(received));
   });
@@ -101,5 +104,5 @@ export function wire(port: number): Wire {
       look();
       void ended.then(resolve);
     });
-  return { socket, send: (text) => void socket.write(text), until, ended };
+  return { socket, errors, send: (text) => void socket.write(text), until, ended };
 }

@@ -254,6 +254,7 @@ describe('a body over 1 MiB', () => {
     for (let i = 0; i < 8; i++) send();
     if (!announced) caller.send('0\r\n\r\n');
     expect(await caller.ended).toMatch(/\}\}$/);
+    expect(caller.errors).toEqual([]);
   });
 
   it('reaches a caller that reads only after it has sent everything', async () => {
