@@ -11,11 +11,14 @@ const LONGEST_LINE_SHOWN = 160;
 /** How much of a long line is shown before the place. */
 const SHOWN_BEFORE = 60;
 const CUT = '…';
+const BLOCK = 1024;
 
 /** A rule file's text, and where in it things stand. */
 export class SourceText {
   /** Offsets at which lines begin, found when the first position is asked for: a file without problems needs none. */
   private lineStarts: number[] | undefined;
+  /** For each block of the text, how many surrogate pairs end before it. */
+  private pairs: number[] | undefined;
 
   constructor(
     readonly file: string,
@@ -30,7 +33,11 @@ export class SourceText {
     const next = starts[line] ?? this.text.length + 1;
     const stop = this.text[next - 2] === '\r' ? next - 2 : next - 1;
     const length = Math.max(1, Math.min(end, stop) - offset);
-    return { line, column: codePoints(this.text, start, offset) + 1, ...this.excerpt(start, stop, offset, length) };
+    return {
+      line,
+      column: offset - this.pairsBefore(offset) - (start - this.pairsBefore(start)) + 1,
+      ...this.excerpt(start, stop, offset, length),
+    };
   }
 
   /** The line of an offset, counted from 1. */
@@ -44,6 +51,13 @@ export class SourceText {
       else high = middle;
     }
     return low + 1;
+  }
+
+  /** Surrogate pairs that end before an offset: each is two units of the text, but one character. */
+  private pairsBefore(offset: number): number {
+    this.pairs ??= pairsByBlock(this.text);
+    const block = Math.floor(offset / BLOCK);
+    return (this.pairs[block] ?? 0) + lowSurrogates(this.text, block * BLOCK, offset);
   }
 
   private excerpt(start: number, stop: number, offset: number, length: number): Pick<Problem, 'sourceLine' | 'mark'> {
@@ -71,10 +85,20 @@ function lineStartsOf(text: string): number[] {
   return starts;
 }
 
-function codePoints(text: string, from: number, to: number): number {
+/** Counting is by blocks, so that a position on a line of megabytes does not cost a walk along the line. */
+function pairsByBlock(text: string): number[] {
+  const pairs = [0];
+  for (let from = 0, count = 0; from < text.length; from += BLOCK) {
+    count += lowSurrogates(text, from, Math.min(from + BLOCK, text.length));
+    pairs.push(count);
+  }
+  return pairs;
+}
+
+function lowSurrogates(text: string, from: number, to: number): number {
   let count = 0;
   for (let at = from; at < to; at++) {
-    if (!isLowSurrogate(text.charCodeAt(at))) count++;
+    if (isLowSurrogate(text.charCodeAt(at))) count++;
   }
   return count;
 }

@@ -1,0 +1,490 @@
+import type { Problem } from '../../../src/rules/files/problem';
+import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import type { RuleConfig } from '../../../src/rules/rule-config';
+import { domainConfig, limit, ruleConfig, unlimited } from '../../support/rules';
+
+const read = (...texts: readonly string[]) => readWith(false, texts);
+const readMerged = (...texts: readonly string[]) => readWith(true, texts);
+
+/** Reads files named a.yaml, b.yaml and so on. */
+function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): ReadResult {
+  const files = texts.map((text, index) => ({
+    path: `${String.fromCodePoint(0x61 + index)}.yaml`,
+    content: new TextEncoder().encode(text),
+  }));
+  return readRuleFiles(files, { mergeDomainConfigs });
+}
+
+/** The rules of the only domain of a text that has no errors. */
+function rulesOf(text: string): readonly RuleConfig[] {
+  const { configs, errors } = read(text);
+  expect(errors).toEqual([]);
+  return configs[0]?.descriptors ?? [];
+}
+
+const ruleWith = (field: string) => rulesOf(`domain: d\ndescriptors:\n- key: k\n  ${field}\n`)[0];
+const codes = (problems: readonly Problem[]) => problems.map(({ code }) => code);
+
+describe('a rule file', () => {
+  it('becomes the domain and its rules as plain data', () => {
+    const text = `
+# Limits of the shop.
+domain: shop
+descriptors:
+  - key: user
+    value: anna
+    rate_limit:
+      unit: minute
+      requests_per_unit: 10
+      name: per-user
+      replaces:
+        - name: per-address
+    shadow_mode: true
+    quota_mode: true
+    metadata:
+      plan: gold
+  - key: path
+    value: "/img/*"
+    share_threshold: true
+    value_to_metric: true
+    descriptors:
+      - key: user
+        detailed_metric: true
+        rate_limit: {unlimited: true}
+  - key: remote_address
+    rate_limit: {unit: hour, requests_per_unit: 5, name: per-address}
+`;
+    expect(read(text)).toEqual({
+      configs: [
+        domainConfig(
+          'shop',
+          {
+            key: 'user',
+            value: 'anna',
+            rateLimit: limit(10, 'MINUTE', { name: 'per-user', replaces: ['per-address'] }),
+            shadowMode: true,
+            quotaMode: true,
+            metadata: { plan: 'gold' },
+          },
+          {
+            key: 'path',
+            value: '/img/*',
+            shareThreshold: true,
+            valueToMetric: true,
+            descriptors: [{ key: 'user', detailedMetric: true, rateLimit: unlimited() }],
+          },
+          { key: 'remote_address', rateLimit: limit(5, 'HOUR', { name: 'per-address' }) },
+        ),
+      ],
+      errors: [],
+      warnings: [],
+    });
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['white space', ' \n\n  \n'],
+    ['comments', '# one\n  # two\n'],
+    ['a document marker', '---\n'],
+    ['a marker and comments', '# one\n---\n# two\n...\n'],
+  ])('of %s is skipped', (_, text) => {
+    expect(read(text, 'domain: d\ndescriptors: [{key: k}]')).toEqual({
+      configs: [domainConfig('d', { key: 'k' })],
+      errors: [],
+      warnings: [],
+    });
+  });
+
+  it.each([
+    ['a byte order mark', '\ufeffdomain: d\ndescriptors: [{key: k}]\n'],
+    ['line breaks of Windows', 'domain: d\r\ndescriptors:\r\n- key: k\r\n'],
+    ['no line break at its end', 'domain: d\ndescriptors:\n- key: k'],
+    ['lists that stand right under their key', 'domain: d\ndescriptors:\n- key: k\n'],
+    ['lists that are indented', 'domain: d\ndescriptors:\n    - key: k\n'],
+    ['the domain last', 'descriptors:\n- key: k\ndomain: d\n'],
+    ['a document marker first', '# rules\n---\ndomain: d\ndescriptors:\n- key: k\n'],
+    ['an empty document behind', 'domain: d\ndescriptors:\n- key: k\n---\n# nothing\n'],
+    ['JSON', '{"domain": "d", "descriptors": [{"key": "k"}]}'],
+    ['a %YAML 1.1 line', '%YAML 1.1\n---\ndomain: d\ndescriptors: [{key: k}]\n'],
+  ])('may have %s', (_, text) => {
+    expect(read(text)).toEqual({ configs: [domainConfig('d', { key: 'k' })], errors: [], warnings: [] });
+  });
+
+  it.each([
+    ['little-endian', [0xff, 0xfe], 0],
+    ['big-endian', [0xfe, 0xff], 1],
+  ])('may be %s UTF-16 with a byte order mark', (_, mark, low) => {
+    const text = 'domain: dé\n';
+    const content = new Uint8Array(mark.length + 2 * text.length);
+    content.set(mark);
+    for (let at = 0; at < text.length; at++) content[mark.length + 2 * at + low] = text.charCodeAt(at);
+    const { configs, errors } = readRuleFiles([{ path: 'a.yaml', content }], { mergeDomainConfigs: false });
+    expect({ configs, errors }).toEqual({ configs: [domainConfig('dé')], errors: [] });
+  });
+});
+
+describe('a text field', () => {
+  it.each([
+    ['010', '010'],
+    ['yes', 'yes'],
+    ['On', 'On'],
+    ['1_000', '1_000'],
+    ['0x1F', '0x1F'],
+    ['1.50', '1.50'],
+    ['.inf', '.inf'],
+    ['2001-01-01', '2001-01-01'],
+    ['1:30', '1:30'],
+    ['=', '='],
+    ['-1', '-1'],
+    ['http://example.com/#top', 'http://example.com/#top'],
+    ['two words  # and a comment', 'two words'],
+    ['"quoted # text"', 'quoted # text'],
+    ["'it''s'", "it's"],
+    ['"tab\\tand \\u00e9"', 'tab\tand é'],
+    ['"null"', 'null'],
+    ['"~"', '~'],
+    ['!!str 010', '010'],
+    ['! 010', '010'],
+    ['!!int 010', '010'],
+    ['|-\n    one\n    two', 'one\ntwo'],
+    ['>-\n    one\n    two', 'one two'],
+    ['one\n    two', 'one two'],
+    ['日本 *', '日本 *'],
+  ])('keeps what is written: value: %s is %j', (written, expected) => {
+    expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: expected }));
+  });
+
+  it.each(['', '~', 'null', 'Null', 'NULL', '""', "''", '!!null ~'])(
+    'value: %s is no value, with a warning',
+    (written) => {
+      const { configs, errors, warnings } = read(`domain: d\ndescriptors:\n- key: k\n  value: ${written}\n`);
+      expect({ configs, errors, warnings: codes(warnings) }).toEqual({
+        configs: [domainConfig('d', { key: 'k' })],
+        errors: [],
+        warnings: ['empty-field'],
+      });
+    },
+  );
+
+  it('keeps a domain and a key as they are written, too', () => {
+    expect(read('domain: 010\ndescriptors: [{key: yes}]').configs).toEqual([domainConfig('010', { key: 'yes' })]);
+  });
+});
+
+describe('a boolean field', () => {
+  it.each(['true', 'True', 'TRUE', 'yes', 'Yes', 'YES', 'on', 'On', 'ON', 'y', 'Y', '!!bool "true"'])(
+    'takes %s as true',
+    (written) => {
+      expect(ruleWith(`share_threshold: ${written}\n  value: "*"`)?.shareThreshold).toBe(true);
+    },
+  );
+
+  it.each(['false', 'False', 'FALSE', 'no', 'No', 'NO', 'off', 'Off', 'OFF', 'n', 'N', '~', ''])(
+    'takes %s as false',
+    (written) => {
+      expect(ruleWith(`share_threshold: ${written}`)?.shareThreshold).toBe(false);
+    },
+  );
+
+  it.each(['"true"', "'yes'", '1', '0', 'tRUE', 'ja', '[]', '{}'])('refuses %s', (written) => {
+    expect(codes(read(`domain: d\ndescriptors: [{key: k, shadow_mode: ${written}}]`).errors)).toEqual(['wrong-type']);
+  });
+});
+
+describe('requests_per_unit', () => {
+  const fileWith = (written: string) =>
+    `domain: d\ndescriptors:\n- key: k\n  value: v\n  rate_limit:\n    unit: day\n    requests_per_unit: ${written}\n`;
+
+  it.each([
+    ['0', 0],
+    ['-0', 0],
+    ['+5', 5],
+    ['10', 10],
+    ['1_000', 1000],
+    ['0x10', 16],
+    ['0X1f', 31],
+    ['0b101', 5],
+    ['0o17', 15],
+    ['!!int "7"', 7],
+    ['4294967295', 4294967295],
+  ])('%s is %i', (written, expected) => {
+    const { configs, errors, warnings } = read(fileWith(written));
+    expect({ configs, errors, warnings }).toEqual({
+      configs: [domainConfig('d', { key: 'k', value: 'v', rateLimit: limit(expected, 'DAY') })],
+      errors: [],
+      warnings: [],
+    });
+  });
+
+  it.each([
+    ['010', 8],
+    ['0_17', 15],
+    ['+010', 8],
+  ])('%s is octal: %i, with a warning', (written, expected) => {
+    const { configs, warnings } = read(fileWith(written));
+    expect(configs[0]?.descriptors[0]?.rateLimit?.requestsPerUnit).toBe(expected);
+    expect(codes(warnings)).toEqual(['octal-number']);
+  });
+
+  it.each([
+    '-1',
+    '4294967296',
+    '99999999999999999999',
+    '1.5',
+    '1.0',
+    '1e3',
+    '08',
+    '"10"',
+    "'10'",
+    'ten',
+    'yes',
+    '1:30',
+    '.inf',
+    '.nan',
+    '!!str 10',
+    '10 000',
+  ])('refuses %s', (written) => {
+    expect(codes(read(fileWith(written)).errors)).toEqual(['invalid-requests-per-unit']);
+  });
+
+  it.each(['', '~', 'null'])('refuses %j as missing', (written) => {
+    expect(codes(read(fileWith(written)).errors)).toEqual(['missing-requests-per-unit']);
+  });
+
+  it.each(['[10]', '{a: 10}'])('refuses %s as another type', (written) => {
+    expect(codes(read(fileWith(written)).errors)).toEqual(['wrong-type']);
+  });
+});
+
+describe('unit', () => {
+  it.each([
+    ['second', 'SECOND'],
+    ['Minute', 'MINUTE'],
+    ['HOUR', 'HOUR'],
+    ['day', 'DAY'],
+    ['week', 'WEEK'],
+    ['month', 'MONTH'],
+    ['year', 'YEAR'],
+    ['"day"', 'DAY'],
+  ])('%s is %s', (written, expected) => {
+    expect(ruleWith(`rate_limit: {unit: ${written}, requests_per_unit: 1}`)?.rateLimit?.unit).toBe(expected);
+  });
+
+  it.each(['seconds', 'fortnight', 'unknown', '""', '~', '1', '"day "'])('refuses %s', (written) => {
+    const { errors } = read(`domain: d\ndescriptors: [{key: k, rate_limit: {unit: ${written}, requests_per_unit: 1}}]`);
+    expect(codes(errors)).toEqual(['invalid-unit']);
+  });
+});
+
+describe('metadata', () => {
+  it('is any mapping, its values of the types that YAML 1.1 gives them', () => {
+    const metadata = `
+      text: gold
+      quoted: "5"
+      number: 5
+      fraction: 1.5
+      octal: 010
+      flag: yes
+      nothing: ~
+      list: [1, two, {three: 3}]
+      deep: {er: {still: true}}
+      5: a number as key
+      date: 2001-01-01`;
+    expect(ruleWith(`rate_limit: {unit: day, requests_per_unit: 1}\n  metadata:${metadata}`)?.metadata).toEqual({
+      text: 'gold',
+      quoted: '5',
+      number: 5,
+      fraction: 1.5,
+      octal: 8,
+      flag: true,
+      nothing: null,
+      list: [1, 'two', { three: 3 }],
+      deep: { er: { still: true } },
+      5: 'a number as key',
+      date: '2001-01-01',
+    });
+  });
+
+  it('takes merges, and a key named __proto__ as any other', () => {
+    const metadata = '{base: &b {x: 1, y: 2}, over: {<<: *b, y: 3}, __proto__: {polluted: true}}';
+    const merged = ruleWith(`rate_limit: {unit: day, requests_per_unit: 1}\n  metadata: ${metadata}`)?.metadata;
+    expect(Object.entries(merged ?? {})).toEqual([
+      ['base', { x: 1, y: 2 }],
+      ['over', { x: 1, y: 3 }],
+      ['__proto__', { polluted: true }],
+    ]);
+  });
+});
+
+describe('anchors and merges', () => {
+  it('write a rule once and use it again', () => {
+    const text = `
+domain: d
+descriptors:
+  - key: a
+    rate_limit: &limit {unit: day, requests_per_unit: 1}
+    descriptors: &nested
+      - key: n
+  - key: b
+    rate_limit: *limit
+    descriptors: *nested
+`;
+    const both = { rateLimit: limit(1, 'DAY'), descriptors: [{ key: 'n' }] };
+    expect(rulesOf(text)).toEqual([ruleConfig({ key: 'a', ...both }), ruleConfig({ key: 'b', ...both })]);
+  });
+
+  it('let what follows a merge override it', () => {
+    const text = `
+domain: d
+descriptors:
+  - &base {key: a, value: x, rate_limit: {unit: day, requests_per_unit: 1}}
+  - <<: *base
+    value: y
+`;
+    expect(rulesOf(text)[1]).toEqual(ruleConfig({ key: 'a', value: 'y', rateLimit: limit(1, 'DAY') }));
+  });
+
+  it('let the first of several merged mappings win', () => {
+    const text = `
+domain: d
+descriptors:
+  - &one {key: a, value: x}
+  - &two {key: a, value: y, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 2}}
+  - <<: [*one, *two]
+    key: c
+`;
+    expect(rulesOf(text)[2]).toEqual(
+      ruleConfig({ key: 'c', value: 'x', shadowMode: true, rateLimit: limit(2, 'DAY') }),
+    );
+  });
+
+  it('lay a rate_limit over a merged one, as the Go service does', () => {
+    const text = `
+domain: d
+descriptors:
+  - &base {key: a, value: x, rate_limit: {unit: day, requests_per_unit: 1, name: n}}
+  - {<<: *base, value: y, rate_limit: {requests_per_unit: 5}}
+  - {<<: *base, value: z, rate_limit: ~}
+`;
+    const [, laidOver, emptied] = rulesOf(text);
+    expect(laidOver?.rateLimit).toEqual(limit(5, 'DAY', { name: 'n' }));
+    expect(emptied?.rateLimit).toBeUndefined();
+  });
+
+  it('let a merge override what stands above it, as the Go service does', () => {
+    const text = 'domain: d\ndescriptors: [&b {key: a, value: x}, {key: c, value: y, <<: *b, value: z}]';
+    expect(rulesOf(text)[1]).toEqual(ruleConfig({ key: 'a', value: 'z' }));
+  });
+
+  it('take a << in quotes for a key', () => {
+    expect(codes(read('domain: d\ndescriptors: [{key: a, "<<": 1}]').errors)).toEqual(['unknown-key']);
+  });
+
+  it('take the last anchor of a name above the alias', () => {
+    const text = 'domain: d\ndescriptors: [{key: &n a, value: &n b}, {key: *n}, {key: &n c}, {key: *n, value: *n}]';
+    expect(rulesOf(text).map(({ key, value }) => [key, value])).toEqual([
+      ['a', 'b'],
+      ['b', ''],
+      ['c', ''],
+      ['c', 'c'],
+    ]);
+  });
+});
+
+describe('what stands twice', () => {
+  it('counts as it stands last, and of two rate_limits the second is laid over the first', () => {
+    const text =
+      'domain: c\ndomain: d\ndescriptors: [{key: x}]\ndescriptors: [{key: k, value: a, value: b, ' +
+      'rate_limit: {unit: day, requests_per_unit: 1}, rate_limit: {requests_per_unit: 2}}]';
+    const { configs, warnings } = read(text);
+    expect(configs).toEqual([domainConfig('d', { key: 'k', value: 'b', rateLimit: limit(2, 'DAY') })]);
+    expect(codes(warnings)).toEqual(['repeated-key', 'repeated-key', 'repeated-key', 'repeated-key']);
+  });
+});
+
+describe('files of one domain', () => {
+  const first = 'domain: d\ndescriptors: [{key: a}, {key: b, value: x}]';
+  const second = 'domain: e\ndescriptors: [{key: a}]';
+  const third = 'domain: d\ndescriptors: [{key: b}, {key: a, value: x}]';
+
+  it('are an error by default', () => {
+    const { errors } = read(first, second, third);
+    expect(errors.map(({ code, file, message }) => [code, file, message])).toEqual([
+      ['duplicate-domain', 'c.yaml', "duplicate domain 'd' in config file"],
+    ]);
+  });
+
+  it('are joined in the order of the files when that is asked for', () => {
+    const { configs, errors } = readMerged(first, second, third);
+    expect(errors).toEqual([]);
+    expect(configs).toEqual([
+      domainConfig('d', { key: 'a' }, { key: 'b', value: 'x' }, { key: 'b' }, { key: 'a', value: 'x' }),
+      domainConfig('e', { key: 'a' }),
+    ]);
+  });
+
+  it('may not have the same key and value at the top level: subtrees are not merged', () => {
+    const { errors } = readMerged(first, 'domain: d\ndescriptors: [{key: a, descriptors: [{key: n}]}]');
+    expect(errors.map(({ code, file }) => [code, file])).toEqual([['duplicate-descriptor', 'b.yaml']]);
+  });
+});
+
+describe('duplicates', () => {
+  it('are told from keys and values that only look alike when joined', () => {
+    const text = 'domain: d\ndescriptors: [{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: a_b}]';
+    expect(rulesOf(text)).toHaveLength(4);
+  });
+
+  it('are named with the whole path', () => {
+    const text = 'domain: d\ndescriptors: [{key: a, value: x, descriptors: [{key: b}, {key: b, value: ""}]}]';
+    expect(read(text).errors.map(({ message }) => message)).toEqual(["duplicate descriptor composite key 'd.a_x.b'"]);
+  });
+});
+
+describe('every error', () => {
+  const broken = `
+domain: d
+descriptors:
+  - key: a
+    rate_limit: {unit: minutes, requests_per_unit: -1, name: n, replaces: [{name: n}, {}]}
+    value: [x]
+  - keys: b
+    shadow_mode: maybe
+  - c
+`;
+
+  it('of every file is named in one run, in reading order', () => {
+    const { errors } = read(broken, '- not: a mapping', 'descriptors: [{key: a}]');
+    expect(errors.map(({ file, line, column, code }) => `${file}:${line}:${column} ${code}`)).toEqual([
+      'a.yaml:5:24 invalid-unit',
+      'a.yaml:5:52 invalid-requests-per-unit',
+      'a.yaml:5:83 replaces-itself',
+      'a.yaml:5:87 empty-replaces',
+      'a.yaml:6:12 wrong-type',
+      'a.yaml:7:5 unknown-key',
+      'a.yaml:7:5 empty-key',
+      'a.yaml:8:18 wrong-type',
+      'a.yaml:9:5 list-item-not-a-mapping',
+      'b.yaml:1:1 not-a-mapping',
+      'c.yaml:1:1 empty-domain',
+    ]);
+  });
+
+  it('is said once, however many aliases lead to it', () => {
+    const text = 'domain: d\ndescriptors: [{key: a, descriptors: &n [{kex: b}]}, {key: b, descriptors: *n}]';
+    expect(codes(read(text).errors)).toEqual(['empty-key', 'unknown-key']);
+  });
+
+  it('keeps back the warnings that look at all rules together: they would be about half of them', () => {
+    const { errors, warnings } = read('domain: d\ndescriptors: [{key: a, value: "*"}, {key: a}, {kex: b}]');
+    expect(codes(errors)).toEqual(['empty-key', 'unknown-key']);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('the result', () => {
+  it('survives a structured clone, problems included', () => {
+    const result = read('domain: d\ndescriptors: [{key: a, metadata: {a: [1]}, vale: x}]');
+    expect(structuredClone(result)).toEqual(result);
+  });
+});
