@@ -53,8 +53,8 @@ export class ReachCheck {
     const place = this.places.get(rule);
     const coverPlace = this.places.get(cover);
     if (place === undefined || coverPlace === undefined) return;
-    const line = coverPlace.source.lineOf(coverPlace.value.offset);
-    const where = coverPlace.source === place.source ? `line ${line}` : `${coverPlace.source.file}, line ${line}`;
+    const name = coverPlace.source.nameOf(coverPlace.value);
+    const where = coverPlace.source === place.source ? name : `${coverPlace.source.file}, ${name}`;
     const nested = rule.descriptors.length > 0 ? ', nor anything nested in it' : '';
     const message = `this rule is never reached${nested}: '${showText(cover.value)}' in ${where} takes every value before it`;
     const advice =

@@ -1,6 +1,6 @@
 import { PROBLEM_CODES, type ProblemCode } from './problem-codes';
 import type { Problem } from './problem';
-import type { Place, SourceText } from './source-text';
+import type { Place, Source } from './source-text';
 
 /** Gathers problems. What stands once in a file is said once, however many aliases lead to it. */
 export class ProblemReport {
@@ -23,7 +23,7 @@ export class ProblemReport {
     return { errors: this.errors.toSorted(byPlace), warnings: this.warnings.toSorted(byPlace) };
   }
 
-  add(source: SourceText, place: Place, code: ProblemCode, message: string, advice: string): void {
+  add(source: Source, place: Place, code: ProblemCode, message: string, advice: string): void {
     const identity = `${code} ${place.offset} ${source.file} ${message}`;
     if (this.said.has(identity)) return;
     this.said.add(identity);

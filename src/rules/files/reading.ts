@@ -1,11 +1,11 @@
 import type { RuleConfig } from '../rule-config';
 import type { ProblemCode } from './problem-codes';
 import type { ProblemReport } from './problem-report';
-import type { Place, SourceText } from './source-text';
+import type { Place, Source } from './source-text';
 
 /** Where a rule stands, and where in it the things are that may be wrong. */
 export interface RulePlace {
-  readonly source: SourceText;
+  readonly source: Source;
   /** Its `key` where it has one. */
   readonly key: Place;
   readonly value: Place;
@@ -22,7 +22,7 @@ export type RulePlaces = ReadonlyMap<RuleConfig, RulePlace>;
 /** What the parts of a reader share while they read one file. */
 export class Reading {
   constructor(
-    readonly source: SourceText,
+    readonly source: Source,
     private readonly report: ProblemReport,
     /** Where each rule of every file stands, for the checks that look at several rules. */
     readonly places: Map<RuleConfig, RulePlace>,
@@ -33,8 +33,8 @@ export class Reading {
   }
 
   /** `line 7`, or with the file where it is another: for a message that points at a second place. */
-  nameOf(place: Place, source: SourceText): string {
-    const line = `line ${source.lineOf(place.offset)}`;
-    return source === this.source ? line : `${source.file}, ${line}`;
+  nameOf(place: Place, source: Source): string {
+    const name = source.nameOf(place);
+    return source === this.source ? name : `${source.file}, ${name}`;
   }
 }

@@ -6,6 +6,16 @@ export interface Place {
   readonly end: number;
 }
 
+/** What rules are read from, and where in it things stand. */
+export interface Source {
+  /** Its name, for messages. */
+  readonly file: string;
+  /** Where a place is, as a problem says it. */
+  locate(place: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'>;
+  /** A place in a few words, for a message that points at a second one: `line 7`. */
+  nameOf(place: Place): string;
+}
+
 /** Longer lines are shown in part: a rule file on one line is megabytes long. */
 const LONGEST_LINE_SHOWN = 160;
 /** How much of a long line is shown before the place. */
@@ -14,7 +24,7 @@ const CUT = '…';
 const BLOCK = 1024;
 
 /** A rule file's text, and where in it things stand. */
-export class SourceText {
+export class SourceText implements Source {
   /** Offsets at which lines begin, found when the first position is asked for: a file without problems needs none. */
   private lineStarts: number[] | undefined;
   /** For each block of the text, how many surrogate pairs end before it. */
@@ -38,6 +48,10 @@ export class SourceText {
       column: offset - this.pairsBefore(offset) - (start - this.pairsBefore(start)) + 1,
       ...this.excerpt(start, stop, offset, length),
     };
+  }
+
+  nameOf({ offset }: Place): string {
+    return `line ${this.lineOf(offset)}`;
   }
 
   /** The line of an offset, counted from 1. */
