@@ -1,21 +1,13 @@
 import { summarizeProblem } from '../../rules/files/format-problem';
 import type { Problem } from '../../rules/files/problem';
 import { type RuleFile, readRuleFiles } from '../../rules/files/read-rule-files';
-import type { DomainConfig } from '../../rules/rule-config';
-
-/** Rules and what is to be said of them, as lines for people. */
-export interface CheckedFiles {
-  readonly configs: readonly DomainConfig[];
-  /** Not empty: the rules are not to be used. */
-  readonly errors: readonly string[];
-  readonly warnings: readonly string[];
-}
+import type { CheckedRules } from '../rule-thread/hand-over';
 
 /** A log shows this many of each kind; `weir-check` shows them all. */
 const MOST_LINES = 50;
 
 /** Reads and checks the text of rule files. */
-export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boolean): CheckedFiles {
+export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boolean): CheckedRules {
   const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
   return { configs, errors: linesOf(errors, 'errors'), warnings: linesOf(warnings, 'warnings') };
 }

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { lastValueFrom, toArray } from 'rxjs';
 import { listRules } from '../../../src/rules/list-rules';
-import { type LoadedRules, type LoadOptions, loadRules } from '../../../src/sources/rule-files/load-rules';
+import { type LoadOptions, loadRules } from '../../../src/sources/rule-files/load-rules';
+import type { LoadedRules } from '../../../src/sources/rule-thread/load-in-thread';
 import { RuleTree } from './rule-tree';
 
 const IN_PROCESS = Number.MAX_SAFE_INTEGER;
