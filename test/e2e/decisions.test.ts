@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { RateLimitClient } from '../support/grpc-client';
 import { WeirProcess } from '../support/weir-process';
+import { roomInMinute } from '../support/window-room';
 
 const EXAMPLES = { RUNTIME_ROOT: join(__dirname, '../../examples'), RUNTIME_WATCH_ROOT: 'false' };
 
@@ -26,6 +27,8 @@ const asJson = (domain: string, key: string, value: string) => ({
 });
 
 describe('the service on the example rules', () => {
+  beforeEach(roomInMinute);
+
   it('counts every user apart, over gRPC and HTTP together, and says when one is over', async () => {
     for (let call = 1; call <= 5; call += 1) {
       const { statuses } = await client.ask('shop', ['user=both']);

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { freePorts } from './free-ports';
 
 const MAIN = join(__dirname, '../../dist/main.js');
 const PATIENCE = 20_000;
@@ -34,7 +34,6 @@ export class WeirProcess implements AsyncDisposable {
   /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
   static async start({ env = {}, awaitServing = true }: WeirOptions = {}): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
-    if (http === undefined || grpc === undefined || debug === undefined) throw new Error('no free ports');
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
     const child = spawn(process.execPath, [MAIN], {
       cwd: own,
@@ -81,7 +80,9 @@ export class WeirProcess implements AsyncDisposable {
   /** The statistics by name, as /stats shows them. */
   async statistics(): Promise<ReadonlyMap<string, number>> {
     const lines = (await this.debug('/stats')).trimEnd().split('\n');
-    return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(': ')), Number(line.slice(line.lastIndexOf(' ')))]));
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(': ')), Number(line.slice(line.lastIndexOf(' ')))]),
+    );
   }
 
   signal(name: NodeJS.Signals): void {
@@ -110,23 +111,4 @@ export class WeirProcess implements AsyncDisposable {
     await this.exited;
     await rm(this.own, { recursive: true, force: true });
   }
-}
-
-async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
-  return Promise.all(
-    servers.map(async (server) => {
-      const address = server.address();
-      server.close();
-      await once(server, 'close');
-      if (address === null || typeof address === 'string') throw new Error('no port');
-      return address.port;
-    }),
-  );
 }
