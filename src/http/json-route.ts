@@ -18,8 +18,10 @@ const TOO_LARGE = errorBody('body_too_large', 'a request body may have up to 1 M
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when it says OVER_LIMIT
  * (document 1, section 4). The request's Content-Type is not looked at. A caller that goes away takes its question back.
+ *
+ * @param onMalformed told of each body that is no request, which the decisions never see
  */
-export function jsonRoute(decide: Decide): Middleware {
+export function jsonRoute(decide: Decide, onMalformed: () => void): Middleware {
   return async (ctx) => {
     let body: Buffer;
     try {
@@ -30,12 +32,21 @@ export function jsonRoute(decide: Decide): Middleware {
       answerEarly(ctx.req, ctx.res, 413, TOO_LARGE);
       return;
     }
-    if (!isUtf8(body)) throw new MalformedBody('$: the body is not UTF-8');
-    const verdict = await ask(decide, readRequest(body.toString()), ctx.res);
+    const verdict = await ask(decide, requestOf(body, onMalformed), ctx.res);
     ctx.status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
     ctx.set('Content-Type', 'application/json');
     ctx.body = writeVerdict(verdict);
   };
+}
+
+function requestOf(body: Buffer, onMalformed: () => void): RateLimitRequest {
+  try {
+    if (!isUtf8(body)) throw new MalformedBody('$: the body is not UTF-8');
+    return readRequest(body.toString());
+  } catch (error) {
+    if (error instanceof MalformedBody) onMalformed();
+    throw error;
+  }
 }
 
 /** Never settles when the caller goes away first: then nobody waits for it either. */

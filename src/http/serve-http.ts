@@ -16,6 +16,8 @@ import type { HttpTimeouts, Listening } from './serve';
 export interface HttpOptions extends ListenOptions {
   readonly decide: Decide;
   readonly health: () => Health;
+  /** Told of each /json body that is no request, so that it can be counted. */
+  readonly onMalformed: () => void;
   readonly log: Log;
   /** Other than {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
@@ -34,9 +36,9 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a sentence for the operator.
  */
-export function serveHttp({ decide, health, log, timeouts, ...at }: HttpOptions): Promise<Listening> {
+export function serveHttp({ decide, health, onMalformed, log, timeouts, ...at }: HttpOptions): Promise<Listening> {
   const router = new Router({ sensitive: true, strict: true });
-  router.post('/json', jsonRoute(decide)).all('/json', methodNotAllowed('POST'));
+  router.post('/json', jsonRoute(decide, onMalformed)).all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();

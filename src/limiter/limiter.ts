@@ -2,6 +2,7 @@ import type { Level } from '../rules/level';
 import type { Rule } from '../rules/rule';
 import { type Ruleset, matchRule } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
+import { SERVICE_ERRORS } from '../statistics/names';
 import type { Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
@@ -35,7 +36,7 @@ export class Limiter {
       overLimitCache: new OverLimitCache(options.localCacheBytes),
       globalShadowMode: statistics.counter('ratelimit.service.global_shadow_mode'),
     };
-    this.#serviceErrors = statistics.counter('ratelimit.service.call.should_rate_limit.service_error');
+    this.#serviceErrors = statistics.counter(SERVICE_ERRORS);
     if (options.localCacheBytes > 0) publishCacheStatistics(this.#context.overLimitCache, statistics);
   }
 

@@ -3,6 +3,7 @@ import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limi
 import type { Listening } from '../http/serve';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
+import { SERVICE_ERRORS } from '../statistics/names';
 import type { Statistics } from '../statistics/statistics';
 import type { Decide } from '../streams/decide';
 import type { Health } from '../streams/health';
@@ -36,7 +37,15 @@ export class Doors {
     const { settings } = this;
     const { decide, health, statistics, log } = this.options;
     const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)]]);
-    this.#http = await serveHttp({ host: settings.host, port: settings.port, decide, health, log });
+    const serviceErrors = statistics.counter(SERVICE_ERRORS);
+    this.#http = await serveHttp({
+      host: settings.host,
+      port: settings.port,
+      decide,
+      health,
+      onMalformed: () => serviceErrors.add(1),
+      log,
+    });
     this.#grpc = await serveWithGrpcJs(settings.grpcHost, settings.grpcPort, methods);
     return { grpc: this.#grpc.port, http: this.#http.address.port };
   }

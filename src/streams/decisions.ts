@@ -4,6 +4,7 @@ import type { Decision } from '../limiter/decision';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
+import { STORE_ERRORS } from '../statistics/names';
 import type { Statistics } from '../statistics/statistics';
 import type { Counters } from './counters';
 import type { Asker, CancelCause, Decide, Question } from './decide';
@@ -42,7 +43,7 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, statistics, scheduler, onDefect } = options;
-  const storeErrors = statistics.counter('ratelimit.service.call.should_rate_limit.redis_error');
+  const storeErrors = statistics.counter(STORE_ERRORS);
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastWindow = 0;
   statistics.gauge('ratelimit.pipeline.window_size', () => lastWindow);

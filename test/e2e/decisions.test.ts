@@ -142,6 +142,17 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
     expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
+  it('each refused call is counted once as a service error, through either door', async () => {
+    const errors = async () =>
+      (await weir.statistics()).get('ratelimit.service.call.should_rate_limit.service_error') ?? 0;
+    const before = await errors();
+    await json('{');
+    await json({ domain: 'shop' });
+    await expect(client.send(Buffer.from('0a05', 'hex'))).rejects.toBeDefined();
+    await expect(client.ask('', ['user=x'])).rejects.toBeDefined();
+    expect(await errors()).toBe(before + 4);
+  });
+
   it('on the gRPC port: bytes that are no HTTP/2', async () => {
     const socket = connect(weir.ports.grpc, '127.0.0.1');
     socket.on('error', () => undefined);

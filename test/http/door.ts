@@ -57,6 +57,7 @@ export async function openDoor(options: Partial<HttpOptions> = {}): Promise<Open
     port: 0,
     decide: always(OK),
     health: () => ({ healthy: true, unhealthy: [] }),
+    onMalformed: () => undefined,
     log: recordingLog(),
     ...options,
     timeouts: { grace: 200, ...options.timeouts },

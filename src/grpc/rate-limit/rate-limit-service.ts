@@ -2,6 +2,7 @@ import type { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { Counter } from '../../statistics/counter';
+import { SERVICE_ERRORS } from '../../statistics/names';
 import type { Statistics } from '../../statistics/statistics';
 import type { Asker, Decide } from '../../streams/decide';
 import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
@@ -15,7 +16,7 @@ export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/S
 /** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes, asks, encodes. */
 export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHandler {
   const totalRequests = statistics.counter('ratelimit_server.ShouldRateLimit.total_requests');
-  const serviceErrors = statistics.counter('ratelimit.service.call.should_rate_limit.service_error');
+  const serviceErrors = statistics.counter(SERVICE_ERRORS);
   return (message, call) => {
     totalRequests.add(1);
     const request = decode(message, call, serviceErrors);
