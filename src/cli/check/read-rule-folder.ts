@@ -66,6 +66,9 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
   return warnings;
 }
 
+/** `ENOENT: no such file or directory`, without what follows: the call that failed and the path, which is said already. */
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return String(error)
+    .replace(/^Error: /, '')
+    .replace(/, \w+( '.*)?$/, '');
 }

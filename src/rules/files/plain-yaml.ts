@@ -2,8 +2,8 @@ import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
 
 /**
  * Reads a document of the plain kind that rule files mostly are: block mappings and block lists of mappings, values on the
- * line of their key, unquoted or in quotes without escapes, comments. Anything else, and anything that might be wrong,
- * gives `undefined`: the YAML library reads it then, and says what is wrong with it.
+ * line of their key, unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Anything else, and anything
+ * that might be wrong, gives `undefined`: the YAML library reads it then, and says what is wrong with it.
  *
  * It is here because of large files: for 100,000 rules the library takes many seconds and most of a gigabyte. It reads
  * nothing that the library would read otherwise; a test holds the two against each other.
@@ -23,6 +23,11 @@ const DASH = /- +(?=[^ \n\r#])/y;
 const KEY = /([A-Za-z_][\w.-]{0,99}):(?: +(?=[^ \n\r#])|(?= *(?:\r?\n|$| #)))/y;
 /** An unquoted value: no indicator first, no `: ` and no ` #` within, no blank but the space. */
 const PLAIN = /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s]))(?:[^\s:#]|:(?=[^\s])|#| +(?=[^\s:#]))*/y;
+/** The same within `{}` and `[]`, where their punctuation ends it, too. */
+const PLAIN_IN_FLOW =
+  /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s,[\]{}]))(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|#| +(?=[^\s:#,[\]{}]))*/y;
+const COLON = /: +(?=[^ \n\r#])/y;
+const COMMA = / *, +(?=[^ \n\r#])/y;
 const QUOTED = /"([^"\\\n\r\t]*)"|'([^'\n\r\t]*)'/y;
 
 interface OpenMap {
@@ -100,7 +105,7 @@ class PlainReader {
       offset,
       end: offset + name.length,
     };
-    const value = this.scalar();
+    const value = this.flow(0) ?? this.scalar(PLAIN);
     if (!this.skip(LINE_END)) return false;
     if (value === undefined) this.waiting = key;
     else map.entries.push({ key, value });
@@ -165,7 +170,55 @@ class PlainReader {
     while ((this.open.at(-1)?.indent ?? -1) > column) this.open.pop();
   }
 
-  private scalar(): YamlScalar | undefined {
+  /** A mapping or list in braces or brackets on this line; undefined, and back where it began, when here is none that is plain. */
+  private flow(depth: number): YamlNode | undefined {
+    const offset = this.at;
+    const opening = this.text[offset];
+    if ((opening !== '{' && opening !== '[') || depth >= MAX_OPEN) return undefined;
+    this.at++;
+    this.skip(SPACES);
+    const node = opening === '{' ? this.flowMap(offset, depth) : this.flowList(offset, depth);
+    if (node === undefined) this.at = offset;
+    return node;
+  }
+
+  private flowMap(offset: number, depth: number): YamlNode | undefined {
+    const entries: YamlEntry[] = [];
+    while (!this.close('}')) {
+      if (entries.length > 0 && !this.skip(COMMA)) return undefined;
+      const key = this.scalar(PLAIN_IN_FLOW);
+      // A key of this kind is never long enough for the library's bound on keys.
+      if (key === undefined || key.end - key.offset > 100 || !this.skip(COLON)) return undefined;
+      const value = this.flow(depth + 1) ?? this.scalar(PLAIN_IN_FLOW);
+      if (value === undefined) return undefined;
+      entries.push({ key, value });
+    }
+    return { kind: 'map', entries, offset, end: this.at };
+  }
+
+  private flowList(offset: number, depth: number): YamlNode | undefined {
+    const items: YamlNode[] = [];
+    while (!this.close(']')) {
+      if (items.length > 0 && !this.skip(COMMA)) return undefined;
+      const item = this.flow(depth + 1) ?? this.scalar(PLAIN_IN_FLOW);
+      if (item === undefined) return undefined;
+      items.push(item);
+    }
+    return { kind: 'list', items, offset, end: this.at };
+  }
+
+  private close(bracket: string): boolean {
+    const before = this.at;
+    this.skip(SPACES);
+    if (this.text[this.at] === bracket) {
+      this.at++;
+      return true;
+    }
+    this.at = before;
+    return false;
+  }
+
+  private scalar(plain: RegExp): YamlScalar | undefined {
     const offset = this.at;
     QUOTED.lastIndex = offset;
     const quoted = QUOTED.exec(this.text);
@@ -173,7 +226,7 @@ class PlainReader {
       this.at = QUOTED.lastIndex;
       return { kind: 'scalar', text: quoted[1] ?? quoted[2] ?? '', plain: false, tag: undefined, offset, end: this.at };
     }
-    if (!this.skip(PLAIN)) return undefined;
+    if (!this.skip(plain)) return undefined;
     return {
       kind: 'scalar',
       text: this.text.slice(offset, this.at),

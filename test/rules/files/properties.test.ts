@@ -304,6 +304,42 @@ describe('the reader of plain YAML', () => {
     );
   });
 
+  it('reads braces and brackets as the library does, or not at all', () => {
+    const begin = fc.constantFrom('k: ', 'k: {', 'k: [', '- a: {', 'd:\n- x: [', 'k: {a: ', 'k: [{a: b}, ');
+    const piece = fc.constantFrom(
+      ...[
+        '{',
+        '}',
+        '[',
+        ']',
+        'a',
+        'b',
+        ': ',
+        ':',
+        ', ',
+        ',',
+        ' ',
+        '-',
+        '#',
+        ' #',
+        '"q"',
+        "'q'",
+        'x y',
+        '~',
+        '*',
+        '&a ',
+      ],
+      ...['a: b', '{k: v}', '[1, 2]', 'http://x', "'", '"', '|', '?', '\n  ', '010', '-1', '"q": ', ': [', ': {', 'é'],
+    );
+    const end = fc.constantFrom('', '}', ']', '}]', ']}', '\nz: y');
+    fc.assert(
+      fc.property(begin, fc.array(piece, { maxLength: 9 }), end, (first, pieces, last) => {
+        agrees(first + pieces.join('') + last);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
   it('reads rule files as people write them', () => {
     const plain = `# Limits of the shop.
 ---
@@ -326,6 +362,8 @@ descriptors:
         owner: 'team: a'
       descriptors:
         - key: deep
+          rate_limit: {unit: day, requests_per_unit: 5, replaces: [{name: a b}, {name: "c"}]} # short
+          metadata: {}
           descriptors:
           - key: deeper
             shadow_mode: yes

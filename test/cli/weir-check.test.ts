@@ -1,0 +1,270 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type CheckRun, runCheck } from '../../src/cli/check/run-check';
+
+const SHOP = `domain: shop
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 10, name: per-user}
+    descriptors:
+      - key: path
+        value: "/img/*"
+        share_threshold: true
+        shadow_mode: true
+        quota_mode: true
+        rate_limit: {unit: Hour, requests_per_unit: 5}
+  - key: user
+    value: anna
+  - key: group
+    value: staff
+    rate_limit: {unlimited: true, replaces: [{name: per-user}]}
+`;
+const FORUM = 'domain: forum\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
+const WRONG = 'domain: wrong\ndescriptors: [{key: user, rate_limit: {unit: days, requests_per_unit: -1}}]\n';
+const DOUBTFUL = 'domain: doubtful\ndescriptors: [{key: user, value: ""}]\n';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'weir-check-'));
+});
+afterEach(() => {
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function write(files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(dir, path)), { recursive: true });
+    writeFileSync(join(dir, path), text);
+  }
+}
+
+const check = (...flags: readonly string[]) => runCheck(['-config_dir', dir, ...flags]);
+const lastLine = ({ stdout }: CheckRun) => stdout.trimEnd().split('\n').at(-1);
+
+describe('weir-check', () => {
+  it('says what it read of good files, and exits with 0', async () => {
+    write({ 'shop.yaml': SHOP, 'more/forum.yml': FORUM });
+    expect(await check()).toEqual({
+      exitCode: 0,
+      stdout: 'good: 2 files, 2 domains, 5 rules; 0 errors, 0 warnings\n',
+      stderr: '',
+    });
+  });
+
+  it('says every error of every file, and exits with 1', async () => {
+    write({ 'a.yaml': WRONG, 'b.yaml': 'nonsense\n', 'good.yaml': SHOP });
+    const run = await check();
+    expect(run.exitCode).toBe(1);
+    expect(run.stdout.match(/^\S+: error: /gm)).toEqual([
+      'a.yaml:2:46: error: ',
+      'a.yaml:2:71: error: ',
+      'b.yaml:1:1: error: ',
+    ]);
+    expect(lastLine(run)).toBe('bad: 3 files, 2 domains, 5 rules; 3 errors, 0 warnings');
+  });
+
+  it('lets warnings pass, and does not with -strict', async () => {
+    write({ 'a.yaml': DOUBTFUL });
+    expect((await check()).exitCode).toBe(0);
+    const strict = await check('-strict');
+    expect(strict.exitCode).toBe(1);
+    expect(lastLine(strict)).toBe('bad: 1 file, 1 domain, 1 rule; 0 errors, 1 warning');
+  });
+
+  it('takes two files for one domain only with -merge_domain_configs', async () => {
+    write({ 'a.yaml': FORUM, 'b.yaml': FORUM.replace('user', 'path') });
+    expect((await check()).exitCode).toBe(1);
+    const merged = await check('-merge_domain_configs');
+    expect(merged.exitCode).toBe(0);
+    expect(lastLine(merged)).toBe('good: 2 files, 1 domain, 2 rules; 0 errors, 0 warnings');
+  });
+
+  it('takes the files that the service takes', async () => {
+    write({
+      'shop.yaml': SHOP,
+      'deep/er/forum.yml': FORUM,
+      '.hidden.yaml': WRONG,
+      '..data/wrong.yaml': WRONG,
+      'notes.txt': 'no rules',
+      'elsewhere.txt': FORUM.replace('forum', 'linked'),
+    });
+    symlinkSync('elsewhere.txt', join(dir, 'linked.yaml'));
+    symlinkSync('deep', join(dir, 'shallow'));
+    const run = await check('-ignore_dot_files');
+    expect(lastLine(run)).toBe('good: 3 files, 3 domains, 6 rules; 0 errors, 2 warnings');
+    expect(run.stdout).toContain('not read: elsewhere.txt, notes.txt [ignored-files]');
+    expect(run.stdout).toContain('links to folders are not followed: shallow [linked-folders]');
+    expect((await check()).stdout).toContain('.hidden.yaml:2:46: error: invalid rate limit unit');
+  });
+
+  it('prints one JSON object with -format json', async () => {
+    write({ 'a.yaml': WRONG, 'b.yaml': DOUBTFUL });
+    const { exitCode, stdout } = await check('--format=json');
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toEqual({
+      ok: false,
+      files: 2,
+      domains: 2,
+      rules: 2,
+      errors: [
+        expect.objectContaining({ code: 'invalid-unit', severity: 'error', file: 'a.yaml', line: 2, column: 46 }),
+        expect.objectContaining({ code: 'invalid-requests-per-unit', file: 'a.yaml', line: 2, column: 71 }),
+      ],
+      warnings: [expect.objectContaining({ code: 'empty-field', severity: 'warning', file: 'b.yaml' })],
+    });
+  });
+
+  it('says what is wrong with a folder that is not there', async () => {
+    const run = await runCheck(['-config_dir', join(dir, 'nowhere')]);
+    expect(run.exitCode).toBe(1);
+    expect(run.stdout).toContain('the folder cannot be listed: ENOENT: no such file or directory [unreadable-folder]');
+  });
+
+  it.each([
+    ['no folder', [], '-config_dir is missing: name the folder with the rule files'],
+    ['an unknown flag', ['-config_dir', '.', '-x'], 'flag provided but not defined: -x'],
+    [
+      'another format',
+      ['-config_dir', '.', '-format', 'xml'],
+      'invalid value "xml" for flag -format: text or json expected',
+    ],
+    ['an argument too many', ['-config_dir', '.', 'shop'], 'unexpected argument: shop'],
+    [
+      '-explain without descriptor',
+      ['-config_dir', '.', '-explain', 'shop'],
+      '-explain needs a domain and a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE',
+    ],
+    ['-explain with more', ['-config_dir', '.', '-explain', 'shop', 'a=b', 'c=d'], 'unexpected argument: c=d'],
+  ])('refuses a command line with %s, and exits with 2', async (_, argv, message) => {
+    const run = await runCheck(argv);
+    expect({ ...run, stderr: run.stderr.split('\n')[0] }).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: `weir-check: ${message}`,
+    });
+    expect(run.stderr).toContain('usage: weir-check -config_dir DIR');
+  });
+
+  it('prints its flags with -help', async () => {
+    const { exitCode, stdout } = await runCheck(['--help']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('-merge_domain_configs');
+  });
+});
+
+describe('weir-check -explain', () => {
+  it.each([
+    [
+      'a limit in shadow mode with a shared threshold',
+      ['shop', 'user=carl,path=/img/a.png'],
+      [
+        'domain shop',
+        'level 1: user=carl',
+        "  value 'carl': no rule has it",
+        '  without value: matches',
+        '  1 rule has another value',
+        'level 2: path=/img/a.png',
+        "  value '/img/a.png': no rule has it",
+        "  wildcard '/img/*': matches",
+        'result: 5 per hour; shadow mode: the answer is always OK; quota mode',
+        'cache key: shop_user_carl_path_/img/*_<start of the hour in Unix seconds>',
+        'statistics key: shop.user.path_/img/*',
+      ],
+    ],
+    [
+      'a named limit',
+      ['shop', 'user=carl'],
+      [
+        'domain shop',
+        'level 1: user=carl',
+        "  value 'carl': no rule has it",
+        '  without value: matches',
+        '  1 rule has another value',
+        'result: 10 per minute',
+        'name: per-user',
+        'cache key: shop_user_carl_<start of the minute in Unix seconds>',
+        'statistics key: shop.user',
+      ],
+    ],
+    [
+      'a whitelisted value',
+      ['shop', 'user=anna'],
+      [
+        'domain shop',
+        'level 1: user=anna',
+        "  value 'anna': matches",
+        '  without value: not tried, a rule before it matches',
+        'result: no limit, because the rule has no rate_limit: it is whitelisted',
+      ],
+    ],
+    [
+      'entries below a whitelisted value',
+      ['shop', 'user=anna,path=/img/a.png'],
+      [
+        'domain shop',
+        'level 1: user=anna',
+        "  value 'anna': matches",
+        '  without value: not tried, a rule before it matches',
+        'result: no limit, because the descriptor has 2 entries and no rules are nested below level 1',
+      ],
+    ],
+    [
+      'an unlimited rule',
+      ['shop', 'group=staff'],
+      [
+        'domain shop',
+        'level 1: group=staff',
+        "  value 'staff': matches",
+        'result: unlimited: always OK, and nothing is counted in the store',
+        'replaces: per-user',
+        'statistics key: shop.group_staff',
+      ],
+    ],
+    [
+      'a misspelt key',
+      ['shop', 'users=anna'],
+      [
+        'domain shop',
+        'level 1: users=anna',
+        '  no rule has the key users; there are rules of user, group',
+        '  did you mean user?',
+        'result: no limit, because no rule matches at level 1',
+      ],
+    ],
+    [
+      'a wildcard that does not match',
+      ['shop', 'user=carl,path=/'],
+      [
+        'domain shop',
+        'level 1: user=carl',
+        "  value 'carl': no rule has it",
+        '  without value: matches',
+        '  1 rule has another value',
+        'level 2: path=/',
+        "  value '/': no rule has it",
+        "  wildcard '/img/*': does not match",
+        'result: no limit, because no rule matches at level 2',
+      ],
+    ],
+    [
+      'an unknown domain',
+      ['sho|p', 'user=anna'],
+      ['domain sho|p', 'result: no limit, because no rule file names the domain; counted as sho_p.domain_not_found'],
+    ],
+  ])('shows %s', async (_, explain, expected) => {
+    write({ 'shop.yaml': SHOP });
+    expect(await check('--explain', ...explain)).toEqual({
+      exitCode: 0,
+      stdout: `${expected.join('\n')}\n`,
+      stderr: '',
+    });
+  });
+
+  it('shows the errors instead when there are any', async () => {
+    write({ 'a.yaml': WRONG });
+    const run = await check('-explain', 'wrong', 'user=anna');
+    expect(run.exitCode).toBe(1);
+    expect(run.stdout).toContain('invalid rate limit unit');
+  });
+});
