@@ -27,9 +27,14 @@ export class ExpiringCounts {
     return this.#live(key, now)?.count ?? 0;
   }
 
-  /** Adds to a key, making it with this lifetime (milliseconds) when it is absent; the count after. */
-  add(key: string, amount: number, now: number, lifetime: number): number {
+  /**
+   * Adds to a key, making it with this lifetime (milliseconds) when it is absent.
+   *
+   * @returns the count after; undefined when it would not be exact any more, and nothing was added
+   */
+  add(key: string, amount: number, now: number, lifetime: number): number | undefined {
     const entry = this.#live(key, now) ?? this.#make(key, now, lifetime);
+    if (entry.count + amount > Number.MAX_SAFE_INTEGER) return undefined;
     entry.count += amount;
     return entry.count;
   }

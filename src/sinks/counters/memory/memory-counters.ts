@@ -75,11 +75,10 @@ export class MemoryCounters implements Counters {
 
   #step({ key, windowSeconds }: CounterOperation, hits: number, now: number): Count {
     if (hits < 0) return this.#counts.subtract(key, -hits, now);
-    const count = this.#counts.get(key, now);
-    if (hits === 0) return count;
-    if (count + hits > Number.MAX_SAFE_INTEGER) {
-      return new DecisionError('store_failed', 'a counter has reached 2^53 and cannot count further');
-    }
-    return this.#counts.add(key, hits, now, windowSeconds * 1000);
+    if (hits === 0) return this.#counts.get(key, now);
+    return (
+      this.#counts.add(key, hits, now, windowSeconds * 1000) ??
+      new DecisionError('store_failed', 'a counter has reached 2^53 and cannot count further')
+    );
   }
 }
