@@ -1,0 +1,629 @@
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
+import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
+import type { Refusal } from '../../../src/grpc/http2/refusals';
+import {
+  REQUEST,
+  block,
+  bytes,
+  continuation,
+  data,
+  endedOf,
+  fieldsOf,
+  frame,
+  get,
+  goawaysOf,
+  headers,
+  hello,
+  indexed,
+  inserted,
+  literal,
+  ping,
+  priority,
+  request,
+  resetsOf,
+  rstStream,
+  settings,
+  settingsAck,
+  sizeUpdate,
+  windowUpdate,
+} from './frames';
+import { MemoryPeer } from './memory-peer';
+
+const { ENHANCE_YOUR_CALM, REFUSED_STREAM, CANCEL } = ErrorCode;
+
+const times = (count: number, make: (at: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+const connected = (limits = {}): MemoryPeer => new MemoryPeer(limits).send(hello());
+const stream = (at: number): number => 2 * at + 1;
+
+function expectCalm(peer: MemoryPeer, as: Refusal): void {
+  expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ENHANCE_YOUR_CALM })]);
+  expect(peer.refusals.filter((kind) => kind === as)).toHaveLength(1);
+  expect(peer.refusals.at(-1)).toBe(as);
+  expect(peer.wire.isEnded).toBe(true);
+  expect(peer.crashes).toEqual([]);
+}
+
+function expectAlive(peer: MemoryPeer): void {
+  expect(goawaysOf(peer.frames)).toEqual([]);
+  expect(peer.wire.isDestroyed).toBe(false);
+  peer.send(ping('alive...'));
+  expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');
+}
+
+describe('rapid reset (CVE-2023-44487)', () => {
+  const openAndReset = (at: number) => Buffer.concat([get(stream(at), '/hold'), rstStream(stream(at))]);
+
+  it('in one chunk begins no work, and is told to calm down when the bucket is empty', () => {
+    const peer = connected();
+    peer.send(times(10_000, openAndReset));
+    expectAlive(peer);
+    peer.send(times(1, (at) => openAndReset(10_000 + at)));
+
+    expect(peer.application.runs).toBe(0);
+    expectCalm(peer, 'rapid_reset');
+  });
+
+  it('after the work began keeps the place until the work has ended', () => {
+    const peer = connected();
+    for (let at = 0; at < 3_000 && !peer.wire.isEnded; at++) {
+      peer.send(get(stream(at), '/hold'));
+      peer.send(rstStream(stream(at)));
+    }
+
+    expect(peer.application.mostRunning).toBe(DEFAULT_LIMITS.maxConcurrentStreams);
+    expectCalm(peer, 'faults');
+    expect(new Set(peer.refusals)).toEqual(new Set(['streams', 'faults']));
+  });
+
+  it('is not what a proxy does that resets every late answer', () => {
+    const peer = connected();
+    // 5,000 calls a second for 5 seconds, each reset 20 ms after it came, each answered too late.
+    let next = 0;
+    for (let turn = 0; turn < 250; turn++) {
+      const late = peer.application.held.splice(0);
+      peer.send(Buffer.concat(late.map(({ id }) => rstStream(id, ErrorCode.INTERNAL_ERROR))));
+      for (const held of late) peer.application.finish(held, 'late');
+      peer.send(times(100, () => get(stream(next++), '/hold')));
+      peer.wait(20, 20);
+    }
+
+    expect(peer.refusals).toEqual([]);
+    expectAlive(peer);
+  });
+});
+
+describe('streams that make us reset them (CVE-2025-8671)', () => {
+  const primitives: [title: string, make: (id: number) => Buffer][] = [
+    ['a window update of 0', (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 0)])],
+    ['a window that overflows', (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 2 ** 31 - 1)])],
+    ['DATA after the end', (id) => Buffer.concat([get(id, '/hold'), data(id, 'x')])],
+    ['HEADERS after the end', (id) => Buffer.concat([get(id, '/hold'), headers(id)])],
+    [
+      'PRIORITY of a wrong length',
+      (id) => Buffer.concat([get(id, '/hold'), frame(FrameType.PRIORITY, 0, id, bytes(0))]),
+    ],
+    ['a stream that depends on itself', (id) => Buffer.concat([get(id, '/hold'), priority(id, id)])],
+    [
+      'a wrong content-length',
+      (id) => Buffer.concat([headers(id, request('/hold', ['content-length', '1'])), data(id, 'xx')]),
+    ],
+    ['a malformed request', (id) => get(id, '')],
+  ];
+
+  it.each(primitives)('are borne in bounds: %s', (_title, make) => {
+    const peer = connected();
+    for (let at = 0; at < 10_000 && !peer.wire.isEnded; at++) peer.send(make(stream(at)));
+
+    expect(resetsOf(peer.frames)).toHaveLength(DEFAULT_LIMITS.faults.burst + 1);
+    expect(peer.application.mostRunning).toBeLessThanOrEqual(DEFAULT_LIMITS.maxConcurrentStreams);
+    expectCalm(peer, 'faults');
+  });
+
+  it.each(primitives)('keep their place while their work goes on: %s', (_title, make) => {
+    const peer = connected({ maxConcurrentStreams: 10 });
+    for (let at = 0; at < 40; at++) {
+      peer.send(get(stream(2 * at), '/hold'));
+      peer.send(make(stream(2 * at + 1)));
+    }
+
+    expect(peer.application.mostRunning).toBeLessThanOrEqual(10);
+    expect(resetsOf(peer.frames)).toContainEqual([expect.any(Number), REFUSED_STREAM]);
+  });
+
+  it('beyond our limit are refused, and a refused stream begins no work', () => {
+    const peer = connected({ maxConcurrentStreams: 2 });
+    peer.send(times(3, (at) => get(stream(at), '/hold')));
+
+    expect(resetsOf(peer.frames)).toEqual([[5, REFUSED_STREAM]]);
+    expect(peer.application.runs).toBe(2);
+    peer.application.finish(peer.application.held.pop()!, 'done');
+    peer.send(get(7));
+    expect(endedOf(peer.frames)).toEqual([3, 7]);
+  });
+
+  it('beyond our limit are no fault before the limit is acknowledged', () => {
+    const peer = new MemoryPeer({ maxConcurrentStreams: 1 });
+    peer.send(Buffer.concat([PREFACE, settings(), times(500, (at) => get(stream(at), '/hold'))]));
+
+    expect(resetsOf(peer.frames)).toHaveLength(499);
+    expectAlive(peer);
+  });
+});
+
+describe('a header block', () => {
+  const begun = headers(1, bytes(), { endHeaders: false, endStream: true });
+
+  it('may come in nine pieces', () => {
+    const peer = connected().send(
+      Buffer.concat([begun, times(7, () => continuation(1, bytes())), continuation(1, request(), true)]),
+    );
+
+    expect(endedOf(peer.frames)).toEqual([1]);
+  });
+
+  it.each([
+    ['more than eight CONTINUATIONs', times(9, () => continuation(1, literal(['x', 'y'])))],
+    ['more than eight empty CONTINUATIONs', times(9, () => continuation(1, bytes()))],
+    ['32 KiB', times(3, () => continuation(1, Buffer.alloc(11_000)))],
+  ])('of %s ends the connection', (_title, frames) => {
+    expectCalm(connected().send(Buffer.concat([begun, frames])), 'header_block');
+  });
+
+  it('on a stream already refused is bounded just so', () => {
+    const peer = connected({ maxConcurrentStreams: 0 });
+    peer.send(Buffer.concat([begun, times(9, () => continuation(1, bytes()))]));
+
+    expectCalm(peer, 'header_block');
+  });
+
+  it('that is never ended ends the connection, however it drips', () => {
+    const peer = connected().send(begun);
+    for (let second = 0; second < 9; second++) peer.wait(1_000).send(bytes(0).subarray(0, second % 2));
+    expectAlive(new MemoryPeer().send(hello()));
+    peer.wait(1_100);
+
+    expectCalm(peer, 'header_timeout');
+  });
+
+  it('cut off by the end of the connection at any octet leaves nothing behind', () => {
+    const octets = Buffer.concat([
+      hello(),
+      headers(1, request('/hold').subarray(0, 20), { endHeaders: false }),
+      continuation(1, request('/hold').subarray(20), true),
+    ]);
+    for (let length = 0; length <= octets.length; length++) {
+      const peer = new MemoryPeer().send(octets.subarray(0, length));
+      peer.connection.wireClosed();
+      peer.wait(60_000, 10_000);
+      expect(peer.crashes).toEqual([]);
+      expect(peer.application.opened).toBe(peer.application.cancelled);
+    }
+  });
+});
+
+describe('a header list', () => {
+  const referenced = (count: number): Buffer => Buffer.alloc(count, indexed(62));
+
+  it.each([
+    [
+      'one large entry referenced again and again (CVE-2016-6581)',
+      Buffer.concat([request(), inserted(['x', 'y'.repeat(4_000)]), referenced(1_000)]),
+    ],
+    [
+      'one tiny entry referenced again and again (CVE-2026-49975)',
+      Buffer.concat([request(), inserted(['a', '']), referenced(16_000)]),
+    ],
+    ['many cookie crumbs', Buffer.concat([request(), inserted(['cookie', 'a']), referenced(200)])],
+    ['many hosts', Buffer.concat([request(), inserted(['host', 'weir']), referenced(200)])],
+    ['many empty names (CVE-2019-9516)', Buffer.concat([request(), times(200, () => literal(['', '']))])],
+    ['101 fields', block([...REQUEST, ...Array.from({ length: 97 }, () => ['x', 'y'] as const)])],
+    ['a name longer than the limit', Buffer.concat([request(), literal(['x'.repeat(16_500), ''])])],
+  ])('over a limit is answered 431 and forgotten: %s', (_title, fields) => {
+    const peer = connected();
+    const pieces = [0, 1, 2].map((at) => fields.subarray(at * 8_000, at === 2 ? undefined : (at + 1) * 8_000));
+    peer.send(
+      Buffer.concat([
+        headers(1, pieces[0], { endStream: true, endHeaders: false }),
+        continuation(1, pieces[1]!),
+        continuation(1, pieces[2]!, true),
+      ]),
+    );
+
+    const [answer] = peer.frames.filter(({ type, stream: id }) => type === FrameType.HEADERS && id === 1);
+    expect(fieldsOf(answer!.payload)).toEqual({ ':status': '431' });
+    expect(peer.refusals).toEqual(['header_list']);
+    expect(peer.application.opened).toBe(0);
+    expectAlive(peer);
+  });
+
+  it('over the limit still leaves the table right', () => {
+    const peer = connected();
+    const over = Buffer.concat([
+      request(),
+      inserted(['te', 'trailers']),
+      times(200, () => literal(['x', 'y'])),
+      inserted(['x-more', 'z']),
+    ]);
+    peer.send(headers(1, over, { endStream: true }));
+    peer.send(headers(3, Buffer.concat([request(), indexed(63), indexed(62)]), { endStream: true }));
+    peer.send(headers(5, Buffer.concat([request(), indexed(64)]), { endStream: true }));
+
+    expect(endedOf(peer.frames)).toEqual([1, 3]);
+    expect(peer.refusals).toEqual(['header_list', 'compression_error']);
+  });
+
+  it('over the limit in trailers ends the stream', () => {
+    const peer = connected().send(
+      Buffer.concat([
+        headers(1),
+        headers(
+          1,
+          times(101, () => literal(['x', 'y'])),
+          { endStream: true },
+        ),
+      ]),
+    );
+
+    expect(resetsOf(peer.frames)).toEqual([[1, ENHANCE_YOUR_CALM]]);
+    expectAlive(peer);
+  });
+});
+
+describe('floods', () => {
+  it('of SETTINGS end the connection (CVE-2019-9515)', () => {
+    const peer = connected();
+    peer.send(times(99, () => settings()));
+    expectAlive(peer);
+    peer.send(times(1, () => settings()));
+
+    expectCalm(peer, 'settings_flood');
+  });
+
+  it('of SETTINGS are bounded in time: one a second is borne', () => {
+    const peer = connected().send(times(99, () => settings()));
+    for (let second = 0; second < 60; second++) peer.wait(1_000, 1_000).send(settings());
+
+    expectAlive(peer);
+  });
+
+  it('of settings in one frame end the connection (CVE-2020-11080)', () => {
+    expectCalm(
+      connected().send(settings(...Array.from({ length: 2_400 }, () => [Setting.HEADER_TABLE_SIZE, 0] as const))),
+      'settings_flood',
+    );
+  });
+
+  it('of window changes with a thousand streams open end the connection', () => {
+    const peer = connected().send(times(1_000, (at) => get(stream(at), '/hold')));
+    peer.send(times(1_000, (at) => settings([Setting.INITIAL_WINDOW_SIZE, at % 2 === 0 ? 0 : 2 ** 31 - 1])));
+
+    expectCalm(peer, 'settings_flood');
+  });
+
+  it('of PINGs end the connection with the words that clients know (CVE-2019-9512)', () => {
+    const peer = connected().send(times(5, () => ping()));
+
+    expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 0, code: ENHANCE_YOUR_CALM, debug: 'too_many_pings' }]);
+    expect(peer.frames.filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK)).toHaveLength(3);
+    expect(peer.refusals).toEqual(['ping_flood']);
+  });
+
+  it('of PINGs are not what grpc-go sends: a PING and a WINDOW_UPDATE after each call', () => {
+    const peer = connected();
+    for (let at = 0; at < 20_000; at++) peer.send(Buffer.concat([get(stream(at)), windowUpdate(0, 4), ping()]));
+
+    expect(endedOf(peer.frames)).toHaveLength(20_000);
+    expect(peer.refusals).toEqual([]);
+  });
+
+  it('of PINGs are not what a proxy sends every ten seconds', () => {
+    const peer = connected();
+    for (let at = 0; at < 100; at++) peer.wait(10_000, 1_000).send(ping());
+
+    expect(goawaysOf(peer.frames)).toEqual([]);
+  });
+
+  it.each([
+    ['the connection', 0],
+    ['a closed stream', 1],
+  ])('of WINDOW_UPDATEs on %s end the connection', (_title, id) => {
+    const peer = connected().send(get(1));
+    // 5 and, twice over, one stream and ten for each of its two DATA frames.
+    peer.send(times(47, () => windowUpdate(id, 1)));
+    expectAlive(peer);
+    peer.send(windowUpdate(id, 1));
+
+    expectCalm(peer, 'window_update_flood');
+  });
+
+  it('of empty DATA end the connection (CVE-2019-9518)', () => {
+    const peer = connected()
+      .send(headers(1))
+      .send(times(200, () => data(1)));
+    expectAlive(peer);
+    peer.send(data(1, '', false, 3));
+
+    expectCalm(peer, 'faults');
+  });
+
+  it('of tiny DATA end the connection', () => {
+    const peer = connected()
+      .send(headers(1))
+      .send(times(1_028, () => data(1, 'x')));
+    expectAlive(peer);
+    peer.send(data(1, 'x'));
+
+    expectCalm(peer, 'data_dribble');
+  });
+
+  it('of tiny DATA are not what a stream of small messages is', () => {
+    const peer = connected().send(headers(1, request('/messages')));
+    for (let at = 0; at < 10_000; at++) peer.send(data(1, 'twenty octets each..'));
+
+    expectAlive(peer);
+  });
+
+  it('of PRIORITY end the connection (CVE-2019-9513)', () => {
+    const peer = connected()
+      .send(get(1))
+      .send(times(301, () => priority(3, 5)));
+    expectAlive(peer);
+    peer.send(priority(3, 5));
+
+    expectCalm(peer, 'faults');
+  });
+
+  it('of unknown frames end the connection', () => {
+    expectCalm(connected().send(times(301, () => frame(0xfa, 0, 0))), 'faults');
+  });
+
+  it('of unknown settings end the connection', () => {
+    expectCalm(
+      connected().send(times(10, () => settings(...Array.from({ length: 32 }, () => [0xfa, 1] as const)))),
+      'faults',
+    );
+  });
+
+  it('of acknowledgements nobody asked for end the connection', () => {
+    expectCalm(connected().send(times(201, () => settingsAck)), 'faults');
+  });
+
+  it('of DATA on streams long forgotten end the connection', () => {
+    const peer = connected().send(times(200, (at) => get(stream(at))));
+    peer.send(times(501, () => data(1)));
+
+    expectCalm(peer, 'faults');
+  });
+
+  it('of table size updates end the connection', () => {
+    const peer = connected().send(headers(1, Buffer.concat([times(1_000, () => sizeUpdate(0)), request()])));
+
+    expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.COMPRESSION_ERROR })]);
+  });
+});
+
+describe('a peer that does not read', () => {
+  it('and calls is not read either, nor is work begun for it, and it ends after ten seconds', () => {
+    const peer = connected();
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.wire.isRead = false;
+    peer.send(times(40, (at) => get(stream(at), '/big/60000')));
+
+    expect(peer.wire.isPaused).toBe(true);
+    expect(peer.application.runs).toBeLessThan(25);
+    expect(peer.wire.writableLength).toBeLessThan(DEFAULT_LIMITS.softOutputBytes + 200_000);
+    peer.wait(9_900);
+    expect(peer.wire.isDestroyed).toBe(false);
+    peer.wait(200);
+    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.refusals).toEqual(['slow_reader']);
+    expect(peer.application.cancelled).toBeGreaterThan(0);
+  });
+
+  it('for a while goes on where it stopped', () => {
+    const peer = connected();
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.wire.isRead = false;
+    peer.send(times(40, (at) => get(stream(at), '/big/60000')));
+    peer.wait(9_000);
+    while (peer.wire.isPaused) peer.readAll();
+    peer.wire.isRead = true;
+    peer.readAll();
+
+    expect(endedOf(peer.frames)).toHaveLength(40);
+    peer.wait(20_000);
+    expectAlive(peer);
+  });
+
+  it('slowly is borne while something moves', () => {
+    const peer = connected();
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.wire.isRead = false;
+    peer.send(times(40, (at) => get(stream(at), '/big/60000')));
+    for (let round = 0; round < 6; round++) {
+      peer.wait(8_000);
+      peer.wire.writableLength -= 10_000;
+    }
+
+    expect(peer.wire.isDestroyed).toBe(false);
+  });
+
+  it('and whose answers come all the same ends when too much waits', () => {
+    const peer = connected({ maxHeldBytes: 0 });
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.wire.isRead = false;
+    peer.send(times(100, (at) => get(stream(at), '/hold')));
+    for (const held of peer.application.held.splice(0)) {
+      peer.application.finish(held, 'x'.repeat(60_000));
+      peer.endTurns();
+    }
+
+    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.wire.writableLength).toBeLessThan(DEFAULT_LIMITS.hardOutputBytes + 100_000);
+    expect(peer.refusals).toEqual(['slow_reader']);
+  });
+
+  it('and provokes answers to control frames ends', () => {
+    const peer = connected({ pingStrikes: 1e9 });
+    peer.wire.isRead = false;
+    peer.send(times(1_002, () => ping()));
+
+    expectCalm(peer, 'control_flood');
+  });
+
+  it('and keeps its window shut is reset after thirty seconds, however it dribbles', () => {
+    const peer = connected();
+    peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
+    peer.send(get(1));
+    for (let second = 0; second < 29; second++) {
+      peer.wait(1_000);
+      if (second < 3) peer.send(windowUpdate(1, 1));
+    }
+    expect(resetsOf(peer.frames)).toEqual([]);
+    peer.wait(1_100);
+
+    expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+    expect(peer.refusals).toEqual(['response_timeout']);
+    expectAlive(peer);
+  });
+
+  it('and whose windows hold back too much ends', () => {
+    const peer = connected();
+    peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
+    peer.send(times(300, (at) => get(stream(at), '/big/16000')));
+
+    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.refusals).toEqual(['slow_reader']);
+  });
+});
+
+describe('a peer that is slow', () => {
+  it.each([
+    ['says nothing', bytes()],
+    ['stops inside the preface', PREFACE.subarray(0, 12)],
+    ['stops after the preface', PREFACE],
+    ['stops inside SETTINGS', Buffer.concat([PREFACE, settings([1, 1]).subarray(0, 12)])],
+  ])('ends after ten seconds when it %s', (_title, octets) => {
+    const peer = new MemoryPeer().send(octets).wait(9_900);
+    expect(goawaysOf(peer.frames)).toEqual([]);
+    peer.wait(200);
+
+    expect(goawaysOf(peer.frames)).toHaveLength(1);
+    expect(peer.refusals).toEqual(['preface_timeout']);
+    peer.wait(1_100);
+    expect(peer.wire.isDestroyed).toBe(true);
+  });
+
+  it('ends after ten seconds without acknowledging our SETTINGS', () => {
+    const peer = new MemoryPeer().send(Buffer.concat([PREFACE, settings()])).wait(10_100);
+
+    expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.SETTINGS_TIMEOUT })]);
+    expect(peer.refusals).toEqual(['settings_timeout']);
+  });
+
+  it('is asked whether it lives after five minutes, and ends twenty seconds later', () => {
+    const peer = connected().wait(300_200, 100);
+    expect(peer.frames.at(-1)).toMatchObject({ type: FrameType.PING, flags: 0 });
+    peer.wait(20_200, 100);
+
+    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.refusals).toEqual(['keepalive_timeout']);
+  });
+
+  it('lives when it answers', () => {
+    const peer = connected();
+    for (let round = 0; round < 3; round++) {
+      peer.wait(300_200, 100);
+      peer.send(ping(peer.frames.at(-1)!.payload.toString('latin1'), Flag.ACK));
+    }
+    peer.wait(60_000, 100);
+
+    expectAlive(peer);
+  });
+});
+
+describe('memory', () => {
+  it('for requests that are not whole is bounded for a connection', () => {
+    const peer = connected({ maxHeldBytesPerConnection: 100_000 });
+    peer.send(headers(1, request('/keep'))).send(headers(3, request('/keep')));
+    for (let at = 0; at < 4; at++) peer.send(data(1, Buffer.alloc(16_000)));
+    for (let at = 0; at < 3; at++) peer.send(data(3, Buffer.alloc(16_000)));
+
+    expect(resetsOf(peer.frames)).toEqual([[3, ENHANCE_YOUR_CALM]]);
+    expect(peer.refusals).toEqual(['request_memory']);
+    expect(peer.context.held).toBe(64_000);
+    peer.connection.wireClosed();
+    expect(peer.context.held).toBe(0);
+  });
+
+  it('for requests that are not whole is bounded for the server', () => {
+    const peer = connected({ maxHeldBytes: 20_000 });
+    peer
+      .send(headers(1, request('/keep')))
+      .send(data(1, Buffer.alloc(16_000)))
+      .send(data(1, Buffer.alloc(16_000)));
+
+    expect(peer.refusals).toEqual(['request_memory']);
+    expect(peer.context.held).toBe(0);
+  });
+
+  it('does not grow with the streams and windows a connection has seen', () => {
+    const peer = connected().send(windowUpdate(0, 2 ** 30));
+    // Refused, reset, late and padded DATA: every way for a window to leak.
+    for (let at = 0; at < 20_000; at++) {
+      const id = stream(at);
+      peer.send(Buffer.concat([headers(id, request('/early')), data(id, 'late', true, 20)]));
+    }
+    const id = stream(20_000);
+    peer.send(headers(id, request('/keep')));
+    for (let at = 0; at < 128; at++) peer.send(data(id, Buffer.alloc(16_384), at === 127));
+
+    expect(peer.application.bodies.at(-1)).toHaveLength(128 * 16_384);
+    expect(peer.refusals).toEqual([]);
+    expectAlive(peer);
+  });
+});
+
+describe('a connection that has been ended', () => {
+  const everything = Buffer.concat([
+    get(3),
+    data(3, 'x'),
+    priority(3, 5),
+    rstStream(1),
+    settings([1, 0]),
+    frame(FrameType.PUSH_PROMISE, 4, 1),
+    ping(),
+    frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(8)),
+    windowUpdate(0, 0),
+    continuation(1, block()),
+    frame(0xfa, 0, 0),
+  ]);
+
+  it('reads nothing more, in the same chunk or later', () => {
+    const peer = connected().send(Buffer.concat([get(1), data(2, 'x'), everything]));
+    peer.send(everything);
+
+    expect(goawaysOf(peer.frames)).toHaveLength(1);
+    expect(peer.application.opened).toBe(1);
+    expect(peer.application.cancelled).toBe(1);
+    expect(peer.refusals).toEqual(['protocol_error']);
+  });
+
+  it('is read on for a second, so that its last words arrive, and then is destroyed', () => {
+    const peer = connected().send(data(2, 'x')).wait(900);
+    expect(peer.wire.isEnded).toBe(true);
+    expect(peer.wire.isDestroyed).toBe(false);
+    peer.wait(200);
+
+    expect(peer.wire.isDestroyed).toBe(true);
+  });
+});

@@ -1,0 +1,228 @@
+import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman-code-lengths';
+import { FieldNames } from '../../../src/grpc/http2/hpack/field-names';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/field-section-decoder';
+import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
+import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
+
+/** A frame as it crosses the wire. */
+export interface Frame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Buffer;
+}
+
+/** A field to send, in one of HPACK's literal forms. */
+export type SentField = readonly [name: string, value: string];
+
+const EMPTY = Buffer.alloc(0);
+export const bytes = (...values: number[]): Buffer => Buffer.from(values);
+export const uint32 = (value: number): Buffer => {
+  const octets = Buffer.alloc(4);
+  octets.writeUInt32BE(value >>> 0);
+  return octets;
+};
+
+/** Any frame, right or wrong; `length` lies about the payload where it is given. */
+export function frame(
+  type: number,
+  flags: number,
+  stream: number,
+  payload: Buffer = EMPTY,
+  length = payload.length,
+): Buffer {
+  const header = Buffer.alloc(9);
+  header.writeUIntBE(length, 0, 3);
+  header[3] = type;
+  header[4] = flags;
+  header.writeUInt32BE(stream >>> 0, 5);
+  return Buffer.concat([header, payload]);
+}
+
+/** The frames in `octets`, which must be whole; `rest` is what is not. */
+export function parseFrames(octets: Buffer): { frames: Frame[]; rest: Buffer } {
+  const frames: Frame[] = [];
+  let at = 0;
+  while (octets.length - at >= 9) {
+    const length = octets.readUIntBE(at, 3);
+    if (octets.length - at - 9 < length) break;
+    frames.push({
+      type: octets[at + 3]!,
+      flags: octets[at + 4]!,
+      stream: octets.readUInt32BE(at + 5),
+      payload: octets.subarray(at + 9, at + 9 + length),
+    });
+    at += 9 + length;
+  }
+  return { frames, rest: octets.subarray(at) };
+}
+
+// ---------------------------------------------------------------- HPACK, as a client writes it
+
+export function integer(value: number, mask: number, flags: number): Buffer {
+  if (value < mask) return bytes(flags | value);
+  const octets = [flags | mask];
+  let rest = value - mask;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) octets.push((rest % 0x80) | 0x80);
+  return bytes(...octets, rest);
+}
+
+export function string(text: string | Buffer): Buffer {
+  const octets = Buffer.isBuffer(text) ? text : Buffer.from(text, 'latin1');
+  return Buffer.concat([integer(octets.length, 0x7f, 0), octets]);
+}
+
+/** Canonical codes from their lengths, computed apart from the decoder under test. */
+const CODES = (() => {
+  const codes: string[] = [];
+  let next = 0n;
+  let length = 0;
+  for (const { bits, octet } of HUFFMAN_CODE_LENGTHS.map((codeLength, at) => ({
+    bits: codeLength,
+    octet: at,
+  })).toSorted((a, b) => a.bits - b.bits || a.octet - b.octet)) {
+    next <<= BigInt(bits - length);
+    length = bits;
+    codes[octet] = next.toString(2).padStart(bits, '0');
+    next++;
+  }
+  return codes;
+})();
+
+/** The Huffman code of `octets` as bits, without padding. */
+export const huffmanBits = (octets: Iterable<number>): string => Array.from(octets, (octet) => CODES[octet]!).join('');
+
+/** Bits as octets, padded with ones unless told otherwise. */
+export function packBits(bits: string, padding = '1'): Buffer {
+  const padded = bits.padEnd(Math.ceil(bits.length / 8) * 8, padding);
+  return Buffer.from(padded.match(/.{8}/g)?.map((octet) => Number.parseInt(octet, 2)) ?? []);
+}
+
+export function huffmanString(text: string | Buffer): Buffer {
+  const octets = packBits(huffmanBits(Buffer.from(text as string, 'latin1')));
+  return Buffer.concat([integer(octets.length, 0x7f, 0x80), octets]);
+}
+
+export const indexed = (index: number): Buffer => integer(index, 0x7f, 0x80);
+/** Literal without indexing, its name spelled out. */
+export const literal = ([name, value]: SentField): Buffer => Buffer.concat([bytes(0), string(name), string(value)]);
+/** Literal with incremental indexing, its name spelled out. */
+export const inserted = ([name, value]: SentField): Buffer => Buffer.concat([bytes(0x40), string(name), string(value)]);
+export const sizeUpdate = (size: number): Buffer => integer(size, 0x1f, 0x20);
+
+export const REQUEST: readonly SentField[] = [
+  [':method', 'POST'],
+  [':scheme', 'http'],
+  [':path', '/'],
+  [':authority', 'weir'],
+];
+/** A header block of literals. */
+export const block = (fields: readonly SentField[] = REQUEST): Buffer => Buffer.concat(fields.map(literal));
+/** The pseudo-fields of a request for `path`, then `more`. */
+export const request = (path = '/', ...more: SentField[]): Buffer =>
+  block([...REQUEST.map(([name, value]) => [name, name === ':path' ? path : value] as const), ...more]);
+
+// ---------------------------------------------------------------- frames of each type
+
+export interface HeaderOptions {
+  readonly endStream?: boolean;
+  readonly endHeaders?: boolean;
+  readonly padding?: number;
+  /** The stream it depends on. */
+  readonly dependency?: number;
+}
+
+export function headers(
+  stream: number,
+  fields: Buffer = request(),
+  { endStream = false, endHeaders = true, padding, dependency }: HeaderOptions = {},
+): Buffer {
+  const flags =
+    (endStream ? Flag.END_STREAM : 0) |
+    (endHeaders ? Flag.END_HEADERS : 0) |
+    (padding === undefined ? 0 : Flag.PADDED) |
+    (dependency === undefined ? 0 : Flag.PRIORITY);
+  return frame(
+    FrameType.HEADERS,
+    flags,
+    stream,
+    Buffer.concat([
+      padding === undefined ? EMPTY : bytes(padding),
+      dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytes(15)]),
+      fields,
+      Buffer.alloc(padding ?? 0),
+    ]),
+  );
+}
+
+/** A whole request without a body. */
+export const get = (stream: number, path = '/'): Buffer => headers(stream, request(path), { endStream: true });
+
+export function data(stream: number, body: Buffer | string = EMPTY, endStream = false, padding?: number): Buffer {
+  const octets = Buffer.from(body as string);
+  if (padding === undefined) return frame(FrameType.DATA, endStream ? Flag.END_STREAM : 0, stream, octets);
+  const flags = Flag.PADDED | (endStream ? Flag.END_STREAM : 0);
+  return frame(FrameType.DATA, flags, stream, Buffer.concat([bytes(padding), octets, Buffer.alloc(padding)]));
+}
+
+export const continuation = (stream: number, fragment: Buffer, endHeaders = false): Buffer =>
+  frame(FrameType.CONTINUATION, endHeaders ? Flag.END_HEADERS : 0, stream, fragment);
+export const priority = (stream: number, dependency: number): Buffer =>
+  frame(FrameType.PRIORITY, 0, stream, Buffer.concat([uint32(dependency), bytes(15)]));
+export const rstStream = (stream: number, code: number = ErrorCode.CANCEL): Buffer =>
+  frame(FrameType.RST_STREAM, 0, stream, uint32(code));
+export const settings = (...values: (readonly [setting: number, value: number])[]): Buffer =>
+  frame(
+    FrameType.SETTINGS,
+    0,
+    0,
+    Buffer.concat(
+      values.map(([setting, value]) => Buffer.concat([bytes(setting >> 8, setting & 0xff), uint32(value)])),
+    ),
+  );
+export const settingsAck = frame(FrameType.SETTINGS, Flag.ACK, 0);
+export const ping = (opaque = 'pingping', flags = 0): Buffer =>
+  frame(FrameType.PING, flags, 0, Buffer.from(opaque, 'latin1'));
+export const goaway = (lastStream = 0, code: number = ErrorCode.NO_ERROR): Buffer =>
+  frame(FrameType.GOAWAY, 0, 0, Buffer.concat([uint32(lastStream), uint32(code)]));
+export const windowUpdate = (stream: number, increment: number): Buffer =>
+  frame(FrameType.WINDOW_UPDATE, 0, stream, uint32(increment));
+
+/** What an honest client begins with. */
+export const hello = (...values: (readonly [setting: number, value: number])[]): Buffer =>
+  Buffer.concat([PREFACE, settings(...values), settingsAck]);
+
+// ---------------------------------------------------------------- what the server says
+
+/** Fields of a response block: our server's need no table. */
+export function fieldsOf(octets: Buffer): Record<string, string> {
+  const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
+  decoder.decode(new DynamicTable(), octets, 0, octets.length);
+  return Object.fromEntries(decoder.fields.slice(0, decoder.count).map(({ name, value }) => [name.text, value]));
+}
+
+export interface Goaway {
+  readonly lastStream: number;
+  readonly code: number;
+  readonly debug: string;
+}
+export const goawaysOf = (frames: readonly Frame[]): Goaway[] =>
+  frames
+    .filter(({ type }) => type === FrameType.GOAWAY)
+    .map(({ payload }) => ({
+      lastStream: payload.readUInt32BE(0),
+      code: payload.readUInt32BE(4),
+      debug: payload.toString('latin1', 8),
+    }));
+/** The streams that were reset, with the codes. */
+export const resetsOf = (frames: readonly Frame[]): [stream: number, code: number][] =>
+  frames
+    .filter(({ type }) => type === FrameType.RST_STREAM)
+    .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
+/** The streams whose response came to its end. */
+export const endedOf = (frames: readonly Frame[]): number[] =>
+  frames
+    .filter(
+      ({ type, flags }) => (type === FrameType.DATA || type === FrameType.HEADERS) && (flags & Flag.END_STREAM) !== 0,
+    )
+    .map(({ stream }) => stream);

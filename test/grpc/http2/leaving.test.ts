@@ -1,0 +1,176 @@
+import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/protocol';
+import { data, endedOf, get, goaway, goawaysOf, headers, hello, ping, request, resetsOf } from './frames';
+import { MemoryPeer } from './memory-peer';
+
+const connected = (limits = {}): MemoryPeer => new MemoryPeer(limits).send(hello());
+const { NO_ERROR, CANCEL } = ErrorCode;
+/** What a client does with the PING that comes with the first GOAWAY. */
+const acknowledge = (peer: MemoryPeer): MemoryPeer =>
+  peer.send(ping(peer.frames.findLast(({ type }) => type === FrameType.PING)!.payload.toString('latin1'), Flag.ACK));
+
+describe('a graceful end', () => {
+  it('is announced first: streams that were on their way are still served', () => {
+    const peer = connected();
+    peer.connection.leave('max_age');
+    peer.endTurns();
+    expect(goawaysOf(peer.frames)).toEqual([{ lastStream: MAX_31_BITS, code: NO_ERROR, debug: 'max_age' }]);
+    peer.send(get(1)).send(get(3, '/hold'));
+    acknowledge(peer);
+
+    expect(endedOf(peer.frames)).toEqual([1]);
+    expect(goawaysOf(peer.frames)[1]).toEqual({ lastStream: 3, code: NO_ERROR, debug: 'max_age' });
+    expect(peer.wire.isEnded).toBe(false);
+  });
+
+  it('ignores streams above the last, but keeps tables and windows', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.connection.leave('');
+    acknowledge(peer);
+    for (let at = 0; at < 100; at++) {
+      peer.send(Buffer.concat([headers(2 * at + 3), data(2 * at + 3, Buffer.alloc(16_384), true)]));
+    }
+
+    expect(peer.application.opened).toBe(1);
+    expect(resetsOf(peer.frames)).toEqual([]);
+    peer.application.finish(peer.application.held[0]!, 'last');
+    peer.endTurns();
+    expect(endedOf(peer.frames)).toEqual([1]);
+    expect(peer.wire.isEnded).toBe(true);
+    expect(peer.refusals).toEqual([]);
+  });
+
+  it('goes on after five seconds when the peer does not answer', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.connection.leave('');
+    peer.wait(4_900);
+    expect(goawaysOf(peer.frames)).toHaveLength(1);
+    peer.wait(200);
+
+    expect(goawaysOf(peer.frames)).toHaveLength(2);
+  });
+
+  it('asks streams without an end of their own to end', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.connection.leave('');
+    expect(peer.application.left).toBe(0);
+    acknowledge(peer);
+
+    expect(peer.application.left).toBe(1);
+  });
+
+  it('cuts what is left when the grace is over, counted from the second GOAWAY', () => {
+    const peer = connected()
+      .send(get(1, '/hold'))
+      .send(headers(3, request('/hold')));
+    peer.connection.leave('', 10_000);
+    peer.wait(1_000);
+    acknowledge(peer).wait(9_900);
+    expect(peer.wire.isEnded).toBe(false);
+    peer.wait(200);
+
+    expect(resetsOf(peer.frames)).toEqual([
+      [1, CANCEL],
+      [3, CANCEL],
+    ]);
+    expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 3, 3]);
+    expect(peer.application.cancelled).toBe(2);
+    expect(peer.wire.isEnded).toBe(true);
+  });
+
+  it('happens once', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.connection.leave('');
+    peer.connection.leave('');
+    acknowledge(peer);
+    acknowledge(peer);
+    peer.connection.leave('');
+
+    expect(goawaysOf(peer.frames)).toHaveLength(2);
+  });
+});
+
+describe('age', () => {
+  it('ends a connection within ten percent of it, drawn anew for each', () => {
+    const ages = Array.from({ length: 40 }, () => {
+      const peer = connected({ maxAgeMs: 10_000 });
+      let age = 0;
+      while (goawaysOf(peer.frames).length === 0 && age < 20_000) {
+        peer.wait(50);
+        age += 50;
+      }
+      expect(goawaysOf(peer.frames)[0]!.debug).toBe('max_age');
+      return age;
+    });
+
+    expect(Math.min(...ages)).toBeGreaterThanOrEqual(9_000);
+    expect(Math.max(...ages)).toBeLessThanOrEqual(11_050);
+    expect(new Set(ages).size).toBeGreaterThan(5);
+  });
+
+  it('leaves calls their grace', () => {
+    const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 }).send(get(1, '/hold')).wait(11_100);
+    acknowledge(peer).wait(19_000);
+    expect(resetsOf(peer.frames)).toEqual([]);
+    peer.wait(1_100);
+
+    expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+  });
+
+  it('of idleness ends a connection when it is set, and only an idle one', () => {
+    const peer = connected({ maxIdleMs: 60_000 }).send(get(1, '/hold')).wait(120_000);
+    expect(goawaysOf(peer.frames)).toEqual([]);
+    peer.application.finish(peer.application.held[0]!, 'done');
+    peer.endTurns().wait(59_000);
+    expect(goawaysOf(peer.frames)).toEqual([]);
+    peer.wait(1_200);
+
+    expect(goawaysOf(peer.frames)[0]!.debug).toBe('max_idle');
+  });
+});
+
+describe('GOAWAY from the client', () => {
+  it('lets open streams finish, and then ends the connection', () => {
+    const peer = connected().send(Buffer.concat([get(1, '/hold'), goaway()]));
+    expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 1, code: NO_ERROR, debug: '' }]);
+    expect(peer.wire.isEnded).toBe(false);
+    peer.application.finish(peer.application.held[0]!, 'done');
+    peer.endTurns();
+
+    expect(endedOf(peer.frames)).toEqual([1]);
+    expect(peer.wire.isEnded).toBe(true);
+    expect(peer.refusals).toEqual([]);
+  });
+
+  it('in the middle of our own leaving makes it final', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.connection.leave('');
+    peer.send(goaway());
+
+    expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 1]);
+  });
+});
+
+describe('fairness', () => {
+  it('begins at most 256 calls of a connection in one turn', () => {
+    const peer = connected();
+    const runs: number[] = [];
+    const { context } = peer;
+    const runLater = context.runLater.bind(context);
+    context.runLater = (connection) => {
+      runs.push(peer.application.runs);
+      runLater(connection);
+    };
+    peer.send(Buffer.concat(Array.from({ length: 600 }, (_, at) => get(2 * at + 1))));
+
+    expect(runs).toEqual([256, 512]);
+    expect(endedOf(peer.frames)).toHaveLength(600);
+  });
+
+  it('writes the answers of a turn at once', () => {
+    const peer = connected();
+    const before = peer.wire.sent.length;
+    peer.send(Buffer.concat(Array.from({ length: 100 }, (_, at) => get(2 * at + 1))));
+
+    expect(peer.wire.sent.length - before).toBe(1);
+  });
+});

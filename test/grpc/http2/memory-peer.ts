@@ -1,0 +1,128 @@
+import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection';
+import { HeaderBlockReader } from '../../../src/grpc/http2/header-blocks';
+import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits';
+import type { Refusal } from '../../../src/grpc/http2/refusals';
+import type { Wire } from '../../../src/grpc/http2/wire';
+import { type Frame, parseFrames } from './frames';
+import { TestApplication } from './test-application';
+
+/** A wire that takes what the test lets it take. */
+class MemoryWire implements Wire {
+  sent: Buffer[] = [];
+  isPaused = false;
+  isEnded = false;
+  isDestroyed = false;
+  /** Whether the peer reads: if not, everything waits. */
+  isRead = true;
+  writableLength = 0;
+
+  write(octets: Uint8Array): void {
+    this.sent.push(Buffer.from(octets));
+    if (!this.isRead) this.writableLength += octets.length;
+  }
+  pause(): void {
+    this.isPaused = true;
+  }
+  resume(): void {
+    this.isPaused = false;
+  }
+  end(): void {
+    this.isEnded = true;
+  }
+  destroy(): void {
+    this.isDestroyed = true;
+  }
+}
+
+/** How octets reach the connection. */
+export type Cut = 'in one chunk' | 'byte by byte' | number;
+
+/** A connection without a socket, its time and its turns in the test's hand. */
+export class MemoryPeer {
+  readonly wire = new MemoryWire();
+  readonly refusals: Refusal[] = [];
+  readonly crashes: unknown[] = [];
+  time = 1_000;
+  readonly connection: Connection<string, never>;
+  private toFlush = false;
+  private toRun = false;
+  private seen = 0;
+  readonly context: ConnectionContext<string, never>;
+
+  constructor(
+    limits: Partial<Limits> = {},
+    readonly application: TestApplication = new TestApplication(),
+  ) {
+    const all = { ...DEFAULT_LIMITS, ...limits };
+    this.context = {
+      application,
+      limits: all,
+      headerBlocks: new HeaderBlockReader(application, all),
+      held: 0,
+      now: () => this.time,
+      refused: (kind) => this.refusals.push(kind),
+      crashed: (error) => this.crashes.push(error),
+      flushLater: () => {
+        this.toFlush = true;
+      },
+      runLater: () => {
+        this.toRun = true;
+      },
+    };
+    this.connection = new Connection(this.context, this.wire);
+  }
+
+  /** Hands octets over, cut as told: a number is where to cut in two. */
+  send(octets: Buffer, cut: Cut = 'in one chunk'): this {
+    // Each chunk is a copy, as each read of a socket is: what the server keeps of it must not change under it.
+    if (cut === 'in one chunk') this.connection.receive(Buffer.from(octets));
+    else if (cut === 'byte by byte') for (const octet of octets) this.connection.receive(Buffer.from([octet]));
+    else {
+      this.connection.receive(Buffer.from(octets.subarray(0, cut)));
+      this.connection.receive(Buffer.from(octets.subarray(cut)));
+    }
+    return this.endTurns();
+  }
+
+  /** Lets turns of the event loop pass until nothing is left to do. */
+  endTurns(): this {
+    while (this.toFlush || this.toRun) {
+      const run = this.toRun;
+      this.toFlush = false;
+      this.toRun = false;
+      if (run) this.connection.runScheduled();
+      this.connection.flush();
+    }
+    return this;
+  }
+
+  /** Lets time pass, with ticks in between. */
+  wait(ms: number, step = 50): this {
+    const until = this.time + ms;
+    while (this.time < until) {
+      this.time = Math.min(until, this.time + step);
+      this.connection.tick(this.time);
+      this.endTurns();
+    }
+    return this;
+  }
+
+  /** The peer reads all that waits. */
+  readAll(): this {
+    this.wire.writableLength = 0;
+    this.connection.drained();
+    return this.endTurns();
+  }
+
+  get frames(): Frame[] {
+    return parseFrames(Buffer.concat(this.wire.sent)).frames;
+  }
+
+  /** What was sent since the last call. */
+  get newFrames(): Frame[] {
+    const { frames } = this;
+    const fresh = frames.slice(this.seen);
+    this.seen = frames.length;
+    return fresh;
+  }
+}

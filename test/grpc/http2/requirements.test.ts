@@ -1,0 +1,34 @@
+import { ErrorCode } from '../../../src/grpc/http2/protocol';
+import { endedOf, goawaysOf, ping, resetsOf } from './frames';
+import { type Cut, MemoryPeer } from './memory-peer';
+import { REQUIREMENTS } from './requirements';
+import { seededRandom } from './seeded-random';
+
+const random = seededRandom('the cuts of requirements.test.ts');
+
+describe.each(REQUIREMENTS)('RFC 9113, section $section: $title', ({ before, octets, then }) => {
+  const cuts: Cut[] = ['in one chunk', 1 + Math.floor(random() * (octets.length - 1))];
+  // Some cases are long for what they say, and their octets all alike.
+  if (octets.length < 5_000) cuts.push('byte by byte');
+
+  it.each(cuts)('is judged the same, cut %s', (cut) => {
+    const peer = new MemoryPeer();
+    if (before.length > 0) peer.send(before);
+    peer.send(octets, cut);
+
+    expect(peer.crashes).toEqual([]);
+    if ('goaway' in then) {
+      expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: then.goaway })]);
+      expect(resetsOf(peer.frames)).toEqual([]);
+      expect(peer.wire.isEnded).toBe(true);
+      expect(peer.refusals).toEqual(then.goaway === ErrorCode.NO_ERROR ? [] : [then.as]);
+      return;
+    }
+    expect(goawaysOf(peer.frames)).toEqual([]);
+    expect(resetsOf(peer.frames)).toEqual('resets' in then ? then.resets : []);
+    expect(peer.refusals).toEqual('resets' in then && then.as !== undefined ? [then.as] : []);
+    if ('answers' in then) expect(endedOf(peer.frames)).toEqual(then.answers);
+    peer.send(ping('alive...'));
+    expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');
+  });
+});

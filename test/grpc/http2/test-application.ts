@@ -1,0 +1,90 @@
+import type { Application } from '../../../src/grpc/http2/application';
+import { encodeBlock } from '../../../src/grpc/http2/hpack/encode';
+import type { Stream } from '../../../src/grpc/http2/stream';
+
+const HEAD = encodeBlock([[':status', '200']]);
+export const ANSWER = 'weir';
+
+/** What a request asks for by its path. */
+interface State {
+  readonly path: string;
+  body: Buffer[];
+}
+
+/**
+ * An application that does as the path says: `/` answers a few octets, `/big/n` answers n octets, `/hold` works for ever and
+ * heeds no cancellation, `/early` answers before the request has ended, `/keep` keeps its body in memory.
+ */
+export class TestApplication implements Application<string, State> {
+  readonly tags = new Map([['x-tag', 7]]);
+  readonly oversized = encodeBlock([[':status', '431']]);
+  opened = 0;
+  running = 0;
+  mostRunning = 0;
+  runs = 0;
+  cancelled = 0;
+  expired = 0;
+  left = 0;
+  bodies: string[] = [];
+  readonly held: Stream<State>[] = [];
+
+  interpret({ path }: { path: string }): string {
+    return path;
+  }
+
+  open(stream: Stream<State>, path: string, isEnded: boolean): void {
+    this.opened++;
+    stream.state = { path, body: [] };
+    if (path === '/early') this.answer(stream, 'early');
+    else if (isEnded) stream.schedule();
+  }
+
+  data(stream: Stream<State>, source: Buffer, start: number, end: number, isEnded: boolean): void {
+    const { path, body } = stream.state!;
+    body.push(Buffer.from(source.subarray(start, end)));
+    if (path === '/keep' && !stream.hold(end - start)) return stream.reset(11);
+    if (path === '/messages') stream.messageEnded();
+    stream.consumed(end - start);
+    if (isEnded) stream.schedule();
+  }
+
+  run(stream: Stream<State>): void {
+    this.runs++;
+    this.running++;
+    this.mostRunning = Math.max(this.mostRunning, this.running);
+    const { path, body } = stream.state!;
+    this.bodies.push(Buffer.concat(body).toString('latin1'));
+    if (path === '/hold') {
+      this.held.push(stream);
+      return;
+    }
+    this.finish(stream, path.startsWith('/big/') ? 'x'.repeat(Number(path.slice(5))) : ANSWER);
+  }
+
+  /** Ends the work that `/hold` began. */
+  finish(stream: Stream<State>, text: string): void {
+    this.running--;
+    stream.release();
+    this.answer(stream, text);
+  }
+
+  cancel(): void {
+    this.cancelled++;
+  }
+
+  expire(): void {
+    this.expired++;
+  }
+
+  drained(): void {}
+
+  leave(): void {
+    this.left++;
+  }
+
+  private answer(stream: Stream<State>, text: string): void {
+    stream.sendHeaders(HEAD);
+    stream.sendData(Buffer.from(text));
+    stream.end();
+  }
+}
