@@ -6,7 +6,6 @@ export const later = {
   grpcTls: 'TLS of the gRPC listener',
   grpcConnections: 'Unix sockets and connection age of the gRPC listener',
   workers: 'worker processes',
-  xds: 'the xDS rule source',
   kvstore: 'the key-value store',
   plaincache: 'the memcache-type store',
   statisticsOutputs: 'the statistics outputs',

@@ -21,6 +21,8 @@ export interface RulesRejected {
   readonly kind: 'rejected';
   /** What was wrong and where, for the log; several lines when several things were. */
   readonly reason: string;
+  /** The very rules that were refused last have been sent again: it counts as another load, but there is nothing new to say. */
+  readonly isRepeated?: true;
 }
 
 export type RuleEvent = RulesLoaded | RulesRejected;

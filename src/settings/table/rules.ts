@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { choice } from '../values/choice';
@@ -14,8 +13,6 @@ export const ruleSettings = group({
       type: choice({ FILE: [], GRPC_XDS_SOTW: [] }),
       default: 'FILE',
       help: 'Where rules come from: files, or an xDS server.',
-      // Reading files where a server was asked for would enforce other rules than those meant.
-      valuesToCome: { GRPC_XDS_SOTW: later.xds },
     }),
     setting({
       field: 'forceStartWithoutInitialConfig',

@@ -1,8 +1,8 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { duration } from '../values/duration';
 import { grpcHeaders } from '../values/grpc-headers';
+import { grpcTarget } from '../values/grpc-target';
 import { DEFAULT_MESSAGE_BYTES, messageSize } from '../values/message-size';
 import { pairs } from '../values/pairs';
 import { ratio } from '../values/ratio';
@@ -11,12 +11,11 @@ import { filePath, text } from '../values/text';
 export const xdsSettings = group({
   title: 'Rules from an xDS server',
   note: 'In force with CONFIG_TYPE=GRPC_XDS_SOTW.',
-  comesWith: later.xds,
   settings: [
     setting({
       field: 'configGrpcXdsServerUrl',
       name: 'CONFIG_GRPC_XDS_SERVER_URL',
-      type: text('gRPC target: host:port, dns:///…, unix:…'),
+      type: grpcTarget,
       default: 'localhost:18000',
       help: 'Where the server is.',
     }),

@@ -1,0 +1,76 @@
+import type { Any } from '../../gen/google/protobuf/any';
+import { DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
+import { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { Problem } from '../../rules/files/problem';
+import { ProblemReport } from '../../rules/files/problem-report';
+import { readRuleTrees } from '../../rules/files/read-rule-trees';
+import { showText } from '../../rules/files/yaml-text';
+import type { CheckedRules } from '../rule-thread/hand-over';
+import { resourceTree } from './resource-tree';
+import { RULES_TYPE_URL } from './type-url';
+
+/** An answer and a log show this many of each kind. */
+const MOST_LINES = 50;
+
+/** Reads the rules of a response and checks them as those of files are checked. The resources count in the order of their names. */
+export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean): CheckedRules {
+  const { typeUrl, resources } = DiscoveryResponse.decode(message);
+  if (!isRules(typeUrl)) return refused([`the response is of type ${showText(typeUrl)}, not ${RULES_TYPE_URL}`]);
+  const decoded: RateLimitConfig[] = [];
+  const errors: string[] = [];
+  for (const [index, resource] of resources.entries()) {
+    try {
+      decoded.push(decode(resource));
+    } catch (error) {
+      errors.push(
+        `resource ${index + 1} of ${resources.length} ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+  if (errors.length > 0) return refused(errors);
+  const report = new ProblemReport();
+  const trees = decoded.sort(byName).map(resourceTree);
+  const configs = readRuleTrees(trees, { mergeDomainConfigs }, report);
+  const problems = report.finish([]);
+  const warnings = problems.warnings.map(lineOf);
+  if (resources.length === 0) warnings.push('the server has no rules for this node: nothing is limited');
+  return { configs, errors: firstOf(problems.errors.map(lineOf), 'errors'), warnings: firstOf(warnings, 'warnings') };
+}
+
+function decode({ typeUrl, value }: Any): RateLimitConfig {
+  if (!isRules(typeUrl)) throw new Error(`is of type ${showText(typeUrl)}, not ${RULES_TYPE_URL}`);
+  try {
+    return RateLimitConfig.decode(value);
+  } catch (error) {
+    throw new Error(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/** The prefix of a type URL says nothing of the type. */
+function isRules(typeUrl: string): boolean {
+  return nameOf(typeUrl) === nameOf(RULES_TYPE_URL);
+}
+
+function nameOf(typeUrl: string): string {
+  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+}
+
+/** Servers send resources in whatever order; which rule comes first must not depend on it. */
+function byName(a: RateLimitConfig, b: RateLimitConfig): number {
+  if (a.name !== b.name) return a.name < b.name ? -1 : 1;
+  if (a.domain !== b.domain) return a.domain < b.domain ? -1 : 1;
+  return 0;
+}
+
+function lineOf({ file, sourceLine: path, message, advice }: Problem): string {
+  return `${path === '' ? file : `${file}, ${path}`}: ${message}. ${advice}`;
+}
+
+function refused(errors: readonly string[]): CheckedRules {
+  return { configs: [], errors: firstOf(errors, 'errors'), warnings: [] };
+}
+
+function firstOf(lines: readonly string[], what: string): readonly string[] {
+  const more = lines.length - MOST_LINES;
+  return more > 0 ? [...lines.slice(0, MOST_LINES), `and ${more} more ${what}`] : lines;
+}

@@ -1,0 +1,60 @@
+import { EMPTY, type MonoTypeOperatorFunction, type SchedulerLike, catchError, defer, repeat, tap, timer } from 'rxjs';
+import { type Backoff, waitAfter } from './backoff';
+
+/** How an attempt ended, and what follows. */
+export interface AttemptEnd {
+  /** Undefined: it completed. */
+  readonly error: unknown;
+  /** Attempts in a row that failed, this one included; 0 when it worked. */
+  readonly failures: number;
+  /** Milliseconds until the next attempt. */
+  readonly wait: number;
+}
+
+export interface ReconnectOptions<T> {
+  readonly backoff: Backoff;
+  /** Whether this value shows that the attempt works. */
+  readonly works: (value: T) => boolean;
+  /** Whether an attempt that ends with this error failed, even though it worked before. */
+  readonly fails: (error: unknown) => boolean;
+  readonly onEnd: (end: AttemptEnd) => void;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly scheduler: SchedulerLike;
+}
+
+/**
+ * Subscribes to its source again whenever that ends, however it ends, for ever: after `retryInterval` when it worked, else after
+ * a wait that grows from failure to failure. Neither completes nor fails.
+ */
+export function reconnect<T>(options: ReconnectOptions<T>): MonoTypeOperatorFunction<T> {
+  const { backoff, works, fails, onEnd, random, scheduler } = options;
+  return (attempt$) =>
+    defer(() => {
+      let failures = 0;
+      let worked = false;
+      let error: unknown;
+      return defer(() => {
+        worked = false;
+        error = undefined;
+        return attempt$;
+      }).pipe(
+        tap((value) => {
+          worked ||= works(value);
+        }),
+        catchError((thrown: unknown) => {
+          error = thrown;
+          if (fails(thrown)) worked = false;
+          return EMPTY;
+        }),
+        repeat({
+          delay: () => {
+            failures = worked ? 0 : failures + 1;
+            const wait = waitAfter(failures, backoff, random);
+            onEnd({ error, failures, wait });
+            return timer(wait, scheduler);
+          },
+        }),
+      );
+    });
+}

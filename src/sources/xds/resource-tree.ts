@@ -1,0 +1,158 @@
+import type {
+  RateLimitConfig,
+  RateLimitDescriptor,
+  RateLimitPolicy,
+} from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { Problem } from '../../rules/files/problem';
+import type { RuleTree } from '../../rules/files/read-rule-trees';
+import type { Place, Source } from '../../rules/files/source-text';
+import { showText } from '../../rules/files/yaml-text';
+import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml-tree';
+import type { Json } from '../../rules/rule-config';
+import { UNIT_NAMES } from '../../rules/unit';
+
+/**
+ * A resource as the tree of the rule file that says the same, so that both forms meet the same checks. A field that has its
+ * default is left out, as a file leaves it out; but a limit always has its number, since 0 bans.
+ */
+export function resourceTree(resource: RateLimitConfig): RuleTree {
+  return new ResourceTree(resource);
+}
+
+/** Builds the tree; a place in it is the number of a node, and is named by the way that leads there. */
+class ResourceTree implements RuleTree, Source {
+  readonly file: string;
+  readonly root: YamlMap;
+  /** Of each node: the one it lies in. */
+  readonly #parents: number[] = [];
+  /** Of each node: what leads to it from there, a field's name or an index. */
+  readonly #steps: (string | number)[] = [];
+
+  constructor({ name, domain, descriptors }: RateLimitConfig) {
+    this.file = name === '' ? `a resource without a name` : `resource '${showText(name)}'`;
+    this.root = this.#map(this.#node(-1, ''), (fields) => {
+      fields.text('domain', domain);
+      fields.list('descriptors', descriptors, (at, each) => this.#descriptor(at, each));
+    });
+  }
+
+  get source(): Source {
+    return this;
+  }
+
+  locate({ offset }: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'> {
+    const path = this.#pathOf(offset);
+    return { line: 0, column: 0, sourceLine: path, mark: { start: 0, length: Math.max(1, path.length) } };
+  }
+
+  nameOf({ offset }: Place): string {
+    return this.#pathOf(offset);
+  }
+
+  #descriptor(at: number, descriptor: RateLimitDescriptor): YamlMap {
+    return this.#map(at, (fields) => {
+      fields.text('key', descriptor.key);
+      fields.text('value', descriptor.value);
+      fields.flag('shadow_mode', descriptor.shadowMode);
+      fields.flag('quota_mode', descriptor.quotaMode);
+      fields.flag('detailed_metric', descriptor.detailedMetric);
+      const { rateLimit, metadata, descriptors } = descriptor;
+      if (rateLimit !== undefined) fields.add('rate_limit', (inner) => this.#rateLimit(inner, rateLimit));
+      if (metadata !== undefined) fields.add('metadata', (inner) => this.#json(inner, metadata));
+      fields.list('descriptors', descriptors, (inner, each) => this.#descriptor(inner, each));
+    });
+  }
+
+  #rateLimit(at: number, { unit, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy): YamlMap {
+    return this.#map(at, (fields) => {
+      // A number without a name comes through as it is.
+      const number: number = unit;
+      if (!unlimited || number !== 0) fields.text('unit', UNIT_NAMES[number] ?? String(number));
+      if (!unlimited || requestsPerUnit !== 0) {
+        fields.add('requests_per_unit', (inner) => scalar(inner, String(requestsPerUnit), true));
+      }
+      fields.flag('unlimited', unlimited);
+      fields.text('name', name);
+      fields.list('replaces', replaces, (inner, each) => this.#map(inner, (its) => its.text('name', each.name)));
+    });
+  }
+
+  #json(at: number, value: Json): YamlNode {
+    if (typeof value === 'string') return scalar(at, value, false);
+    if (Array.isArray(value)) return this.#list(at, value, (inner, each: Json) => this.#json(inner, each));
+    if (typeof value === 'object' && value !== null) {
+      return this.#map(at, (fields) => {
+        for (const [name, each] of Object.entries(value)) fields.add(name, (inner) => this.#json(inner, each));
+      });
+    }
+    return scalar(at, typeof value === 'number' ? numberText(value) : String(value), true);
+  }
+
+  #map(at: number, fill: (fields: FieldsOf) => void): YamlMap {
+    const entries: YamlEntry[] = [];
+    fill(
+      new FieldsOf(
+        entries,
+        (step) => this.#node(at, step),
+        (inner, items, of) => this.#list(inner, items, of),
+      ),
+    );
+    return { kind: 'map', entries, offset: at, end: at + 1 };
+  }
+
+  #list<T>(at: number, items: readonly T[], nodeOf: (at: number, item: T) => YamlNode): YamlList {
+    const nodes = items.map((item, index) => nodeOf(this.#node(at, index), item));
+    return { kind: 'list', items: nodes, offset: at, end: at + 1 };
+  }
+
+  #node(parent: number, step: string | number): number {
+    this.#parents.push(parent);
+    return this.#steps.push(step) - 1;
+  }
+
+  #pathOf(node: number): string {
+    let path = '';
+    for (let at = node; at > 0; at = this.#parents[at] ?? 0) {
+      const step = this.#steps[at];
+      path = (typeof step === 'number' ? `[${step}]` : `.${step}`) + path;
+    }
+    return path.slice(1);
+  }
+}
+
+/** The fields of a map that is being built. */
+class FieldsOf {
+  constructor(
+    private readonly entries: YamlEntry[],
+    private readonly node: (step: string) => number,
+    private readonly listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList,
+  ) {}
+
+  add(name: string, nodeOf: (at: number) => YamlNode): void {
+    const at = this.node(name);
+    this.entries.push({ key: scalar(at, name, false), value: nodeOf(at) });
+  }
+
+  text(name: string, value: string): void {
+    if (value !== '') this.add(name, (at) => scalar(at, value, false));
+  }
+
+  flag(name: string, value: boolean): void {
+    if (value) this.add(name, (at) => scalar(at, 'true', true));
+  }
+
+  list<T>(name: string, items: readonly T[], of: (at: number, item: T) => YamlNode): void {
+    if (items.length > 0) this.add(name, (at) => this.listOf(at, items, of));
+  }
+}
+
+function scalar(offset: number, text: string, plain: boolean): YamlScalar {
+  return { kind: 'scalar', text, plain, tag: undefined, offset, end: offset + 1 };
+}
+
+/** A number as YAML writes it: JavaScript has other words for what is not finite. */
+function numberText(value: number): string {
+  if (Number.isNaN(value)) return '.nan';
+  if (Number.isFinite(value)) return String(value);
+  return value > 0 ? '.inf' : '-.inf';
+}
