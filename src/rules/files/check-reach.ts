@@ -41,8 +41,9 @@ export class ReachCheck {
   }
 
   private compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
-    // A pattern covers another one exactly when it matches it with something unheard-of in place of each `*`.
-    const widest = rule.value === '' ? ANYTHING : rule.value.replaceAll(/\*+/g, ANYTHING);
+    // A pattern covers another one exactly when it matches it with something unheard-of in place of each `*`; and every
+    // value exactly when it matches the empty one, because it is made of `*` alone then.
+    const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
     this.comparisons += earlier.length;
     if (this.comparisons > MAX_COMPARISONS) return;
     const cover = earlier.find(({ wildcard }) => wildcard.matches(widest));

@@ -4,8 +4,8 @@ import type { ProblemReport } from './problem-report';
 import type { RulePlaces } from './reading';
 import { showText } from './yaml-text';
 
-/** Among more names than this none is suggested: each is held against the misspelt one. */
-const MOST_NAMES_COMPARED = 1000;
+/** Beyond so many comparisons of names in all, none is suggested any more. */
+const MAX_COMPARISONS = 100_000;
 
 /**
  * Finds `replaces` entries that replace nothing. Only rules of the same domain count, since one request asks about one domain.
@@ -16,6 +16,7 @@ export function checkReplaces(rules: readonly RuleConfig[], places: RulePlaces, 
   const unlimited = new Set<string>();
   const replacing: RuleConfig[] = [];
   gather(rules, limited, unlimited, replacing);
+  let comparisons = 0;
   for (const rule of replacing) {
     const place = places.get(rule);
     for (const [index, name] of rule.rateLimit?.replaces.entries() ?? []) {
@@ -33,7 +34,8 @@ export function checkReplaces(rules: readonly RuleConfig[], places: RulePlaces, 
         );
         continue;
       }
-      const nearest = limited.size > MOST_NAMES_COMPARED ? undefined : nearestName(name, limited);
+      comparisons += limited.size;
+      const nearest = comparisons > MAX_COMPARISONS ? undefined : nearestName(name, limited);
       const message = `no rule of the domain has the name '${shown}', so nothing is replaced`;
       const advice =
         nearest === undefined

@@ -1,4 +1,4 @@
-import { isKnownAnywhere, isKnownIn, KNOWN_KEYS, sectionsOf, type Section } from './known-keys';
+import { ALL_KEYS, isKnownAnywhere, isKnownIn, KNOWN_KEYS, sectionsOf, type Section } from './known-keys';
 import { nearestName } from './nearest-name';
 import type { Reading } from './reading';
 import { scalarType } from './yaml-scalar';
@@ -85,16 +85,27 @@ function isUsable(reading: Reading, key: YamlNode, section: Section): boolean {
   if (isKnownIn(section, key.text)) return true;
   if (isKnownAnywhere(key.text)) {
     const message = `\`${key.text}\` has no effect ${WHERE[section]}`;
-    const places = sectionsOf(key.text)
-      .map((other) => WHERE[other])
-      .join(' or ');
-    reading.say(key, 'misplaced-key', message, `It counts only ${places}; move it there, or take it out.`);
+    const advice = `It counts only ${placesOf(key.text)}; move it there, or take it out.`;
+    reading.say(key, 'misplaced-key', message, advice);
     return false;
   }
-  const meant = nearestName(key.text, KNOWN_KEYS[section]);
-  const advice = meant === undefined ? `The keys here are ${list(KNOWN_KEYS[section])}.` : `Did you mean \`${meant}\`?`;
-  reading.say(key, 'unknown-key', `config error, unknown key '${showText(key.text)}'`, advice);
+  reading.say(key, 'unknown-key', `config error, unknown key '${showText(key.text)}'`, adviceOn(key.text, section));
   return false;
+}
+
+/** What a key that is unknown in a section may have been meant to be. */
+function adviceOn(key: string, section: Section): string {
+  const here = nearestName(key, KNOWN_KEYS[section]);
+  if (here !== undefined) return `Did you mean \`${here}\`?`;
+  const elsewhere = nearestName(key, ALL_KEYS);
+  if (elsewhere === undefined) return `The keys here are ${list(KNOWN_KEYS[section])}.`;
+  return `Did you mean \`${elsewhere}\`? It belongs ${placesOf(elsewhere)}.`;
+}
+
+function placesOf(key: string): string {
+  return sectionsOf(key)
+    .map((section) => WHERE[section])
+    .join(' or ');
 }
 
 function assign(

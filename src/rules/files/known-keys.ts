@@ -36,6 +36,9 @@ export function isKnownAnywhere(key: string): boolean {
   return everywhere.has(key);
 }
 
+/** Every key that means something somewhere. */
+export const ALL_KEYS: Iterable<string> = everywhere;
+
 /** The sections in which a key means something. */
 export function sectionsOf(key: string): readonly Section[] {
   return sections.filter((section) => isKnownIn(section, key));

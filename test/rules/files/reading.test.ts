@@ -356,6 +356,8 @@ descriptors:
     expect(rulesOf(text)[2]).toEqual(
       ruleConfig({ key: 'c', value: 'x', shadowMode: true, rateLimit: limit(2, 'DAY') }),
     );
+    // Which of them wins is what the list says: nothing to warn of.
+    expect(read(text).warnings).toEqual([]);
   });
 
   it('lay a rate_limit over a merged one, as the Go service does', () => {
@@ -431,8 +433,9 @@ describe('files of one domain', () => {
 
 describe('duplicates', () => {
   it('are told from keys and values that only look alike when joined', () => {
-    const text = 'domain: d\ndescriptors: [{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: a_b}]';
-    expect(rulesOf(text)).toHaveLength(4);
+    const text =
+      'domain: d\ndescriptors: [{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: ab}, {key: ab, value: c}, {key: a, value: bc}]';
+    expect(rulesOf(text)).toHaveLength(6);
   });
 
   it('are named with the whole path', () => {
