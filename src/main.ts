@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { runService } from './main/run-service';
-import type { Ports } from './main/doors';
+import type { Addresses } from './main/doors';
 import { helpText } from './settings/help-text';
 import { type SettingsReading, readSettings } from './settings/read-settings';
 import { SettingsError } from './settings/settings-error';
@@ -13,7 +13,7 @@ import { createLogger } from './sinks/logs/logger';
  * @param onServing told when the listeners are open
  * @returns the exit code: 0 after an orderly end, 1 when the service cannot run or its end was cut short
  */
-export async function run(environment: NodeJS.ProcessEnv, onServing?: (ports: Ports) => void): Promise<number> {
+export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
   let reading: SettingsReading;
   try {
     reading = readSettings(environment);

@@ -31,9 +31,10 @@ import { type Health, health } from '../streams/health';
 import { lifecycle } from '../streams/lifecycle';
 import type { Log } from '../streams/log';
 import { countersOf } from './counters';
-import { Doors, type Ports } from './doors';
+import { type Addresses, Doors } from './doors';
 import { limiterOptions } from './limiter-options';
 import { ruleEvents } from './rule-events';
+import { startStatisticsOutputs } from './statistics-outputs';
 
 /** A drain that takes longer is cut short, in milliseconds. */
 const DRAIN_DEADLINE = 10_000;
@@ -48,10 +49,11 @@ const DRAIN_DEADLINE = 10_000;
 export async function runService(
   reading: SettingsReading,
   log: Log,
-  onServing: (ports: Ports) => void = () => undefined,
+  onServing: (addresses: Addresses) => void = () => undefined,
 ): Promise<number> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  const outputs = await startStatisticsOutputs(settings, statistics, log);
   const counters = countersOf(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const config$ = ruleEvents(settings, statistics, log).pipe(
@@ -62,7 +64,7 @@ export async function runService(
     'counter store': settings.kvstoreHealthCheckActiveConnection ? counters.connected$ : of(true),
     ...(settings.healthyWithAtLeastOneConfigLoaded && { configuration: config$.pipe(map(hasDomains)) }),
     termination: concat(of(true), signal$.pipe(map(() => false))),
-  });
+  }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
 
   let config: CurrentConfig = { loaded: undefined, rejected: undefined };
   let wellness: Health = { healthy: false, unhealthy: [] };
@@ -91,12 +93,12 @@ export async function runService(
     statistics: () => statistics.entries(),
     log,
   });
-  const doors = new Doors(settings, { decide: path.decide, health: () => wellness, statistics, log });
+  const doors = new Doors(settings, { decide: path.decide, health$, health: () => wellness, statistics, log });
 
   const serving$ = defer(async () => {
-    const ports = { ...(await doors.open()), debug: debug.address.port };
-    log.info('serving', ports);
-    onServing(ports);
+    const addresses = { ...(await doors.open()), debug: debug.address.port };
+    log.info('serving', addresses);
+    onServing(addresses);
   });
   const completePath$ = defer(() => {
     path.complete();
@@ -104,10 +106,11 @@ export async function runService(
   });
   const drained$ = drain({
     steps: [
-      { name: 'gRPC calls', run: () => defer(() => doors.drainGrpc()) },
+      { name: 'gRPC calls', run: () => defer(() => doors.drainGrpc(DRAIN_DEADLINE)) },
       { name: 'pipeline windows', run: () => completePath$ },
       { name: 'counter store', run: () => defer(() => counters.close()) },
       { name: 'HTTP requests', run: () => defer(() => doors.closeHttp()) },
+      { name: 'statistics outputs', run: () => outputs.finish() },
       { name: 'debug listener', run: () => defer(() => debug.close()) },
     ],
     signal$,

@@ -21,7 +21,7 @@ test('without any variable, every setting has its documented default', () => {
     grpcClientTlsCacert: undefined,
     grpcClientTlsSan: undefined,
 
-    logLevel: 'warn',
+    logLevel: 'warning',
     logFormat: 'text',
     workers: 1,
 

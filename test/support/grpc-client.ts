@@ -1,4 +1,4 @@
-import { Client, type ServiceError, credentials } from '@grpc/grpc-js';
+import { type ChannelCredentials, Client, type ClientOptions, type ServiceError, credentials } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { entries } from './requests';
@@ -10,13 +10,19 @@ export type DescriptorSketch = string | RateLimitRequest['descriptors'][number];
 export class RateLimitClient implements Disposable {
   readonly #client: Client;
 
-  constructor(address: string) {
-    this.#client = new Client(address, credentials.createInsecure());
+  constructor(
+    address: string,
+    channel: ChannelCredentials = credentials.createInsecure(),
+    options: Partial<ClientOptions> = {},
+  ) {
+    this.#client = new Client(address, channel, options);
   }
 
   ask(domain: string, descriptors: readonly DescriptorSketch[], hitsAddend = 0): Promise<RateLimitResponse> {
     return this.send(
-      Buffer.from(RateLimitRequest.encode({ domain, descriptors: descriptors.map(wireDescriptor), hitsAddend }).finish()),
+      Buffer.from(
+        RateLimitRequest.encode({ domain, descriptors: descriptors.map(wireDescriptor), hitsAddend }).finish(),
+      ),
     );
   }
 

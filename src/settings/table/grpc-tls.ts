@@ -1,11 +1,9 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { filePath, text } from '../values/text';
 
 export const grpcTlsSettings = group({
   title: 'TLS of the gRPC listener',
-  comesWith: later.grpcTls,
   settings: [
     setting({
       field: 'grpcServerUseTls',
@@ -13,8 +11,6 @@ export const grpcTlsSettings = group({
       type: boolean,
       default: false,
       help: 'Serves gRPC over TLS.',
-      // Answering in plain text where TLS was asked for would be worse than not starting.
-      valuesToCome: { true: later.grpcTls },
     }),
     setting({
       field: 'grpcServerTlsCert',
@@ -35,7 +31,7 @@ export const grpcTlsSettings = group({
       name: 'GRPC_CLIENT_TLS_CACERT',
       type: filePath,
       default: undefined,
-      help: 'CA of the callers, PEM; when set, every caller needs a certificate of it.',
+      help: 'CA of the callers, PEM; when set, every caller needs a certificate of it. Read again when it changes.',
     }),
     setting({
       field: 'grpcClientTlsSan',

@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { duration } from '../values/duration';
 import { host } from '../values/host';
@@ -33,7 +32,6 @@ export const listenerSettings = group({
       type: filePath,
       default: undefined,
       help: 'Unix socket that gRPC listens on, in place of its host and port.',
-      comesWith: later.grpcConnections,
     }),
     setting({
       field: 'grpcMaxConnectionAge',
@@ -41,7 +39,6 @@ export const listenerSettings = group({
       type: duration('0 or more'),
       default: 24 * HOUR,
       help: 'Age, give or take 10 %, at which a connection is told to go away; 0: never.',
-      comesWith: later.grpcConnections,
     }),
     setting({
       field: 'grpcMaxConnectionAgeGrace',
@@ -49,7 +46,6 @@ export const listenerSettings = group({
       type: duration('0 or more'),
       default: HOUR,
       help: 'Time that a connection told to go away still has before it is cut; 0: never cut.',
-      comesWith: later.grpcConnections,
     }),
     setting({
       field: 'debugHost',

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { LOG_LEVELS, parseLogLevel } from '../../../src/sinks/logs/level';
+import { LOG_LEVELS } from '../../../src/sinks/logs/level';
 import { createLogger } from '../../../src/sinks/logs/logger';
 import type { LoggerOptions } from '../../../src/sinks/logs/logger';
 import { maskCredentials } from '../../../src/sinks/logs/mask-credentials';
@@ -101,34 +101,6 @@ describe('a logged error', () => {
     const error = new Error('loop');
     error.cause = error;
     expect(textOf((log) => log.error('x', { error }))).toContain('loop: loop');
-  });
-});
-
-describe('levels', () => {
-  it.each(LOG_LEVELS.map((level, index) => [level, LOG_LEVELS.length - index] as const))(
-    'from %s on, %i of the five are written',
-    (level, written) => {
-      const { lines, log } = recorded({ level });
-      for (const method of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[method]('x');
-      expect(lines).toHaveLength(written);
-      expect(log.isDebug).toBe(level === 'debug');
-    },
-  );
-
-  it.each([
-    ['WARN', 'warning'],
-    ['Warning', 'warning'],
-    ['debug', 'debug'],
-    ['trace', 'debug'],
-    ['INFO', 'info'],
-    ['error', 'error'],
-    ['fatal', 'fatal'],
-    ['panic', 'fatal'],
-    ['loud', undefined],
-    ['', undefined],
-    ['toString', undefined],
-  ])('LOG_LEVEL=%s means %s', (text, level) => {
-    expect(parseLogLevel(text)).toBe(level);
   });
 });
 

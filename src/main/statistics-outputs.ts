@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import {
+  type Observable,
+  Subscription,
+  asyncScheduler,
+  concat,
+  defer,
+  finalize,
+  forkJoin,
+  merge,
+  of,
+  raceWith,
+  share,
+  timer,
+} from 'rxjs';
+import type { Listening } from '../http/serve';
+import { serveMetrics } from '../http/serve-metrics';
+import type { Settings } from '../settings/settings';
+import { dogstatsdLines } from '../sinks/statistics/dogstatsd-lines';
+import { extraTags } from '../sinks/statistics/extra-tags';
+import { builtInMapping } from '../sinks/statistics/exposition/built-in-mapping';
+import { Exposition } from '../sinks/statistics/exposition/exposition';
+import { Mapper } from '../sinks/statistics/exposition/mapping';
+import { readMappingFile } from '../sinks/statistics/exposition/mapping-file';
+import { processMetrics } from '../sinks/statistics/exposition/process-metrics';
+import { jsonLines } from '../sinks/statistics/json-lines';
+import type { LineFormat } from '../sinks/statistics/line-format';
+import type { LineSender } from '../sinks/statistics/line-sender';
+import type { Mogrifier } from '../sinks/statistics/mogrify';
+import { compileRe2 } from '../sinks/statistics/re2';
+import { SendingOutput } from '../sinks/statistics/sending-output';
+import { statsdLines } from '../sinks/statistics/statsd-lines';
+import { StreamSender } from '../sinks/statistics/stream-sender';
+import { TcpSender } from '../sinks/statistics/tcp-sender';
+import { UdpSender } from '../sinks/statistics/udp-sender';
+import type { Statistics } from '../statistics/statistics';
+import { flushing } from '../streams/flushing';
+import type { Log } from '../streams/log';
+import type { StatisticsOutput } from '../streams/statistics-output';
+
+/** Milliseconds for the last flush at the end of the service. */
+const LAST_FLUSH = 2_000;
+
+export interface StatisticsOutputs {
+  /** The port of the listener that is scraped, where there is one. */
+  readonly pullPort: number | undefined;
+  /** Sends what has moved since the last flush, as far as there is time, and ends all outputs. */
+  finish(): Observable<unknown>;
+}
+
+/**
+ * Starts the outputs of statistics that the settings choose.
+ *
+ * @throws what is wrong with a mogrifier, a mapping file or the address to listen on, naming the setting
+ */
+export async function startStatisticsOutputs(
+  settings: Settings,
+  statistics: Statistics,
+  log: Log,
+): Promise<StatisticsOutputs> {
+  if (settings.disableStats) return { pullPort: undefined, finish: () => of(undefined) };
+  const outputs = sendingOutputs(settings, statistics, log);
+  const pull = settings.usePullmetrics ? await openPull(settings, statistics, log) : undefined;
+  const subscription = new Subscription();
+  const flushes = outputs.map((output) => {
+    // Shared, so that the last flush can wait for one that is under way.
+    const flush$ = defer(() => output.flush()).pipe(share());
+    subscription.add(flushing(() => flush$, settings.statsFlushInterval, asyncScheduler).subscribe());
+    return { output, flush$ };
+  });
+  return {
+    pullPort: pull?.address.port,
+    finish: () => {
+      const last$ = flushes.map(({ output, flush$ }) =>
+        concat(flush$, flush$).pipe(
+          raceWith(timer(LAST_FLUSH)),
+          finalize(() => output.close()),
+        ),
+      );
+      const listener$ = pull === undefined ? of(undefined) : defer(() => pull.close());
+      return merge(forkJoin(last$), listener$).pipe(finalize(() => subscription.unsubscribe()));
+    },
+  };
+}
+
+function sendingOutputs(settings: Settings, statistics: Statistics, log: Log): readonly StatisticsOutput[] {
+  const extra = extraTags(settings.extraTags);
+  const { pushstatsHost: host, pushstatsPort: port } = settings;
+  const outputs: StatisticsOutput[] = [];
+  const add = (format: LineFormat, sender: LineSender) =>
+    outputs.push(new SendingOutput({ statistics, format, sender, log }));
+  if (settings.usePushstats) {
+    const isTcp = settings.pushstatsProtocol === 'tcp';
+    add(statsdLines(extra), isTcp ? new TcpSender({ host, port }) : new UdpSender({ host, port }));
+  }
+  if (settings.useTaggedstats) add(dogstatsdLines(extra, mogrifiersOf(settings)), new UdpSender({ host, port }));
+  if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
+    add(jsonLines(extra, Date.now), new StreamSender('standard output', process.stdout));
+  }
+  return outputs;
+}
+
+function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
+  return mogrifiers.map(({ name, pattern, output, tags }) => {
+    try {
+      return { pattern: compileRe2(pattern), output, tags };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is no regular expression: ${reason}`, { cause: error });
+    }
+  });
+}
+
+async function openPull(settings: Settings, statistics: Statistics, log: Log): Promise<Listening> {
+  const ofProcess = processMetrics(settings.extraTags);
+  const exposition = new Exposition({
+    statistics,
+    mapper: mapperOf(settings, log),
+    labels: settings.extraTags,
+    reserved: ofProcess.names,
+    onConflict: (metric) => log.warn('statistics are not exported, as their metric is another one already', { metric }),
+    now: () => performance.now(),
+  });
+  return serveMetrics({
+    host: settings.pullmetricsAddr.host,
+    port: settings.pullmetricsAddr.port,
+    path: settings.pullmetricsPath,
+    page: async function* page() {
+      yield* exposition.page();
+      yield await ofProcess.write();
+    },
+    log,
+  });
+}
+
+function mapperOf(settings: Settings, log: Log): Mapper {
+  const path = settings.pullmetricsMapperYaml;
+  if (path === undefined) return new Mapper(builtInMapping(settings.pullmetricsResponseTimeAsMilliseconds));
+  try {
+    const file = readMappingFile(readFileSync(path, 'utf8'));
+    for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
+    return new Mapper(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${reason}`, { cause: error });
+  }
+}

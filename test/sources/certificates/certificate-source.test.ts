@@ -1,0 +1,142 @@
+import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type CertificateEvent, certificateSource } from '../../../src/sources/certificates/certificate-source';
+import { type Authority, newAuthority } from '../../grpc/http2/certificates';
+
+let authority: Authority;
+let folder: string;
+beforeAll(() => {
+  authority = newAuthority();
+});
+afterAll(() => authority.dispose());
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'weir-certificate-source-'));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const PATIENCE = 15_000;
+
+/** Watches the pair in the folder and remembers what is told. */
+function watched(clientCa?: string) {
+  const told: CertificateEvent[] = [];
+  const subscription = certificateSource({
+    cert: join(folder, 'tls.crt'),
+    key: join(folder, 'tls.key'),
+    clientCa: clientCa === undefined ? undefined : join(folder, clientCa),
+  }).subscribe((event) => told.push(event));
+  return {
+    told,
+    async count(expected: number): Promise<void> {
+      const deadline = Date.now() + PATIENCE;
+      while (told.length < expected) {
+        if (Date.now() > deadline) throw new Error(`${told.length} events: ${JSON.stringify(told)}`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    [Symbol.dispose]: () => subscription.unsubscribe(),
+  };
+}
+
+async function put({ cert, key }: { cert: string; key: string }, at = folder): Promise<void> {
+  await writeFile(join(at, 'tls.crt'), cert);
+  await writeFile(join(at, 'tls.key'), key);
+}
+
+describe('the certificate source', () => {
+  it('tells the pair that is there, and each that takes its place', async () => {
+    const [first, second] = [authority.issue('one'), authority.issue('two')];
+    await put(first);
+    using source = watched();
+    await source.count(1);
+    await put(second);
+    await source.count(2);
+    expect(source.told).toEqual([
+      { kind: 'loaded', certificates: { ...first, clientCa: undefined } },
+      { kind: 'loaded', certificates: { ...second, clientCa: undefined } },
+    ]);
+  });
+
+  it('waits for the key of a new certificate that is written before it', async () => {
+    const [first, second] = [authority.issue('one'), authority.issue('two')];
+    await put(first);
+    using source = watched();
+    await source.count(1);
+    await writeFile(join(folder, 'tls.crt'), second.cert);
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    await writeFile(join(folder, 'tls.key'), second.key);
+    await source.count(2);
+    expect(source.told.map(({ kind }) => kind)).toEqual(['loaded', 'loaded']);
+  });
+
+  it('notices a secret of Kubernetes being switched', async () => {
+    const versions = [authority.issue('one'), authority.issue('two'), authority.issue('three')];
+    for (const [number, pair] of versions.entries()) {
+      await mkdir(join(folder, `..v${number}`));
+      await put(pair, join(folder, `..v${number}`));
+    }
+    await symlink('..v0', join(folder, '..data'));
+    for (const name of ['tls.crt', 'tls.key']) await symlink(join('..data', name), join(folder, name));
+    using source = watched();
+    await source.count(1);
+    for (const next of [1, 2]) {
+      await symlink(`..v${next}`, join(folder, '..data_tmp'));
+      await rename(join(folder, '..data_tmp'), join(folder, '..data'));
+      await rm(join(folder, `..v${next - 1}`), { recursive: true });
+      await source.count(next + 1);
+    }
+    expect(source.told).toEqual(
+      versions.map((pair) => ({ kind: 'loaded', certificates: { ...pair, clientCa: undefined } })),
+    );
+  });
+
+  it.each<[what: string, spoil: () => Promise<void>, reason: RegExp]>([
+    ['a file that is missing', () => unlink(join(folder, 'tls.key')), /tls\.key cannot be read: ENOENT/],
+    [
+      'a file that is no certificate',
+      () => writeFile(join(folder, 'tls.crt'), 'hello'),
+      /tls\.crt is not a certificate in PEM$/,
+    ],
+    [
+      'a file that is no key',
+      () => writeFile(join(folder, 'tls.key'), 'hello'),
+      /tls\.key is not a private key in PEM without a password$/,
+    ],
+    [
+      'a key of another certificate',
+      () => writeFile(join(folder, 'tls.key'), authority.issue('other').key),
+      /tls\.key is not the key of .*tls\.crt$/,
+    ],
+    [
+      'an authority that is none',
+      () => writeFile(join(folder, 'ca.crt'), 'hello'),
+      /ca\.crt is not a certificate in PEM$/,
+    ],
+  ])('says once what is wrong with %s, and goes on', async (_what, spoil, reason) => {
+    const pair = authority.issue('one');
+    await put(pair);
+    await writeFile(join(folder, 'ca.crt'), authority.ca);
+    using source = watched('ca.crt');
+    await source.count(1);
+    await spoil();
+    await source.count(2);
+    expect(source.told[1]).toEqual({ kind: 'rejected', reason: expect.stringMatching(reason) });
+
+    await put(authority.issue('new'));
+    await writeFile(join(folder, 'ca.crt'), authority.ca);
+    await source.count(3);
+    expect(source.told.map(({ kind }) => kind)).toEqual(['loaded', 'rejected', 'loaded']);
+  });
+
+  it('says nothing when the same contents are written again', async () => {
+    const [first, second] = [authority.issue('one'), authority.issue('two')];
+    await put(first);
+    using source = watched();
+    await source.count(1);
+    await put(first);
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    await put(second);
+    await source.count(2);
+    expect(source.told.at(-1)).toEqual({ kind: 'loaded', certificates: { ...second, clientCa: undefined } });
+  });
+});
