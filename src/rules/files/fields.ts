@@ -26,9 +26,9 @@ const WHERE: Readonly<Record<Section, string>> = {
 export type Fields = ReadonlyMap<string, Field>;
 
 /**
- * The known fields of a mapping, laid over those of the mappings `under` it, merges (`<<`) done, as go-yaml 2 does them: entry by entry in the order of the file, so that a
- * merge overrides what stands above it, and a `rate_limit` is laid over the one before it key by key. Says what is unknown,
- * out of place or written twice.
+ * The known fields of a mapping, laid over those of the mappings `under` it, merges (`<<`) done. As go-yaml 2 does it: entry by
+ * entry in the order of the file, so that a merge overrides what stands above it, and a `rate_limit` is laid over the one
+ * before it key by key. Says what is unknown, out of place or written twice.
  */
 export function readFields(reading: Reading, map: YamlMap, section: Section, under: readonly YamlMap[] = []): Fields {
   const fields = new Map<string, Field>();

@@ -5,7 +5,7 @@ import { readMetadata } from './read-metadata';
 import { readRateLimit, type ReadRateLimit } from './read-rate-limit';
 import { readBoolean, readList, readText, sayEmpty } from './read-values';
 import type { Reading, RulePlace } from './reading';
-import { showText } from './yaml-text';
+import { oneLine, showText } from './yaml-text';
 import type { YamlMap } from './yaml-tree';
 
 /** The rules of one level that have been read, by key and value: a second of the same is a duplicate. */
@@ -78,7 +78,7 @@ function checkDuplicate(reading: Reading, rule: RuleConfig, place: RulePlace, pa
     siblings.set(identity, place);
     return;
   }
-  const message = `duplicate descriptor composite key '${path}'`;
+  const message = `duplicate descriptor composite key '${oneLine(path)}'`;
   const advice = `The same key and value stand in ${reading.nameOf(first.key, first.source)}; keep one, or put what is nested in both into one.`;
   reading.say(place.key, 'duplicate-descriptor', message, advice);
 }

@@ -1,7 +1,7 @@
 import { booleanOf, numberOf, scalarType } from './yaml-scalar';
 import type { YamlNode } from './yaml-tree';
 
-const LONGEST_SHOWN = 40;
+const LONGEST_SHOWN = 200;
 /** How much of a list or mapping a message shows. */
 const MOST_SHOWN = 5;
 const DEEPEST_SHOWN = 2;
@@ -49,6 +49,12 @@ export function printNode(node: YamlNode, depth = 0): string {
 
 /** A text for a message: on one line, and not longer than a message bears. */
 export function showText(text: string): string {
-  const line = text.replaceAll(/\s+/g, ' ');
+  const line = oneLine(text);
   return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN)}…` : line;
+}
+
+/** A text for a message, whole: on one line, and without what would command a terminal. */
+export function oneLine(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
