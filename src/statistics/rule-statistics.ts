@@ -16,13 +16,14 @@ export class RuleStatistics {
 
   /** The statistics that have moved, each with its whole name. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {
-    for (const [stat, field] of STATS) {
+    for (const [stat, field] of RULE_STATS) {
       if (this[field] !== 0) yield [`${this.name}.${stat}`, this[field]];
     }
   }
 }
 
-const STATS = [
+/** The statistics of a rule: what each is called, and where it stands. */
+export const RULE_STATS = [
   ['total_hits', 'totalHits'],
   ['over_limit', 'overLimit'],
   ['near_limit', 'nearLimit'],

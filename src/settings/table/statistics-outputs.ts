@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { chosen, group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { choice } from '../values/choice';
@@ -13,7 +12,6 @@ import { filePath, textLike } from '../values/text';
 export const statisticsOutputSettings = group({
   title: 'Outputs of statistics',
   note: 'Several may run side by side. With none, statistics go to standard output, one JSON object a line.',
-  comesWith: later.statisticsOutputs,
   settings: [
     setting({
       field: 'statsFlushInterval',

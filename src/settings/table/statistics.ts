@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { wholeNumber } from '../values/whole-number';
@@ -19,7 +18,6 @@ export const statisticsSettings = group({
       type: boolean,
       default: false,
       help: 'Sends statistics nowhere, whatever the outputs below say.',
-      comesWith: later.statisticsOutputs,
     }),
   ],
 });

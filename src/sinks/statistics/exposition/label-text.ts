@@ -1,0 +1,32 @@
+/** A name that Prometheus takes: every other character becomes `_`, and a digit does not stand first. */
+export function metricName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_:]/g, '_').replace(/^(?=\d)/, '_');
+}
+
+function labelName(name: string): string {
+  return name.replaceAll(/\W/g, '_').replace(/^(?=\d)/, '_');
+}
+
+/** The labels of a series without the braces, sorted by name; empty when there are none. */
+export function labelText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([label, value]) => `${labelName(label)}="${labelValue(value)}"`)
+    .sort()
+    .join(',');
+}
+
+/** What is no Unicode text becomes so when the page is encoded. */
+function labelValue(value: string): string {
+  return value.replaceAll(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}
+
+/** A help line's text. */
+export function helpText(text: string): string {
+  return text.replaceAll(/[\\\n]/g, (character) => (character === '\n' ? '\\n' : '\\\\'));
+}
+
+/** A number as the format has it. */
+export function numberText(value: number): string {
+  if (value === Infinity) return '+Inf';
+  return value === -Infinity ? '-Inf' : String(value);
+}

@@ -1,0 +1,11 @@
+/** Carries lines to a receiver. Nothing of it throws, all of it rejects; after a rejection, {@link open} begins anew. */
+export interface LineSender {
+  /** Where the lines go, for people. */
+  readonly destination: string;
+  /** Gets the way clear, where it is not; rejects when the receiver is away, within some seconds. */
+  open(): Promise<void>;
+  /** Resolves when the lines have left this process; rejects when they did not, or not within some seconds. */
+  send(lines: readonly string[]): Promise<void>;
+  /** Lets go of everything at once. */
+  close(): void;
+}

@@ -1,0 +1,182 @@
+/** Why an expression cannot be used, in words that fit behind a colon. */
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError';
+}
+
+const LEADING_FLAGS = /^\(\?(?<flags>[a-z]+)\)/;
+const POSIX: Readonly<Record<string, string>> = {
+  alnum: '0-9A-Za-z',
+  alpha: 'A-Za-z',
+  ascii: '\\x00-\\x7f',
+  blank: '\\t ',
+  cntrl: '\\x00-\\x1f\\x7f',
+  digit: '0-9',
+  graph: '!-~',
+  lower: 'a-z',
+  print: ' -~',
+  punct: '!-\\/:-@\\[-`\\{-~',
+  space: '\\t\\n\\v\\f\\r ',
+  upper: 'A-Z',
+  word: '0-9A-Za-z_',
+  xdigit: '0-9A-Fa-f',
+};
+
+/** Escapes that mean the same here and there; `\b` inside a class is refused as RE2 does. */
+const SAME_ESCAPES = new Set('dDsSwWbBfnrtv');
+/** What must stay escaped in an expression of ours; any other punctuation stands for itself. */
+const SYNTAX = new Set('^$\\.*+?()[]{}|/');
+
+/**
+ * Reads an expression in the syntax of RE2, which the settings and mapping files of the Go service are written in:
+ * `(?P<name>…)`, flags such as `(?i)` at the beginning, `\A`, `\z`, `\Q…\E`, `\pL`, `[[:alpha:]]`. What RE2 does not have,
+ * look-around and back-references, is refused as it would be there.
+ *
+ * @throws {ExpressionError}
+ */
+export function compileRe2(source: string): RegExp {
+  const flags = new Set('u');
+  let rest = source;
+  for (let found = LEADING_FLAGS.exec(rest); found !== null; found = LEADING_FLAGS.exec(rest)) {
+    for (const flag of found.groups?.['flags'] ?? '') {
+      if (!'ims'.includes(flag)) throw new ExpressionError(`the flag (?${flag}) is not supported`);
+      flags.add(flag);
+    }
+    rest = rest.slice(found[0].length);
+  }
+  try {
+    return new RegExp(new Translation(rest, flags.has('m')).text, [...flags].join(''));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new ExpressionError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Goes through an expression once, from left to right. */
+class Translation {
+  text = '';
+  #at = 0;
+
+  constructor(
+    private readonly source: string,
+    private readonly isMultiline: boolean,
+  ) {
+    while (this.#at < source.length) this.#next();
+  }
+
+  #next(): void {
+    if (this.#has('(?')) this.#group();
+    else if (this.#has('\\')) this.#escape(false);
+    else if (this.#has('[')) this.#class();
+    else if (this.#has(']') || this.#has('}')) this.#write(`\\${this.#read(1)}`);
+    else if (this.#has('{') && !/^\{\d+(?:,\d*)?\}/.test(this.source.slice(this.#at)))
+      this.#write(`\\${this.#read(1)}`);
+    else if (this.#has('{')) this.#write(this.#read(this.source.indexOf('}', this.#at) + 1 - this.#at));
+    else this.#write(this.#read(1));
+  }
+
+  #group(): void {
+    if (this.#has('(?P<')) {
+      this.#read(4);
+      this.#write('(?<');
+    } else if (this.#has('(?:')) {
+      this.#write(this.#read(3));
+    } else if (this.#has('(?<') && !this.#has('(?<=') && !this.#has('(?<!')) {
+      this.#write(this.#read(3));
+    } else if (/^\(\?[imsU-]+[:)]/.test(this.source.slice(this.#at))) {
+      throw new ExpressionError('flags are supported at the beginning only');
+    } else {
+      throw new ExpressionError(`${this.source.slice(this.#at, this.#at + 4)} is not in the syntax of RE2`);
+    }
+  }
+
+  #escape(isInClass: boolean): void {
+    this.#read(1);
+    const letter = this.#read(1);
+    if (letter === '') throw new ExpressionError('it ends in a backslash');
+    if (letter === 'Q' && !isInClass) this.#literal();
+    else if (letter === 'A' && !isInClass) this.#write(this.isMultiline ? '(?<![^])' : '^');
+    else if (letter === 'z' && !isInClass) this.#write(this.isMultiline ? '(?![^])' : '$');
+    else if (letter === 'a') this.#write('\\x07');
+    else if (letter === 'p' || letter === 'P') this.#property(letter);
+    else if (letter === 'x') this.#hexadecimal();
+    else if (letter === '0') this.#octal();
+    else if (SAME_ESCAPES.has(letter) && !(isInClass && /[bB]/.test(letter))) this.#write(`\\${letter}`);
+    else if (/[0-9A-Za-z]/.test(letter)) throw new ExpressionError(`\\${letter} is not in the syntax of RE2`);
+    else this.#write(SYNTAX.has(letter) || (isInClass && letter === '-') ? `\\${letter}` : letter);
+  }
+
+  #literal(): void {
+    const end = this.source.indexOf('\\E', this.#at);
+    const literal = this.#read((end < 0 ? this.source.length : end) - this.#at);
+    this.#read(2);
+    for (const character of literal) this.#write(SYNTAX.has(character) ? `\\${character}` : character);
+  }
+
+  #property(letter: string): void {
+    const braced = /^\{\^?[A-Za-z_]+\}/.exec(this.source.slice(this.#at))?.[0];
+    const name = braced === undefined ? this.#read(1) : this.#read(braced.length).slice(1, -1);
+    const isNegated = name.startsWith('^') !== (letter === 'P');
+    const plain = name.replace('^', '');
+    // One- and two-letter names are general categories; longer ones are scripts, as RE2 has no other.
+    this.#write(`\\${isNegated ? 'P' : 'p'}{${plain.length > 2 ? 'Script=' : ''}${plain}}`);
+  }
+
+  #hexadecimal(): void {
+    const digits = /^(?:\{(?<braced>[\dA-Fa-f]+)\}|(?<two>[\dA-Fa-f]{2}))/.exec(this.source.slice(this.#at));
+    if (digits === null) throw new ExpressionError('\\x is followed by two hexadecimal digits, or by more in braces');
+    this.#read(digits[0].length);
+    this.#write(`\\u{${digits.groups?.['braced'] ?? digits.groups?.['two'] ?? ''}}`);
+  }
+
+  #octal(): void {
+    const digits = /^[0-7]{0,2}/.exec(this.source.slice(this.#at))?.[0] ?? '';
+    this.#read(digits.length);
+    this.#write(`\\u{${Number.parseInt(`0${digits}`, 8).toString(16)}}`);
+  }
+
+  #class(): void {
+    this.#write(this.#read(1));
+    if (this.#has('^')) this.#write(this.#read(1));
+    let isFirst = true;
+    while (isFirst || !this.#has(']')) {
+      if (this.#at >= this.source.length) throw new ExpressionError('a class is not closed with ]');
+      this.#classItem(isFirst);
+      isFirst = false;
+    }
+    this.#write(this.#read(1));
+  }
+
+  #classItem(isFirst: boolean): void {
+    const posix = /^\[:(?<not>\^?)(?<name>\w+):\]/.exec(this.source.slice(this.#at));
+    if (posix !== null) {
+      const ranges = POSIX[posix.groups?.['name'] ?? ''];
+      if (ranges === undefined || posix.groups?.['not'] === '^') {
+        throw new ExpressionError(`the class ${posix[0]} is not supported`);
+      }
+      this.#read(posix[0].length);
+      this.#write(ranges);
+    } else if (this.#has('\\')) {
+      this.#escape(true);
+    } else if (isFirst && this.#has(']')) {
+      this.#write(`\\${this.#read(1)}`);
+    } else {
+      const character = this.#read(1);
+      const isEnd = character === '-' && (isFirst || this.#has(']'));
+      this.#write(isEnd || (character !== '-' && SYNTAX.has(character)) ? `\\${character}` : character);
+    }
+  }
+
+  #has(text: string): boolean {
+    return this.source.startsWith(text, this.#at);
+  }
+
+  #read(length: number): string {
+    const text = this.source.slice(this.#at, this.#at + length);
+    this.#at += length;
+    return text;
+  }
+
+  #write(text: string): void {
+    this.text += text;
+  }
+}
