@@ -15,10 +15,8 @@ export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/S
 
 /** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes, asks, encodes. */
 export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHandler {
-  const totalRequests = statistics.counter('ratelimit_server.ShouldRateLimit.total_requests');
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   return (message, call) => {
-    totalRequests.add(1);
     const request = decode(message, call, serviceErrors);
     if (request === undefined) return;
     const question = decide(request, new CallingAsker(call));
