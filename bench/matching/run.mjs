@@ -1,0 +1,104 @@
+// What it costs to find the rule of a descriptor, by the number of rules at its level, and with wildcards. The baseline is a
+// level of 10 rules in the same run: a ratio near 1 says that the number of rules does not matter.
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+const { buildRuleset, matchRule } = require('../../dist/rules/ruleset.js');
+
+const DESCRIPTORS = 1_000;
+const ROUNDS = 1_000;
+
+const rule = (key, value, descriptors = []) => ({
+  key,
+  value,
+  rateLimit: { unit: 'MINUTE', requestsPerUnit: 1, unlimited: false, name: '', replaces: [] },
+  shadowMode: false,
+  quotaMode: false,
+  detailedMetric: false,
+  valueToMetric: false,
+  shareThreshold: false,
+  metadata: undefined,
+  descriptors,
+});
+const numbered = (count, make) => Array.from({ length: count }, (_, index) => make(index));
+const spread = (count, index) => Math.floor((index * count) / DESCRIPTORS);
+
+/** Values of one key: every descriptor meets a rule of its own value. */
+const explicit = (count) => ({
+  name: `${count.toLocaleString('en')} rules with a value`,
+  rules: numbered(count, (index) => rule('path', `/p/${index}`)),
+  entries: (index) => [{ key: 'path', value: `/p/${spread(count, index)}` }],
+});
+/** As many keys, without values. */
+const keys = (count) => ({
+  name: `${count.toLocaleString('en')} rules without a value`,
+  rules: numbered(count, (index) => rule(`key-${index}`, '')),
+  entries: (index) => [{ key: `key-${spread(count, index)}`, value: 'any' }],
+});
+/** Wildcards are tried in order: on average half of them, at worst all. */
+const wildcards = (count, isMiss) => ({
+  name: `${count} wildcards, ${isMiss ? 'none matches' : 'each matches in turn'}`,
+  rules: numbered(count, (index) => rule('path', `/p/${index}/*/end`)),
+  entries: (index) => [{ key: 'path', value: isMiss ? '/other/x/end' : `/p/${spread(count, index)}/x/end` }],
+});
+const hostile = {
+  name: '100 wildcards with 20 stars, against "aaa…b"',
+  rules: numbered(100, (index) => rule('path', `${'*a'.repeat(20)}${index}`)),
+  entries: () => [{ key: 'path', value: `${'a'.repeat(200)}b` }],
+};
+const nested = {
+  name: '3 levels of 100 rules',
+  rules: numbered(100, (a) =>
+    rule(
+      'a',
+      `${a}`,
+      numbered(10, (b) =>
+        rule(
+          'b',
+          `${b}`,
+          numbered(10, (c) => rule('c', `${c}`)),
+        ),
+      ),
+    ),
+  ),
+  entries: (index) => [
+    { key: 'a', value: `${index % 100}` },
+    { key: 'b', value: `${index % 10}` },
+    { key: 'c', value: `${(index >> 2) % 10}` },
+  ],
+};
+
+const cases = [
+  explicit(10),
+  explicit(1_000),
+  explicit(100_000),
+  keys(10),
+  keys(1_000),
+  keys(100_000),
+  nested,
+  wildcards(1, true),
+  wildcards(100, true),
+  wildcards(100, false),
+  hostile,
+];
+
+function measure({ rules, entries }) {
+  const level = buildRuleset([{ domain: 'bench', descriptors: rules }]).domain('bench');
+  const descriptors = numbered(DESCRIPTORS, entries);
+  let met = 0;
+  const round = () => {
+    for (const descriptor of descriptors) if (matchRule(level, descriptor) !== undefined) met += 1;
+  };
+  for (let warmUp = 0; warmUp < 100; warmUp += 1) round();
+  const { user, system } = process.cpuUsage();
+  for (let count = 0; count < ROUNDS; count += 1) round();
+  const after = process.cpuUsage();
+  return ((after.user + after.system - user - system) * 1000) / (ROUNDS * DESCRIPTORS);
+}
+
+let baseline;
+for (const each of cases) {
+  const cost = measure(each);
+  baseline ??= cost;
+  console.log(`${each.name.padEnd(46)} ${cost.toFixed(0).padStart(6)} ns  × ${(cost / baseline).toFixed(1)}`);
+}
