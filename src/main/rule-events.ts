@@ -36,11 +36,11 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
 }
 
 function ruleSource(settings: Settings, statistics: Statistics, log: Log): RuleSource {
-  return settings.configType === 'FILE' ? files(settings) : xds(settings, statistics, log);
+  return settings.configType === 'FILE' ? files(settings, statistics) : xds(settings, statistics, log);
 }
 
-function files(settings: Settings): RuleSource {
-  return ruleFileSource({
+function files(settings: Settings, statistics: Statistics): RuleSource {
+  const { events$ } = ruleFileSource({
     root: settings.runtimeRoot,
     subdirectory: settings.runtimeSubdirectory,
     appDirectory: settings.runtimeAppdirectory,
@@ -48,6 +48,16 @@ function files(settings: Settings): RuleSource {
     watchRoot: settings.runtimeWatchRoot,
     mergeDomainConfigs: settings.mergeDomainConfig,
   });
+  const attempts = statistics.counter('runtime.load_attempts');
+  const failures = statistics.counter('runtime.load_failures');
+  let count = 0;
+  statistics.gauge('runtime.num_values', () => count);
+  const countLoad = (event: RuleEvent): void => {
+    attempts.add(1);
+    if (event.kind === 'rejected') failures.add(1);
+    else count = event.files ?? 0;
+  };
+  return { events$: events$.pipe(tap(countLoad)) };
 }
 
 function xds(settings: Settings, statistics: Statistics, log: Log): RuleSource {

@@ -15,6 +15,8 @@ export interface RulesLoaded {
   readonly origin: RuleOrigin;
   /** What loads but means less than it seems; one sentence each. */
   readonly warnings: readonly string[];
+  /** How many files the rules were read from; undefined where they do not come from files. */
+  readonly files?: number;
 }
 
 export interface RulesRejected {

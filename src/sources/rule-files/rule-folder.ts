@@ -125,6 +125,7 @@ export class RuleFolder {
       ruleset: good.ruleset,
       origin: { source: `files in ${this.dir}`, version: `${place}@${good.digest.slice(0, SHORT_DIGEST)}` },
       warnings: [...this.#watches.troubles, ...warningsOf(this.dir, listing), ...good.warnings],
+      files: good.facts.size,
     };
     const isDoubtful = this.#believed !== undefined && mayBeWorkInProgress(this.#good?.facts ?? NO_FACTS, good.facts);
     return { key, mark, isDoubtful, event, good };
