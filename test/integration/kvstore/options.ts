@@ -1,0 +1,35 @@
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import { Statistics } from '../../../src/statistics/statistics';
+import { RecordedLog } from '../../support/recorded-log';
+
+/** One instance as the tests use it: a short timeout, a small pool. */
+export function instance(url: string, more: Partial<InstanceOptions> = {}): InstanceOptions {
+  return {
+    type: 'single',
+    url,
+    socketType: undefined,
+    auth: undefined,
+    sentinelAuth: undefined,
+    tls: false,
+    poolSize: 2,
+    timeout: 1000,
+    poolOnEmptyBehavior: 'CREATE',
+    poolOnEmptyWaitDuration: 1000,
+    clusterPipelineParallelism: 0,
+    ...more,
+  };
+}
+
+export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {}): KvstoreOptions {
+  return {
+    main,
+    perSecond: undefined,
+    tlsFiles: { caFile: undefined, certFile: undefined, keyFile: undefined, skipHostnameVerification: false },
+    startup: { initialInterval: 50, maxInterval: 200, maxElapsedTime: 0 },
+    closeConnectionOnReadonlyError: false,
+    expirationJitterMaxSeconds: 300,
+    statistics: new Statistics(100),
+    log: new RecordedLog(),
+    ...more,
+  };
+}

@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Server, type Socket, connect, createServer } from 'node:net';
+
+/** What becomes of bytes on their way. */
+export type Fault =
+  /** They pass. */
+  | 'none'
+  /** Connections are taken and nothing is ever answered; what was connected falls silent. */
+  | 'black hole'
+  /** Requests arrive, replies are lost. */
+  | 'lost replies'
+  /** New connections are closed as soon as they are made. */
+  | 'refused';
+
+/** A TCP proxy on a free port of 127.0.0.1 that can do to connections what networks do. */
+export class FaultProxy implements AsyncDisposable {
+  fault: Fault = 'none';
+  readonly #pairs = new Set<readonly [client: Socket, server: Socket]>();
+  readonly #server: Server;
+  #cutAfter = Infinity;
+  accepted = 0;
+
+  private constructor(private readonly target: () => { readonly port: number }) {
+    this.#server = createServer({ allowHalfOpen: false }, (client) => this.#accept(client));
+  }
+
+  /** @param target where connections lead, looked at when one is made */
+  static async start(target: () => { readonly port: number }): Promise<FaultProxy> {
+    const proxy = new FaultProxy(target);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Closes every connection, as a peer that goes in good order does. */
+  cut(): void {
+    for (const [client, server] of this.#pairs) {
+      client.end();
+      server.destroy();
+    }
+  }
+
+  /** Resets every connection. */
+  reset(): void {
+    for (const [client, server] of this.#pairs) {
+      client.resetAndDestroy();
+      server.destroy();
+    }
+  }
+
+  /** Lets this many further bytes of replies through, over all connections, then cuts the one that it is at. */
+  cutAfterReplyBytes(bytes: number): void {
+    this.#cutAfter = bytes;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.reset();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #accept(client: Socket): void {
+    this.accepted += 1;
+    if (this.fault === 'refused') {
+      client.resetAndDestroy();
+      return;
+    }
+    const server = connect(this.target().port, '127.0.0.1');
+    const pair = [client, server] as const;
+    this.#pairs.add(pair);
+    const forget = (): void => {
+      this.#pairs.delete(pair);
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of pair) socket.on('error', forget).on('close', forget);
+    client.on('data', (bytes) => {
+      if (this.fault !== 'black hole') server.write(bytes);
+    });
+    server.on('data', (bytes) => {
+      if (this.fault === 'black hole' || this.fault === 'lost replies') return;
+      if (bytes.length < this.#cutAfter) {
+        this.#cutAfter -= bytes.length;
+        client.write(bytes);
+        return;
+      }
+      const part = bytes.subarray(0, this.#cutAfter);
+      this.#cutAfter = Infinity;
+      client.end(part);
+      server.destroy();
+    });
+  }
+}
