@@ -1,0 +1,119 @@
+import fc from 'fast-check';
+import type { DomainConfig, RuleConfig } from '../../src/rules/rule-config';
+import { buildRuleset, matchRule } from '../../src/rules/ruleset';
+import { listRules } from '../../src/rules/list-rules';
+import { Wildcard } from '../../src/rules/wildcard';
+import type { Entry } from '../../src/limiter/request';
+import { domainConfig, limit, ruleConfig } from '../support/rules';
+
+const key = fc.constantFrom('a', 'b', 'a_b');
+const value = fc.string({ unit: fc.constantFrom('x', 'y', '*'), maxLength: 4 });
+const sent = fc.string({ unit: fc.constantFrom('x', 'y', '*'), maxLength: 6 });
+
+/** Rules of one level, without two of the same key and value. */
+const rules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
+  rules: fc
+    .uniqueArray(
+      fc.record({
+        key,
+        value,
+        hasLimit: fc.boolean(),
+        descriptors: fc.oneof({ depthSize: 'small', withCrossShrink: true }, fc.constant([]), tie('rules')),
+      }),
+      { maxLength: 6, selector: (rule) => `${rule.key}\u0000${rule.value}` },
+    )
+    .map((sketches) =>
+      sketches.map((sketch) => ({
+        ...ruleConfig({
+          key: sketch.key,
+          value: sketch.value,
+          rateLimit: sketch.hasLimit ? limit(1, 'MINUTE') : undefined,
+        }),
+        descriptors: sketch.descriptors,
+      })),
+    ),
+})).rules;
+const entries = fc.array(fc.record({ key, value: sent }), { minLength: 1, maxLength: 3 });
+
+/** What a wildcard means, as document 1 says it: some way of cutting the value into the parts and what is between them. */
+function isMatch(parts: readonly string[], text: string): boolean {
+  const [first = '', ...rest] = parts;
+  if (rest.length === 0) return text === first;
+  if (!text.startsWith(first)) return false;
+  const after = text.slice(first.length);
+  return Array.from({ length: after.length + 1 }, (_, skip) => skip).some((skip) => isMatch(rest, after.slice(skip)));
+}
+
+/** The definition, level by level, without any index. */
+function definition(level: readonly RuleConfig[], [entry, ...rest]: readonly Entry[]): RuleConfig | undefined {
+  if (entry === undefined) return undefined;
+  const sameKey = level.filter((rule) => rule.key === entry.key);
+  const met =
+    sameKey.find((rule) => rule.value !== '' && rule.value === entry.value) ??
+    sameKey.find((rule) => rule.value.includes('*') && isMatch(rule.value.split('*'), entry.value)) ??
+    sameKey.find((rule) => rule.value === '');
+  return rest.length === 0 || met === undefined ? met : definition(met.descriptors, rest);
+}
+
+it('the rule that is met is the one that the definition names', () => {
+  fc.assert(
+    fc.property(rules, entries, (descriptors, asked) => {
+      const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop');
+      const met = domain && matchRule(domain, asked);
+      const expected = definition(descriptors, asked);
+      expect(met && [met.key, met.value, met.limit?.requestsPerUnit]).toEqual(
+        expected && [expected.key, expected.value, expected.rateLimit?.requestsPerUnit],
+      );
+      if (met !== undefined) expect(met.path.map((step) => step.key)).toEqual(asked.map((entry) => entry.key));
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+it('a wildcard matches what some cutting of the value matches', () => {
+  fc.assert(
+    fc.property(value, sent, (pattern, text) => {
+      fc.pre(pattern.includes('*'));
+      expect(new Wildcard(pattern).matches(text)).toBe(isMatch(pattern.split('*'), text));
+    }),
+    { numRuns: 5000 },
+  );
+});
+
+const domains: fc.Arbitrary<readonly DomainConfig[]> = fc.uniqueArray(
+  fc.record({ domain: fc.constantFrom('shop', 'api', 'edge'), descriptors: rules }),
+  { selector: ({ domain }) => domain },
+);
+
+it('the order of the files of different domains does not matter', () => {
+  fc.assert(
+    fc.property(domains, (configs) => {
+      expect(listRules(buildRuleset(configs.toReversed()))).toEqual(listRules(buildRuleset(configs)));
+    }),
+  );
+});
+
+it('building the same rules again gives the same ruleset', () => {
+  fc.assert(
+    fc.property(domains, entries, (configs, asked) => {
+      const [one, again] = [buildRuleset(configs), buildRuleset(structuredClone(configs))];
+      for (const name of one.domains.keys()) {
+        const [first, second] = [one.domain(name), again.domain(name)];
+        const met = first && matchRule(first, asked);
+        expect(second && matchRule(second, asked)?.path.map((step) => step.value)).toEqual(
+          met?.path.map((step) => step.value),
+        );
+      }
+      expect(listRules(again)).toEqual(listRules(one));
+    }),
+  );
+});
+
+it('top-level rules of one domain from several files are joined in their order', () => {
+  const ruleset = buildRuleset([
+    domainConfig('shop', { key: 'a', value: 'x*', rateLimit: limit(1, 'MINUTE') }),
+    domainConfig('shop', { key: 'a', value: '*', rateLimit: limit(2, 'MINUTE') }),
+  ]);
+  const domain = ruleset.domain('shop');
+  expect(domain && matchRule(domain, [{ key: 'a', value: 'xy' }])?.limit?.requestsPerUnit).toBe(1);
+});
