@@ -3,8 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { ListingOptions, RuleFiles } from './list-rule-files';
-import { type SeenFile, type Survey, because, survey } from './survey';
+import { type SeenFile, type Survey, because } from './survey';
 import { codeOf } from './trail';
 
 /** What is remembered of a file when its content no longer is. */
@@ -49,24 +48,6 @@ export async function readConsistently(look: () => Promise<Survey>): Promise<Rea
     before = await look();
   }
   return blocked(before, before.obstacle);
-}
-
-/**
- * Reads all rule files of a folder, once.
- *
- * @throws Error when the folder or one of its rule files cannot be read; its message says which and why.
- */
-export async function readRuleFolder(
-  dir: string,
-  { ignoreDotFiles }: ListingOptions,
-): Promise<{ readonly files: readonly RuleFile[]; readonly listing: RuleFiles }> {
-  const {
-    snapshot,
-    obstacle,
-    survey: seen,
-  } = await readConsistently(() => survey(dir, { ignoreDotFiles, files: true }));
-  if (snapshot === undefined) throw new Error(obstacle);
-  return { files: snapshot.files, listing: seen.listing };
 }
 
 async function readFiles(seen: Survey): Promise<Reading> {

@@ -1,5 +1,6 @@
 // Runs in a thread of its own: decodes and checks the resources of a response, and hands the rules over.
 import { parentPort, workerData } from 'node:worker_threads';
+import { giveWay } from '../rule-thread/give-way';
 import { handOver } from '../rule-thread/hand-over';
 import { checkResources } from './check-resources';
 
@@ -10,6 +11,7 @@ export interface ResourcesWorkerData {
 }
 
 if (parentPort !== null) {
+  giveWay();
   const { message, mergeDomainConfigs }: ResourcesWorkerData = workerData;
   handOver(checkResources(message, mergeDomainConfigs), parentPort);
 }
