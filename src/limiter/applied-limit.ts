@@ -1,4 +1,4 @@
-import type { Rule } from '../rules/rule';
+import type { Rule } from '../rules/rule-tree';
 import type { LimitOverride } from './request';
 import type { CurrentLimit } from './verdict';
 

@@ -1,4 +1,4 @@
-import type { Rule } from '../rules/rule';
+import type { Rule } from '../rules/rule-tree';
 import type { Entry } from './request';
 
 /** The start of the window that `nowSeconds` falls into, in Unix seconds. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../rules/rule-config';
-import type { Rule } from '../rules/rule';
+import type { Rule } from '../rules/rule-tree';
 import type { Counter } from '../statistics/counter';
 import { windowStart } from './cache-key';
 import { dynamicMetadata } from './dynamic-metadata';

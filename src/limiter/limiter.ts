@@ -1,5 +1,4 @@
-import type { Level } from '../rules/level';
-import type { Rule } from '../rules/rule';
+import type { Level, Rule } from '../rules/rule-tree';
 import { type Ruleset, matchRule } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS } from '../statistics/names';

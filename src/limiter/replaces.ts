@@ -1,4 +1,4 @@
-import type { Rule } from '../rules/rule';
+import type { Rule } from '../rules/rule-tree';
 
 /**
  * The names that the matched rules replace (document 1, rule 10): unlimited rules and rules that are replaced themselves

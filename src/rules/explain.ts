@@ -1,5 +1,4 @@
-import type { Level } from './level';
-import type { Rule } from './rule';
+import type { Level, Rule } from './rule-tree';
 import type { KeyValue, Ruleset } from './ruleset';
 
 /** How one rule of an entry's key came off. */

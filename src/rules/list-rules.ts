@@ -1,5 +1,4 @@
-import type { Level } from './level';
-import type { Rule } from './rule';
+import type { Level, Rule } from './rule-tree';
 import type { Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
 

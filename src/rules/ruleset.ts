@@ -1,5 +1,4 @@
-import { Level } from './level';
-import { Rule } from './rule';
+import { Level, Rule } from './rule-tree';
 import type { DomainConfig, RuleConfig } from './rule-config';
 
 /** A key and a value, as a request's descriptor lists them. */

@@ -1,4 +1,4 @@
-import type { Rule } from './rule';
+import type { Rule } from './rule-tree';
 import type { KeyValue } from './ruleset';
 
 /**

@@ -174,7 +174,11 @@ describe('rule 7: a rule without rate_limit limits nothing', () => {
 
 describe('rule 9: an unlimited rule is found like any other', () => {
   it('and goes before a less specific one that limits', () => {
-    const domain = rulesetOf('shop', { key: 'user', rateLimit: perMinute(1) }, { key: 'user', value: 'vip', rateLimit: unlimited() }).domain('shop');
+    const domain = rulesetOf(
+      'shop',
+      { key: 'user', rateLimit: perMinute(1) },
+      { key: 'user', value: 'vip', rateLimit: unlimited() },
+    ).domain('shop');
     expect(domain && matchRule(domain, entries('user=vip'))?.limit?.unlimited).toBe(true);
     expect(domain && matchRule(domain, entries('user=x'))?.limit?.unlimited).toBe(false);
   });

@@ -15,7 +15,7 @@ describe('reading the settings', () => {
     const window: number = settings.kvstorePipelineWindow;
     const shadowMode: boolean = settings.shadowMode;
     const header: string = settings.limitLimitHeader;
-    const level: 'fatal' | 'error' | 'warn' | 'info' | 'debug' = settings.logLevel;
+    const level: 'fatal' | 'error' | 'warning' | 'info' | 'debug' = settings.logLevel;
     // @ts-expect-error: a setting without a default may be undefined, and the type says so
     const url: string = settings.kvstoreUrl;
     // @ts-expect-error: what has no row in the table is no field

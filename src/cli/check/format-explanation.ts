@@ -1,7 +1,7 @@
 import { cacheKeyBody } from '../../limiter/cache-key';
 import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
 import { nearestName } from '../../rules/files/nearest-name';
-import type { Rule } from '../../rules/rule';
+import type { Rule } from '../../rules/rule-tree';
 import type { KeyValue } from '../../rules/ruleset';
 import { statisticsKey } from '../../rules/statistics-key';
 import { escapeStatisticsKey } from '../../statistics/escape';

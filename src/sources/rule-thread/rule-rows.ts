@@ -1,5 +1,5 @@
 import type { DomainConfig, RuleConfig } from '../../rules/rule-config';
-import { type Rule } from '../../rules/rule';
+import { type Rule } from '../../rules/rule-tree';
 import { type Ruleset, RulesetBuilder } from '../../rules/ruleset';
 
 /** A piece of a configuration tree laid out flat, parents before what is nested in them: however deep, it can be cut anywhere. */

@@ -1,0 +1,59 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { RuleFolder } from '../support/rule-folder';
+import { WeirProcess } from '../support/weir-process';
+
+const ROOT = join(__dirname, '../..');
+
+/** Runs a built program as its own file, as an installed one runs. */
+async function program(name: string, ...args: string[]) {
+  try {
+    const { stdout, stderr } = await promisify(execFile)(join(ROOT, 'dist/cli', `${name}.js`), args, {
+      timeout: 20_000,
+    });
+    return { code: 0, stdout, stderr };
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string };
+  }
+}
+
+describe('weir-check', () => {
+  it.each(['examples/config', 'examples/envoy/config'])('finds nothing wrong with %s', async (folder) => {
+    const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, folder), '-strict');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
+  });
+
+  it('tells every error of every file, and ends with 1', async () => {
+    await using rules = await RuleFolder.with({
+      'a.yaml': 'domain: ""\n',
+      'b.yaml': 'domain: b\ndescriptors: [{key: k, rate_limt: {}}]\n',
+    });
+    const { code, stdout } = await program('weir-check', '-config_dir', join(rules.root, 'config'));
+    expect(code).toBe(1);
+    expect(stdout).toContain('a.yaml:1:9: error: config file cannot have empty domain');
+    expect(stdout).toContain("b.yaml:2:24: error: config error, unknown key 'rate_limt'");
+  });
+
+  it('explains which rule a descriptor meets', async () => {
+    const explain = ['--explain', 'shop', 'path=/orders,user=anna'];
+    const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, 'examples/config'), ...explain);
+    expect([code, stdout]).toEqual([0, expect.stringContaining('statistics key: shop.path_/orders.user')]);
+  });
+});
+
+describe('weir-client', () => {
+  it('asks a running service, and tells by its exit code when it was asked to', async () => {
+    await using weir = await WeirProcess.start({
+      env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false' },
+    });
+    const ask = (...more: string[]) =>
+      program('weir-client', '-dial_string', weir.grpcAddress, '-domain', 'shop', ...more);
+    expect(await ask('-descriptors', 'user=anna')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
+    expect(await ask('-descriptors', 'user=mallory')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^OVER_LIMIT/),
+    });
+    expect(await ask('-descriptors', 'user=mallory', '-exit_code')).toMatchObject({ code: 2 });
+  });
+});
