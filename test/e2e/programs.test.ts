@@ -31,7 +31,7 @@ describe('weir-check', () => {
     });
     const { code, stdout } = await program('weir-check', '-config_dir', join(rules.root, 'config'));
     expect(code).toBe(1);
-    expect(stdout).toContain('a.yaml:1:9: error: config file cannot have empty domain');
+    expect(stdout).toContain('a.yaml:1:1: error: config file cannot have empty domain');
     expect(stdout).toContain("b.yaml:2:24: error: config error, unknown key 'rate_limt'");
   });
 
