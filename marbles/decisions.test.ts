@@ -6,7 +6,7 @@ import { Limiter } from '../src/limiter/limiter';
 import { Code } from '../src/limiter/verdict';
 import { Statistics } from '../src/statistics/statistics';
 import type { Counters } from '../src/streams/counters';
-import { type Decisions, decisions } from '../src/streams/decisions';
+import { type Decisions, type WhenFull, decisions } from '../src/streams/decisions';
 import { request } from '../test/support/requests';
 import { limit, rulesetOf } from '../test/support/rules';
 import { DEFAULT_OPTIONS } from '../test/support/service';
@@ -31,7 +31,7 @@ class ScriptedStore implements Counters {
   }
 }
 
-function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInFlight = 1) {
+function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInFlight = 1, whenFull?: WhenFull) {
   const statistics = new Statistics(10);
   const defects: unknown[] = [];
   const made = decisions({
@@ -41,6 +41,7 @@ function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInF
     statistics,
     windowSpan: span,
     windowsInFlight,
+    whenFull,
     scheduler,
     onDefect: (error) => defects.push(error),
   });
@@ -217,6 +218,39 @@ describe('the decision path', () => {
       flush();
       expect(heard).toEqual(['verdict']);
       expect(service.defects).toEqual([broken]);
+    });
+  });
+
+  it('fails calls that have waited long for a place, when the settings ask for that', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const questions = cold('a----bc---------');
+      const reply = cold('       ------------(r|)', { r: [1] });
+      const expected = '      ----------(yz)-x';
+      const store = new ScriptedStore(() => reply);
+      const service = path(store, scheduler, 3, 1, { behavior: 'fail', after: 2 });
+      service.windows$.subscribe();
+      expectObservable(answers(service, questions)).toBe(expected, {
+        x: 'a:9',
+        y: 'b:store_pool_empty',
+        z: 'c:store_pool_empty',
+      });
+      flush();
+      expect(store.sent).toEqual(['a+1']);
+      expect(errorsCounted('redis_error', service)).toBe(2);
+    });
+  });
+
+  it('hands a window that has waited long for a place to the store all the same, when the settings ask for that', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const questions = cold('a----b----------');
+      const reply = cold('       --------(r|)', { r: [1] });
+      const expected = '      -----------x------y-';
+      const store = new ScriptedStore(() => reply);
+      const service = path(store, scheduler, 3, 1, { behavior: 'exceed', after: 2 });
+      service.windows$.subscribe();
+      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:9', y: 'b:9' });
+      flush();
+      expect(store.sent).toEqual(['a+1', 'b+1']);
     });
   });
 });

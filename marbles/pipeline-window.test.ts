@@ -114,4 +114,60 @@ describe('a pipeline window', () => {
       expectSubscriptions(store.subscriptions).toBe('--^--!');
     });
   });
+
+  it('hands a window that has waited long for a place to the overflow, which takes no place', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('  a--b-c--------d-----------');
+      const store = cold('     -----------(s|)');
+      const beside = cold('            ----------(s|)');
+      const expected = '     -------------x-----y-------z';
+      const shipped = ['     --^----------!', '     ----------------^----------!'];
+      const overflow = { after: 4, ship: (values: readonly string[]) => beside.pipe(map(() => joined(values))) };
+      const ship: Ship = (values) => store.pipe(map(() => joined(values)));
+      const shipped$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1, overflow }, ship));
+      expectObservable(shipped$).toBe(expected, { x: 'a', y: 'bc', z: 'd' });
+      expectSubscriptions(store.subscriptions).toBe(shipped);
+      expectSubscriptions(beside.subscriptions).toBe('---------^---------!');
+    });
+  });
+
+  it('hands nothing to the overflow when a place comes free in time', () => {
+    marbles(({ cold, expectObservable }, scheduler) => {
+      const source = cold('  a--b----------');
+      const store = cold('     -----(s|)');
+      const expected = '     -------x----y-';
+      const overflow = { after: 4, ship: () => cold<string>('#') };
+      const ship: Ship = (values) => store.pipe(map(() => joined(values)));
+      const shipped$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1, overflow }, ship));
+      expectObservable(shipped$).toBe(expected, { x: 'a', y: 'b' });
+    });
+  });
+
+  it('completes when what overflowed is answered too, and waits for a place no longer than before', () => {
+    marbles(({ cold, expectObservable }, scheduler) => {
+      const source = cold('  a--b|');
+      const store = cold('    ----------(s|)');
+      const beside = cold('          ------(s|)');
+      const expected = '     -----------x-(y|)';
+      const overflow = { after: 3, ship: (values: readonly string[]) => beside.pipe(map(() => joined(values))) };
+      const ship: Ship = (values) => store.pipe(map(() => joined(values)));
+      const shipped$ = source.pipe(pipelineWindow({ span: 1, scheduler, windowsInFlight: 1, overflow }, ship));
+      expectObservable(shipped$).toBe(expected, { x: 'a', y: 'b' });
+    });
+  });
+
+  it('forgets the wait for the overflow when nobody listens', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('  a--b---------');
+      const store = cold('     ----------s');
+      const beside = cold('       -');
+      const unsubscribe = '  ------!';
+      const overflow = { after: 4, ship: () => beside };
+      const ship: Ship = () => store;
+      const shipped$ = source.pipe(pipelineWindow({ span: 1, scheduler, windowsInFlight: 1, overflow }, ship));
+      expectObservable(shipped$, unsubscribe).toBe('');
+      expectSubscriptions(store.subscriptions).toBe('-^----!');
+      expectSubscriptions(beside.subscriptions).toBe([]);
+    });
+  });
 });

@@ -20,10 +20,20 @@ export interface DecisionsOptions {
   /** How long a pipeline window gathers, in milliseconds: KVSTORE_PIPELINE_WINDOW. */
   readonly windowSpan: number;
   readonly windowsInFlight: number;
+  /** What becomes of calls while as many windows are under way; undefined: they wait for one to be done. */
+  readonly whenFull?: WhenFull | undefined;
   /** Closes windows, and tells the time. */
   readonly scheduler: SchedulerLike;
   /** Told of what must not happen: an asker that throws, a defect of ours. The decisions go on. */
   readonly onDefect: (error: unknown) => void;
+}
+
+/** KVSTORE_POOL_ON_EMPTY_BEHAVIOR and _WAIT_DURATION. */
+export interface WhenFull {
+  /** `exceed`: their window is handed to the store all the same; `fail`: they fail with `store_pool_empty`. */
+  readonly behavior: 'exceed' | 'fail';
+  /** Milliseconds that they wait before. */
+  readonly after: number;
 }
 
 export interface Decisions {
@@ -51,25 +61,35 @@ export function decisions(options: DecisionsOptions): Decisions {
   const waiting$ = new Subject<Pending>();
   let isOpen = true;
 
+  const ship = (calls: readonly Waiting[]): Observable<Window> => {
+    const window = new Window(calls);
+    lastWindow = window.batch.length;
+    mergedHits.add(window.mergedHits);
+    if (window.batch.length === 0) return of(window);
+    return counters.apply(window.batch).pipe(
+      map((counts) => {
+        window.settle(counts);
+        return window;
+      }),
+      catchError((error: unknown) => {
+        window.fail(asDecisionError(error, onDefect));
+        return of(window);
+      }),
+    );
+  };
+
   const windows$ = waiting$.pipe(
     pipelineWindow(
-      { span: options.windowSpan, scheduler, windowsInFlight: options.windowsInFlight },
-      (calls: readonly Waiting[]) => {
-        const window = new Window(calls);
-        lastWindow = window.batch.length;
-        mergedHits.add(window.mergedHits);
-        if (window.batch.length === 0) return of(window);
-        return counters.apply(window.batch).pipe(
-          map((counts) => {
-            window.settle(counts);
-            return window;
-          }),
-          catchError((error: unknown) => {
-            window.fail(asDecisionError(error, onDefect));
-            return of(window);
-          }),
-        );
+      {
+        span: options.windowSpan,
+        scheduler,
+        windowsInFlight: options.windowsInFlight,
+        overflow: options.whenFull && {
+          after: options.whenFull.after,
+          ship: options.whenFull.behavior === 'exceed' ? ship : refuse,
+        },
       },
+      ship,
     ),
   );
 
@@ -96,6 +116,13 @@ export function decisions(options: DecisionsOptions): Decisions {
       waiting$.complete();
     },
   };
+}
+
+/** Fails calls for which no window could be under way. */
+function refuse(calls: readonly Waiting[]): Observable<Window> {
+  const window = new Window(calls);
+  window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
+  return of(window);
 }
 
 /** A question that was answered before it could be cancelled. */

@@ -1,11 +1,20 @@
 import { Observable, type OperatorFunction, type SchedulerLike, type Subscription } from 'rxjs';
 
-export interface PipelineWindowOptions {
+export interface PipelineWindowOptions<T = never, R = never> {
   /** How long a window gathers, in milliseconds. What 0 means is the scheduler's: in the service, the event loop's turn. */
   readonly span: number;
   readonly scheduler: SchedulerLike;
   /** How many windows may be under way at once. While all are, the next one keeps gathering. */
   readonly windowsInFlight: number;
+  /** What becomes of a window that has waited long for one of those under way; without it, it goes on waiting. */
+  readonly overflow?: WindowOverflow<T, R> | undefined;
+}
+
+/** A way past the bound on windows under way; those that take it do not count among them. */
+export interface WindowOverflow<T, R> {
+  /** Milliseconds that a window waits from when it was due. */
+  readonly after: number;
+  readonly ship: (values: readonly T[]) => Observable<R>;
 }
 
 /**
@@ -20,7 +29,7 @@ export interface PipelineWindowOptions {
  * @param ship what carries the values of one window; its emissions are the result's, as they come
  */
 export function pipelineWindow<T, R>(
-  { span, scheduler, windowsInFlight }: PipelineWindowOptions,
+  { span, scheduler, windowsInFlight, overflow }: PipelineWindowOptions<T, R>,
   ship: (values: readonly T[]) => Observable<R>,
 ): OperatorFunction<T, R> {
   return (source) =>
@@ -28,21 +37,24 @@ export function pipelineWindow<T, R>(
       let gathered: T[] = [];
       let closing: Subscription | undefined;
       let isDue = false;
+      let waiting: Subscription | undefined;
       let inFlight = 0;
+      let overflowing = 0;
       let isComplete = false;
 
-      const close = (): void => {
+      const close = (carry: (values: readonly T[]) => Observable<R>, done: () => void): void => {
         const values = gathered;
         gathered = [];
         isDue = false;
         closing = undefined;
-        inFlight += 1;
+        waiting?.unsubscribe();
+        waiting = undefined;
         subscriber.add(
-          ship(values).subscribe({
+          carry(values).subscribe({
             next: (result) => subscriber.next(result),
             error: (error: unknown) => subscriber.error(error),
             complete: () => {
-              inFlight -= 1;
+              done();
               proceed();
             },
           }),
@@ -50,16 +62,25 @@ export function pipelineWindow<T, R>(
       };
 
       const proceed = (): void => {
-        if (isDue && inFlight < windowsInFlight) close();
-        if (isComplete && !isDue && inFlight === 0) subscriber.complete();
+        if (isDue && inFlight < windowsInFlight) {
+          inFlight += 1;
+          close(ship, () => (inFlight -= 1));
+        }
+        if (isComplete && !isDue && inFlight + overflowing === 0) subscriber.complete();
       };
 
       const due = (): void => {
         isDue = true;
         proceed();
+        if (!isDue || overflow === undefined) return;
+        waiting = scheduler.schedule(() => {
+          overflowing += 1;
+          close(overflow.ship, () => (overflowing -= 1));
+        }, overflow.after);
       };
 
       subscriber.add(() => closing?.unsubscribe());
+      subscriber.add(() => waiting?.unsubscribe());
       subscriber.add(
         source.subscribe({
           next: (value) => {
@@ -70,8 +91,8 @@ export function pipelineWindow<T, R>(
           complete: () => {
             isComplete = true;
             closing?.unsubscribe();
-            if (gathered.length > 0) isDue = true;
-            proceed();
+            if (gathered.length > 0 && !isDue) due();
+            else proceed();
           },
         }),
       );
