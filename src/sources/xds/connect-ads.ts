@@ -74,9 +74,13 @@ export function connectAds(server: AdsServer): ConnectAds {
         return fail(new AdsStreamError(error instanceof Error ? error.message : String(error)));
       }
       const { connectTimeout = CONNECT_TIMEOUT } = server;
-      client.waitForReady(Date.now() + connectTimeout, (error) => {
-        if (isOver) return;
-        if (error !== undefined) return fail(new AdsStreamError(`no answer within ${connectTimeout / 1000} s`));
+      const patience = setTimeout(
+        () => fail(new AdsStreamError(`no answer within ${connectTimeout / 1000} s`)),
+        connectTimeout,
+      );
+      client.waitForReady(Infinity, (error) => {
+        if (isOver || error !== undefined) return;
+        clearTimeout(patience);
         connecting.clear();
         subscriber.next({ kind: 'connected' });
       });
@@ -95,6 +99,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
         isOver = true;
+        clearTimeout(patience);
         requests.unsubscribe();
         // Closing the channel alone leaves stream and half-open connections as they are.
         call.cancel();

@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { type ServerHttp2Session, createServer as createHttp2Server } from 'node:http2';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { status as Code } from '@grpc/grpc-js';
+import { AdsServer, SnapshotCache } from '../../support/ads-server';
+import { freePorts } from '../../support/free-ports';
+import { simpleResource } from '../../support/rule-resources';
+import { SilentPeer } from '../../support/silent-peer';
+import { XdsRules } from '../../support/xds-rules';
+import { summary } from '../../sources/rule-files/summary';
+
+const NO_TLS_FILES = { ca: undefined, certificate: undefined, key: undefined, serverName: undefined };
+
+describe('a server that is away', () => {
+  test('at the start is tried until it is there', async () => {
+    const [port = 0] = await freePorts(1);
+    using rules = new XdsRules({ target: `127.0.0.1:${port}` });
+    expect(await rules.log.line(/^warn/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: .*ECONNREFUSED/);
+    const cache = new SnapshotCache();
+    cache.publish('1', [simpleResource('shop', 5)]);
+    await using _ = await AdsServer.start({ cache, port });
+    expect(summary(await rules.next())).toBe('shop=5');
+    // One line for all attempts in vain.
+    expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
+  });
+
+  test.each([true, false])(
+    'for a while changes nothing when it comes back with the same version (answers again: %s)',
+    async (again) => {
+      const cache = new SnapshotCache(again);
+      cache.publish('1', [simpleResource('shop', 5)]);
+      const before = await AdsServer.start({ cache });
+      using rules = new XdsRules({ target: before.address });
+      expect(summary(await rules.next())).toBe('shop=5');
+      await before[Symbol.asyncDispose]();
+      await rules.log.line(/ended|no stream/);
+      await using after = await AdsServer.start({ cache, port: before.port });
+      const stream = await after.nextStream();
+      expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+      if (again) expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: 'nonce-1' });
+      expect(rules.events).toHaveLength(1);
+      cache.publish('2', [simpleResource('shop', 6)]);
+      expect(summary(await rules.next())).toBe('shop=6');
+    },
+  );
+
+  test('and counts its versions from the start again is believed when it sends something', async () => {
+    const before = await AdsServer.start({ cache: published('1', 5) });
+    using rules = new XdsRules({ target: before.address });
+    await rules.next();
+    await before[Symbol.asyncDispose]();
+    const again = new SnapshotCache(true);
+    again.publish('1', [simpleResource('shop', 6)]);
+    await using _ = await AdsServer.start({ cache: again, port: before.port });
+    expect(summary(await rules.next())).toBe('shop=6');
+  });
+});
+
+describe('a stream that ends', () => {
+  test.each([
+    ['in order', undefined],
+    ['UNAVAILABLE', Code.UNAVAILABLE],
+    ['CANCELLED', Code.CANCELLED],
+    ['PERMISSION_DENIED', Code.PERMISSION_DENIED],
+    ['UNIMPLEMENTED', Code.UNIMPLEMENTED],
+  ])('%s is opened again, and the rules stay', async (_, code) => {
+    await using server = await AdsServer.start();
+    using rules = new XdsRules({ target: server.address });
+    const first = await server.nextStream();
+    first.send('1', [simpleResource('shop', 5)]);
+    await rules.next();
+    first.end(code === undefined ? undefined : { code, details: 'line one\nline two' });
+    const second = await server.nextStream();
+    expect(await second.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+    expect(rules.events).toHaveLength(1);
+    const told = code === undefined ? 'the server ended the stream' : `${Code[code]}: line one line two`;
+    expect(rules.log.lines).toContain(`info the stream from the xDS server ended; it is opened again: ${told}`);
+  });
+
+  test('while a large response is being looked at leaves nothing behind', async () => {
+    await using server = await AdsServer.start();
+    using rules = new XdsRules({ target: server.address, smallSet: 0 });
+    const first = await server.nextStream();
+    first.send('1', [simpleResource('shop', 5)]);
+    first.end({ code: Code.UNAVAILABLE });
+    const second = await server.nextStream();
+    second.send('2', [simpleResource('shop', 6)]);
+    let event = await rules.next();
+    while (summary(event) !== 'shop=6') event = await rules.next();
+  });
+});
+
+describe('a response that cannot be received', () => {
+  test('because it is too large is told with the setting that bounds it, and does not end the attempts', async () => {
+    await using server = await AdsServer.start();
+    using rules = new XdsRules({ target: server.address, maxMessageBytes: 1000 });
+    const first = await server.nextStream();
+    first.send(
+      '1',
+      Array.from({ length: 100 }, (_, index) => simpleResource(`shop-${index}`, index)),
+    );
+    expect(summary(await rules.next())).toMatch(
+      /^rejected: xDS server \S+: a response of \d+ bytes is larger than XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES allows \(1000\)$/,
+    );
+    const second = await server.nextStream();
+    expect(await second.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
+    second.send('2', [simpleResource('shop', 5)]);
+    expect(summary(await rules.next())).toBe('shop=5');
+  });
+
+  test('because it is no response at all is told too, and again, but not as something new', async () => {
+    await using server = await AdsServer.start();
+    using rules = new XdsRules({ target: server.address });
+    (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
+    const told = await rules.next();
+    expect(summary(told)).toMatch(/^rejected: xDS server \S+: a response cannot be decoded: /);
+    (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
+    expect(await rules.next()).toEqual({ ...told, isRepeated: true });
+    (await server.nextStream()).send('2', [simpleResource('shop', 5)]);
+    expect(summary(await rules.next())).toBe('shop=5');
+  });
+});
+
+describe('a peer that is no management server', () => {
+  test.each([
+    ['plain', undefined],
+    ['TLS', NO_TLS_FILES],
+  ])('and never says anything is given up, and its connection closed (%s)', async (_, tls) => {
+    await using peer = await SilentPeer.start();
+    using rules = new XdsRules({ target: peer.address, tls, connectTimeout: 200 });
+    expect(await rules.log.line(/^warn/)).toMatch(/: no answer within 0\.2 s$/);
+    await peer.closed.next();
+    await peer.closed.next();
+  });
+
+  test('and closes at once is told', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    using rules = new XdsRules({ target: `127.0.0.1:${(server.address() as AddressInfo).port}` });
+    expect(await rules.log.line(/^warn/)).toMatch(/UNAVAILABLE/);
+    server.close();
+  });
+
+  test.each([
+    [200, /: what answers there does not speak gRPC$/],
+    [404, /: UNIMPLEMENTED: /],
+    [503, /: UNAVAILABLE: /],
+  ])('but a web server is told so (HTTP %i)', async (status, told) => {
+    const server = createHttp2Server((_, response) => {
+      response.writeHead(status, { 'content-type': 'text/html' });
+      response.end('<html><body>Welcome, dear visitor</body></html>');
+    });
+    const sessions = new Set<ServerHttp2Session>();
+    server.on('session', (session: ServerHttp2Session) => sessions.add(session));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    using rules = new XdsRules({ target: `127.0.0.1:${(server.address() as AddressInfo).port}` });
+    expect(await rules.log.line(/^warn/)).toMatch(told);
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+});
+
+test('a target that cannot be one is told, and does not end the process', async () => {
+  using rules = new XdsRules({ target: '' });
+  expect(await rules.log.line(/^warn/)).toMatch(/no stream from the xDS server/);
+});
+
+function published(version: string, requestsPerUnit: number): SnapshotCache {
+  const cache = new SnapshotCache();
+  cache.publish(version, [simpleResource('shop', requestsPerUnit)]);
+  return cache;
+}
