@@ -3,7 +3,7 @@ export class ExpressionError extends Error {
   override readonly name = 'ExpressionError';
 }
 
-const LEADING_FLAGS = /^\(\?(?<flags>[a-z]+)\)/;
+const LEADING_FLAGS = /^\(\?(?<flags>[A-Za-z]+)\)/;
 const POSIX: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',

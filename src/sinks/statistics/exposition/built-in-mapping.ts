@@ -20,7 +20,6 @@ const HELP: Readonly<Record<string, string>> = {
  * @param asMilliseconds keeps the unit that response times had before they became seconds; the metric keeps its name
  */
 export function builtInMapping(asMilliseconds: boolean): MappingTable {
-  const scale = asMilliseconds ? 1 : 0.001;
   const rules = RULE_STATS.flatMap((stat) => {
     const name = `ratelimit_service_rate_limit_${stat}`;
     return [
@@ -46,8 +45,11 @@ export function builtInMapping(asMilliseconds: boolean): MappingTable {
       }),
       type: 'observer' as const,
       help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
-      observer: { kind: 'histogram' as const, buckets: RESPONSE_TIME_BUCKETS.map((bound) => (bound * 0.001) / scale) },
-      scale,
+      observer: {
+        kind: 'histogram' as const,
+        buckets: asMilliseconds ? RESPONSE_TIME_BUCKETS.map((bound) => bound * 1000) : RESPONSE_TIME_BUCKETS,
+      },
+      scale: asMilliseconds ? 1 : 0.001,
     },
     counter(`${service}.config_load_success`, 'ratelimit_service_config_load_success', 'Loads of rules that are good.'),
     counter(`${service}.config_load_error`, 'ratelimit_service_config_load_error', 'Loads of rules that were refused.'),

@@ -183,8 +183,9 @@ class Fields {
     if (node === null || node === undefined || (isScalar(node) && node.value === null)) return;
     if (!isMap(node)) throw this.#error(node, `${what} must have members`);
     for (const { key, value } of node.items) {
-      // oxlint-disable-next-line typescript/no-base-to-string -- keys of mapping files are scalars
-      this.#members.set(isScalar(key) ? String(key.value) : String(key), value as Node | null);
+      // As it is written, for the same reason as texts.
+      const written = isScalar(key) ? (key.source ?? String(key.value)) : String(key);
+      this.#members.set(written, value as Node | null);
     }
   }
 
@@ -198,12 +199,12 @@ class Fields {
     }
   }
 
+  /** As it is written: YAML takes `n` for a truth value and `010` for eight, but here a text is meant. */
   text(key: string): string | undefined {
     const value = this.#scalar(key);
     if (value === undefined || typeof value === 'string') return value;
-    return typeof value === 'number' || typeof value === 'boolean'
-      ? String(value)
-      : this.fail(key, `${key} must be a text`);
+    const node = this.#members.get(key);
+    return (isScalar(node) ? node.source : undefined) ?? this.fail(key, `${key} must be a text`);
   }
 
   number(key: string): number | undefined {

@@ -1,0 +1,121 @@
+import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
+import { extraTags } from '../../../src/sinks/statistics/extra-tags';
+import { jsonLines } from '../../../src/sinks/statistics/json-lines';
+import { compileRe2 } from '../../../src/sinks/statistics/re2';
+import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
+
+const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
+const EXTRA = extraTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
+
+describe('EXTRA_TAGS', () => {
+  it('have what would cut a name replaced, and are left out when empty', () => {
+    expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
+    expect(extraTags({ none: '' })).toEqual({});
+  });
+});
+
+describe('lines of plain statsd', () => {
+  it('are bare without tags', () => {
+    const lines = statsdLines(extraTags({}));
+    expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c`);
+    expect(lines.gauge('a.b', 0.5)).toBe('a.b:0.5|g');
+    expect(lines.timer('a.t', 12.9, 1)).toBe('a.t:12|ms');
+  });
+
+  it('have the tags at the end of the whole name, sorted, on every statistic', () => {
+    const lines = statsdLines(EXTRA);
+    expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}.__az=eu_west_1_a.__stage=prod:3|c`);
+    expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(
+      'multiget.__az=eu_west_1_a.__code=success.__stage=prod:1|c',
+    );
+    expect(lines.gauge('a.b', 7)).toBe('a.b.__az=eu_west_1_a.__stage=prod:7|g');
+    expect(lines.timer('a.t', 0.7, 1)).toBe('a.t.__az=eu_west_1_a.__stage=prod:0|ms');
+  });
+
+  it('say how many calls a duration stands for', () => {
+    expect(statsdLines({}).timer('a.t', 3, 0.25)).toBe('a.t:3|ms|@0.25');
+  });
+});
+
+describe('lines of DogStatsD', () => {
+  it('have real tags behind all else, sorted', () => {
+    const lines = dogstatsdLines(EXTRA, []);
+    expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c|#az:eu_west_1_a,stage:prod`);
+    expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(
+      'multiget:1|c|#az:eu_west_1_a,code:success,stage:prod',
+    );
+    expect(lines.counter('multiget', { code: 'error' }, 1)).toBe('multiget:1|c|#az:eu_west_1_a,code:error,stage:prod');
+    expect(lines.gauge('a.b', 7)).toBe('a.b:7|g|#az:eu_west_1_a,stage:prod');
+    expect(lines.timer('a.t', 1, 0.5)).toBe('a.t:1|ms|@0.5|#az:eu_west_1_a,stage:prod');
+    expect(dogstatsdLines({}, []).counter('a', {}, 1)).toBe('a:1|c');
+  });
+
+  const mogrifier = (pattern: string, output: string, tags: Readonly<Record<string, string>> = {}) => ({
+    pattern: compileRe2(pattern),
+    output,
+    tags,
+  });
+
+  it('take name and tags from the first mogrifier that matches', () => {
+    const lines = dogstatsdLines({ stage: 'prod' }, [
+      mogrifier('^nothing$', 'wrong'),
+      mogrifier(
+        String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.*)\.([^.]+)$`,
+        'ratelimit.service.rate_limit.$3',
+        { domain: '$1', descriptor: '$2' },
+      ),
+      mogrifier('total', 'too late'),
+    ]);
+    const hits = 'ratelimit.service.rate_limit.total_hits';
+    const tags = '#descriptor:user_a_b,domain:shop,stage:prod';
+    expect(lines.counter(NAME, {}, 3)).toBe(`${hits}:3|c|${tags}`);
+    expect(lines.counter(NAME, {}, 4)).toBe(`${hits}:4|c|${tags}`);
+    expect(lines.counter('other', {}, 1)).toBe('other:1|c|#stage:prod');
+  });
+
+  it.each([
+    ['unanchored', 'user_(.)_', 'x.$1', 'x.a'],
+    ['$0 for the whole match', 'user_a', '[$0]', '[user_a]'],
+    ['a number without a group as written', '(user)', '$1.$2.$12', 'user.$2.$12'],
+    ['braces', '(user)', '${1}s', 'users'],
+    ['a named group', '(?P<who>user)', '${who}', 'user'],
+    ['any case', '(?i)(USER)', '$1', 'user'],
+    ['a group that took no part', '(none)?(user)', '$1-$2', '-user'],
+  ])('match %s', (_, pattern, output, name) => {
+    expect(dogstatsdLines({}, [mogrifier(pattern, output)]).counter(NAME, {}, 1)).toBe(`${name}:1|c`);
+  });
+
+  it('cannot be cut or added to by what a caller sent', () => {
+    const lines = dogstatsdLines({}, [mogrifier('(?s)user_(.*)', 'x:$1|y', { 'k:,#@|': '$1' })]);
+    const line = lines.counter('user_a,b|c\nd:1', {}, 1);
+    expect(line).toBe('x_a,b_c_d_1_y:1|c|#k_____:a_b_c_d:1');
+  });
+});
+
+describe('lines of JSON', () => {
+  const lines = jsonLines(extraTags({ az: 'eu' }), () => 1_700_000_000_250);
+
+  it('have the members of the Go service, and its texts', () => {
+    expect(lines.counter(NAME, {}, 3)).toBe(
+      `{"level":"debug","ts":1700000000.25,"logger":"gostats.loggingsink","msg":"flushing counter",` +
+        `"json":{"name":"${NAME}.__az=eu","type":"counter","value":"3.000000"}}`,
+    );
+  });
+
+  it('stand for gauges and durations too', () => {
+    expect(JSON.parse(lines.gauge('g', 0.25))).toMatchObject({
+      msg: 'flushing gauge',
+      json: { name: 'g.__az=eu', type: 'gauge', value: '0.250000' },
+    });
+    expect(JSON.parse(lines.timer('t', 1.25, 0.5))).toMatchObject({
+      msg: 'flushing timer',
+      json: { name: 't.__az=eu', type: 'timer', value: '1.250000', rate: '0.5' },
+    });
+  });
+
+  it('are one line whatever a caller sent', () => {
+    const line = lines.counter('a\n"\u2028\ud800', {}, 1);
+    expect(line).not.toMatch(/\n/);
+    expect(JSON.parse(line)).toMatchObject({ json: { name: 'a\n"\u2028\ud800.__az=eu' } });
+  });
+});

@@ -1,0 +1,66 @@
+import { ExpressionError, compileRe2 } from '../../../src/sinks/statistics/re2';
+
+describe('an expression in the syntax of RE2', () => {
+  it.each([
+    ['a.c', 'xabcx', 'abc'],
+    ['(?P<one>a)(?<two>b)', 'ab', 'ab'],
+    ['(?i)ABC', 'abc', 'abc'],
+    ['(?is)a.B', 'A\nb', 'A\nb'],
+    ['(?m)^b$', 'a\nb\nc', 'b'],
+    [String.raw`\Aab\z`, 'ab', 'ab'],
+    [String.raw`(?m)\Ab`, 'a\nb', undefined],
+    [String.raw`\Qa.b*\E.`, 'a.b*c', 'a.b*c'],
+    [String.raw`\Qa.b`, 'axb', undefined],
+    ['[[:alpha:]]+', '12ab3', 'ab'],
+    ['[^[:digit:]_]+', '12ab_3', 'ab'],
+    ['[]a]+', 'x]a', ']a'],
+    ['[^]a]+', ']ax', 'x'],
+    ['[a-]+', 'b-a', '-a'],
+    ['[-a]+', 'b-a', '-a'],
+    ['[+.*]+', 'a+.*', '+.*'],
+    [String.raw`[\w\-]+`, '.a-b.', 'a-b'],
+    [String.raw`[\]\[]+`, 'a[]', '[]'],
+    [String.raw`\pL+`, '1é2', 'é'],
+    [String.raw`\p{Greek}+`, 'aβγ', 'βγ'],
+    [String.raw`\P{L}+`, 'a12', '12'],
+    [String.raw`\p{^L}+`, 'a12', '12'],
+    [String.raw`\x41\x{42}\101`.slice(0, -4), 'AB', 'AB'],
+    [String.raw`\.\-\_\/\"`, '.-_/"', '.-_/"'],
+    ['a{2}', 'aaa', 'aa'],
+    ['a{2,}', 'aaa', 'aaa'],
+    ['a{x}', 'a{x}', 'a{x}'],
+    ['}]', '}]', '}]'],
+    ['a*?b', 'aab', 'aab'],
+    ['(?:a|b)+', 'abc', 'ab'],
+    ['😀.', '😀x', '😀x'],
+  ])('%j in %j finds %j', (source, text, found) => {
+    expect(compileRe2(source).exec(text)?.[0]).toBe(found);
+  });
+
+  it('has named groups', () => {
+    expect(compileRe2('(?P<n>a)').exec('a')?.groups).toEqual({ n: 'a' });
+  });
+
+  it.each([
+    ['(?=a)', '(?=a is not in the syntax of RE2'],
+    ['(?!a)', '(?!a is not in the syntax of RE2'],
+    ['(?<=a)b', '(?<= is not in the syntax of RE2'],
+    ['(?<!a)b', '(?<! is not in the syntax of RE2'],
+    [String.raw`(a)\1`, String.raw`\1 is not in the syntax of RE2`],
+    [String.raw`\k<a>`, String.raw`\k is not in the syntax of RE2`],
+    [String.raw`a\Z`, String.raw`\Z is not in the syntax of RE2`],
+    ['(?U)a+', 'the flag (?U) is not supported'],
+    ['a(?i)b', 'flags are supported at the beginning only'],
+    ['a(?i:b)', 'flags are supported at the beginning only'],
+    ['[a', 'a class is not closed with ]'],
+    ['[[:nothing:]]', 'the class [:nothing:] is not supported'],
+    ['a\\', 'it ends in a backslash'],
+    ['(', /Unterminated group/],
+    ['a**', /Nothing to repeat/],
+    ['*', /Nothing to repeat/],
+    [String.raw`\x4`, /two hexadecimal digits/],
+  ])('%j is refused', (source, message) => {
+    expect(() => compileRe2(source)).toThrow(ExpressionError);
+    expect(() => compileRe2(source)).toThrow(message);
+  });
+});

@@ -1,0 +1,166 @@
+import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
+import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
+import { TcpSender } from '../../../src/sinks/statistics/tcp-sender';
+import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
+import { Statistics } from '../../../src/statistics/statistics';
+import { recordingLog } from '../../http/door';
+import { TcpReceiver, UdpReceiver } from './receivers';
+
+const RULE = 'ratelimit.service.rate_limit.d.k.total_hits';
+
+function outputTo(port: number, patience = 300) {
+  const statistics = new Statistics(10_000);
+  const log = recordingLog();
+  const sender = new TcpSender({ host: '127.0.0.1', port, patience });
+  const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log });
+  return { statistics, log, output, [Symbol.dispose]: () => output.close() };
+}
+
+describe('a flush', () => {
+  it('sends gauges as they are, counters that moved by what they moved, and every duration', async () => {
+    await using receiver = await TcpReceiver.start();
+    using to = outputTo(receiver.port);
+    const { statistics, output } = to;
+    statistics.gauge('g', () => 2.5);
+    statistics.gauge('unknown', () => Number.NaN);
+    statistics.counter('still');
+    statistics.rule('d.k').totalHits += 3;
+    statistics.timer('t').record(1.5);
+    statistics.timer('t').record(20);
+    await output.flush();
+    await receiver.until('the durations', () => receiver.lines.includes('t:20|ms'));
+    expect(receiver.lines).toEqual([
+      'ratelimit.statistics.runtime_keys:0|g',
+      'ratelimit.statistics.rolled_up:0|g',
+      'g:2.5|g',
+      `${RULE}:3|c`,
+      't:1|ms',
+      't:20|ms',
+    ]);
+    receiver.lines.length = 0;
+    statistics.rule('d.k').totalHits += 1;
+    await output.flush();
+    await receiver.until('the counter', () => receiver.lines.includes(`${RULE}:1|c`));
+    expect(receiver.lines.filter((line) => line.endsWith('ms'))).toEqual([]);
+  });
+
+  it('sends no more durations of a timer than a thousand, spread evenly and marked with their share', async () => {
+    await using receiver = await TcpReceiver.start();
+    using to = outputTo(receiver.port);
+    for (let call = 0; call < 3_000; call += 1) to.statistics.timer('t').record(call);
+    await to.output.flush();
+    await receiver.until('the last duration', () => receiver.lines.includes('t:2996|ms|@0.25'));
+    const durations = receiver.lines.filter((line) => line.startsWith('t:'));
+    expect(durations).toHaveLength(750);
+    expect(durations.every((line) => line.endsWith('|@0.25'))).toBe(true);
+  });
+
+  it('gives other work its turn between some hundred lines', async () => {
+    await using receiver = await TcpReceiver.start();
+    using to = outputTo(receiver.port);
+    for (let rule = 0; rule < 10_000; rule += 1) to.statistics.rule(`d.k_${rule}`).totalHits += 1;
+    let turns = 0;
+    let isOver = false;
+    const count = (): void => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    count();
+    await to.output.flush();
+    isOver = true;
+    expect(turns).toBeGreaterThan(30);
+    await receiver.until('all rules', () => receiver.lines.filter((line) => line.endsWith('|c')).length === 10_000);
+  });
+});
+
+describe('a daemon that is away', () => {
+  it('is tried again at each flush; counters arrive in full once it is back, and the log tells the change alone', async () => {
+    const first = await TcpReceiver.start();
+    const { port } = first;
+    using to = outputTo(port);
+    const { statistics, output, log } = to;
+    const hit = () => (statistics.rule('d.k').totalHits += 1);
+    hit();
+    await output.flush();
+    await first.until('the first hit', () => first.sum(RULE) === 1);
+    await first[Symbol.asyncDispose]();
+    statistics.timer('t').record(7);
+    for (let flush = 0; flush < 5; flush += 1) {
+      hit();
+      await output.flush();
+    }
+    await using second = await TcpReceiver.start({ port });
+    hit();
+    await output.flush();
+    await second.until('the duration', () => second.lines.includes('t:7|ms'));
+    // The first flush into the gap may have reached a connection that was just closing.
+    expect(second.sum(RULE)).toBe(6);
+    expect(log.lines).toEqual([
+      'warn statistics are not taken; they are kept for later',
+      'warn statistics are taken again',
+    ]);
+  });
+
+  it('that cuts its connections gets the rest over a new one', async () => {
+    await using receiver = await TcpReceiver.start();
+    using to = outputTo(receiver.port);
+    const { statistics, output } = to;
+    for (let hits = 1; hits <= 6; hits += 1) {
+      statistics.rule('d.k').totalHits += 1;
+      // The first one learns that the connection is gone.
+      await output.flush();
+      await output.flush();
+      await receiver.until('every hit', () => receiver.sum(RULE) === hits);
+      if (hits % 2 === 0) await receiver.cut();
+    }
+    expect(receiver.connections).toBeGreaterThan(1);
+  });
+
+  it('that does not read costs no memory, and gets what it missed as one number', async () => {
+    const silent = await TcpReceiver.start({ reads: false });
+    const { port } = silent;
+    using to = outputTo(port, 100);
+    const { statistics, output, log } = to;
+    const rules = Array.from({ length: 10_000 }, (_, index) => statistics.rule(`d.k_${index}`));
+    const hit = () => {
+      for (const rule of rules) rule.totalHits += 1;
+    };
+    // As many as the system's own buffers take.
+    while (log.lines.length === 0) {
+      hit();
+      await output.flush();
+    }
+    const before = heapAfterCollection();
+    for (let flush = 0; flush < 20; flush += 1) {
+      hit();
+      statistics.timer('t').record(flush);
+      await output.flush();
+    }
+    expect(heapAfterCollection() - before).toBeLessThan(20_000_000);
+    await silent[Symbol.asyncDispose]();
+  });
+
+  it('on UDP loses no counter either, as far as its machine refuses', async () => {
+    const gone = await UdpReceiver.start();
+    const { port } = gone;
+    await gone[Symbol.asyncDispose]();
+    const statistics = new Statistics(10_000);
+    const log = recordingLog();
+    const sender = new UdpSender({ host: '127.0.0.1', port });
+    const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log });
+    for (let flush = 0; flush < 3; flush += 1) {
+      statistics.rule('d.k').totalHits += 1;
+      await output.flush();
+    }
+    await using receiver = await UdpReceiver.start({ port });
+    await output.flush();
+    await receiver.until('every hit', () => receiver.sum(RULE) === 3);
+    expect(log.lines).toHaveLength(2);
+    output.close();
+  });
+});
+
+function heapAfterCollection(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}

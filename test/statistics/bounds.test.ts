@@ -1,0 +1,32 @@
+import { Statistics } from '../../src/statistics/statistics';
+
+const MAX_KEYS = 10_000;
+
+describe('runtime keys are bounded', () => {
+  it('a million distinct values stay within the bound, and every hit is counted somewhere', () => {
+    const statistics = new Statistics(MAX_KEYS);
+    for (let value = 0; value < 1_000_000; value += 1) {
+      statistics.runtimeRule(`d.user_${value}`, 'd.user').totalHits += 1;
+      if (value === 20_000) expect(statistics.rules).toHaveLength(MAX_KEYS + 1);
+    }
+    expect(statistics.rules).toHaveLength(MAX_KEYS + 1);
+    const found = new Map(statistics.entries());
+    expect(found.get('ratelimit.service.rate_limit.d.user.total_hits')).toBe(1_000_000 - MAX_KEYS);
+    expect(found.get('ratelimit.statistics.runtime_keys')).toBe(MAX_KEYS);
+    expect(found.get('ratelimit.statistics.rolled_up')).toBe(1_000_000 - MAX_KEYS);
+    let hits = 0;
+    for (const { totalHits } of statistics.rules) hits += totalHits;
+    expect(hits).toBe(1_000_000);
+  });
+
+  it('a key beyond a kilobyte counts under its rule, so that the bound on keys is one on memory', () => {
+    const statistics = new Statistics(MAX_KEYS);
+    statistics.runtimeRule(`d.user_${'x'.repeat(1_000)}`, 'd.user').totalHits += 1;
+    statistics.runtimeRule(`d.user_${'x'.repeat(1_000_000)}`, 'd.user').totalHits += 1;
+    statistics.runtimeCounter(`${'x'.repeat(1_000_000)}.domain_not_found`, 'other.domain_not_found').add(1);
+    const found = new Map(statistics.entries());
+    expect(found.get('ratelimit.service.rate_limit.d.user.total_hits')).toBe(1);
+    expect(found.get('ratelimit.service.rate_limit.other.domain_not_found')).toBe(1);
+    expect(found.get('ratelimit.statistics.runtime_keys')).toBe(1);
+  });
+});
