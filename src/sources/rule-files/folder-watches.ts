@@ -8,7 +8,10 @@ interface Watch {
   readonly watcher: FSWatcher;
   readonly identity: string;
   names: ReadonlySet<string> | undefined;
-  /** The folder it watches has been moved or removed: it watches what nobody asks for, or nothing. */
+  /**
+   * The folder it watches has been moved, removed or unmounted: it watches what nobody asks for, or nothing. The identity alone
+   * does not tell on file systems that know no time of birth, nor when the same volume is mounted again.
+   */
   isStale: boolean;
 }
 
@@ -47,15 +50,10 @@ export class FolderWatches {
     return isNew;
   }
 
-  /** Lets go of every watch, for the case that they have become blind. */
-  disarm(): void {
-    for (const { watcher } of this.#watches.values()) watcher.close();
-    this.#watches.clear();
-  }
-
   close(): void {
     this.#isClosed = true;
-    this.disarm();
+    for (const { watcher } of this.#watches.values()) watcher.close();
+    this.#watches.clear();
     this.#hints.complete();
   }
 

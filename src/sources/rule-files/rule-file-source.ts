@@ -16,7 +16,7 @@ import type { RuleSource } from '../../streams/rule-source';
 import { type Doubt, believe } from './believe';
 import { exhaustMapWithTrailing } from './exhaust-map-with-trailing';
 import type { LoadOptions } from './load-rules';
-import { type Occasion, RuleFolder } from './rule-folder';
+import { RuleFolder } from './rule-folder';
 import { type Settling, settleHints } from './settle-hints';
 
 export interface RuleFileOptions extends LoadOptions {
@@ -66,12 +66,8 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     const folder = new RuleFolder(dir, options);
     const hints$ = folder.hints$.pipe(settleHints(settling, scheduler));
     const polls$ = defer(() => timer(folder.isLarge ? 2 * poll : poll, scheduler)).pipe(repeat());
-    return merge(
-      hints$.pipe(map((): Occasion => 'hint')),
-      polls$.pipe(map((): Occasion => 'poll')),
-      of<Occasion>('hint'),
-    ).pipe(
-      exhaustMapWithTrailing((occasion) => believe(() => folder.look(occasion), doubt, scheduler)),
+    return merge(hints$, polls$, of('start')).pipe(
+      exhaustMapWithTrailing(() => believe(() => folder.look(), doubt, scheduler)),
       distinctUntilChanged((before, now) => before.key === now.key),
       tap((found) => folder.believe(found)),
       map(({ event }) => event),

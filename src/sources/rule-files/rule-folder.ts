@@ -31,9 +31,6 @@ interface GoodRules {
   readonly warnings: readonly string[];
 }
 
-/** Why to look: something told of a change, or it is time to. */
-export type Occasion = 'hint' | 'poll';
-
 /** Surveys in a row that each found something new to watch. */
 const MOST_SURVEYS = 20;
 const MANY_FILES = 300;
@@ -63,23 +60,20 @@ export class RuleFolder {
    * Watches what there is to watch, then looks. Emits one finding, the very last one's when nothing has changed, and completes;
    * never fails.
    */
-  look(occasion: Occasion): Observable<Finding> {
-    return defer(() => this.#read(occasion)).pipe(
+  look(): Observable<Finding> {
+    return defer(() => this.#read()).pipe(
       switchMap((read) => ('key' in read ? of(read) : this.#judge(read))),
-      tap((found) => {
-        this.#looked = found;
-        // The same contents can be in other files now.
-        if (found.key === this.#believed?.key) this.believe(found);
-      }),
       catchError((error: unknown) =>
         of(this.#rejected(String(error), `the rules cannot be read: ${String(error)}`, undefined)),
       ),
       map((found) => (found.key === this.#believed?.key ? { ...found, isDoubtful: false } : found)),
+      tap((found) => this.#keep(found)),
     );
   }
 
   /** From here on this is what is compared with. */
   believe(found: Finding): void {
+    this.#looked = found;
     this.#believed = found;
     this.#good = found.good ?? this.#good;
   }
@@ -89,13 +83,18 @@ export class RuleFolder {
     this.#watches.close();
   }
 
-  async #read(occasion: Occasion): Promise<Finding | Reading> {
+  #keep(found: Finding): void {
+    // The same contents can be in other files now.
+    if (found.key === this.#believed?.key) this.believe(found);
+    // What is doubtful has to be read again, whether or not anything was switched meanwhile.
+    else this.#looked = found.isDoubtful ? { ...found, mark: undefined } : found;
+  }
+
+  async #read(): Promise<Finding | Reading> {
     const looked = this.#looked;
     if (looked?.mark !== undefined) {
       const seen = await this.#armedSurvey();
       if (this.#markOf(seen) === looked.mark) return looked;
-      // Nothing told of this change: the watches may be blind.
-      if (occasion === 'poll') this.#watches.disarm();
     }
     return readConsistently(() => this.#fullSurvey());
   }
@@ -166,7 +165,7 @@ export class RuleFolder {
     }
   }
 
-  /** What cannot be read is watched in all its parts, whatever the mode: none of its rules are in force. */
+  /** What is doubtful or cannot be read is watched in all its parts, whatever the mode: its rules are not in force. */
   get #watchesFiles(): boolean {
     return !this.options.watchRoot || (this.#looked !== undefined && this.#looked.mark === undefined);
   }

@@ -3,12 +3,10 @@ import { appendFile, open, writeFile } from 'node:fs/promises';
 import { execFileSync } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ConfigMapMount, RuleTree, rules } from './rule-tree';
-import { HINTS_ALONE, WatchedRules } from './watched-rules';
+import { HINTS_ALONE, LONG_HOLD, WatchedRules } from './watched-rules';
 
 /** For bursts: so long a quiet that even a slow machine makes one burst of it. */
 const PATIENT = { ...HINTS_ALONE, settling: { quiet: 300, longest: 10_000 } };
-/** For work that pauses: so long a hold that even a slow machine is done within it. */
-const LONG_HOLD = { ...HINTS_ALONE, doubt: { hold: 700, longest: 10_000 } };
 
 describe('rule files that change in place', () => {
   let tree: RuleTree;

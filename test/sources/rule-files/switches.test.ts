@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { setTimeout as wait } from 'node:timers/promises';
 import { ConfigMapMount, RuleTree, rules } from './rule-tree';
-import { WatchedRules } from './watched-rules';
+import { LONG_HOLD, WatchedRules } from './watched-rules';
 
 describe.each([
   { watchRoot: true, mode: 'watching the root alone' },
@@ -113,6 +114,20 @@ describe.each([
         expect(await watched.next()).toBe(`a=${i}`);
       }
       await expectEditsToCount('root/config/a.yaml');
+    });
+
+    it('are not taken for complete while the folder is made again and filled, nor told more than once', async () => {
+      watched[Symbol.dispose]();
+      watched = new WatchedRules({ root: tree.at('root'), watchRoot, timing: LONG_HOLD });
+      await watched.next();
+      tree.remove('root/config');
+      tree.write('root/config/a.yaml', rules('a', 2));
+      for (const name of ['b', 'c', 'd']) {
+        await wait(150);
+        tree.write(`root/config/${name}.yaml`, rules(name, 2));
+      }
+      expect(await watched.next()).toBe('a=2 b=2 c=2 d=2');
+      expect(await watched.quietly()).toEqual([]);
     });
 
     it('are kept when the folder vanishes, and read when it returns', async () => {

@@ -15,6 +15,9 @@ export const HINTS_ALONE = {
   poll: NEVER,
 };
 
+/** For work that pauses: so long a hold that even a slow machine is done within it. */
+export const LONG_HOLD = { ...HINTS_ALONE, doubt: { hold: 700, longest: 10_000 } };
+
 /** Longer than settling and holding together. */
 const QUIET = 180;
 const DEADLINE = 20_000;
