@@ -3,9 +3,9 @@ import {
   RateLimitConfig,
   type RateLimitDescriptor,
   type RateLimitPolicy,
+  RateLimitUnit,
 } from '../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { DomainConfig, RuleConfig } from '../../src/rules/rule-config';
-import { UNIT_NAMES } from '../../src/rules/unit';
 import { RULES_TYPE_URL } from '../../src/sources/xds/type-url';
 import { domainConfig, limit } from './rules';
 
@@ -45,7 +45,7 @@ function policyOf({
   replaces,
 }: NonNullable<RuleConfig['rateLimit']>): RateLimitPolicy {
   return {
-    unit: unit === undefined ? 0 : UNIT_NAMES.indexOf(unit),
+    unit: RateLimitUnit[unit ?? 'UNKNOWN'],
     requestsPerUnit,
     unlimited,
     name,

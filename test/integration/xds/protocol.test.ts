@@ -291,5 +291,5 @@ describe('responses faster than they can be dealt with', () => {
 test('unsubscribing ends the stream', async () => {
   await using talk = await talking();
   talk.rules[Symbol.dispose]();
-  await talk.stream.gone;
+  await expect(talk.stream.gone).resolves.toBeUndefined();
 });
