@@ -1,0 +1,70 @@
+import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import { RateLimitClient } from '../support/grpc-client';
+import { RuleFolder } from '../support/rule-folder';
+import { WeirProcess } from '../support/weir-process';
+
+const RULES = {
+  'shop.yaml': `domain: shop
+descriptors:
+  - { key: banned, rate_limit: { unit: day, requests_per_unit: 0 } }
+  - { key: ten, rate_limit: { unit: day, requests_per_unit: 10 }, metadata: { tier: gold } }
+`,
+};
+
+/** Two descriptors, one of them over; asked twice. */
+async function answers(env: Record<string, string>): Promise<[RateLimitResponse, ReadonlyMap<string, number>]> {
+  await using rules = await RuleFolder.with(RULES);
+  await using weir = await WeirProcess.start({ env: { ...rules.env, ...env } });
+  using client = new RateLimitClient(weir.grpcAddress);
+  await client.ask('shop', ['banned=x', 'ten=x'], 4);
+  return [await client.ask('shop', ['banned=x', 'ten=x'], 4), await weir.statistics()];
+}
+
+const of = (key: string) => `ratelimit.service.rate_limit.shop.${key}`;
+
+describe('settings act on decisions', () => {
+  it.each<
+    [name: string, value: string, act: (answer: RateLimitResponse, statistics: ReadonlyMap<string, number>) => void]
+  >([
+    ['SHADOW_MODE', 'false', ({ overallCode }) => expect(overallCode).toBe(Code.OVER_LIMIT)],
+    [
+      'SHADOW_MODE',
+      'true',
+      ({ overallCode, statuses }, statistics) => {
+        expect([overallCode, statuses[0]?.code]).toEqual([Code.OK, Code.OVER_LIMIT]);
+        expect(statistics.get('ratelimit.service.global_shadow_mode')).toBe(2);
+      },
+    ],
+    ['QUOTA_MODE', 'true', ({ overallCode }) => expect(overallCode).toBe(Code.OK)],
+    ['NEAR_LIMIT_RATIO', '0.5', (_answer, statistics) => expect(statistics.get(of('ten.near_limit'))).toBe(3)],
+    [
+      'RESPONSE_DYNAMIC_METADATA',
+      'true',
+      ({ dynamicMetadata }) =>
+        expect(dynamicMetadata).toMatchObject({ domain: 'shop', hitsAddend: 4, metadata: { tier: 'gold' } }),
+    ],
+    [
+      'LIMIT_RESPONSE_HEADERS_ENABLED',
+      'true',
+      ({ responseHeadersToAdd }) =>
+        expect(responseHeadersToAdd.map(({ key }) => key)).toEqual([
+          'RateLimit-Limit',
+          'RateLimit-Remaining',
+          'RateLimit-Reset',
+        ]),
+    ],
+    ['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'true', ({ statuses }) => expect(statuses[1]?.limitRemaining).toBe(10)],
+    [
+      'LOCAL_CACHE_SIZE_IN_BYTES',
+      '100000',
+      (_answer, statistics) => expect(statistics.get(of('banned.over_limit_with_local_cache'))).toBe(4),
+    ],
+    [
+      'LocalCacheSizeInBytes',
+      '0',
+      (_answer, statistics) => expect(statistics.has('ratelimit.localcache.entryCount')).toBe(false),
+    ],
+  ])('%s=%s', async (name, value, act) => {
+    act(...(await answers({ [name]: value })));
+  });
+});
