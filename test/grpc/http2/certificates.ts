@@ -1,0 +1,40 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** An authority made for one test, and what it has signed. */
+export interface Authority {
+  readonly ca: string;
+  /** A certificate that carries these DNS names. */
+  issue(...names: string[]): Certificate;
+  /** Removes its files. */
+  dispose(): void;
+}
+
+export function newAuthority(): Authority {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
+  const openssl = (...args: string[]): unknown => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
+  const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+  const make = (name: string, ...more: string[]): void => {
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`];
+    openssl('req', '-x509', ...key, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '2', ...more);
+  };
+  make('ca');
+  let issued = 0;
+  return {
+    ca: read('ca.pem'),
+    issue(...names) {
+      const name = `issued-${issued++}`;
+      const alternatives = names.map((it) => `DNS:${it}`).join(',');
+      make(name, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-addext', `subjectAltName=${alternatives}`);
+      return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
+    },
+    dispose: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
