@@ -20,6 +20,7 @@ import { dogstatsdLines } from '../sinks/statistics/dogstatsd-lines';
 import { extraTags } from '../sinks/statistics/extra-tags';
 import { builtInMapping } from '../sinks/statistics/exposition/built-in-mapping';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
+import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { Mapper } from '../sinks/statistics/exposition/mapping';
 import { readMappingFile } from '../sinks/statistics/exposition/mapping-file';
 import { processMetrics } from '../sinks/statistics/exposition/process-metrics';
@@ -42,8 +43,6 @@ import type { StatisticsOutput } from '../streams/statistics-output';
 const LAST_FLUSH = 2_000;
 
 export interface StatisticsOutputs {
-  /** The port of the listener that is scraped, where there is one. */
-  readonly pullPort: number | undefined;
   /** Sends what has moved since the last flush, as far as there is time, and ends all outputs. */
   finish(): Observable<unknown>;
 }
@@ -58,7 +57,7 @@ export async function startStatisticsOutputs(
   statistics: Statistics,
   log: Log,
 ): Promise<StatisticsOutputs> {
-  if (settings.disableStats) return { pullPort: undefined, finish: () => of(undefined) };
+  if (settings.disableStats) return { finish: () => of(undefined) };
   const outputs = sendingOutputs(settings, statistics, log);
   const pull = settings.usePullmetrics ? await openPull(settings, statistics, log) : undefined;
   const subscription = new Subscription();
@@ -69,7 +68,6 @@ export async function startStatisticsOutputs(
     return { output, flush$ };
   });
   return {
-    pullPort: pull?.address.port,
     finish: () => {
       const last$ = flushes.map(({ output, flush$ }) =>
         concat(flush$, flush$).pipe(
@@ -112,25 +110,29 @@ function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
 }
 
 async function openPull(settings: Settings, statistics: Statistics, log: Log): Promise<Listening> {
-  const ofProcess = processMetrics(settings.extraTags);
+  const labels = extraLabels(settings.extraTags);
+  const ofProcess = processMetrics(labels);
   const exposition = new Exposition({
     statistics,
     mapper: mapperOf(settings, log),
-    labels: settings.extraTags,
+    labels,
     reserved: ofProcess.names,
     onConflict: (metric) => log.warn('statistics are not exported, as their metric is another one already', { metric }),
     now: () => performance.now(),
   });
-  return serveMetrics({
+  const path = settings.pullmetricsPath;
+  const listening = await serveMetrics({
     host: settings.pullmetricsAddr.host,
     port: settings.pullmetricsAddr.port,
-    path: settings.pullmetricsPath,
+    path,
     page: async function* page() {
       yield* exposition.page();
       yield await ofProcess.write();
     },
     log,
   });
+  log.info('metrics can be scraped', { port: listening.address.port, path });
+  return listening;
 }
 
 function mapperOf(settings: Settings, log: Log): Mapper {

@@ -3,6 +3,14 @@ export function metricName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_:]/g, '_').replace(/^(?=\d)/, '_');
 }
 
+/** EXTRA_TAGS as labels: with names that Prometheus takes, sorted; one without a value is left out, values stay as given. */
+export function extraLabels(given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const labels = Object.entries(given)
+    .filter(([, value]) => value !== '')
+    .map(([label, value]) => [labelName(label), value] as const);
+  return Object.fromEntries(labels.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
 function labelName(name: string): string {
   return name.replaceAll(/\W/g, '_').replace(/^(?=\d)/, '_');
 }

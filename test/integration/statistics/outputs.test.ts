@@ -1,0 +1,434 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, connect } from 'node:http2';
+import { status } from '@grpc/grpc-js';
+import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+import { RateLimitClient } from '../../support/grpc-client';
+import { RuleFolder } from '../../support/rule-folder';
+import { WeirProcess } from '../../support/weir-process';
+import { roomInMinute } from '../../support/window-room';
+import { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
+
+const RULES = `
+domain: shop
+descriptors:
+  - key: plain
+    rate_limit: { unit: day, requests_per_unit: 10 }
+  - key: shadow
+    shadow_mode: true
+    rate_limit: { unit: day, requests_per_unit: 1 }
+  - key: user
+    detailed_metric: true
+    rate_limit: { unit: day, requests_per_unit: 100 }
+    descriptors:
+      - key: path
+        detailed_metric: true
+        rate_limit: { unit: day, requests_per_unit: 100 }
+`;
+
+/** One number for both daemons, as PUSHSTATS_PORT is. */
+async function bothDaemons() {
+  for (;;) {
+    const tcp = await TcpReceiver.start();
+    try {
+      return { tcp, udp: await UdpReceiver.start({ port: tcp.port }) };
+    } catch {
+      await tcp[Symbol.asyncDispose]();
+    }
+  }
+}
+
+const pullPort = async (weir: WeirProcess) => Number(/port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1]);
+
+async function scrape(port: number, headers: Record<string, string> = {}) {
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`, { headers });
+  return { response, text: await response.text() };
+}
+
+/** A unary call by hand, whose caller leaves it to the service to notice the deadline; the status it ends with. */
+async function call(address: string, path: string, message: Uint8Array, timeout: string): Promise<number> {
+  const session = connect(`http://${address}`);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'grpc-timeout': timeout,
+  });
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  stream.end(Buffer.concat([prefix, message]));
+  let ended: unknown;
+  for (const event of ['response', 'trailers']) {
+    stream.on(event, (headers: IncomingHttpHeaders) => (ended = headers['grpc-status'] ?? ended));
+  }
+  stream.resume();
+  await once(stream, 'close');
+  session.close();
+  return Number(ended);
+}
+
+describe('every statistic reaches every output', () => {
+  let folder: RuleFolder;
+  let daemons: Awaited<ReturnType<typeof bothDaemons>>;
+  let weir: WeirProcess;
+  let page: string;
+
+  /** What the service does, once: each line moves a statistic. */
+  async function work(): Promise<void> {
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.ask('shop', ['plain'], 10);
+    await client.ask('shop', ['plain']);
+    await client.ask('shop', ['plain']);
+    await Promise.all([client.ask('shop', ['user=a,path=x']), client.ask('shop', ['user=a,path=x'])]);
+    await client.ask('shop', ['shadow'], 2);
+    await client.ask('shop', ['user=back']);
+    await client.ask('shop', [
+      { entries: [{ key: 'user', value: 'back' }], limit: undefined, hitsAddend: 3n, isNegativeHits: true },
+    ] as never);
+    await client.ask('nowhere', ['plain', 'plain']);
+    await expect(client.ask('', ['plain'])).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+
+    const health = call(weir.grpcAddress, '/grpc.health.v1.Health/Check', new Uint8Array(), '10S');
+    expect(await health).toBe(status.OK);
+    const late = RateLimitRequest.encode({
+      domain: 'shop',
+      descriptors: [
+        { entries: [{ key: 'user', value: 'late' }], limit: undefined, hitsAddend: undefined, isNegativeHits: false },
+      ],
+      hitsAddend: 0,
+    }).finish();
+    expect(await call(weir.grpcAddress, SHOULD_RATE_LIMIT, late, '20m')).toBe(status.DEADLINE_EXCEEDED);
+    await folder.write('bad.yaml', 'domain: [');
+    await weir.line(/the new rules are refused/);
+  }
+
+  beforeAll(async () => {
+    await roomInMinute();
+    folder = await RuleFolder.with({ 'shop.yaml': RULES });
+    daemons = await bothDaemons();
+    weir = await WeirProcess.start({
+      env: {
+        ...folder.env,
+        USE_STATSD: 'true',
+        USE_DOG_STATSD: 'true',
+        USE_PROMETHEUS: 'true',
+        STATSD_HOST: '127.0.0.1',
+        STATSD_PORT: String(daemons.tcp.port),
+        PROMETHEUS_ADDR: '127.0.0.1:0',
+        STATS_FLUSH_INTERVAL: '100ms',
+        EXTRA_TAGS: 'stage:prod,az:eu.1',
+        USE_DOG_STATSD_MOGRIFIERS: 'rules',
+        DOG_STATSD_MOGRIFIER_RULES_PATTERN: String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.+)\.([^.]+)$`,
+        DOG_STATSD_MOGRIFIER_RULES_NAME: 'ratelimit.service.rate_limit.$3',
+        DOG_STATSD_MOGRIFIER_RULES_TAGS: 'domain:$1,descriptor:$2',
+        LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+        KVSTORE_PIPELINE_WINDOW: '100ms',
+      },
+    });
+    await work();
+    const { tcp, udp } = daemons;
+    const last = 'ratelimit.service.config_load_error';
+    await tcp.until('the last statistic', () => tcp.sum(`${last}.__az=eu_1.__stage=prod`) === 1);
+    await udp.until('the last statistic', () => udp.sum(last) === 1);
+    page = (await scrape(await pullPort(weir))).text;
+  });
+  afterAll(async () => {
+    await weir[Symbol.asyncDispose]();
+    await daemons.tcp[Symbol.asyncDispose]();
+    await daemons.udp[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  const pushed = (name: string) => daemons.tcp.sum(`${name}.__az=eu_1.__stage=prod`);
+  const tagged = (name: string, tags = '') => {
+    const all = ['az:eu_1', ...(tags === '' ? [] : tags.split(',')), 'stage:prod'].join(',');
+    return daemons.udp.lines
+      .filter((line) => line.startsWith(`${name}:`) && line.endsWith(`|c|#${all}`))
+      .reduce((sum, line) => sum + Number.parseFloat(line.slice(name.length + 1)), 0);
+  };
+  const pulled = (metric: string, labels = '') => {
+    const text = ['az="eu.1"', ...(labels === '' ? [] : labels.split(',')), 'stage="prod"'].toSorted().join(',');
+    const line = page.split('\n').find((each) => each.startsWith(`${metric}{${text}} `));
+    return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+  };
+
+  const RULE = 'ratelimit.service.rate_limit';
+
+  it.each([
+    ['plain', 'total_hits', 12],
+    ['plain', 'within_limit', 10],
+    ['plain', 'near_limit', 2],
+    ['plain', 'over_limit', 2],
+    ['plain', 'over_limit_with_local_cache', 1],
+    ['shadow', 'shadow_mode', 1],
+    ['shadow', 'over_limit', 1],
+    ['user_a.path_x', 'total_hits', 2],
+    ['user_late', 'total_hits', 1],
+    ['user_back', 'total_negative_hits', 3],
+  ])('of a rule: %s.%s is %i', (key, stat, value) => {
+    expect(pushed(`${RULE}.shop.${key}.${stat}`)).toBe(value);
+    expect(tagged(`${RULE}.${stat}`, `descriptor:${key},domain:shop`)).toBe(value);
+    const [key1, key2] = key.split('.');
+    const isMapped = ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'].includes(stat);
+    const labels = `domain="shop",key1="${key1}"${key2 === undefined ? '' : `,key2="${key2}"`}`;
+    expect(
+      isMapped
+        ? pulled(`ratelimit_service_rate_limit_${stat}`, labels)
+        : pulled(`ratelimit_service_rate_limit_shop_${key.replace('.', '_')}_${stat}`),
+    ).toBe(value);
+  });
+
+  it.each([
+    [
+      'ratelimit.service.call.should_rate_limit.service_error',
+      1,
+      'ratelimit_service_should_rate_limit_error',
+      'err_type="service_error"',
+    ],
+    [
+      'ratelimit.service.call.should_rate_limit.redis_error',
+      1,
+      'ratelimit_service_should_rate_limit_error',
+      'err_type="redis_error"',
+    ],
+    [
+      'ratelimit_server.ShouldRateLimit.total_requests',
+      11,
+      'ratelimit_service_total_requests',
+      'grpc_method="ShouldRateLimit"',
+    ],
+    ['ratelimit_server.Check.total_requests', 1, 'ratelimit_service_total_requests', 'grpc_method="Check"'],
+    ['ratelimit.service.config_load_success', 1, 'ratelimit_service_config_load_success', ''],
+    ['ratelimit.service.config_load_error', 1, 'ratelimit_service_config_load_error', ''],
+    ['ratelimit.pipeline.merged_hits', 1, 'ratelimit_pipeline_merged_hits', ''],
+    ['runtime.load_attempts', 2, 'runtime_load_attempts', ''],
+    ['runtime.load_failures', 1, 'runtime_load_failures', ''],
+  ])('of the service: %s is %i', (name, value, metric, labels) => {
+    expect([pushed(name), tagged(name), pulled(metric, labels)]).toEqual([value, value, value]);
+  });
+
+  it('of an unknown domain, once a descriptor', () => {
+    expect(pushed(`${RULE}.nowhere.domain_not_found`)).toBe(2);
+    expect(pulled('ratelimit_service_rate_limit_nowhere_domain_not_found')).toBe(2);
+  });
+
+  it.each([
+    ['runtime.num_values', 1],
+    ['ratelimit.localcache.entryCount', 2],
+    ['ratelimit.localcache.hitCount', 1],
+    ['ratelimit.localcache.missCount', 7],
+    ['ratelimit.localcache.lookupCount', 8],
+    ['ratelimit.localcache.evacuateCount', 0],
+    ['ratelimit.localcache.expiredCount', 0],
+    ['ratelimit.localcache.overwriteCount', 0],
+    ['ratelimit.statistics.runtime_keys', 4],
+    ['ratelimit.statistics.rolled_up', 0],
+  ])('as a gauge: %s is %i', (name, value) => {
+    const gauge = `${name}.__az=eu_1.__stage=prod:${value}|g`;
+    expect(daemons.tcp.lines).toContain(gauge);
+    expect(daemons.udp.lines).toContain(`${name}:${value}|g|#az:eu_1,stage:prod`);
+    expect(pulled(name.replaceAll('.', '_'))).toBe(value);
+  });
+
+  it('as a gauge that never stands still long enough to be compared', () => {
+    for (const name of [
+      'ratelimit.localcache.averageAccessTime',
+      'ratelimit.pipeline.window_size',
+      'ratelimit.memory.keys',
+    ]) {
+      expect(daemons.tcp.lines.some((line) => line.startsWith(`${name}.__az=eu_1.__stage=prod:`))).toBe(true);
+      expect(pulled(name.replaceAll('.', '_'))).toBeGreaterThanOrEqual(0);
+    }
+  });
+
+  it('as one duration a call, failed ones included: in whole milliseconds when pushed, in seconds when pulled', async () => {
+    const name = 'ratelimit_server.ShouldRateLimit.response_time';
+    const durations = daemons.tcp.lines.filter((line) => line.startsWith(`${name}.`));
+    expect(durations).toHaveLength(11);
+    expect(durations.every((line) => /^\S+\.__az=eu_1\.__stage=prod:\d+\|ms$/.test(line))).toBe(true);
+    const taggedDurations = daemons.udp.lines.filter((line) => line.startsWith(`${name}:`));
+    expect(taggedDurations).toHaveLength(11);
+    expect(taggedDurations.every((line) => /^\S+:\d+\|ms\|#az:eu_1,stage:prod$/.test(line))).toBe(true);
+    const metric = 'ratelimit_service_response_time_seconds';
+    expect(pulled(`${metric}_count`, 'grpc_method="ShouldRateLimit"')).toBe(11);
+    // Most of them waited for a window of 100 ms.
+    const sum = durations.reduce((all, line) => all + Number.parseFloat(line.slice(line.lastIndexOf(':') + 1)), 0);
+    expect(sum).toBeGreaterThan(500);
+    const seconds = pulled(`${metric}_sum`, 'grpc_method="ShouldRateLimit"') ?? 0;
+    expect(seconds * 1000 - sum).toBeGreaterThanOrEqual(0);
+    expect(seconds * 1000 - sum).toBeLessThan(durations.length);
+    expect((await weir.statistics()).get(`${name}.count`)).toBe(11);
+    expect((await weir.statistics()).get(`${name}.p99_ms`)).toBeGreaterThan(50);
+  });
+
+  it('with those of the process and of Node where they are scraped', () => {
+    expect(pulled('process_cpu_seconds_total')).toBeGreaterThan(0);
+    expect(pulled('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
+  });
+});
+
+describe('the listener that is scraped', () => {
+  let weir: WeirProcess;
+  let port: number;
+  beforeAll(async () => {
+    weir = await WeirProcess.start({
+      env: { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: '127.0.0.1:0', FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
+    });
+    port = await pullPort(weir);
+  });
+  afterAll(() => weir[Symbol.asyncDispose]());
+
+  it('answers as Prometheus expects, compressed when asked', async () => {
+    const { response, text } = await scrape(port, { 'Accept-Encoding': 'gzip' });
+    expect([response.status, response.headers.get('content-type'), response.headers.get('content-encoding')]).toEqual([
+      200,
+      'text/plain; version=0.0.4; charset=utf-8',
+      'gzip',
+    ]);
+    expect(text).toMatch(/^# HELP [\s\S]*\n$/);
+    const plain = await scrape(port, { 'Accept-Encoding': 'identity' });
+    expect(plain.response.headers.get('content-encoding')).toBeNull();
+    expect(plain.text).toContain('# TYPE process_cpu_seconds_total counter\n');
+  });
+
+  it('has nothing else, and knows GET and HEAD only', async () => {
+    const ask = async (path: string, method: string) =>
+      (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
+    expect(await ask('/metrics', 'HEAD')).toBe(200);
+    expect(await ask('/metrics', 'POST')).toBe(405);
+    expect(await ask('/', 'GET')).toBe(404);
+    expect(await ask('/metrics/', 'GET')).toBe(404);
+  });
+
+  it('survives scrapers that leave before the end', async () => {
+    for (let leaver = 0; leaver < 20; leaver += 1) {
+      const controller = new AbortController();
+      const gone = fetch(`http://127.0.0.1:${port}/metrics`, { signal: controller.signal });
+      controller.abort();
+      await expect(gone).rejects.toThrow('aborted');
+    }
+    expect((await scrape(port)).response.status).toBe(200);
+  });
+
+  it('is alone then: nothing is pushed', async () => {
+    expect(weir.output).not.toContain('statistics are not taken');
+  });
+});
+
+describe('standard output', () => {
+  it('has every statistic when no other output is on, one JSON object a line', async () => {
+    await using folder = await RuleFolder.with({
+      'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 0 } }]',
+    });
+    await using weir = await WeirProcess.start({
+      env: { ...folder.env, USE_PUSHSTATS: 'false', STATS_FLUSH_INTERVAL: '100ms', SHADOW_MODE: 'true' },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.ask('shop', ['k']);
+    const line = await weir.line(/global_shadow_mode/);
+    expect(JSON.parse(line)).toEqual({
+      level: 'debug',
+      ts: expect.any(Number),
+      logger: 'gostats.loggingsink',
+      msg: 'flushing counter',
+      json: { name: 'ratelimit.service.global_shadow_mode', type: 'counter', value: '1.000000' },
+    });
+    await weir.line(/"name":"ratelimit_server.ShouldRateLimit.response_time","type":"timer"/);
+    await weir.line(/"name":"ratelimit.statistics.runtime_keys","type":"gauge"/);
+  });
+});
+
+describe('a daemon', () => {
+  const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', PUSHSTATS_HOST: '127.0.0.1' };
+
+  it('gets what was counted since the last flush before the service ends', async () => {
+    await using receiver = await TcpReceiver.start();
+    await using weir = await WeirProcess.start({
+      env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '1h' },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await expect(client.ask('shop', ['k'])).rejects.toThrow('no rate limit configuration loaded');
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    expect(receiver.sum('ratelimit.service.call.should_rate_limit.service_error')).toBe(1);
+  });
+
+  it('that does not read holds up neither decisions nor the end', async () => {
+    await using receiver = await TcpReceiver.start({ reads: false });
+    await using weir = await WeirProcess.start({
+      env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '10ms' },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    for (let ask = 0; ask < 50; ask += 1) await expect(client.ask('shop', ['k'])).rejects.toMatchObject({ code: 9 });
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+  });
+
+  it('is reached by UDP where PUSHSTATS_PROTOCOL says so', async () => {
+    await using receiver = await UdpReceiver.start();
+    await using weir = await WeirProcess.start({
+      env: { ...env, STATSD_PORT: String(receiver.port), STATSD_PROTOCOL: 'udp', STATS_FLUSH_INTERVAL: '50ms' },
+    });
+    await receiver.until('a gauge', () => receiver.lines.includes('ratelimit.statistics.runtime_keys:0|g'));
+    expect(weir.isRunning).toBe(true);
+  });
+
+  it('gets nothing when DISABLE_STATS is set, and nothing is scraped', async () => {
+    await using receiver = await TcpReceiver.start();
+    await using weir = await WeirProcess.start({
+      env: {
+        ...env,
+        USE_PUSHSTATS: 'true',
+        USE_PULLMETRICS: 'true',
+        PUSHSTATS_PORT: String(receiver.port),
+        STATS_FLUSH_INTERVAL: '10ms',
+        DISABLE_STATS: 'true',
+      },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await expect(client.ask('shop', ['k'])).rejects.toMatchObject({ code: 9 });
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    expect(receiver.connections).toBe(0);
+    expect(weir.output).not.toContain('metrics can be scraped');
+  });
+});
+
+describe('what cannot be used keeps the service from starting, and says which setting', () => {
+  it.each<[title: string, env: Record<string, string>, message: RegExp]>([
+    [
+      'a mogrifier',
+      {
+        USE_DOG_STATSD: 'true',
+        USE_DOG_STATSD_MOGRIFIERS: 'a',
+        DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
+        DOG_STATSD_MOGRIFIER_A_NAME: 'x',
+      },
+      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is no regular expression: \(\?=x is not in the syntax of RE2/,
+    ],
+    [
+      'a mapping file that is not there',
+      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/nowhere.yaml' },
+      /PULLMETRICS_MAPPER_YAML=\/nowhere\.yaml cannot be used: .*no such file/,
+    ],
+    [
+      'a mapping file that is none',
+      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: __filename },
+      /PULLMETRICS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
+    ],
+  ])('%s', async (_, env, message) => {
+    await using weir = await WeirProcess.start({ env, awaitServing: false });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toMatch(message);
+    expect(weir.output).not.toMatch(/serving/);
+  });
+
+  it('an address that is taken', async () => {
+    await using taken = await TcpReceiver.start();
+    const env = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${taken.port}` };
+    await using weir = await WeirProcess.start({ env, awaitServing: false });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toContain(`cannot listen on 127.0.0.1:${taken.port}: another process listens there already`);
+  });
+});
