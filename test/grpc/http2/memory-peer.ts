@@ -52,12 +52,13 @@ export class MemoryPeer {
   constructor(
     limits: Partial<Limits> = {},
     readonly application: TestApplication = new TestApplication(),
+    headerBlocks?: HeaderBlockReader<string>,
   ) {
     const all = { ...DEFAULT_LIMITS, ...limits };
     this.context = {
       application,
       limits: all,
-      headerBlocks: new HeaderBlockReader(application, all),
+      headerBlocks: headerBlocks ?? new HeaderBlockReader(application, all),
       held: 0,
       now: () => this.time,
       refused: (kind) => this.refusals.push(kind),

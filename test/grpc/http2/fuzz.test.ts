@@ -1,0 +1,87 @@
+import { HeaderBlockReader } from '../../../src/grpc/http2/header-blocks';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
+import { serveHttp2 } from '../../../src/grpc/http2/server';
+import { endedOf, get, goawaysOf, hello, ping } from './frames';
+import { MemoryPeer } from './memory-peer';
+import { RandomFrames } from './random-frames';
+import { RawClient, connectPlain } from './raw-client';
+import { seededRandom } from './seeded-random';
+import { TestApplication } from './test-application';
+
+jest.setTimeout(24 * 3_600_000);
+
+/** `bench/conformance/fuzz.mjs` asks for more, with a seed of its own. */
+const SEQUENCES = Number(process.env['WEIR_FUZZ_SEQUENCES'] ?? 100_000);
+const SOCKET_SEQUENCES = Math.min(SEQUENCES / 100, 1_000);
+const SEED = process.env['WEIR_SEED'] ?? 'fuzz';
+/** Higher than any stream of a random sequence that is not the last of all. */
+const LATER_STREAM = 1_001;
+
+describe(`random and damaged frames, seed ${SEED}`, () => {
+  it(`never crash, never hang, never keep anything: ${SEQUENCES} connections`, () => {
+    const frames = new RandomFrames(seededRandom(SEED));
+    const headerBlocks = new HeaderBlockReader(new TestApplication(), DEFAULT_LIMITS);
+    let alive = 0;
+    let refused = 0;
+    for (let number = 0; number < SEQUENCES; number++) {
+      const octets = frames.sequence();
+      const peer = new MemoryPeer({}, new TestApplication(), headerBlocks);
+      for (const chunk of frames.cut(octets)) peer.send(chunk);
+      if (frames.below(4) === 0) peer.wait(100);
+      const told = `connection ${number} of seed ${SEED}: ${octets.toString('base64')}`;
+
+      if (peer.crashes.length > 0) throw new Error(told, { cause: peer.crashes[0] });
+      if (peer.connection.isOver) {
+        refused++;
+        if (!peer.wire.isDestroyed && goawaysOf(peer.frames).length === 0)
+          throw new Error(`ended without GOAWAY: ${told}`);
+      } else {
+        peer.send(ping('alive?!!')).send(get(LATER_STREAM, '/hold'));
+        const { held } = peer.application;
+        const later = held.find(({ id }) => id === LATER_STREAM);
+        if (later !== undefined) {
+          alive++;
+          peer.application.finish(later, '');
+          peer.endTurns();
+          if (!endedOf(peer.frames).includes(LATER_STREAM)) throw new Error(`not answered: ${told}`);
+        }
+      }
+      peer.connection.wireClosed();
+      if (peer.context.held !== 0) throw new Error(`memory kept: ${told}`);
+    }
+
+    // The sequences are neither all good nor all bad: otherwise this would test nothing.
+    expect(alive).toBeGreaterThan(SEQUENCES / 20);
+    expect(refused).toBeGreaterThan(SEQUENCES / 20);
+  });
+
+  it(`over sockets, while a good client is served: ${SOCKET_SEQUENCES} connections`, async () => {
+    const frames = new RandomFrames(seededRandom(`${SEED} over sockets`));
+    const crashes: unknown[] = [];
+    const server = await serveHttp2({
+      listen: { host: '127.0.0.1', port: 0 },
+      limits: { lingerMs: 50 },
+      application: new TestApplication(),
+      crashed: (error) => crashes.push(error),
+    });
+    const good = connectPlain(server.address).send(hello());
+    try {
+      for (let round = 0; round < SOCKET_SEQUENCES; round += 10) {
+        const clients = Array.from({ length: 10 }, () => {
+          const client: RawClient = connectPlain(server.address);
+          for (const chunk of frames.cut(frames.sequence())) client.send(chunk);
+          return client;
+        });
+        const id = (round / 10) * 2 + 1;
+        good.send(get(id));
+        await good.until(`an answer in round ${round}`, () => endedOf(good.frames.slice(-3)).includes(id));
+        for (const client of clients) client.close();
+      }
+    } finally {
+      good.close();
+      await server.close();
+    }
+
+    expect(crashes).toEqual([]);
+  });
+});

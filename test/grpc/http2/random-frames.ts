@@ -1,0 +1,191 @@
+import { FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
+import {
+  REQUEST,
+  type SentField,
+  bytes,
+  continuation,
+  data,
+  frame,
+  goaway,
+  headers,
+  huffmanString,
+  indexed,
+  inserted,
+  integer,
+  literal,
+  ping,
+  priority,
+  rstStream,
+  settings,
+  settingsAck,
+  sizeUpdate,
+  uint32,
+  windowUpdate,
+} from './frames';
+
+/** What peers might send: mostly frames that fit together, some that do not, some damaged. */
+export class RandomFrames {
+  constructor(private readonly random: () => number) {}
+
+  /** A whole number below `end`. */
+  below(end: number): number {
+    return Math.floor(this.random() * end);
+  }
+
+  /** Octets of one connection from its beginning. */
+  sequence(): Buffer {
+    const beginning = this.isOnceIn(40) ? [this.octets(30)] : [PREFACE, settings(...this.settings()), settingsAck];
+    const frames = Array.from({ length: 1 + this.below(8) }, () => this.frame());
+    const octets = Buffer.concat([...beginning, ...frames]);
+    return this.isOnceIn(3) ? this.damaged(octets) : octets;
+  }
+
+  /** The octets as they might be cut on their way. */
+  cut(octets: Buffer): Buffer[] {
+    const cuts = Array.from({ length: this.below(4) }, () => this.below(octets.length + 1)).toSorted((a, b) => a - b);
+    return [0, ...cuts].map((from, at) => octets.subarray(from, cuts[at] ?? octets.length));
+  }
+
+  private isOnceIn(times: number): boolean {
+    return this.below(times) === 0;
+  }
+
+  private pick<T>(...choices: readonly T[]): T {
+    return choices[this.below(choices.length)]!;
+  }
+
+  private octets(most: number): Buffer {
+    return Buffer.from(Array.from({ length: this.below(most + 1) }, () => this.below(256)));
+  }
+
+  private stream(): number {
+    return this.pick(1, 1, 1, 3, 3, 5, 7, 9, 0, 2, 2 ** 31 - 1);
+  }
+
+  private number(): number {
+    return this.pick(0, 1, 5, 100, 16_384, 65_535, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, this.below(2 ** 32));
+  }
+
+  private settings(): (readonly [number, number])[] {
+    return Array.from({ length: this.isOnceIn(2) ? 0 : this.below(4) }, () =>
+      this.pick<readonly [number, number]>(
+        [Setting.INITIAL_WINDOW_SIZE, this.below(70_000)],
+        [Setting.HEADER_TABLE_SIZE, this.below(5_000)],
+        [Setting.MAX_FRAME_SIZE, 16_384 + this.below(1_000)],
+        [this.below(12), this.isOnceIn(4) ? this.number() : 0],
+      ),
+    );
+  }
+
+  private field([name, value]: SentField): Buffer {
+    switch (this.below(8)) {
+      case 0:
+        return inserted([name, value]);
+      case 1:
+        return Buffer.concat([bytes(0x10), huffmanString(name), huffmanString(value)]);
+      case 2:
+        return Buffer.concat([bytes(0x40), huffmanString(name), huffmanString(value)]);
+      default:
+        return literal([name, value]);
+    }
+  }
+
+  private block(): Buffer {
+    const path = this.pick('/', '/', '/hold', '/early', '/keep', '/big/100', '/big/70000', '');
+    const fields = REQUEST.map(([name, value]) => this.field([name, name === ':path' ? path : value]));
+    while (this.isOnceIn(2)) {
+      fields.push(
+        this.pick(
+          this.field(['x-some', 'value']),
+          this.field(['content-length', String(this.below(30))]),
+          this.field(['te', 'trailers']),
+          indexed(this.below(70)),
+          Buffer.concat([integer(this.below(70), 0x3f, 0x40), huffmanString('y')]),
+          sizeUpdate(this.below(4_200)),
+          this.octets(8),
+        ),
+      );
+    }
+    if (this.isOnceIn(8)) fields.unshift(sizeUpdate(this.below(4_097)));
+    if (this.isOnceIn(12)) fields.reverse();
+    return Buffer.concat(fields);
+  }
+
+  private frame(): Buffer {
+    const stream = this.stream();
+    const padding = this.isOnceIn(6) ? this.below(40) : undefined;
+    switch (this.below(16)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3: {
+        const options = {
+          endStream: !this.isOnceIn(3),
+          endHeaders: !this.isOnceIn(10),
+          ...(padding !== undefined && { padding }),
+          ...(this.isOnceIn(8) && { dependency: this.stream() }),
+        };
+        return headers(stream, this.block(), options);
+      }
+      case 4: {
+        const block = this.block();
+        const middle = this.below(block.length);
+        const begun = headers(stream, block.subarray(0, middle), { endHeaders: false, endStream: this.isOnceIn(2) });
+        return Buffer.concat([begun, continuation(stream, block.subarray(middle), !this.isOnceIn(6))]);
+      }
+      case 5:
+      case 6:
+      case 7:
+        return data(
+          stream,
+          Buffer.alloc(this.isOnceIn(6) ? this.below(16_384) : this.below(40)),
+          this.isOnceIn(2),
+          padding,
+        );
+      case 8:
+        return rstStream(stream, this.number());
+      case 9:
+        return windowUpdate(stream, this.isOnceIn(3) ? this.number() : 1 + this.below(70_000));
+      case 10:
+        return settings(...this.settings());
+      case 11:
+        return ping('pingping', this.pick(0, 0, 1));
+      case 12:
+        return priority(stream, this.stream());
+      case 13:
+        return this.isOnceIn(3) ? goaway(this.stream(), this.number()) : settingsAck;
+      case 14:
+        return frame(this.below(14), this.below(256), stream, this.octets(40));
+      default:
+        return frame(
+          this.pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
+          0,
+          0,
+          Buffer.concat([uint32(this.number()), this.octets(4)]),
+        );
+    }
+  }
+
+  /** Some octets changed, lost, doubled or thrown in. */
+  private damaged(octets: Buffer): Buffer {
+    let result = Buffer.from(octets);
+    for (let damages = 1 + this.below(3); damages > 0; damages--) {
+      const at = this.below(result.length);
+      switch (this.below(4)) {
+        case 0:
+          result[at] = this.below(256);
+          break;
+        case 1:
+          result[at] = result[at]! ^ (1 << this.below(8));
+          break;
+        case 2:
+          result = Buffer.concat([result.subarray(0, at), result.subarray(at + 1 + this.below(12))]);
+          if (result.length === 0) return octets;
+          break;
+        default:
+          result = Buffer.concat([result.subarray(0, at), this.octets(10), result.subarray(at)]);
+      }
+    }
+    return result;
+  }
+}
