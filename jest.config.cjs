@@ -1,6 +1,3 @@
-// chokidar and readdirp are ES modules only, which jest cannot load on Node 20 as they are.
-const modulesToTransform = ['chokidar', 'readdirp'];
-
 /** @type {import('jest').Config} */
 module.exports = {
   testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/marbles/**/*.test.ts'],
@@ -10,7 +7,7 @@ module.exports = {
   // One worker per core: the default of one less halves the speed on two cores.
   maxWorkers: '100%',
   transform: {
-    '^.+\\.(t|j|mj)s$': [
+    '^.+\\.ts$': [
       '@swc/jest',
       {
         jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
@@ -19,5 +16,4 @@ module.exports = {
       },
     ],
   },
-  transformIgnorePatterns: [`/node_modules/(?!(${modulesToTransform.join('|')})/)`],
 };

@@ -1,5 +1,5 @@
 import { of } from 'rxjs';
-import { exhaustMapWithTrailing } from '../src/sources/rule-files/exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../src/sources/watching/exhaust-map-with-trailing';
 import { marbles } from './support/marbles';
 
 describe('loads of which one runs at a time', () => {

@@ -1,4 +1,4 @@
-import { settleHints } from '../src/sources/rule-files/settle-hints';
+import { settleHints } from '../src/sources/watching/settle-hints';
 import { marbles } from './support/marbles';
 
 const SETTLING = { quiet: 3, longest: 10 };

@@ -11,11 +11,11 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { exhaustMapWithTrailing } from '../rule-files/exhaust-map-with-trailing';
-import { FolderWatches } from '../rule-files/folder-watches';
-import { settleHints } from '../rule-files/settle-hints';
-import { Tracker, identityOf } from '../rule-files/trail';
-import type { WatchPoint, WatchPoints } from '../rule-files/watch-point';
+import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
+import { FolderWatches } from '../watching/folder-watches';
+import { settleHints } from '../watching/settle-hints';
+import { Tracker, identityOf } from '../watching/trail';
+import type { WatchPoint, WatchPoints } from '../watching/watch-point';
 import { type CertificateFiles, type Certificates, readCertificates } from './read-certificates';
 
 export type CertificateEvent =

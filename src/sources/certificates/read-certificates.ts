@@ -1,6 +1,6 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { codeOf } from '../rule-files/trail';
+import { codeOf } from '../watching/trail';
 
 /** Paths of PEM files, absolute. */
 export interface CertificateFiles {

@@ -14,10 +14,10 @@ import {
 } from 'rxjs';
 import type { RuleSource } from '../../streams/rule-source';
 import { type Doubt, believe } from './believe';
-import { exhaustMapWithTrailing } from './exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
 import type { LoadOptions } from './load-rules';
 import { RuleFolder } from './rule-folder';
-import { type Settling, settleHints } from './settle-hints';
+import { type Settling, settleHints } from '../watching/settle-hints';
 
 export interface RuleFileOptions extends LoadOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */

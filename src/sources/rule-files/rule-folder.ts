@@ -2,7 +2,7 @@ import { type Observable, catchError, defer, map, of, switchMap, tap } from 'rxj
 import type { Ruleset } from '../../rules/ruleset';
 import type { RuleEvent, RulesLoaded } from '../../streams/rule-source';
 import type { Believable } from './believe';
-import { FolderWatches } from './folder-watches';
+import { FolderWatches } from '../watching/folder-watches';
 import type { RuleFiles } from './list-rule-files';
 import { type LoadOptions, loadRules } from './load-rules';
 import { type FileFacts, type Reading, readConsistently } from './snapshot';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import { type SeenFile, type Survey, because } from './survey';
-import { codeOf } from './trail';
+import { codeOf } from '../watching/trail';
 
 /** What is remembered of a file when its content no longer is. */
 export interface FileFacts extends SeenFile {

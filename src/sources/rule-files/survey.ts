@@ -2,8 +2,8 @@ import type { BigIntStats } from 'node:fs';
 import { readlink, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
-import { type Entry, type Lookup, Tracker, codeOf, identityOf, pathOf } from './trail';
-import type { WatchPoint, WatchPoints } from './watch-point';
+import { type Entry, type Lookup, Tracker, codeOf, identityOf, pathOf } from '../watching/trail';
+import type { WatchPoint, WatchPoints } from '../watching/watch-point';
 
 /** The link that a Kubernetes ConfigMap mount swaps: every visible file is a link through it. */
 const DATA_LINK = '..data';

@@ -1,6 +1,6 @@
 import { firstValueFrom } from 'rxjs';
-import { FolderWatches } from '../../../src/sources/rule-files/folder-watches';
-import { RuleTree } from './rule-tree';
+import { FolderWatches } from '../../../src/sources/watching/folder-watches';
+import { RuleTree } from '../rule-files/rule-tree';
 
 describe('watches of folders', () => {
   let tree: RuleTree;
