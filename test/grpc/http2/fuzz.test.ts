@@ -4,7 +4,7 @@ import { serveHttp2 } from '../../../src/grpc/http2/server';
 import { endedOf, get, goawaysOf, hello, ping } from './frames';
 import { MemoryPeer } from './memory-peer';
 import { RandomFrames } from './random-frames';
-import { RawClient, connectPlain } from './raw-client';
+import { type RawClient, connectPlain } from './raw-client';
 import { seededRandom } from './seeded-random';
 import { TestApplication } from './test-application';
 

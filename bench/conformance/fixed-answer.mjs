@@ -1,0 +1,33 @@
+// What h2spec asks of a server: any request is answered with a few octets.
+const TEXT = Buffer.from('weir\n');
+
+/** An application of src/grpc/http2 (see its `Application`) that answers every request the same. `dist`: a built tree. */
+export async function fixedAnswer(dist) {
+  const { encodeBlock } = (await import(`${dist}/grpc/http2/hpack/encode.js`)).default;
+  const head = encodeBlock([
+    [':status', '200'],
+    ['content-type', 'text/plain'],
+  ]);
+  return {
+    tags: new Map(),
+    oversized: encodeBlock([[':status', '431']]),
+    interpret: () => undefined,
+    open(stream, _meaning, isEnded) {
+      if (isEnded) stream.schedule();
+    },
+    data(stream, _source, start, end, isEnded) {
+      stream.consumed(end - start);
+      if (isEnded) stream.schedule();
+    },
+    run(stream) {
+      stream.release();
+      stream.sendHeaders(head);
+      stream.sendData(TEXT);
+      stream.end();
+    },
+    cancel() {},
+    expire() {},
+    drained() {},
+    leave() {},
+  };
+}

@@ -1,0 +1,59 @@
+// Runs h2spec, strict cases included, against our HTTP/2 server: in cleartext, then over TLS. See README.md.
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { fixedAnswer } from './fixed-answer.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    dist: { type: 'string', default: fileURLToPath(new URL('../../dist', import.meta.url)) },
+    h2spec: { type: 'string', default: 'h2spec' },
+  },
+});
+const { serveHttp2 } = (await import(`${options.dist}/grpc/http2/server.js`)).default;
+
+function certificate() {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-h2spec-'));
+  const key = join(folder, 'key.pem');
+  const cert = join(folder, 'cert.pem');
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost', '-days', '1'];
+  execFileSync('openssl', ['req', '-x509', ...kind, ...name, '-keyout', key, '-out', cert], { stdio: 'pipe' });
+  const pair = { key: readFileSync(key), cert: readFileSync(cert) };
+  rmSync(folder, { recursive: true });
+  return pair;
+}
+
+async function conform(title, tls, flags) {
+  const server = await serveHttp2({
+    listen: { host: '127.0.0.1', port: 0 },
+    tls,
+    application: await fixedAnswer(options.dist),
+    crashed(error) {
+      throw error;
+    },
+  });
+  process.stdout.write(`\n${title}\n`);
+  const args = ['-S', '-h', '127.0.0.1', '-p', String(server.address.port), ...flags];
+  const child = spawn(options.h2spec, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout.on('data', (text) => {
+    output += text;
+  });
+  const code = await new Promise((resolve, reject) => {
+    child.once('error', (error) =>
+      reject(new Error('h2spec is not here; README.md says how to get it', { cause: error })),
+    );
+    child.once('exit', resolve);
+  });
+  // All of it when something failed, else the last line, which counts.
+  process.stdout.write(code === 0 ? `${output.trim().split('\n').at(-1)}\n` : output);
+  await server.close();
+  return code;
+}
+
+const codes = [await conform('cleartext', undefined, []), await conform('TLS', certificate(), ['-t', '-k'])];
+process.exit(codes.every((code) => code === 0) ? 0 : 1);
