@@ -7,6 +7,7 @@ import { type Door, serve } from '../grpc/server/serve';
 import type { Listening } from '../http/serve';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
+import { turnClock } from '../sources/turn-clock';
 import { SERVICE_ERRORS } from '../statistics/names';
 import type { Statistics } from '../statistics/statistics';
 import type { Decide } from '../streams/decide';
@@ -86,7 +87,7 @@ export class Doors {
       unary: measuredMethods(
         new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]),
         statistics,
-        () => performance.now(),
+        turnClock(),
       ),
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
       refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),

@@ -1,0 +1,180 @@
+// What statistics cost: a recorded call on the decision path; and the longest time the event loop stands still while 10,000
+// rules are flushed or scraped, and what the process holds then.
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { createRequire } from 'node:module';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+const require = createRequire(import.meta.url);
+const load = (path) => require(`../../dist/${path}.js`);
+const { Statistics } = load('statistics/statistics');
+const { EvenSamples } = load('statistics/even-samples');
+const { Histogram } = load('statistics/histogram');
+const { measuredMethods } = load('grpc/measured-methods');
+const { builtInMapping } = load('sinks/statistics/exposition/built-in-mapping');
+const { Exposition } = load('sinks/statistics/exposition/exposition');
+const { Mapper } = load('sinks/statistics/exposition/mapping');
+const { processMetrics } = load('sinks/statistics/exposition/process-metrics');
+const { SendingOutput } = load('sinks/statistics/sending-output');
+const { statsdLines } = load('sinks/statistics/statsd-lines');
+const { dogstatsdLines } = load('sinks/statistics/dogstatsd-lines');
+const { TcpSender } = load('sinks/statistics/tcp-sender');
+const { turnClock } = load('sources/turn-clock');
+const { serveMetrics } = load('http/serve-metrics');
+
+const silent = { isDebug: false, debug() {}, info() {}, warn: console.warn, error: console.error };
+const show = (what, figure) => console.log(`${what.padEnd(72)} ${figure}`);
+const megabytes = () => {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed / 1e6;
+};
+
+/** Nanoseconds a call, the best of some rounds. */
+function nanoseconds(work, calls = 2_000_000) {
+  let best = Infinity;
+  for (let round = 0; round < 5; round += 1) {
+    const begun = process.hrtime.bigint();
+    for (let call = 0; call < calls; call += 1) work(call);
+    best = Math.min(best, Number(process.hrtime.bigint() - begun) / calls);
+  }
+  return best.toFixed(1);
+}
+
+/** Milliseconds: the longest turn of the event loop while something is done, and the whole of it. */
+async function stalls(work) {
+  let longest = 0;
+  let last = performance.now();
+  let isOver = false;
+  const turn = () => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (!isOver) setImmediate(turn);
+  };
+  await nextTurn();
+  last = performance.now();
+  setImmediate(turn);
+  const begun = performance.now();
+  await work();
+  const whole = performance.now() - begun;
+  isOver = true;
+  await nextTurn();
+  return `longest stall ${longest.toFixed(1)} ms, whole ${whole.toFixed(0)} ms`;
+}
+
+function recording() {
+  const statistics = new Statistics(0);
+  const timer = statistics.timer('ratelimit_server.X.response_time');
+  show('timer: record a duration, kept for /stats alone', `${nanoseconds((call) => timer.record(call % 50))} ns`);
+  timer.giveTo(new EvenSamples(1_000));
+  timer.giveTo(
+    new Histogram(
+      builtInMapping(false).mappings.find(({ observer }) => observer.kind === 'histogram').observer.buckets,
+      0.001,
+    ),
+  );
+  show('timer: record a duration, kept for push and pull too', `${nanoseconds((call) => timer.record(call % 50))} ns`);
+
+  const transport = { reply() {}, fail() {}, onCancel() {} };
+  const answer = new Uint8Array(8);
+  const handle = (_message, call) => {
+    call.onCancel(() => {});
+    call.reply(answer);
+  };
+  const methods = new Map([['/s/M', handle]]);
+  const bare = methods.get('/s/M');
+  const timed = (clock) => measuredMethods(methods, statistics, clock).get('/s/M');
+  const own = timed(() => performance.now());
+  const shared = timed(turnClock());
+  show('a call that does nothing, bare', `${nanoseconds(() => bare(answer, transport))} ns`);
+  show('the same, counted and timed, the clock read twice a call', `${nanoseconds(() => own(answer, transport))} ns`);
+  show('the same, the clock read once for all calls of a turn', `${nanoseconds(() => shared(answer, transport))} ns`);
+}
+
+async function flushing(rules) {
+  const statistics = new Statistics(0);
+  for (let rule = 0; rule < rules; rule += 1) statistics.rule(`domain.key_${rule}.path_x`);
+  const hit = () => {
+    for (const rule of statistics.rules) {
+      rule.totalHits += 3;
+      rule.withinLimit += 2;
+      rule.overLimit += 1;
+      rule.nearLimit += 1;
+    }
+  };
+  const daemon = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+  await once(daemon, 'listening');
+  for (const [name, format] of [
+    ['statsd', statsdLines({ stage: 'prod' })],
+    ['DogStatsD lines', dogstatsdLines({ stage: 'prod' }, [])],
+  ]) {
+    const sender = new TcpSender({ host: '127.0.0.1', port: daemon.address().port });
+    const output = new SendingOutput({ statistics, format, sender, log: silent });
+    const what = `flush of ${rules} rules, 4 statistics of each moved, as ${name}`;
+    hit();
+    show(`${what}, first`, await stalls(() => output.flush()));
+    hit();
+    show(`${what}, second`, await stalls(() => output.flush()));
+    show(`${what}, nothing moved`, await stalls(() => output.flush()));
+    output.close();
+  }
+  daemon.close();
+}
+
+async function scraping(rules) {
+  const before = megabytes();
+  const statistics = new Statistics(0);
+  for (let rule = 0; rule < rules; rule += 1) {
+    const each = statistics.rule(`domain.key_${rule}.path_x`);
+    each.totalHits += 3;
+    each.withinLimit += 2;
+    each.overLimit += 1;
+    each.nearLimit += 1;
+  }
+  const counted = megabytes();
+  const exposition = new Exposition({
+    statistics,
+    mapper: new Mapper(builtInMapping(false)),
+    labels: {},
+    reserved: new Set(),
+    onConflict() {},
+    now: () => performance.now(),
+  });
+  const page = async function* page() {
+    yield* exposition.page();
+    yield await ofProcess.write();
+  };
+  const listening = await serveMetrics({ host: '127.0.0.1', port: 0, path: '/metrics', page, log: silent });
+  const url = `http://127.0.0.1:${listening.address.port}/metrics`;
+  let bytes = 0;
+  // Read raw, so that what the scraper does with the text is not measured too.
+  const { get } = await import('node:http');
+  const scrape = (encoding) =>
+    new Promise((resolve, reject) => {
+      get(url, { headers: { 'Accept-Encoding': encoding }, agent: false }, (response) => {
+        bytes = 0;
+        response.on('data', (chunk) => (bytes += chunk.length)).once('end', resolve);
+      }).once('error', reject);
+    });
+  for (const [which, encoding] of [
+    ['first', 'identity'],
+    ['second', 'identity'],
+    ['gzip', 'gzip'],
+  ]) {
+    const figures = await stalls(() => scrape(encoding));
+    show(`scrape of ${rules} rules, ${4 * rules} series, ${which}`, `${figures}, ${(bytes / 1e6).toFixed(2)} MB`);
+  }
+  show(
+    `heap of ${rules} rules: counted, mapped`,
+    `${(counted - before).toFixed(1)} MB, ${(megabytes() - counted).toFixed(1)} MB`,
+  );
+  await listening.close();
+}
+
+const ofProcess = processMetrics({});
+recording();
+for (const rules of [2_500, 10_000]) {
+  await flushing(rules);
+  await scraping(rules);
+}
+process.exit(0);
