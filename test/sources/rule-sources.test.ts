@@ -1,0 +1,117 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ruleFileSource } from '../../src/sources/rule-files/rule-file-source';
+import { AdsServer, SnapshotCache } from '../support/ads-server';
+import { ruleResource, simpleResource } from '../support/rule-resources';
+import { domainConfig } from '../support/rules';
+import { xdsSource } from '../support/xds-rules';
+import { type RuleSourceRig, describeRuleSource } from './rule-source-contract';
+import { HINTS_ALONE } from './rule-files/watched-rules';
+
+/** Long enough for files to be looked at: there is nothing that tells. */
+const QUIET = 250;
+
+const ruleFile = (domain: string, limit: number) =>
+  `domain: ${domain}\ndescriptors: [{key: key, rate_limit: {unit: minute, requests_per_unit: ${limit}}}]\n`;
+
+/** Files in a folder that a link is switched to, as a whole. */
+async function switchedFolders(): Promise<RuleSourceRig> {
+  const base = await mkdtemp(join(tmpdir(), 'weir-contract-'));
+  const root = join(base, 'current');
+  const folders = new Map<string, string>();
+  const publish = async (files: Readonly<Record<string, string>>) => {
+    const contents = JSON.stringify(files);
+    const folder = folders.get(contents) ?? join(base, `rules-${folders.size}`);
+    folders.set(contents, folder);
+    await mkdir(join(folder, 'config'), { recursive: true });
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, 'config', name), text);
+    await symlink(folder, join(base, 'next'));
+    await rename(join(base, 'next'), root);
+  };
+  return {
+    source: ruleFileSource({
+      root,
+      subdirectory: '',
+      appDirectory: 'config',
+      ignoreDotFiles: false,
+      watchRoot: true,
+      mergeDomainConfigs: false,
+      timing: HINTS_ALONE,
+    }),
+    publish: (limits) =>
+      publish(
+        Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`${name}.yaml`, ruleFile(name, limit)])),
+      ),
+    publishBad: () => publish({ 'shop.yaml': 'domain: shop\ndescriptors: [{key: ""}]\n' }),
+    lookedAt: () => wait(QUIET),
+    [Symbol.asyncDispose]: () => rm(base, { recursive: true, force: true }),
+  };
+}
+
+/** Files in one folder, each of them put in place or taken away. */
+async function filesInPlace(): Promise<RuleSourceRig> {
+  const root = await mkdtemp(join(tmpdir(), 'weir-contract-'));
+  const folder = join(root, 'config');
+  await mkdir(folder);
+  let present = new Map<string, string>();
+  const publish = async (files: ReadonlyMap<string, string>) => {
+    // Nothing half done may be seen: new files come first, since a folder without them would be good rules too.
+    for (const [name, text] of files) {
+      if (present.get(name) !== text) {
+        await writeFile(join(root, 'new~'), text);
+        await rename(join(root, 'new~'), join(folder, name));
+      }
+    }
+    for (const name of present.keys()) if (!files.has(name)) await rm(join(folder, name));
+    present = new Map(files);
+  };
+  return {
+    source: ruleFileSource({
+      root,
+      subdirectory: '',
+      appDirectory: 'config',
+      ignoreDotFiles: false,
+      watchRoot: false,
+      mergeDomainConfigs: false,
+      timing: HINTS_ALONE,
+    }),
+    publish: (limits) =>
+      publish(new Map(Object.entries(limits).map(([name, limit]) => [`${name}.yaml`, ruleFile(name, limit)]))),
+    publishBad: () => publish(new Map([['shop.yaml', 'domain: shop\ndescriptors: [{key: ""}]\n']])),
+    lookedAt: () => wait(QUIET),
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
+  };
+}
+
+/** A management server that gives each change a version. */
+async function managementServer(): Promise<RuleSourceRig> {
+  const cache = new SnapshotCache(true);
+  const server = await AdsServer.start({ cache });
+  let version = 0;
+  let published = '';
+  const publish = (key: string, resources: Parameters<SnapshotCache['publish']>[1]) => {
+    if (key !== published) version += 1;
+    published = key;
+    cache.publish(String(version), resources);
+    return Promise.resolve();
+  };
+  return {
+    source: xdsSource({ target: server.address }),
+    publish: (limits) =>
+      publish(
+        JSON.stringify(limits),
+        Object.entries(limits).map(([name, limit]) => simpleResource(name, limit)),
+      ),
+    publishBad: () => publish('bad', [ruleResource('shop', domainConfig('shop', { key: '' }))]),
+    async lookedAt() {
+      while (server.requests.at(-1)?.versionInfo !== String(version)) await wait(5);
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+describeRuleSource('files, by a switched link', switchedFolders);
+describeRuleSource('files, changed in place', filesInPlace);
+describeRuleSource('a management server', managementServer);
