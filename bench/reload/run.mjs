@@ -1,4 +1,4 @@
-// How long a reload of many rules keeps a service from deciding: node bench/reload.mjs [rules] [reloads]
+// How long a reload of many rules keeps a service from deciding: npm run bench:reload -- [rules] [reloads]
 // Needs a build (npm run build). The event loop spins as that of a service under full load does; its longest turn during a
 // reload is what a request waits at most. Where other processes want the cores too, the clock tells of them as well: look at
 // the median. A rule set is put in the place of another by one rename.
@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const { ruleFileSource } = createRequire(import.meta.url)('../dist/sources/rule-files/rule-file-source.js');
+const { ruleFileSource } = createRequire(import.meta.url)('../../dist/sources/rule-files/rule-file-source.js');
 
 const RULES = Number(process.argv[2] ?? 100_000);
 const RELOADS = Number(process.argv[3] ?? 5);
