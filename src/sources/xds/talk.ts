@@ -20,7 +20,7 @@ import {
 } from 'rxjs';
 import type { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
 import type { RuleEvent } from '../../streams/rule-source';
-import { exhaustMapWithTrailing } from '../rule-files/exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
 import { type AdsResponse, AdsStreamError, type ConnectAds } from './ads';
 import type { Agreement } from './agreement';
 import { type ReadResponse, readResponse } from './read-response';
