@@ -85,7 +85,7 @@ export class AdsServerStream {
       this.#requests.add(request);
     });
     call.on('error', () => undefined);
-    this.gone = new Promise((resolve) => call.on('cancelled', resolve));
+    this.gone = new Promise((resolve) => call.on('cancelled', () => resolve()));
   }
 
   get metadata(): Metadata {

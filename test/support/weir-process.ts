@@ -13,6 +13,8 @@ export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether to wait until it serves; true when not given. */
   readonly awaitServing?: boolean;
+  /** The user to run it as; only root may say. */
+  readonly uid?: number | undefined;
 }
 
 /** The built service as a process of its own, on ports that were free, seen from outside only. */
@@ -32,11 +34,12 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
-  static async start({ env = {}, awaitServing = true }: WeirOptions = {}): Promise<WeirProcess> {
+  static async start({ env = {}, awaitServing = true, uid }: WeirOptions = {}): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
     const child = spawn(process.execPath, [MAIN], {
       cwd: own,
+      ...(uid !== undefined && { uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],

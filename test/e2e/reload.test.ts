@@ -1,0 +1,318 @@
+import { chmodSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AdsServer, SnapshotCache } from '../support/ads-server';
+import { RateLimitClient } from '../support/grpc-client';
+import { ruleResource } from '../support/rule-resources';
+import { domainConfig, limit } from '../support/rules';
+import { WeirProcess } from '../support/weir-process';
+
+/** Two rules that always have the same limit: an answer with two limits has seen two rulesets. */
+const BASE = 1_000_000_000;
+const KEYS = ['left', 'right'];
+const RELOADS = 4;
+const CALLERS = 250;
+
+const ruleFile = (version: number, domain = 'shop') =>
+  `domain: ${domain}\ndescriptors:\n${KEYS.map(
+    (key) => `  - { key: ${key}, rate_limit: { unit: year, requests_per_unit: ${BASE + version} } }\n`,
+  ).join('')}`;
+
+/** A place that rules come from while calls are under way. */
+interface Rules extends AsyncDisposable {
+  readonly env: Readonly<Record<string, string>>;
+  publish(version: number): Promise<void>;
+}
+
+async function temporaryFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'weir-reload-'));
+  chmodSync(folder, 0o755);
+  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
+}
+
+/** A link that is put in the place of another at one stroke. */
+async function relink(target: string, link: string): Promise<void> {
+  await symlink(target, `${link}.new`);
+  await rename(`${link}.new`, link);
+}
+
+async function switchedLink(): Promise<Rules> {
+  const { folder, remove } = await temporaryFolder();
+  return {
+    env: { RUNTIME_ROOT: join(folder, 'current') },
+    async publish(version) {
+      await mkdir(join(folder, `v${version}`, 'config'), { recursive: true });
+      await writeFile(join(folder, `v${version}`, 'config', 'shop.yaml'), ruleFile(version));
+      await relink(join(folder, `v${version}`), join(folder, 'current'));
+    },
+    [Symbol.asyncDispose]: remove,
+  };
+}
+
+/** As Kubernetes does it: the files are links into `..data`, a link that is switched; what it led to is removed. */
+async function configMap(): Promise<Rules> {
+  const { folder, remove } = await temporaryFolder();
+  const mount = join(folder, 'config');
+  await mkdir(mount);
+  return {
+    env: { RUNTIME_ROOT: folder, RUNTIME_IGNOREDOTFILES: 'true' },
+    async publish(version) {
+      const before = await readlink(join(mount, '..data')).catch(() => undefined);
+      await mkdir(join(mount, `..v${version}`));
+      await writeFile(join(mount, `..v${version}`, 'shop.yaml'), ruleFile(version));
+      await relink(`..v${version}`, join(mount, '..data'));
+      if (before === undefined) await symlink('..data/shop.yaml', join(mount, 'shop.yaml'));
+      else await rm(join(mount, before), { recursive: true });
+    },
+    [Symbol.asyncDispose]: remove,
+  };
+}
+
+/** As an editor does it that keeps the old file until the new one is written. */
+async function renamingEditor(): Promise<Rules> {
+  const { folder, remove } = await temporaryFolder();
+  await mkdir(join(folder, 'config'));
+  const file = join(folder, 'config', 'shop.yaml');
+  return {
+    env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' },
+    async publish(version) {
+      await rename(file, `${file}~`).catch(() => undefined);
+      await writeFile(file, ruleFile(version));
+    },
+    [Symbol.asyncDispose]: remove,
+  };
+}
+
+async function managementServer(moreDomains = 0): Promise<Rules> {
+  const cache = new SnapshotCache();
+  const server = await AdsServer.start({ cache });
+  const resource = (domain: string, version: number) =>
+    ruleResource(
+      domain,
+      domainConfig(domain, ...KEYS.map((key) => ({ key, rateLimit: limit(BASE + version, 'YEAR') }))),
+    );
+  return {
+    env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },
+    publish: (version) => {
+      const domains = ['shop', ...Array.from({ length: moreDomains }, (_, index) => `more-${index}`)];
+      cache.publish(
+        String(version),
+        domains.map((domain) => resource(domain, version)),
+      );
+      return Promise.resolve();
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+/** Callers that ask for both keys, as fast as they are answered. */
+class Callers {
+  readonly failures: unknown[] = [];
+  /** Answers whose two limits differed. */
+  readonly mixtures: string[] = [];
+  /** Times that a caller was answered by rules older than those of its answer before. */
+  stepsBack = 0;
+  answers = 0;
+  readonly #clients: readonly RateLimitClient[];
+  readonly #loops: readonly Promise<void>[];
+  #isStopped = false;
+
+  constructor(address: string) {
+    this.#clients = Array.from({ length: 4 }, () => new RateLimitClient(address));
+    this.#loops = Array.from({ length: CALLERS }, (_, index) => this.#call(this.#clients[index % 4]!));
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all(this.#loops);
+    for (const client of this.#clients) client[Symbol.dispose]();
+  }
+
+  async #call(client: RateLimitClient): Promise<void> {
+    let latest = 0;
+    while (!this.#isStopped) {
+      try {
+        const { statuses } = await client.ask('shop', ['left=a', 'right=a']);
+        const [left = 0, right = 0] = statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit ?? 0);
+        if (left !== right || left === 0) this.mixtures.push(`${left}/${right}`);
+        if (left < latest) this.stepsBack += 1;
+        latest = left;
+        this.answers += 1;
+      } catch (error) {
+        this.failures.push(error);
+      }
+    }
+  }
+}
+
+const limitNow = async (client: RateLimitClient) => {
+  const { statuses } = await client.ask('shop', ['left=b']);
+  return statuses[0]?.currentLimit?.requestsPerUnit;
+};
+const successes = async (weir: WeirProcess) => (await weir.statistics()).get('ratelimit.service.config_load_success');
+
+describe.each<[string, () => Promise<Rules>]>([
+  ['a link that is switched', switchedLink],
+  ['a ConfigMap that is swapped', configMap],
+  ['a file that an editor saves', renamingEditor],
+  ['a management server that pushes', () => managementServer()],
+  ['a management server that pushes 1,000 domains', () => managementServer(1000)],
+])('under load, rules of %s', (_, start) => {
+  test('are exchanged without a failed call, without a mixed answer, and without a lost count', async () => {
+    await using rules = await start();
+    await rules.publish(0);
+    await using weir = await WeirProcess.start({ env: rules.env });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const callers = new Callers(weir.grpcAddress);
+    try {
+      for (let version = 1; version <= RELOADS; version++) {
+        await rules.publish(version);
+        await weir.until(`load ${version}`, async () => ((await successes(weir)) ?? 0) > version);
+        // The very next call is decided by them.
+        expect(await limitNow(client)).toBe(BASE + version);
+      }
+    } finally {
+      await callers.stop();
+    }
+    expect(callers.failures).toEqual([]);
+    expect(callers.mixtures).toEqual([]);
+    expect(callers.stepsBack).toBe(0);
+    expect(callers.answers).toBeGreaterThan(CALLERS);
+    const { statuses } = await client.ask('shop', ['left=a']);
+    expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.answers - 1);
+    const statistics = await weir.statistics();
+    expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.answers + RELOADS + 1);
+    expect(statistics.get('ratelimit.service.config_load_success')).toBe(RELOADS + 1);
+    expect(statistics.get('ratelimit.service.config_load_error') ?? 0).toBe(0);
+    expect(statistics.get('ratelimit.config.rejected')).toBe(0);
+    const loadedAt = statistics.get('ratelimit.config.loaded_at') ?? 0;
+    expect(Math.abs(Date.now() / 1000 - loadedAt)).toBeLessThan(600);
+  });
+});
+
+/** How many lines it has written that look like this. */
+const lines = (weir: WeirProcess, pattern: RegExp) =>
+  weir.output.split('\n').filter((line) => pattern.test(line)).length;
+const REFUSED = /level=error.*those in force stay/;
+
+describe('rules that go away', () => {
+  test.each(['true', 'false'])(
+    'with their folder stay in force until it is back (RUNTIME_WATCH_ROOT=%s)',
+    async (watchRoot) => {
+      const { folder, remove } = await temporaryFolder();
+      await mkdir(join(folder, 'root', 'config'), { recursive: true });
+      await writeFile(join(folder, 'root', 'config', 'shop.yaml'), ruleFile(1));
+      await using weir = await WeirProcess.start({
+        env: { RUNTIME_ROOT: join(folder, 'root'), RUNTIME_WATCH_ROOT: watchRoot },
+      });
+      using client = new RateLimitClient(weir.grpcAddress);
+      await rename(join(folder, 'root'), join(folder, 'away'));
+      await weir.line(REFUSED);
+      expect(await limitNow(client)).toBe(BASE + 1);
+      expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
+      expect(await weir.debug('/rlconfig')).toMatch(/# a load failed .*, and changed nothing:\n# {3}.*does not exist/);
+      await cp(join(folder, 'away'), join(folder, 'next'), { recursive: true });
+      await writeFile(join(folder, 'next', 'config', 'shop.yaml'), ruleFile(2));
+      await rename(join(folder, 'next'), join(folder, 'root'));
+      await weir.until('the new rules', async () => (await limitNow(client)) === BASE + 2);
+      expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(0);
+      expect(lines(weir, REFUSED)).toBe(1);
+      await remove();
+    },
+  );
+
+  test('with the permission to read them stay in force until it is back', async () => {
+    const { folder, remove } = await temporaryFolder();
+    const config = join(folder, 'config');
+    await mkdir(config);
+    await writeFile(join(config, 'shop.yaml'), ruleFile(1));
+    const uid = process.getuid?.() === 0 ? 65_532 : undefined;
+    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' }, uid });
+    using client = new RateLimitClient(weir.grpcAddress);
+    chmodSync(config, 0o000);
+    expect(await weir.line(REFUSED)).toMatch(/permission denied \(EACCES\)/);
+    expect(await limitNow(client)).toBe(BASE + 1);
+    chmodSync(config, 0o755);
+    await weir.until('the rules again', async () => (await weir.statistics()).get('ratelimit.config.rejected') === 0);
+    expect(await limitNow(client)).toBe(BASE + 1);
+    expect(lines(weir, REFUSED)).toBe(1);
+    await remove();
+  });
+
+  test('with their file are gone, those of other files stay', async () => {
+    const { folder, remove } = await temporaryFolder();
+    await mkdir(join(folder, 'config'));
+    await writeFile(join(folder, 'config', 'shop.yaml'), ruleFile(1));
+    await writeFile(join(folder, 'config', 'api.yaml'), ruleFile(1, 'api'));
+    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' } });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await rm(join(folder, 'config', 'api.yaml'));
+    await weir.until('the rules without them', async () => (await successes(weir)) === 2);
+    const { overallCode, statuses } = await client.ask('api', ['left=a']);
+    expect([overallCode, statuses[0]?.currentLimit]).toEqual([1, undefined]);
+    expect(await limitNow(client)).toBe(BASE + 1);
+    expect(lines(weir, REFUSED)).toBe(0);
+    await remove();
+  });
+});
+
+describe('rules of a management server', () => {
+  test('that are bad change nothing, and are told by statistics, /rlconfig and one line', async () => {
+    const cache = new SnapshotCache();
+    await using server = await AdsServer.start({ cache });
+    cache.publish('good-1', [
+      ruleResource('shop', domainConfig('shop', { key: 'left', rateLimit: limit(BASE, 'YEAR') })),
+    ]);
+    await using weir = await WeirProcess.start({
+      env: {
+        CONFIG_TYPE: 'GRPC_XDS_SOTW',
+        CONFIG_GRPC_XDS_SERVER_URL: server.address,
+        CONFIG_GRPC_XDS_NODE_METADATA: 'zone=a',
+      },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    expect(server.requests[0]?.node).toEqual({ id: 'default', cluster: '', metadata: { zone: 'a' } });
+    const source = `xDS server ${server.address}`;
+    expect(await weir.debug('/rlconfig')).toMatch(
+      new RegExp(`^# from ${source}\n# version good-1\n# loaded \\S+\nshop\\.left: `),
+    );
+    expect((await weir.statistics()).get('ratelimit.xds.connected')).toBe(1);
+    cache.publish('bad-2', [ruleResource('shop', domainConfig('shop', { key: '' }))]);
+    // The cache sends it again and again: each time counts, and is told once.
+    await weir.until(
+      'two refusals',
+      async () => ((await weir.statistics()).get('ratelimit.service.config_load_error') ?? 0) >= 2,
+    );
+    expect(lines(weir, REFUSED)).toBe(1);
+    expect(await limitNow(client)).toBe(BASE);
+    expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
+    expect(await weir.debug('/rlconfig')).toMatch(
+      new RegExp(
+        `# a load failed \\S+, and changed nothing:\n# {3}${source}, version bad-2:\n# {3}resource 'shop', descriptors\\[0\\]: descriptor has empty key`,
+      ),
+    );
+    cache.publish('good-3', [
+      ruleResource('shop', domainConfig('shop', { key: 'left', rateLimit: limit(BASE + 3, 'YEAR') })),
+    ]);
+    await weir.until('the good rules', async () => (await limitNow(client)) === BASE + 3);
+    await server[Symbol.asyncDispose]();
+    await weir.until('the loss', async () => (await weir.statistics()).get('ratelimit.xds.connected') === 0);
+    expect(await limitNow(client)).toBe(BASE + 3);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+  });
+
+  test('that are not there yet keep the listeners closed, and a signal ends the wait', async () => {
+    await using server = await AdsServer.start();
+    await using weir = await WeirProcess.start({
+      env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },
+      awaitServing: false,
+    });
+    await (await server.nextStream()).nextRequest();
+    await expect(weir.http('/healthcheck')).rejects.toThrow('fetch failed');
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    expect(weir.output).not.toMatch(/serving/);
+  });
+});
