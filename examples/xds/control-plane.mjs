@@ -1,0 +1,120 @@
+#!/usr/bin/env node
+// A management server to try xDS with: serves the rule files of a folder to everybody who asks, and again when one changes.
+//
+//   node examples/xds/control-plane.mjs [folder] [port]
+//
+// It says what each client makes of them: ACK with the version in force, or NACK with the reason.
+import { readFileSync, readdirSync, watch } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
+import { parse } from 'yaml';
+
+const require = createRequire(import.meta.url);
+const { DiscoveryRequest, DiscoveryResponse } = require('../../dist/gen/envoy/service/discovery/v3/discovery.js');
+const { RateLimitConfig, RateLimitUnit } = require('../../dist/gen/ratelimit/config/ratelimit/v3/rls_conf.js');
+
+const TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
+const [folder = join(import.meta.dirname, '..', 'config'), port = '18000'] = process.argv.slice(2);
+const clients = new Set();
+let version = 0;
+let resources = [];
+
+/** A rule of a file as the message that says the same. */
+function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [], ...rest }) {
+  return {
+    key: String(key),
+    value: String(value),
+    rateLimit: limit && {
+      unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
+      requestsPerUnit: limit.requests_per_unit ?? 0,
+      unlimited: limit.unlimited ?? false,
+      name: limit.name ?? '',
+      replaces: limit.replaces ?? [],
+    },
+    descriptors: descriptors.map(descriptor),
+    shadowMode: rest.shadow_mode ?? false,
+    detailedMetric: rest.detailed_metric ?? false,
+    quotaMode: rest.quota_mode ?? false,
+    metadata: rest.metadata,
+  };
+}
+
+function resource(name) {
+  const { domain = '', descriptors = [] } = parse(readFileSync(join(folder, name), 'utf8')) ?? {};
+  const config = { name, domain, descriptors: descriptors.map(descriptor) };
+  return { typeUrl: TYPE_URL, value: Buffer.from(RateLimitConfig.encode(config).finish()) };
+}
+
+function publish() {
+  try {
+    resources = readdirSync(folder)
+      .filter((name) => /^[^.].*\.ya?ml$/.test(name))
+      .map(resource);
+  } catch (error) {
+    console.log(`not published: ${error.message}`);
+    return;
+  }
+  version += 1;
+  console.log(`version ${version}: ${resources.length} resources`);
+  for (const client of clients) client.offer();
+}
+
+function serve(call) {
+  const client = {
+    name: '?',
+    nonce: 0,
+    /** Sends what is published, unless it has been sent already. */
+    sent: undefined,
+    offer() {
+      if (this.name === '?' || this.sent === version) return;
+      this.sent = version;
+      this.nonce += 1;
+      const nonce = String(this.nonce);
+      call.write({ versionInfo: String(version), resources, canary: false, typeUrl: TYPE_URL, nonce });
+    },
+  };
+  clients.add(client);
+  call.on('data', ({ node, versionInfo, responseNonce, errorDetail }) => {
+    client.name = node?.id ?? '';
+    if (errorDetail !== undefined) {
+      console.log(`NACK by ${client.name}, which stays at version ${versionInfo || 'none'}:\n  ${errorDetail.message}`);
+    } else if (responseNonce === '') {
+      console.log(`${client.name} connected, with ${versionInfo === '' ? 'no rules' : `version ${versionInfo}`}`);
+    } else {
+      console.log(`ACK by ${client.name}: version ${versionInfo}`);
+    }
+    client.offer();
+  });
+  call.on('error', () => undefined);
+  call.on('cancelled', () => {
+    clients.delete(client);
+    console.log(`${client.name} is gone`);
+  });
+}
+
+const server = new Server();
+server.addService(
+  {
+    streamAggregatedResources: {
+      path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+      requestStream: true,
+      responseStream: true,
+      requestSerialize: (message) => Buffer.from(DiscoveryRequest.encode(message).finish()),
+      requestDeserialize: (bytes) => DiscoveryRequest.decode(bytes),
+      responseSerialize: (message) => Buffer.from(DiscoveryResponse.encode(message).finish()),
+      responseDeserialize: (bytes) => DiscoveryResponse.decode(bytes),
+    },
+  },
+  { streamAggregatedResources: serve },
+);
+server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) => {
+  if (error !== null) throw error;
+  console.log(`listening on 127.0.0.1:${bound}, serving ${folder}`);
+  publish();
+  let soon;
+  watch(folder, () => {
+    clearTimeout(soon);
+    soon = setTimeout(publish, 100);
+  });
+});
