@@ -10,7 +10,7 @@ const NO_IPV6 = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 const BACKLOG = 4_096;
 
 const hasCode = (error: unknown, codes: ReadonlySet<string>): boolean =>
-  error instanceof Error && codes.has((error as NodeJS.ErrnoException).code ?? '');
+  codes.has((error as NodeJS.ErrnoException).code ?? '');
 
 const bind = (server: net.Server, options: net.ListenOptions): Promise<void> =>
   new Promise((resolve, reject) => {

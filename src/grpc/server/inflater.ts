@@ -5,7 +5,7 @@ export type InflationFailure = 'too large' | 'not gzip';
 export type Inflated = (result: Buffer | InflationFailure) => void;
 
 const failureOf = (error: unknown): InflationFailure =>
-  error instanceof Error && (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'not gzip';
+  (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'not gzip';
 
 /**
  * Inflates messages, never beyond what a message may be. Small ones at once; for large ones a thread does it, a few at a

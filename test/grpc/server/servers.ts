@@ -1,0 +1,176 @@
+import {
+  type Server as GrpcJsServer,
+  type UntypedServiceImplementation,
+  Metadata,
+  Server,
+  ServerCredentials,
+} from '@grpc/grpc-js';
+import type { AddressInfo } from 'node:net';
+import { type Door, type DoorOptions, serve } from '../../../src/grpc/server/serve';
+import {
+  GrpcStatus,
+  type StreamingMethod,
+  type StreamingMethods,
+  type UnaryCall,
+  type UnaryHandler,
+  type UnaryMethods,
+} from '../../../src/grpc/method';
+
+const SERVICE = '/test.Service';
+
+/** What the test service saw. */
+export class Seen {
+  held: UnaryCall[] = [];
+  messages: string[] = [];
+  cancelled: string[] = [];
+  threw: unknown[] = [];
+  refused: string[] = [];
+}
+
+export interface TestServer {
+  readonly address: AddressInfo;
+  readonly seen: Seen;
+  close(): Promise<void>;
+}
+
+const statusOf = (digits: string): GrpcStatus => Object.values(GrpcStatus).find((code) => code === Number(digits))!;
+
+/**
+ * `Echo` answers what it is asked, `Fail` fails with the status and text it is given (`5 not here`), `Throw` throws, `Hold`
+ * never answers, `Count` answers n messages, `Talk` answers each message with itself in upper case.
+ */
+export function methods(seen: Seen): { unary: UnaryMethods; streaming: StreamingMethods } {
+  const text = (message: Uint8Array): string => Buffer.from(message).toString();
+  return {
+    unary: new Map<string, UnaryHandler>([
+      [
+        `${SERVICE}/Echo`,
+        (message, call) => {
+          seen.messages.push(text(message.subarray(0, 100)));
+          call.reply(message);
+        },
+      ],
+      [
+        `${SERVICE}/Fail`,
+        (message, call) => {
+          const [, status, words] = /^(\d+) (.*)$/s.exec(text(message))!;
+          call.fail(statusOf(status!), words!);
+        },
+      ],
+      [
+        `${SERVICE}/Throw`,
+        () => {
+          throw new Error('the password is swordfish');
+        },
+      ],
+      [
+        `${SERVICE}/Hold`,
+        (message, call) => {
+          seen.messages.push(text(message));
+          seen.held.push(call);
+          call.onCancel((cause) => seen.cancelled.push(cause));
+        },
+      ],
+    ]),
+    streaming: new Map<string, StreamingMethod>([
+      [
+        `${SERVICE}/Count`,
+        {
+          kind: 'server streaming',
+          handle(message, call) {
+            call.onCancel((cause) => seen.cancelled.push(cause));
+            const count = Number(text(message));
+            for (let at = 0; at < count; at++) call.send(Buffer.from(String(at)));
+            if (count >= 0) call.end();
+          },
+        },
+      ],
+      [
+        `${SERVICE}/Talk`,
+        {
+          kind: 'bidirectional',
+          handle(call) {
+            call.onCancel((cause) => seen.cancelled.push(cause));
+            return {
+              message(message) {
+                const words = text(message);
+                if (words === 'throw') throw new Error('the password is swordfish');
+                if (words === 'fail') call.fail(GrpcStatus.NOT_FOUND, 'as you wish');
+                else call.send(Buffer.from(words.toUpperCase()));
+              },
+              ended: () => call.end(),
+            };
+          },
+        },
+      ],
+    ]),
+  };
+}
+
+export async function startDoor(options: Partial<DoorOptions> = {}): Promise<TestServer & { door: Door }> {
+  const seen = new Seen();
+  const door = await serve({
+    listen: { host: '127.0.0.1', port: 0 },
+    ...methods(seen),
+    refused: (kind) => seen.refused.push(kind),
+    threw: (_path, error) => seen.threw.push(error),
+    ...options,
+  });
+  return { address: door.address as AddressInfo, seen, door, close: () => door.close() };
+}
+
+/** The same service on grpc-js, which is the reference. */
+export async function startReference(): Promise<TestServer> {
+  const seen = new Seen();
+  const { unary, streaming } = methods(seen);
+  const server: GrpcJsServer = new Server();
+  const pass = (octets: Buffer): Buffer => octets;
+  const definition = (path: string, requestStream: boolean, responseStream: boolean) => ({
+    path,
+    requestStream,
+    responseStream,
+    requestSerialize: pass,
+    requestDeserialize: pass,
+    responseSerialize: pass,
+    responseDeserialize: pass,
+  });
+  const add = (path: string, requestStream: boolean, responseStream: boolean, handle: unknown): void =>
+    server.addService({ [path]: definition(path, requestStream, responseStream) }, {
+      [path]: handle,
+    } as UntypedServiceImplementation);
+  for (const [path, handle] of unary) {
+    add(path, false, false, (call: any, callback: any) => {
+      handle(call.request, {
+        reply: (message) => callback(null, Buffer.from(message)),
+        fail: (code, details) => callback({ code, details, metadata: new Metadata() }),
+        onCancel: (listener) => call.on('cancelled', () => listener('cancelled')),
+      });
+    });
+  }
+  for (const [path, method] of streaming) {
+    const adapt = (call: any) => ({
+      send: (message: Uint8Array) => call.write(Buffer.from(message)),
+      end: () => call.end(),
+      fail: (code: number, details: string) => call.destroy(Object.assign(new Error(details), { code, details })),
+      onCancel: (listener: (cause: 'cancelled') => void) => call.on('cancelled', () => listener('cancelled')),
+    });
+    add(path, method.kind === 'bidirectional', true, (call: any) => {
+      if (method.kind === 'server streaming') return method.handle(call.request, adapt(call));
+      const listener = method.handle(adapt(call));
+      call.on('data', (message: Buffer) => listener.message(message));
+      call.on('end', () => listener.ended());
+    });
+  }
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
+  });
+  return {
+    address: { address: '127.0.0.1', family: 'IPv4', port },
+    seen,
+    async close() {
+      server.forceShutdown();
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { FrameType } from '../../../src/grpc/http2/protocol';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/field-section-decoder';
+import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
+import { FieldNames } from '../../../src/grpc/http2/hpack/field-names';
+import { block, data, headers, hello, windowUpdate } from '../http2/frames';
+import { connectPlain } from '../http2/raw-client';
+import type { AddressInfo } from 'node:net';
+
+/** A message with the five octets before it. */
+export function prefixed(message: Buffer | string, flag = 0): Buffer {
+  const octets = Buffer.from(message as string);
+  const prefix = Buffer.alloc(5);
+  prefix[0] = flag;
+  prefix.writeUInt32BE(octets.length, 1);
+  return Buffer.concat([prefix, octets]);
+}
+
+export interface WireCall {
+  /** Undefined leaves the field out. */
+  readonly fields?: Readonly<Record<string, string | undefined>>;
+  /** DATA frames; the last one ends the stream. */
+  readonly body?: readonly Buffer[];
+  /** Whether the request ends. */
+  readonly isOpen?: boolean;
+}
+
+/** What came back: the status of HTTP and of gRPC, the text, the messages; or the code the stream was reset with. */
+export interface WireAnswer {
+  readonly http?: string | undefined;
+  readonly status?: string | undefined;
+  readonly message?: string | undefined;
+  readonly messages: readonly string[];
+  readonly reset?: number;
+  /** A single HEADERS frame was the whole answer. */
+  readonly isTrailersOnly: boolean;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** One call on a connection of its own, frame by frame. */
+export async function callOnWire(
+  address: AddressInfo,
+  { fields = {}, body = [prefixed('hello')], isOpen = false }: WireCall,
+): Promise<WireAnswer> {
+  const all: Record<string, string | undefined> = {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': '/test.Service/Echo',
+    ':authority': 'weir',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...fields,
+  };
+  const sent = Object.entries(all).filter((field): field is [string, string] => field[1] !== undefined);
+  const client = connectPlain(address);
+  const frames = body.map((octets, at) => data(1, octets, at === body.length - 1 && !isOpen));
+  client.send(
+    hello([4, 2 ** 31 - 1]),
+    windowUpdate(0, 2 ** 30),
+    headers(1, block(sent), { endStream: body.length === 0 }),
+    ...frames,
+  );
+  try {
+    await client.until('an answer', () =>
+      client.frames.some(
+        ({ type, flags, stream }) =>
+          stream === 1 && (type === FrameType.RST_STREAM || (type <= 1 && (flags & 1) === 1)),
+      ),
+    );
+  } finally {
+    client.close();
+  }
+  const own = client.frames.filter(({ stream }) => stream === 1);
+  const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
+  const table = new DynamicTable();
+  const answer: Record<string, string> = {};
+  const blocks = own.filter(({ type }) => type === FrameType.HEADERS);
+  for (const { payload } of blocks) {
+    decoder.decode(table, payload, 0, payload.length);
+    for (const { name, value } of decoder.fields.slice(0, decoder.count)) answer[name.text] = value;
+  }
+  let octets = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
+  const messages: string[] = [];
+  while (octets.length >= 5) {
+    const end = 5 + octets.readUInt32BE(1);
+    messages.push(octets.subarray(5, end).toString());
+    octets = octets.subarray(end);
+  }
+  const reset = own.find(({ type }) => type === FrameType.RST_STREAM)?.payload.readUInt32BE();
+  return {
+    http: answer[':status'],
+    status: answer['grpc-status'],
+    message: answer['grpc-message'],
+    messages,
+    ...(reset !== undefined && { reset }),
+    isTrailersOnly: own[0]?.type === FrameType.HEADERS && (own[0].flags & 1) === 1,
+    fields: answer,
+  };
+}
