@@ -1,4 +1,5 @@
 import type { CancelCause } from '../streams/decide';
+import type { CallTrace } from '../streams/tracer';
 
 /** The status codes of gRPC that weir answers with. */
 export const GrpcStatus = {
@@ -32,6 +33,8 @@ export interface UnaryCall {
    * keep it. Several of one name are joined by commas. Absent on transports that keep none.
    */
   metadata?(name: string): string | undefined;
+  /** The trace that the call is given, when it is traced. */
+  readonly trace?: CallTrace | undefined;
 }
 
 /**

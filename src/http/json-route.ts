@@ -5,12 +5,14 @@ import type { RateLimitRequest } from '../limiter/request';
 import { Code } from '../limiter/verdict';
 import type { Verdict } from '../limiter/verdict';
 import type { Decide } from '../streams/decide';
+import type { CallTrace } from '../streams/tracer';
 import { answerEarly } from './answer-early';
 import { errorBody } from './error-boundary';
 import { MalformedBody } from './json/malformed-body';
 import { readRequest } from './json/read-request';
 import { writeVerdict } from './json/write-verdict';
 import { BodyTooLarge, readBody } from './read-body';
+import { traceOf } from './traced';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE = errorBody('body_too_large', 'a request body may have up to 1 MiB');
@@ -32,7 +34,7 @@ export function jsonRoute(decide: Decide, onMalformed: () => void): Middleware {
       answerEarly(ctx.req, ctx.res, 413, TOO_LARGE);
       return;
     }
-    const verdict = await ask(decide, requestOf(body, onMalformed), ctx.res);
+    const verdict = await ask(decide, requestOf(body, onMalformed), ctx.res, traceOf(ctx));
     ctx.status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
     ctx.set('Content-Type', 'application/json');
     ctx.body = writeVerdict(verdict);
@@ -50,7 +52,12 @@ function requestOf(body: Buffer, onMalformed: () => void): RateLimitRequest {
 }
 
 /** Never settles when the caller goes away first: then nobody waits for it either. */
-function ask(decide: Decide, request: RateLimitRequest, response: ServerResponse): Promise<Verdict> {
+function ask(
+  decide: Decide,
+  request: RateLimitRequest,
+  response: ServerResponse,
+  trace: CallTrace | undefined,
+): Promise<Verdict> {
   return new Promise((resolve, reject) => {
     let answered = false;
     const question = decide(request, {
@@ -62,6 +69,7 @@ function ask(decide: Decide, request: RateLimitRequest, response: ServerResponse
         answered = true;
         reject(error);
       },
+      trace,
     });
     response.once('close', () => {
       if (!answered) question.cancel('cancelled');

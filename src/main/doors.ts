@@ -4,6 +4,7 @@ import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limi
 import { healthService } from '../grpc/server/health/health-service';
 import { reflectionService } from '../grpc/server/reflection/reflection-service';
 import { type Door, serve } from '../grpc/server/serve';
+import { tracedMethods } from '../grpc/traced-methods';
 import type { Listening } from '../http/serve';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
@@ -13,6 +14,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { Decide } from '../streams/decide';
 import type { Health } from '../streams/health';
 import type { Log } from '../streams/log';
+import type { Tracer } from '../streams/tracer';
 import { GrpcTls } from './grpc-tls';
 
 /** Where the service listens: ports, or the path of a Unix socket. */
@@ -29,6 +31,8 @@ export interface DoorsOptions {
   readonly health: () => Health;
   readonly statistics: Statistics;
   readonly log: Log;
+  /** Chooses calls to be traced, when there is tracing. */
+  readonly tracer: Tracer | undefined;
 }
 
 /** The listeners for decisions, which open when the service is ready and are closed one after the other. */
@@ -64,16 +68,17 @@ export class Doors {
   }
 
   #openHttp(): Promise<Listening> {
-    const { decide, health, statistics, log } = this.options;
+    const { decide, health, statistics, log, tracer } = this.options;
     const { host, port } = this.settings;
     const serviceErrors = statistics.counter(SERVICE_ERRORS);
-    return serveHttp({ host, port, decide, health, onMalformed: () => serviceErrors.add(1), log });
+    return serveHttp({ host, port, decide, health, onMalformed: () => serviceErrors.add(1), log, tracer });
   }
 
   async #openGrpc(): Promise<Door> {
-    const { decide, health$, statistics, log } = this.options;
+    const { decide, health$, statistics, log, tracer } = this.options;
     const { settings } = this;
     const health = healthService(health$);
+    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]);
     const door = await serve({
       listen:
         settings.grpcUds === undefined
@@ -84,11 +89,8 @@ export class Doors {
         maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
         maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
       },
-      unary: measuredMethods(
-        new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]),
-        statistics,
-        turnClock(),
-      ),
+      unary: measuredMethods(tracer === undefined ? methods : tracedMethods(methods, tracer), statistics, turnClock()),
+      keepMetadata: tracer?.fields,
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
       refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
       threw: (path, error) =>

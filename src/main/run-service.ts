@@ -35,6 +35,7 @@ import { type Addresses, Doors } from './doors';
 import { limiterOptions } from './limiter-options';
 import { ruleEvents } from './rule-events';
 import { startStatisticsOutputs } from './statistics-outputs';
+import { startTracing } from './tracing';
 
 /** A drain that takes longer is cut short, in milliseconds. */
 const DRAIN_DEADLINE = 10_000;
@@ -54,6 +55,7 @@ export async function runService(
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const outputs = await startStatisticsOutputs(settings, statistics, log);
+  const tracing = await startTracing(settings, log);
   const counters = countersOf(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const config$ = ruleEvents(settings, statistics, log).pipe(
@@ -76,6 +78,7 @@ export async function runService(
     windowSpan: settings.kvstorePipelineWindow,
     windowsInFlight: 1,
     scheduler: turnScheduler,
+    isTraced: tracing.tracer !== undefined,
     onDefect: (error) => log.error('a decision met a defect; the service goes on', { error: asError(error) }),
   });
   const answered$ = path.windows$.pipe(ignoreElements(), share({ connector: () => new ReplaySubject(1) }));
@@ -93,7 +96,14 @@ export async function runService(
     statistics: () => statistics.entries(),
     log,
   });
-  const doors = new Doors(settings, { decide: path.decide, health$, health: () => wellness, statistics, log });
+  const doors = new Doors(settings, {
+    decide: path.decide,
+    health$,
+    health: () => wellness,
+    statistics,
+    log,
+    tracer: tracing.tracer,
+  });
 
   const serving$ = defer(async () => {
     const addresses = { ...(await doors.open()), debug: debug.address.port };
@@ -111,6 +121,7 @@ export async function runService(
       { name: 'counter store', run: () => defer(() => counters.close()) },
       { name: 'HTTP requests', run: () => defer(() => doors.closeHttp()) },
       { name: 'statistics outputs', run: () => outputs.finish() },
+      { name: 'traces', run: () => tracing.finish() },
       { name: 'debug listener', run: () => defer(() => debug.close()) },
     ],
     signal$,

@@ -23,7 +23,6 @@ import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { Mapper } from '../sinks/statistics/exposition/mapping';
 import { readMappingFile } from '../sinks/statistics/exposition/mapping-file';
-import { processMetrics } from '../sinks/statistics/exposition/process-metrics';
 import { jsonLines } from '../sinks/statistics/json-lines';
 import type { LineFormat } from '../sinks/statistics/line-format';
 import type { LineSender } from '../sinks/statistics/line-sender';
@@ -111,6 +110,8 @@ function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
 
 async function openPull(settings: Settings, statistics: Statistics, log: Log): Promise<Listening> {
   const labels = extraLabels(settings.extraTags);
+  // What nobody scrapes is not loaded. An import of this form names what the file is compiled to, as an ES module would.
+  const { processMetrics } = await import('../sinks/statistics/exposition/process-metrics.js');
   const ofProcess = processMetrics(labels);
   const exposition = new Exposition({
     statistics,

@@ -6,5 +6,4 @@ export const later = {
   workers: 'worker processes',
   kvstore: 'the key-value store',
   plaincache: 'the memcache-type store',
-  tracing: 'tracing',
 } as const;

@@ -1,11 +1,14 @@
 import type { DecisionError } from '../limiter/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
+import type { CallTrace } from './tracer';
 
 /** Who asked: called exactly once with either, now or later, unless the question was cancelled before. */
 export interface Asker {
   verdict(verdict: Verdict): void;
   error(error: DecisionError): void;
+  /** Told of what the store is asked for this question, when somebody wants to know. */
+  readonly trace?: CallTrace | undefined;
 }
 
 /** Why nobody waits for an answer any more: the caller's deadline has passed, or the caller has gone. */

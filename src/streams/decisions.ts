@@ -9,6 +9,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { Counters } from './counters';
 import type { Asker, CancelCause, Decide, Question } from './decide';
 import { pipelineWindow } from './pipeline-window';
+import type { CallTrace } from './tracer';
 import { type Waiting, Window } from './window';
 
 export interface DecisionsOptions {
@@ -24,6 +25,8 @@ export interface DecisionsOptions {
   readonly whenFull?: WhenFull | undefined;
   /** Closes windows, and tells the time. */
   readonly scheduler: SchedulerLike;
+  /** Whether askers may have a trace; without, nobody looks for one. */
+  readonly isTraced?: boolean;
   /** Told of what must not happen: an asker that throws, a defect of ours. The decisions go on. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -52,7 +55,7 @@ export interface Decisions {
  * with the requests beside it; counts come back and become verdicts.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, statistics, scheduler, onDefect } = options;
+  const { limiter, ruleset, counters, statistics, scheduler, isTraced = false, onDefect } = options;
   const storeErrors = statistics.counter(STORE_ERRORS);
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastWindow = 0;
@@ -66,12 +69,16 @@ export function decisions(options: DecisionsOptions): Decisions {
     lastWindow = window.batch.length;
     mergedHits.add(window.mergedHits);
     if (window.batch.length === 0) return of(window);
+    const traces = isTraced ? tracesOf(calls) : NO_TRACES;
+    for (const trace of traces) trace.storeAsked(window.batch.length, calls.length);
     return counters.apply(window.batch).pipe(
       map((counts) => {
+        for (const trace of traces) trace.storeAnswered(false);
         window.settle(counts);
         return window;
       }),
       catchError((error: unknown) => {
+        for (const trace of traces) trace.storeAnswered(true);
         window.fail(asDecisionError(error, onDefect));
         return of(window);
       }),
@@ -125,6 +132,12 @@ function refuse(calls: readonly Waiting[]): Observable<Window> {
   return of(window);
 }
 
+const NO_TRACES: readonly CallTrace[] = [];
+
+function tracesOf(calls: readonly Waiting[]): readonly CallTrace[] {
+  return calls.flatMap(({ trace, isCancelled }) => (trace === undefined || isCancelled ? [] : [trace]));
+}
+
 /** A question that was answered before it could be cancelled. */
 const ANSWERED: Question = { cancel: () => undefined };
 
@@ -140,6 +153,10 @@ class Pending implements Waiting, Question {
     private readonly onDefect: (error: unknown) => void,
   ) {
     this.operations = decision.operations;
+  }
+
+  get trace(): CallTrace | undefined {
+    return this.asker.trace;
   }
 
   cancel(cause: CancelCause): void {

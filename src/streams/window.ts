@@ -1,5 +1,6 @@
 import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
+import type { CallTrace } from './tracer';
 
 /** An operation that waits for its count. */
 export interface WaitingOperation extends CounterOperation {
@@ -9,6 +10,8 @@ export interface WaitingOperation extends CounterOperation {
 /** A call whose operations are gathered into a window. */
 export interface Waiting {
   readonly operations: readonly WaitingOperation[];
+  /** Told of the window's trip to the store, when somebody wants to know. */
+  readonly trace?: CallTrace | undefined;
   /** The caller has gone: the window leaves the call out. */
   readonly isCancelled: boolean;
   /** Every operation has its count in `after`. */

@@ -39,6 +39,10 @@ function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): R
 class CallingAsker implements Asker {
   constructor(private readonly call: UnaryCall) {}
 
+  get trace(): UnaryCall['trace'] {
+    return this.call.trace;
+  }
+
   verdict(verdict: Verdict): void {
     this.call.reply(encodeResponse(verdict));
   }

@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { choice } from '../values/choice';
@@ -8,7 +7,6 @@ import { text } from '../values/text';
 export const traceSettings = group({
   title: 'Traces',
   note: 'Spans leave in the form of OTLP; its own OTEL_EXPORTER_OTLP_* variables apply as well.',
-  comesWith: later.tracing,
   settings: [
     setting({
       field: 'tracingEnabled',

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { type IncomingHttpHeaders, connect } from 'node:http2';
 import { status } from '@grpc/grpc-js';
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { RateLimitClient } from '../../support/grpc-client';
+import { callByHand } from '../../support/call-by-hand';
 import { RuleFolder } from '../../support/rule-folder';
 import { WeirProcess } from '../../support/weir-process';
 import { roomInMinute } from '../../support/window-room';
@@ -45,29 +44,6 @@ async function scrape(port: number, headers: Record<string, string> = {}) {
   return { response, text: await response.text() };
 }
 
-/** A unary call by hand, whose caller leaves it to the service to notice the deadline; the status it ends with. */
-async function call(address: string, path: string, message: Uint8Array, timeout: string): Promise<number> {
-  const session = connect(`http://${address}`);
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': path,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    'grpc-timeout': timeout,
-  });
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  stream.end(Buffer.concat([prefix, message]));
-  let ended: unknown;
-  for (const event of ['response', 'trailers']) {
-    stream.on(event, (headers: IncomingHttpHeaders) => (ended = headers['grpc-status'] ?? ended));
-  }
-  stream.resume();
-  await once(stream, 'close');
-  session.close();
-  return Number(ended);
-}
-
 describe('every statistic reaches every output', () => {
   let folder: RuleFolder;
   let daemons: Awaited<ReturnType<typeof bothDaemons>>;
@@ -89,7 +65,7 @@ describe('every statistic reaches every output', () => {
     await client.ask('nowhere', ['plain', 'plain']);
     await expect(client.ask('', ['plain'])).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
 
-    const health = call(weir.grpcAddress, '/grpc.health.v1.Health/Check', new Uint8Array(), '10S');
+    const health = callByHand(weir.grpcAddress, '/grpc.health.v1.Health/Check', new Uint8Array());
     expect(await health).toBe(status.OK);
     const late = RateLimitRequest.encode({
       domain: 'shop',
@@ -98,7 +74,9 @@ describe('every statistic reaches every output', () => {
       ],
       hitsAddend: 0,
     }).finish();
-    expect(await call(weir.grpcAddress, SHOULD_RATE_LIMIT, late, '20m')).toBe(status.DEADLINE_EXCEEDED);
+    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, late, { 'grpc-timeout': '20m' })).toBe(
+      status.DEADLINE_EXCEEDED,
+    );
     await folder.write('bad.yaml', 'domain: [');
     await weir.line(/the new rules are refused/);
   }

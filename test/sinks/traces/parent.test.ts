@@ -1,0 +1,52 @@
+import { type Parent, type Wish, readParent } from '../../../src/sinks/traces/parent';
+
+const T = '0af7651916cd43dd8448eb211c80319c';
+const S = 'b7ad6b7169203331';
+
+const parentIn = (fields: Readonly<Record<string, string>>) => readParent({ metadata: (name) => fields[name] });
+const parent = (isSampled: boolean | undefined, more: Partial<Parent> = {}): Parent => ({
+  traceId: T,
+  spanId: S,
+  isSampled,
+  state: undefined,
+  ...more,
+});
+
+describe('the trace that a caller is in', () => {
+  it.each<[title: string, fields: Readonly<Record<string, string>>, found: Parent | Wish | undefined]>([
+    ['W3C, sampled', { traceparent: `00-${T}-${S}-01` }, parent(true)],
+    ['W3C, not sampled', { traceparent: `00-${T}-${S}-00` }, parent(false)],
+    ['W3C, other flags', { traceparent: `00-${T}-${S}-ff` }, parent(true)],
+    ['W3C with a state', { traceparent: `00-${T}-${S}-01`, tracestate: 'a=1,b=2' }, parent(true, { state: 'a=1,b=2' })],
+    ['W3C of a later version', { traceparent: `cc-${T}-${S}-01-what-the-future` }, parent(true)],
+    ['W3C of version ff', { traceparent: `ff-${T}-${S}-01` }, undefined],
+    ['W3C with more than version 00 has', { traceparent: `00-${T}-${S}-01-more` }, undefined],
+    ['W3C in capitals', { traceparent: `00-${T.toUpperCase()}-${S}-01` }, undefined],
+    ['W3C with a trace of zeros', { traceparent: `00-${'0'.repeat(32)}-${S}-01` }, undefined],
+    ['W3C with a span of zeros', { traceparent: `00-${T}-${'0'.repeat(16)}-01` }, undefined],
+    ['W3C that is cut', { traceparent: `00-${T}-${S}` }, undefined],
+    ['B3 in one field', { b3: `${T}-${S}-1` }, parent(true)],
+    ['B3 in one field, with the parent', { b3: `${T}-${S}-0-05e3ac9a4f6e3b90` }, parent(false)],
+    ['B3 in one field, debug', { b3: `${T}-${S}-d` }, parent(true)],
+    ['B3 in one field that leaves it to us', { b3: `${T}-${S}` }, parent(undefined)],
+    ['B3 in one field, the answer alone', { b3: '0' }, { isSampled: false }],
+    ['B3 in one field that is none', { b3: 'perhaps' }, undefined],
+    ['B3 of 64 bits', { b3: `${S}-${S}-1` }, parent(true, { traceId: '0'.repeat(16) + S })],
+    ['B3 in fields', { 'x-b3-traceid': T.toUpperCase(), 'x-b3-spanid': S, 'x-b3-sampled': '1' }, parent(true)],
+    ['B3 in fields, not sampled', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': '0' }, parent(false)],
+    ['B3 in fields, in words', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': 'False' }, parent(false)],
+    ['B3 in fields, debug', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-flags': '1' }, parent(true)],
+    ['B3 in fields that leave it to us', { 'x-b3-traceid': T, 'x-b3-spanid': S }, parent(undefined)],
+    ['B3 in fields, the answer alone', { 'x-b3-sampled': '0' }, { isSampled: false }],
+    ['B3 in fields with a broken id', { 'x-b3-traceid': 'x', 'x-b3-spanid': S }, undefined],
+    ['both, of which W3C counts', { traceparent: `00-${T}-${S}-00`, b3: `${T}-${S}-1` }, parent(false)],
+    ['both, W3C being broken', { traceparent: 'x', b3: `${T}-${S}-1` }, parent(true)],
+    ['nothing', {}, undefined],
+  ])('%s', (_, fields, found) => {
+    expect(parentIn(fields)).toEqual(found);
+  });
+
+  it('is none where the transport keeps no metadata', () => {
+    expect(readParent({})).toBeUndefined();
+  });
+});

@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, connect } from 'node:http2';
+
+/**
+ * A unary gRPC call with headers of one's own, whose caller leaves it to the service to notice the deadline.
+ *
+ * @returns the status that it ends with
+ */
+export async function callByHand(
+  address: string,
+  path: string,
+  message: Uint8Array,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<number> {
+  const session = connect(`http://${address}`);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...headers,
+  });
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  stream.end(Buffer.concat([prefix, message]));
+  let status: unknown;
+  for (const event of ['response', 'trailers']) {
+    stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
+  }
+  stream.resume();
+  await once(stream, 'close');
+  session.close();
+  return Number(status);
+}
