@@ -1,6 +1,7 @@
 import { boolean } from '../../src/settings/values/boolean';
 import { choice } from '../../src/settings/values/choice';
 import { grpcHeaders } from '../../src/settings/values/grpc-headers';
+import { grpcTarget } from '../../src/settings/values/grpc-target';
 import { host } from '../../src/settings/values/host';
 import { list } from '../../src/settings/values/list';
 import { listenAddress } from '../../src/settings/values/listen-address';
@@ -115,9 +116,39 @@ describe('headers of a gRPC call', () => {
       'x-team': 'edge',
     });
   });
-  test.each(['x team:a', 'grpc-timeout:1S', 'x-name:Zoë'])('cannot be %j', (text) => {
+  test.each([
+    'x team:a',
+    'grpc-timeout:1S',
+    'x-name:Zoë',
+    'Connection:close',
+    'transfer-encoding:chunked',
+    'te:trailers',
+  ])('cannot be %j', (text) => {
     expect(readingOf(grpcHeaders, text)).toBe('refused');
   });
+});
+
+describe('a gRPC target', () => {
+  test.each([
+    'localhost:18000',
+    '[::1]:18000',
+    'dns:///xds:80',
+    'dns://8.8.8.8/xds:80',
+    'dns:xds:80',
+    'unix:/run/xds',
+    'unix:xds',
+  ])('can be %s', (target) => expect(readingOf(grpcTarget, target)).toBe(target));
+  test.each([
+    'localhost',
+    ':18000',
+    'http://a:1',
+    'xds:///a:1',
+    'passthrough:///a:1',
+    'a:99999',
+    'unix:',
+    'a b:1',
+    'dns:///a',
+  ])('cannot be %s', (target) => expect(readingOf(grpcTarget, target)).toBe('refused'));
 });
 
 describe('a host', () => {
