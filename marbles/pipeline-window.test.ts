@@ -136,7 +136,7 @@ describe('a pipeline window', () => {
       const source = cold('  a--b----------');
       const store = cold('     -----(s|)');
       const expected = '     -------x----y-';
-      const overflow = { after: 4, ship: () => cold<string>('#') };
+      const overflow = { after: 4, ship: () => cold('#') };
       const ship: Ship = (values) => store.pipe(map(() => joined(values)));
       const shipped$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1, overflow }, ship));
       expectObservable(shipped$).toBe(expected, { x: 'a', y: 'b' });

@@ -60,6 +60,11 @@ export class FaultProxy implements AsyncDisposable {
     }
   }
 
+  /** Says this to every client, as if its server had. */
+  say(bytes: string): void {
+    for (const [client] of this.#pairs) client.write(bytes);
+  }
+
   /** Lets this many further bytes of replies through, over all connections, then cuts the one that it is at. */
   cutAfterReplyBytes(bytes: number): void {
     this.#cutAfter = bytes;

@@ -71,6 +71,60 @@ export class RedisCluster implements AsyncDisposable {
     return owner;
   }
 
+  /** What the cluster holds for these keys, as the masters of the moment have it; 0 for what is absent. */
+  async storedCounts(keys: readonly string[]): Promise<readonly number[]> {
+    const masters = await this.#mastersNow();
+    const found = new Map<string, number>();
+    for (const { control } of masters) {
+      const pipeline = control.pipeline();
+      for (const key of keys) pipeline.get(key);
+      // Where a key is not held, the node says so.
+      for (const [index, [error, count]] of ((await pipeline.exec()) ?? []).entries()) {
+        if (error === null) found.set(keys[index] as string, Number(count));
+        else if (!error.message.startsWith('MOVED')) throw error;
+      }
+    }
+    return keys.map((key) => {
+      const count = found.get(key);
+      if (count === undefined) throw new Error(`nobody holds ${key}`);
+      return count;
+    });
+  }
+
+  /**
+   * Moves slots, with what is in them, to a master that does not hold the first of them. To one only: several at the same
+   * time would each claim the newest configuration.
+   *
+   * @param halfWay done while the slots are announced to move and their keys are not
+   */
+  async move(slots: readonly number[], halfWay: () => Promise<void>): Promise<void> {
+    const masters = await this.#mastersNow();
+    const owners = await Promise.all([...new Set(slots)].map((slot) => this.ownerOf(slot)));
+    const to = masters.find((master) => master !== owners[0]) as RedisProcess;
+    const toId = await to.control.cluster('MYID');
+    const moves = [...new Set(slots)]
+      .map((slot, index) => ({ slot, from: owners[index] as RedisProcess }))
+      .filter(({ from }) => from !== to);
+    for (const { slot, from } of moves) {
+      await to.control.cluster('SETSLOT', slot, 'IMPORTING', await from.control.cluster('MYID'));
+      await from.control.cluster('SETSLOT', slot, 'MIGRATING', toId);
+    }
+    await halfWay();
+    for (const { slot, from } of moves) {
+      for (;;) {
+        const keys = await from.control.cluster('GETKEYSINSLOT', slot, 100);
+        if (keys.length === 0) break;
+        await from.control.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...keys);
+      }
+      for (const { control } of [to, from, ...masters]) await control.cluster('SETSLOT', slot, 'NODE', toId);
+    }
+  }
+
+  async #mastersNow(): Promise<RedisProcess[]> {
+    const roles = await Promise.all(this.servers.map(async ({ control }) => (await control.role())[0]));
+    return this.servers.filter((_, index) => roles[index] === 'master');
+  }
+
   /** Whether every server that runs sees all slots held. */
   async isWell(servers = this.servers): Promise<boolean> {
     const states = await Promise.all(servers.map(({ control }) => control.cluster('INFO')));

@@ -74,8 +74,8 @@ export class RedisProcess implements AsyncDisposable {
     return this.#control;
   }
 
-  /** Runs the server, again when it was ended. */
-  async run(): Promise<void> {
+  /** Runs the server, again when it was ended; `isReady` is the line of its log that is waited for. */
+  async run({ isReady = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/ } = {}): Promise<void> {
     const { directives = [], mode = [], configuration = () => [] } = this.options;
     const file = join(this.folder, 'redis.conf');
     const lines = configuration({ port: this.port, folder: this.folder });

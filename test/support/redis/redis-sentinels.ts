@@ -88,21 +88,34 @@ export class RedisSentinels implements AsyncDisposable {
     await until('the master has changed', async () => (await this.masterPort()) !== before);
   }
 
-  /** Whether the sentinels know each other and a replica that is of use. */
-  async isWell(): Promise<boolean> {
+  /** The server that is the master of the moment. */
+  async currentMaster(): Promise<RedisProcess> {
+    const port = await this.masterPort();
+    const server = this.servers.find((each) => each.port === port);
+    if (server === undefined) throw new Error(`no server listens on ${port}`);
+    return server;
+  }
+
+  /** Makes the other server follow the master of the moment; the sentinels would take ten seconds to. */
+  async rejoin(): Promise<void> {
+    await until('the sentinels agree', () => this.#agree());
+    const master = await this.currentMaster();
+    for (const server of this.servers) {
+      if (server !== master) await server.control.call('REPLICAOF', '127.0.0.1', master.port);
+    }
+    await until('the replica follows', async () =>
+      /slave0:.*state=online/.test(await master.control.info('replication')),
+    );
+  }
+
+  async #agree(): Promise<boolean> {
     const states = await Promise.all(
       this.sentinels.map(async ({ control }) => {
         const master = (await control.call('SENTINEL', 'MASTER', MASTER_NAME)) as string[];
-        const replicas = (await control.call('SENTINEL', 'REPLICAS', MASTER_NAME)) as string[][];
-        const of = (fields: readonly string[], name: string): string | undefined => fields[fields.indexOf(name) + 1];
-        return (
-          of(master, 'flags') === 'master' &&
-          of(master, 'num-other-sentinels') === '2' &&
-          replicas.some((replica) => of(replica, 'flags') === 'slave' && of(replica, 'master-link-status') === 'ok')
-        );
+        return [fieldOf(master, 'flags'), fieldOf(master, 'num-other-sentinels'), fieldOf(master, 'port')].join();
       }),
     );
-    return !states.includes(false);
+    return new Set(states).size === 1 && /^master,2,/.test(states[0] as string);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -110,6 +123,17 @@ export class RedisSentinels implements AsyncDisposable {
   }
 
   async #settle(): Promise<void> {
-    await until('the sentinels know each other and the replica', () => this.isWell());
+    await until('the sentinels know each other', () => this.#agree());
+    await until('the sentinels know the replica', async () => {
+      const known = await Promise.all(
+        this.sentinels.map(({ control }) => control.call('SENTINEL', 'REPLICAS', MASTER_NAME) as Promise<string[][]>),
+      );
+      return known.every((replicas) => replicas.length === 1);
+    });
   }
+}
+
+/** Of a list of names and values in turn. */
+function fieldOf(fields: readonly string[], name: string): string | undefined {
+  return fields[fields.indexOf(name) + 1];
 }

@@ -24,7 +24,7 @@ export async function countTogether(
   const reply = isGuarded
     ? await runScript(connection, GUARDED_COUNT, keys, guardedSteps(part, expiry))
     : await runScript(connection, COUNT, keys, steps(part, expiry));
-  return outcomesOf(reply);
+  return outcomesOf(reply, part.length);
 }
 
 /** Cuts a window into parts of one call each; operations that a guard ties together stay together. */

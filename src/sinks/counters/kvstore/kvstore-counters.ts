@@ -1,9 +1,10 @@
 import { Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { Counters } from '../../../streams/counters';
+import type { WhenFull } from '../../../streams/decisions';
 import { countApart } from './count-apart';
 import { mainInstance, openStore, perSecondInstance } from './open-store';
-import type { KvstoreOptions } from './options';
+import type { InstanceOptions, KvstoreOptions } from './options';
 import type { Store } from './store';
 import { storeError } from './store-error';
 import { TlsMaterial } from './tls-material';
@@ -18,6 +19,8 @@ export interface KvstoreCounters extends Counters {
   readonly ready$: Observable<void>;
   /** How many windows can be under way at once: what the pipeline is to be given. */
   readonly windowsInFlight: number;
+  /** What the pipeline is to do with those beyond: KVSTORE_POOL_ON_EMPTY_BEHAVIOR; undefined: let them wait. */
+  readonly whenFull: WhenFull | undefined;
 }
 
 /**
@@ -40,6 +43,7 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
 
   return {
     windowsInFlight,
+    whenFull: whenFull(main),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),
       distinctUntilChanged(),
@@ -65,4 +69,12 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
       for (const store of stores) store.close();
     },
   };
+}
+
+function whenFull({
+  poolOnEmptyBehavior: behavior,
+  poolOnEmptyWaitDuration: after,
+}: InstanceOptions): WhenFull | undefined {
+  if (behavior === 'WAIT') return undefined;
+  return { behavior: behavior === 'CREATE' ? 'exceed' : 'fail', after };
 }

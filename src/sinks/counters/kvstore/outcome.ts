@@ -17,9 +17,14 @@ export function storedOutcomeOf(reply: unknown): Outcome {
   return typeof reply === 'string' && /^-?\d+$/.test(reply) ? outcomeOf(Number(reply)) : notACount();
 }
 
-/** Of a script's list. The common case, integers only, allocates nothing. */
-export function outcomesOf(replies: unknown): readonly Outcome[] {
-  const list = replies as readonly unknown[];
+/**
+ * Of a script's list. The common case, integers only, allocates nothing.
+ *
+ * @throws Error when it is no list of this length: the connection has lost its place among replies
+ */
+export function outcomesOf(replies: unknown, length: number): readonly Outcome[] {
+  if (!Array.isArray(replies) || replies.length !== length) throw new Error('the reply is not one to this question');
+  const list: readonly unknown[] = replies;
   return areCounts(list) ? list : list.map(outcomeOf);
 }
 

@@ -119,7 +119,11 @@ export class PooledStore implements Store {
         this.#answers.scriptsRefused(connection, error as Error);
         return this.#part(connection, part);
       }
-      if (!isReply(error)) throw error;
+      if (!isReply(error)) {
+        // Lost already, or not to be trusted any more: its next reply may belong to this question.
+        connection.destroy();
+        throw error;
+      }
       const failure = this.#answers.error(error, connection);
       return part.map(() => failure);
     }

@@ -66,6 +66,10 @@ export class Node {
     deadline.watch(cut);
     try {
       return { connection, outcomes: await this.#count(connection, group, onRefusal) };
+    } catch (error) {
+      // Not to be trusted any more: its next reply may belong to this question.
+      connection.destroy();
+      throw error;
     } finally {
       deadline.forget(cut);
       this.pool.release(connection);
@@ -113,7 +117,7 @@ export class Node {
     );
     const outcomes: Outcome[] = [];
     for (const reply of await Promise.all(replies)) {
-      outcomes.push(reply instanceof Error ? reply : (outcomesOf(reply)[0] as Outcome));
+      outcomes.push(reply instanceof Error ? reply : (outcomesOf(reply, 1)[0] as Outcome));
     }
     return outcomes;
   }

@@ -128,6 +128,6 @@ export class Topology {
     // Next time another one comes first.
     const others = [...masters.values()].filter((master) => nameOf(master) !== nameOf(asked));
     this.#known = [...others, ...[...masters.values()].filter((master) => nameOf(master) === nameOf(asked))];
-    this.masters$.next(masters);
+    if (!this.#isClosed) this.masters$.next(masters);
   }
 }

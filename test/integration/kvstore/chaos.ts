@@ -1,0 +1,169 @@
+import { firstValueFrom } from 'rxjs';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import { FaultProxy } from '../../support/fault-proxy';
+import { RecordedLog } from '../../support/recorded-log';
+import { RedisCluster } from '../../support/redis/redis-cluster';
+import { RedisProcess } from '../../support/redis/redis-process';
+import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import { until } from '../../support/until';
+import { Load, type Mistakes } from './load';
+import { instance, options } from './options';
+import { storedCounts } from './stored-counts';
+
+const CALLERS = 4;
+
+/** A deployment whose servers are all reached through proxies, so that everything can befall every connection. */
+interface Deployment extends AsyncDisposable {
+  readonly main: InstanceOptions;
+  readonly servers: readonly RedisProcess[];
+  readonly proxies: readonly FaultProxy[];
+  stored(keys: readonly string[]): Promise<readonly number[]>;
+}
+
+export interface ChaosResult extends Mistakes {
+  readonly good: number;
+  readonly failed: number;
+  /** Milliseconds. */
+  readonly longestWait: number;
+  readonly lines: readonly string[];
+}
+
+export const DEPLOYMENTS = { single, sentinel, cluster };
+
+/**
+ * Cuts, resets, stopped servers, lost replies, black holes and script flushes, drawn at random, under load.
+ *
+ * @param milliseconds how long it lasts
+ * @param timeout KVSTORE_TIMEOUT, in milliseconds
+ */
+export async function chaos(
+  kind: keyof typeof DEPLOYMENTS,
+  milliseconds: number,
+  timeout: number,
+  random: () => number = Math.random,
+): Promise<ChaosResult> {
+  await using deployment = await DEPLOYMENTS[kind]();
+  const log = new RecordedLog();
+  const counters: KvstoreCounters = kvstoreCounters(
+    options({ ...deployment.main, timeout, poolSize: CALLERS }, { log }),
+  );
+  const load = new Load(counters);
+  try {
+    await firstValueFrom(counters.ready$);
+    load.start(CALLERS);
+    const end = performance.now() + milliseconds;
+    while (performance.now() < end) await trouble(deployment, timeout, random);
+    // All is well by now: the store has to be, too.
+    const before = load.count('OK');
+    await until('calls pass again', () => load.count('OK') > before + 500 && load.latest === 'OK');
+    await load.stop();
+    const stored = await deployment.stored([...load.keys.keys()]);
+    const failed = load.count('store_failed') + load.count('store_timeout') + load.count('store_pool_empty');
+    return {
+      ...load.mistakes(stored),
+      good: load.count('OK'),
+      failed,
+      longestWait: load.longestWait,
+      lines: log.messages,
+    };
+  } finally {
+    await load.stop();
+    await counters.close();
+  }
+}
+
+/** One trouble, and its end. Stays below what makes sentinels and clusters choose another master: that loses writes by design. */
+async function trouble({ servers, proxies }: Deployment, timeout: number, random: () => number): Promise<void> {
+  const proxy = proxies[Math.floor(random() * proxies.length)] as FaultProxy;
+  const server = servers[Math.floor(random() * servers.length)] as RedisProcess;
+  const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  const troubles = [
+    () => proxy.cut(),
+    () => proxy.reset(),
+    () => proxy.cutAfterReplyBytes(Math.floor(random() * 200)),
+    () => server.control.call('SCRIPT', 'FLUSH').catch(() => undefined),
+    async () => {
+      proxy.fault = 'lost replies';
+      await wait(timeout * (0.5 + random()));
+      proxy.fault = 'none';
+    },
+    async () => {
+      proxy.fault = 'black hole';
+      await wait(timeout * (0.5 + random()));
+      proxy.fault = 'none';
+    },
+    async () => {
+      proxy.fault = 'refused';
+      proxy.reset();
+      await wait(timeout * random());
+      proxy.fault = 'none';
+    },
+    async () => {
+      server.signal('SIGSTOP');
+      await wait(timeout * (0.5 + random()));
+      server.signal('SIGCONT');
+    },
+  ];
+  await troubles[Math.floor(random() * troubles.length)]?.();
+  await wait(random() * 150);
+}
+
+async function single(): Promise<Deployment> {
+  const server = await RedisProcess.start();
+  const proxy = await FaultProxy.start(() => server);
+  return {
+    main: instance(proxy.address),
+    servers: [server],
+    proxies: [proxy],
+    stored: (keys) => storedCounts(server.control, keys),
+    [Symbol.asyncDispose]: async () => {
+      await proxy[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function sentinel(): Promise<Deployment> {
+  let master: RedisProcess | undefined;
+  const proxy = await FaultProxy.start(() => ({ port: master?.port ?? 0 }));
+  const sentinels = await RedisSentinels.start({
+    downAfter: 60_000,
+    masterPort: (server) => {
+      master = server;
+      return proxy.port;
+    },
+  });
+  return {
+    main: instance(sentinels.url, { type: 'sentinel' }),
+    servers: [sentinels.master],
+    proxies: [proxy],
+    stored: (keys) => storedCounts(sentinels.master.control, keys),
+    [Symbol.asyncDispose]: async () => {
+      await proxy[Symbol.asyncDispose]();
+      await sentinels[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function cluster(): Promise<Deployment> {
+  const masters: RedisProcess[] = [];
+  const proxies = await Promise.all(
+    [0, 1, 2].map((index) => FaultProxy.start(() => ({ port: masters[index]?.port ?? 0 }))),
+  );
+  const running = await RedisCluster.start({
+    nodeTimeout: 60_000,
+    directivesOf: (index) => ['--cluster-announce-port', String(proxies[index]?.port)],
+  });
+  masters.push(...running.masters);
+  return {
+    main: instance(proxies.map(({ address }) => address).join(','), { type: 'cluster' }),
+    servers: running.masters,
+    proxies,
+    stored: (keys) => running.storedCounts(keys),
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(proxies.map((proxy) => proxy[Symbol.asyncDispose]()));
+      await running[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { keySlot } from '../../../src/sinks/counters/kvstore/cluster/key-slot';
+import { RecordedLog } from '../../support/recorded-log';
+import { RedisCluster } from '../../support/redis/redis-cluster';
+import type { RedisProcess } from '../../support/redis/redis-process';
+import { until } from '../../support/until';
+import { type FaultRow, faultTests } from './fault-table';
+import type { Load } from './load';
+import { instance, options } from './options';
+import { playFault } from './play-fault';
+
+const TIMEOUT = 500;
+const CALLERS = 4;
+
+let cluster: RedisCluster;
+beforeAll(async () => {
+  cluster = await RedisCluster.start({ replicas: 1 });
+}, 30_000);
+afterAll(() => cluster[Symbol.asyncDispose]());
+
+interface Course {
+  readonly begin: (load: Load) => unknown;
+  readonly end?: (load: Load) => unknown;
+  readonly repair?: () => unknown;
+  readonly losesData?: boolean;
+}
+
+async function play(row: FaultRow, { begin, end, repair, losesData }: Course): Promise<void> {
+  const log = new RecordedLog();
+  const main = instance(cluster.url, { type: 'cluster', timeout: TIMEOUT, poolSize: CALLERS });
+  const counters = kvstoreCounters(options(main, { log }));
+  try {
+    await playFault({
+      row,
+      counters,
+      callers: CALLERS,
+      timeout: TIMEOUT,
+      begin,
+      end,
+      stored: (keys) => cluster.storedCounts(keys),
+      losesData,
+    });
+  } finally {
+    await repair?.();
+    await until('the cluster is well again', () => cluster.isWell());
+  }
+  expect(log.lines.length).toBeLessThan(20);
+}
+
+/** A master that has a replica to take over from it, as the cluster has it now. */
+async function masterWithReplica(): Promise<RedisProcess> {
+  for (const server of cluster.servers) {
+    const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
+    if (role === 'master' && replicas.length > 0) return server;
+  }
+  throw new Error('no master has a replica');
+}
+
+describe('a cluster, while callers go on', () => {
+  let former: RedisProcess;
+
+  faultTests('Cluster', {
+    'a master crashes and its replica takes over': (row) =>
+      play(row, {
+        begin: async () => {
+          former = await masterWithReplica();
+          await former.crash();
+        },
+        end: () =>
+          until('the cluster is well', () => cluster.isWell(cluster.servers.filter((each) => each !== former))),
+        repair: () => former.run(),
+        losesData: true,
+      }),
+
+    'a master hangs and its replica takes over': (row) =>
+      play(row, {
+        begin: async () => {
+          former = await masterWithReplica();
+          former.signal('SIGSTOP');
+        },
+        end: () =>
+          until('the cluster is well', () => cluster.isWell(cluster.servers.filter((each) => each !== former))),
+        repair: () => former.signal('SIGCONT'),
+        losesData: true,
+      }),
+
+    'a master crashes and nobody takes over': (row) =>
+      play(row, {
+        begin: async (load) => {
+          for (const server of cluster.servers)
+            await server.control.config('SET', 'cluster-replica-no-failover', 'yes');
+          former = await masterWithReplica();
+          await former.crash();
+          const others = cluster.servers.filter((each) => each !== former);
+          await until('the cluster is down', async () => !(await cluster.isWell(others)));
+          const before = load.count('store_failed');
+          await until('callers are told', () => load.count('store_failed') > before + 50);
+        },
+        end: () => former.run(),
+        repair: async () => {
+          for (const server of cluster.servers) await server.control.config('SET', 'cluster-replica-no-failover', 'no');
+        },
+        losesData: true,
+      }),
+
+    'the connections to a node are closed': (row) =>
+      play(row, {
+        begin: async () => {
+          const server = await masterWithReplica();
+          await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        },
+      }),
+
+    'slots move to another node': (row) =>
+      play(row, {
+        begin: async (load) => {
+          const slots = [...load.keys.keys()].map(keySlot).slice(0, 20);
+          await cluster.move([keySlot(load.hotKey), ...slots], async () => {
+            // While a slot is half here and half there, steps are asked for on both sides.
+            const before = load.count('OK');
+            await until('calls pass', () => load.count('OK') > before + 50);
+          });
+        },
+      }),
+
+    'scripts are flushed': (row) =>
+      play(row, {
+        begin: async (load) => {
+          for (let time = 0; time < 10; time += 1) {
+            await Promise.all(cluster.servers.map(({ control }) => control.call('SCRIPT', 'FLUSH')));
+            const before = load.count('OK');
+            await until('calls pass', () => load.count('OK') > before);
+          }
+        },
+      }),
+  });
+});

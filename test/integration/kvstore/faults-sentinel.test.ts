@@ -1,0 +1,121 @@
+import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { RecordedLog } from '../../support/recorded-log';
+import type { RedisProcess } from '../../support/redis/redis-process';
+import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import { until } from '../../support/until';
+import { type FaultRow, faultTests } from './fault-table';
+import type { Load } from './load';
+import { instance, options } from './options';
+import { playFault } from './play-fault';
+import { storedCounts } from './stored-counts';
+
+const TIMEOUT = 400;
+const CALLERS = 4;
+
+let sentinels: RedisSentinels;
+beforeAll(async () => {
+  sentinels = await RedisSentinels.start();
+}, 30_000);
+afterAll(() => sentinels[Symbol.asyncDispose]());
+
+interface Course {
+  readonly begin: (load: Load) => unknown;
+  readonly end?: (load: Load) => unknown;
+  /** Puts the servers in order again for the next test. */
+  readonly repair?: () => unknown;
+  readonly losesData?: boolean;
+}
+
+async function play(row: FaultRow, { begin, end, repair, losesData }: Course): Promise<void> {
+  const log = new RecordedLog();
+  const main = instance(sentinels.url, { type: 'sentinel', timeout: TIMEOUT, poolSize: CALLERS });
+  const counters = kvstoreCounters(options(main, { log }));
+  try {
+    await playFault({
+      row,
+      counters,
+      callers: CALLERS,
+      timeout: TIMEOUT,
+      begin,
+      end,
+      stored: async (keys) => storedCounts((await sentinels.currentMaster()).control, keys),
+      losesData,
+    });
+  } finally {
+    await repair?.();
+  }
+  // A failover loses and makes connections by the dozen; the log tells it in a few lines.
+  expect(log.lines.length).toBeLessThan(16);
+}
+
+describe('a master that sentinels watch, while callers go on', () => {
+  let former: RedisProcess;
+
+  faultTests('Sentinels', {
+    'the master crashes': (row) =>
+      play(row, {
+        begin: async () => {
+          former = await sentinels.currentMaster();
+          await former.crash();
+        },
+        repair: async () => {
+          await former.run();
+          await sentinels.rejoin();
+        },
+        losesData: true,
+      }),
+
+    'the master hangs': (row) =>
+      play(row, {
+        begin: async () => {
+          former = await sentinels.currentMaster();
+          former.signal('SIGSTOP');
+        },
+        end: async () => {
+          await until('there is another master', async () => (await sentinels.currentMaster()) !== former);
+          former.signal('SIGCONT');
+        },
+        repair: () => sentinels.rejoin(),
+        losesData: true,
+      }),
+
+    'the sentinels set another master': (row) => play(row, { begin: () => sentinels.failOver(), losesData: true }),
+
+    "the master is made a replica behind the sentinels' back": (row) =>
+      play(row, {
+        begin: async () => {
+          former = await sentinels.currentMaster();
+          await former.control.call('REPLICAOF', '127.0.0.1', '1');
+        },
+        end: () => former.control.call('REPLICAOF', 'NO', 'ONE'),
+        repair: () => sentinels.rejoin(),
+        losesData: true,
+      }),
+
+    'a sentinel hangs while connections are lost': (row) =>
+      play(row, {
+        begin: async (load) => {
+          former = await sentinels.currentMaster();
+          sentinels.sentinels[0]?.signal('SIGSTOP');
+          // Those that connect again meet it first.
+          await former.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await until('callers notice', () => load.seen.length > 1);
+          const before = load.count('OK');
+          await until('calls pass again', () => load.count('OK') > before + 100);
+        },
+        end: () => sentinels.sentinels[0]?.signal('SIGCONT'),
+      }),
+
+    'all sentinels are away': (row) =>
+      play(row, {
+        begin: async (load) => {
+          for (const sentinel of sentinels.sentinels) sentinel.signal('SIGSTOP');
+          const before = load.count('OK');
+          await until('calls pass', () => load.count('OK') > before + 100);
+        },
+        end: () => {
+          for (const sentinel of sentinels.sentinels) sentinel.signal('SIGCONT');
+        },
+      }),
+  });
+});

@@ -1,0 +1,236 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { FaultProxy } from '../../support/fault-proxy';
+import { RecordedLog } from '../../support/recorded-log';
+import { RedisProcess } from '../../support/redis/redis-process';
+import { until } from '../../support/until';
+import { operation, take } from '../counters/scenarios';
+import { type FaultRow, faultTests } from './fault-table';
+import type { Load } from './load';
+import { instance, options } from './options';
+import { playFault } from './play-fault';
+import { storedCounts } from './stored-counts';
+
+const TIMEOUT = 300;
+
+interface Scene {
+  readonly server: RedisProcess;
+  readonly proxy: FaultProxy;
+  readonly load: Load;
+  readonly counters: KvstoreCounters;
+  readonly log: RecordedLog;
+}
+
+interface Course {
+  /** Begins the fault. */
+  readonly begin: (scene: Scene) => unknown;
+  /** Ends it. */
+  readonly end?: (scene: Scene) => unknown;
+  /** What is stored may be lost with the server; what was not applied twice stays so. */
+  readonly losesData?: boolean;
+  readonly directives?: readonly string[];
+  readonly poolSize?: number;
+  /** Further expectations, when all is well again. */
+  readonly then?: (scene: Scene) => unknown;
+}
+
+async function play(row: FaultRow, course: Course): Promise<void> {
+  await using server = await RedisProcess.start({ directives: course.directives ?? [] });
+  await using proxy = await FaultProxy.start(() => server);
+  const log = new RecordedLog();
+  const callers = course.poolSize ?? 4;
+  const counters = kvstoreCounters(options(instance(proxy.address, { timeout: TIMEOUT, poolSize: callers }), { log }));
+  const scene = { server, proxy, counters, log };
+  const { begin, end, losesData } = course;
+  let seen: Load | undefined;
+  await playFault({
+    row,
+    counters,
+    callers,
+    timeout: TIMEOUT,
+    begin: (load) => begin({ ...scene, load: (seen = load) }),
+    end: (load) => end?.({ ...scene, load }),
+    stored: (keys) => storedCounts(server.control, keys),
+    losesData,
+  });
+  if (seen !== undefined) await course.then?.({ ...scene, load: seen });
+}
+
+/** One line when the store is lost, one when it is back, whatever happened between. */
+function expectOneOutage({ log }: Scene): void {
+  expect(log.messages.filter((message) => /cannot be reached/.test(message)).length).toBeGreaterThanOrEqual(1);
+  expect(log.messages.filter((message) => /connected to the counter store again/.test(message)).length).toBe(1);
+  expect(log.lines.length).toBeLessThan(12);
+}
+
+describe('a single server, while callers go on', () => {
+  faultTests('Single server', {
+    'the server crashes': (row) =>
+      play(row, {
+        begin: ({ server }) => server.crash(),
+        end: ({ server }) => server.run(),
+        losesData: true,
+        then: expectOneOutage,
+      }),
+
+    'the server hangs': (row) =>
+      play(row, {
+        begin: async ({ server, load }) => {
+          server.signal('SIGSTOP');
+          await until(
+            'callers wait no longer',
+            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
+          );
+        },
+        end: ({ server }) => server.signal('SIGCONT'),
+        then: expectOneOutage,
+      }),
+
+    'the connections are closed': (row) => play(row, { begin: ({ proxy }) => proxy.cut() }),
+
+    'the connections are reset': (row) => play(row, { begin: ({ proxy }) => proxy.reset() }),
+
+    'a connection is cut in the middle of a reply': (row) =>
+      play(row, { begin: ({ proxy }) => proxy.cutAfterReplyBytes(7), poolSize: 1 }),
+
+    'replies are lost': (row) =>
+      play(row, {
+        begin: async ({ proxy, load }) => {
+          proxy.fault = 'lost replies';
+          await until(
+            'callers wait no longer',
+            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
+          );
+        },
+        end: ({ proxy }) => (proxy.fault = 'none'),
+        then: expectOneOutage,
+      }),
+
+    'nothing gets through': (row) =>
+      play(row, {
+        begin: async ({ proxy, load }) => {
+          proxy.fault = 'black hole';
+          await until(
+            'callers wait no longer',
+            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
+          );
+        },
+        end: ({ proxy }) => (proxy.fault = 'none'),
+        then: expectOneOutage,
+      }),
+
+    'a server says what nobody asked': (row) =>
+      play(row, { begin: ({ proxy }) => proxy.say('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n') }),
+
+    'the server still loads its data': (row) =>
+      play(row, {
+        directives: ['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024'],
+        begin: async ({ server }) => {
+          await server.control.call('DEBUG', 'POPULATE', '300', 'filling', '100').catch(() => undefined);
+          await Promise.all(Array.from({ length: 300 }, (_, n) => server.control.set(`filling${n}`, 'x'.repeat(100))));
+          await server.control.call('SAVE');
+          await server.crash();
+          await server.run({ isReady: /Loading RDB|Ready to accept/ });
+        },
+        losesData: true,
+        then: ({ log }) => expect(log.text).toContain('LOADING'),
+      }),
+
+    'the server is busy with another script': (row) =>
+      play(row, {
+        directives: ['--busy-reply-threshold', '50'],
+        begin: async ({ server }) => {
+          // Once it is busy, the server greets nobody.
+          await server.control.ping();
+          const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+          await once(socket, 'connect');
+          socket.write('EVAL "while true do end" 0\r\n');
+        },
+        end: async ({ server }) => {
+          await until('the script is ended', () =>
+            server.control.call('SCRIPT', 'KILL').then(
+              () => true,
+              () => false,
+            ),
+          );
+        },
+      }),
+
+    'the server is out of memory': (row) =>
+      play(row, {
+        begin: ({ server }) => server.control.config('SET', 'maxmemory', '1'),
+        end: ({ server }) => server.control.config('SET', 'maxmemory', '0'),
+        then: async ({ log }) => {
+          expect(log.text).toContain('OOM: the counter store is out of memory');
+        },
+      }),
+
+    'the server becomes a replica': (row) =>
+      play(row, {
+        begin: ({ server }) => server.control.call('REPLICAOF', '127.0.0.1', '1'),
+        end: ({ server }) => server.control.call('REPLICAOF', 'NO', 'ONE'),
+        then: ({ log, proxy }) => {
+          expect(log.text).toContain('READONLY: the counter store is a read-only replica');
+          // Only KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR gives up the connections.
+          expect(proxy.accepted).toBe(4);
+        },
+      }),
+
+    'the password is changed': (row) =>
+      play(row, {
+        begin: async ({ server, log }) => {
+          await server.control.config('SET', 'requirepass', 'another');
+          await server.control.call('AUTH', 'another');
+          await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await until('the log says why', () => log.text.includes('NOAUTH'));
+        },
+        end: ({ server }) => server.control.config('SET', 'requirepass', ''),
+        then: expectOneOutage,
+      }),
+
+    'scripts are flushed': (row) =>
+      play(row, {
+        begin: async ({ server, load }) => {
+          for (let time = 0; time < 20; time += 1) {
+            await server.control.call('SCRIPT', 'FLUSH');
+            const before = load.count('OK');
+            await until('calls pass', () => load.count('OK') > before);
+          }
+        },
+        then: ({ log }) => expect(log.lines).toEqual([]),
+      }),
+
+    'scripts are forbidden': (row) =>
+      play(row, {
+        begin: ({ server }) => server.control.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
+        end: async ({ server, load }) => {
+          const before = load.count('OK');
+          await until('calls pass', () => load.count('OK') > before + 50);
+          expect(await server.control.ttl(load.hotKey)).toBeGreaterThan(0);
+          await server.control.call('ACL', 'SETUSER', 'default', '+@all');
+        },
+        then: ({ log }) =>
+          expect(log.messages).toEqual([
+            'the counter store refuses scripts; counting goes on with plain commands, not atomically',
+          ]),
+      }),
+
+    'a key holds something else': (row) =>
+      play(row, {
+        begin: async ({ server, load, counters }) => {
+          await server.control.multi().del(load.hotKey).rpush(load.hotKey, 'a list').set('text', 'a text').exec();
+          const steps = [operation(load.hotKey, 1), operation('text', -1), operation('other', 1)];
+          const [list, text, other] = await take(counters, ...steps);
+          expect(list).toMatchObject({ message: 'the key of a counter holds something else in the store' });
+          expect(text).toMatchObject({ message: 'the key of a counter holds something that is no whole number' });
+          expect(other).toBe(1);
+        },
+        end: async ({ server, load }) => {
+          await server.control.del(load.hotKey);
+          load.hotCounts.length = 0;
+        },
+        then: ({ load }) => expect([...load.keys.values()]).not.toContain(false),
+      }),
+  });
+});
