@@ -171,8 +171,25 @@ async function scraping(rules) {
   await listening.close();
 }
 
+/** What a million different values of a request come to under the bound of 10,000 keys. */
+function distinctValues() {
+  const statistics = new Statistics(10_000);
+  const before = megabytes();
+  const heaps = [];
+  for (let value = 0; value < 1_000_000; value += 1) {
+    if (value % 250_000 === 0) heaps.push((megabytes() - before).toFixed(1));
+    statistics.runtimeRule(`domain.user_${value}`, 'domain.user').totalHits += 1;
+  }
+  heaps.push((megabytes() - before).toFixed(1));
+  show(
+    'heap while 1,000,000 distinct values come in, every 250,000',
+    `${heaps.join(' → ')} MB, ${statistics.rules.length} kept`,
+  );
+}
+
 const ofProcess = processMetrics({});
 recording();
+distinctValues();
 for (const rules of [2_500, 10_000]) {
   await flushing(rules);
   await scraping(rules);

@@ -1,11 +1,12 @@
 import { NO_TAGS, type Tags } from '../../statistics/tags';
 
-const SEPARATORS = /[.:|]/g;
+// oxlint-disable-next-line no-control-regex -- control characters are what this is about, beside the separators
+const SEPARATORS = /[.:|\u0000-\u001f\u007f-\u009f]/g;
 
-/** EXTRA_TAGS as they go into names: what would cut a name becomes `_`, and a tag without a value is left out. */
+/** EXTRA_TAGS as they go into names: what would cut a name or a line becomes `_`, and a tag without a value is left out. */
 export function extraTags(given: Tags): Tags {
   const tags = Object.entries(given)
     .filter(([, value]) => value !== '')
-    .map(([tag, value]) => [tag, value.replaceAll(SEPARATORS, '_')] as const);
-  return tags.length === 0 ? NO_TAGS : Object.fromEntries(tags);
+    .map((pair) => pair.map((text) => text.replaceAll(SEPARATORS, '_')));
+  return tags.length === 0 ? NO_TAGS : (Object.fromEntries(tags) as Tags);
 }

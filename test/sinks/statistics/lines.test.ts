@@ -11,6 +11,7 @@ describe('EXTRA_TAGS', () => {
   it('have what would cut a name replaced, and are left out when empty', () => {
     expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
     expect(extraTags({ none: '' })).toEqual({});
+    expect(extraTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
   });
 });
 
