@@ -11,7 +11,7 @@ const { values: options } = parseArgs({
   options: {
     dist: { type: 'string', default: fileURLToPath(new URL('../../dist', import.meta.url)) },
     seconds: { type: 'string', default: '3' },
-    servers: { type: 'string', default: 'grpc-js,node-http2,door' },
+    servers: { type: 'string', default: 'grpc-js,node-http2,door,weir' },
     idle: { type: 'string', default: '10000' },
   },
 });
