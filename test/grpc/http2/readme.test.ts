@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
+import { REFUSALS } from '../../../src/grpc/http2/refusals';
+
+const README = readFileSync(`${__dirname}/../../../src/grpc/http2/README.md`, 'utf8');
+const rows = /## Limits\n(.*?)\n## /s
+  .exec(README)![1]!
+  .split('\n')
+  .filter((line) => /^\| `/.test(line));
+const namesIn = (text: string): string[] => Array.from(text.matchAll(/`(\w+)`/g), ([, name]) => name!);
+
+describe('the README of the HTTP/2 server', () => {
+  it('lists every limit, and no other', () => {
+    const listed = rows.flatMap((row) => namesIn(row.split('|')[1]!));
+
+    expect(listed.toSorted()).toEqual(Object.keys(DEFAULT_LIMITS).toSorted());
+  });
+
+  it('names every kind of refusal', () => {
+    expect(namesIn(README)).toEqual(expect.arrayContaining([...REFUSALS]));
+  });
+
+  it('names no kind of refusal that there is not', () => {
+    const counted = rows.flatMap((row) => namesIn(row.split('|').at(-2)!));
+
+    expect(REFUSALS).toEqual(expect.arrayContaining(counted));
+  });
+});
