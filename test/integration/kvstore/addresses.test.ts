@@ -1,0 +1,120 @@
+import { type Deployment, readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import { instance } from './options';
+
+function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
+  return readDeployment(instance(url, more), 'KVSTORE');
+}
+
+const tcp = (host: string, port: number, family = 0): object => ({ kind: 'tcp', host, port, family });
+
+describe('the address of a single server', () => {
+  it.each([
+    ['store:6379', tcp('store', 6379)],
+    [' 10.0.0.1:7000 ', tcp('10.0.0.1', 7000)],
+    ['[::1]:6379', tcp('::1', 6379)],
+    ['redis://store', tcp('store', 6379)],
+    ['rediss://[::1]:7000', tcp('::1', 7000)],
+    ['/run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
+    ['unix:/run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
+    ['unix:///run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
+  ])('%s is read', (url, server) => {
+    expect(read(url).place).toEqual({ kind: 'single', server });
+  });
+
+  it('may carry user, password and database, escaped, or as parameters', () => {
+    expect(read('redis://ann:s%40cret%3A@store:1/2')).toMatchObject({
+      credentials: { username: 'ann', password: 's@cret:' },
+      db: 2,
+      tls: false,
+    });
+    expect(read('redis://store?username=ann&password=x&db=4')).toMatchObject({
+      credentials: { username: 'ann', password: 'x' },
+      db: 4,
+    });
+    expect(read('rediss://:x@store')).toMatchObject({ credentials: { username: undefined, password: 'x' }, tls: true });
+  });
+
+  it('yields to the credentials of the settings, split at the first colon', () => {
+    expect(read('redis://ann:old@store', { auth: 'bob:a:b' }).credentials).toEqual({
+      username: 'bob',
+      password: 'a:b',
+    });
+    expect(read('redis://ann:old@store', { auth: 'alone' }).credentials).toEqual({
+      username: undefined,
+      password: 'alone',
+    });
+  });
+
+  it('follows the socket type that is set, and contradicts none', () => {
+    expect(read('store:1', { socketType: 'tcp6' }).place).toMatchObject({ server: tcp('store', 1, 6) });
+    expect(() => read('store:1', { socketType: 'unix' })).toThrow(
+      'KVSTORE_SOCKET_TYPE is unix, but KVSTORE_URL is host and port',
+    );
+    expect(() => read('/run/x', { socketType: 'tcp' })).toThrow(
+      'KVSTORE_SOCKET_TYPE is tcp, but KVSTORE_URL is a socket path',
+    );
+  });
+
+  it.each([
+    ['', 'the address is not host:port'],
+    ['store', 'the address is not host:port'],
+    ['store:0', 'the address is not host:port'],
+    ['store:65536', 'the address is not host:port'],
+    ['secret@store:1', 'the address is not host:port'],
+    ['redis://ann:se#cret@store', 'the address is not a URL; escape what is special in its password'],
+    ['redis://ann:%zz@store', 'the address has a % that begins no escape'],
+    ['redis://secret@store/x', 'the address has a database that is not a whole number'],
+  ])('%p is refused without being quoted', (url, problem) => {
+    expect(() => read(url)).toThrow(`KVSTORE_URL: ${problem}`);
+    expect(() => read(url)).not.toThrow(/secret|se#cret/);
+  });
+});
+
+describe('the addresses of sentinels', () => {
+  const sentinel = { type: 'sentinel' } as const;
+
+  it('are the name of the master and at least one sentinel', () => {
+    expect(read('counters, a:1 ,b:2', { ...sentinel, sentinelAuth: 'watch:x', auth: 'y' })).toEqual({
+      place: {
+        kind: 'sentinel',
+        masterName: 'counters',
+        sentinels: [tcp('a', 1), tcp('b', 2)],
+        sentinelCredentials: { username: 'watch', password: 'x' },
+      },
+      credentials: { username: undefined, password: 'y' },
+      db: 0,
+      tls: false,
+    });
+  });
+
+  it('keep their credentials for the sentinels, and the database for the master', () => {
+    expect(read('counters,redis://s:x@a:1/2', sentinel)).toMatchObject({
+      place: { sentinelCredentials: { username: 's', password: 'x' } },
+      credentials: undefined,
+      db: 2,
+    });
+  });
+
+  it.each(['counters', 'counters,', ',a:1', ''])('%p is refused', (url) => {
+    expect(() => read(url, sentinel)).toThrow(/KVSTORE_URL/);
+  });
+});
+
+describe('the addresses of a cluster', () => {
+  const cluster = { type: 'cluster' } as const;
+
+  it('are all of its nodes', () => {
+    expect(read('a:1,b:2', cluster).place).toEqual({ kind: 'cluster', seeds: [tcp('a', 1), tcp('b', 2)] });
+  });
+
+  it.each([
+    ['a:1,', 'KVSTORE_URL: item 2 is not host:port'],
+    ['a:1,/run/x', 'KVSTORE_URL: item 2 is a socket path where host:port must be'],
+    ['redis://a:1/3', 'KVSTORE_URL names a database; a cluster has only database 0'],
+    ['redis://a:1,rediss://b:1', 'KVSTORE_URL has items with different schemes'],
+    ['redis://x:y@a:1,redis://x:z@b:1', 'KVSTORE_URL has items with different credentials'],
+  ])('%p is refused', (url, problem) => {
+    expect(() => read(url, cluster)).toThrow(problem);
+  });
+});
