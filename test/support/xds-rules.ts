@@ -9,10 +9,17 @@ import { Arrivals } from './arrivals';
 /** Waits that no test waits for. */
 const SHORT = { retryInterval: 10, initialInterval: 10, maxInterval: 20, randomFactor: 0.5, jitter: false };
 
-export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>> & Partial<Server> & { target: string };
+export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>> &
+  Partial<Server> & { target: string };
 
 /** An xDS source as the service puts it together, with short waits. */
-export function xdsSource({ target, headers = {}, maxMessageBytes = 4_194_304, tls, ...more }: XdsRulesOptions): RuleSource {
+export function xdsSource({
+  target,
+  headers = {},
+  maxMessageBytes = 4_194_304,
+  tls,
+  ...more
+}: XdsRulesOptions): RuleSource {
   const { log = new LinesLog(), connectTimeout } = more;
   const timeout = connectTimeout === undefined ? {} : { connectTimeout };
   return xdsRuleSource({
