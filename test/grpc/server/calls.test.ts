@@ -361,6 +361,16 @@ describe('a caller that talks and does not listen', () => {
   });
 });
 
+describe('a conversation', () => {
+  it('may fail in the middle: what comes after is not heard', async () => {
+    const server = await start();
+    const body = [prefixed('a'), prefixed('fail'), prefixed('b')];
+    const answer = await callOnWire(server.address, { fields: { ':path': path('Talk') }, body });
+
+    expect(answer).toMatchObject({ http: '200', status: '5', message: 'as you wish', messages: ['A'] });
+  });
+});
+
 describe('metadata', () => {
   it('is there for the handler where the door was told to keep it', async () => {
     const values: (string | undefined)[] = [];

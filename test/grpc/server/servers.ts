@@ -151,7 +151,7 @@ export async function startReference(): Promise<TestServer> {
     const adapt = (call: any) => ({
       send: (message: Uint8Array) => call.write(Buffer.from(message)),
       end: () => call.end(),
-      fail: (code: number, details: string) => call.destroy(Object.assign(new Error(details), { code, details })),
+      fail: (code: number, details: string) => call.emit('error', { code, details }),
       onCancel: (listener: (cause: 'cancelled') => void) => call.on('cancelled', () => listener('cancelled')),
     });
     add(path, method.kind === 'bidirectional', true, (call: any) => {
