@@ -4,6 +4,7 @@ import {
   ReplaySubject,
   Subscription,
   asyncScheduler,
+  combineLatest,
   concat,
   concatMap,
   defer,
@@ -30,7 +31,7 @@ import { type DrainOutcome, drain } from '../streams/drain';
 import { type Health, health } from '../streams/health';
 import { lifecycle } from '../streams/lifecycle';
 import type { Log } from '../streams/log';
-import { countersOf } from './counters';
+import { counterStore } from './counter-store';
 import { type Addresses, Doors } from './doors';
 import { limiterOptions } from './limiter-options';
 import { ruleEvents } from './rule-events';
@@ -56,14 +57,14 @@ export async function runService(
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const outputs = await startStatisticsOutputs(settings, statistics, log);
   const tracing = await startTracing(settings, log);
-  const counters = countersOf(reading, statistics, log);
+  const store = counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const config$ = ruleEvents(settings, statistics, log).pipe(
     currentConfig(asyncScheduler),
     shareReplay({ bufferSize: 1, refCount: true }),
   );
   const health$ = health({
-    'counter store': settings.kvstoreHealthCheckActiveConnection ? counters.connected$ : of(true),
+    'counter store': settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
     ...(settings.healthyWithAtLeastOneConfigLoaded && { configuration: config$.pipe(map(hasDomains)) }),
     termination: concat(of(true), signal$.pipe(map(() => false))),
   }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
@@ -73,10 +74,11 @@ export async function runService(
   const path = decisions({
     limiter: new Limiter(limiterOptions(settings), statistics),
     ruleset: () => config.loaded?.ruleset,
-    counters,
+    counters: store.counters,
     statistics,
     windowSpan: settings.kvstorePipelineWindow,
-    windowsInFlight: 1,
+    windowsInFlight: store.windowsInFlight,
+    whenFull: store.whenFull,
     scheduler: turnScheduler,
     isTraced: tracing.tracer !== undefined,
     onDefect: (error) => log.error('a decision met a defect; the service goes on', { error: asError(error) }),
@@ -118,7 +120,7 @@ export async function runService(
     steps: [
       { name: 'gRPC calls', run: () => defer(() => doors.drainGrpc(DRAIN_DEADLINE)) },
       { name: 'pipeline windows', run: () => completePath$ },
-      { name: 'counter store', run: () => defer(() => counters.close()) },
+      { name: 'counter store', run: () => defer(() => store.counters.close()) },
       { name: 'HTTP requests', run: () => defer(() => doors.closeHttp()) },
       { name: 'statistics outputs', run: () => outputs.finish() },
       { name: 'traces', run: () => tracing.finish() },
@@ -129,9 +131,10 @@ export async function runService(
     scheduler: asyncScheduler,
     onFailure: (step, error) => log.error(`${step} did not end well`, { error: asError(error) }),
   });
-  const ready$ = settings.forceStartWithoutInitialConfig
+  const configured$ = settings.forceStartWithoutInitialConfig
     ? of(true)
     : config$.pipe(filter(({ loaded }) => loaded !== undefined));
+  const ready$ = combineLatest([store.ready$, configured$]);
 
   const outcome$ = lifecycle({ ready$, termination$: signal$ }).pipe(
     concatMap((phase): Observable<DrainOutcome> => {

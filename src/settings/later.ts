@@ -4,6 +4,5 @@
  */
 export const later = {
   workers: 'worker processes',
-  kvstore: 'the key-value store',
   plaincache: 'the memcache-type store',
 } as const;

@@ -21,7 +21,7 @@ export const counterSettings = group({
       ),
       help: 'Where counters live: in this process, in a key-value store, or in memcached.',
       // Counting in memory where a shared store was asked for would let every process grant the whole limit.
-      valuesToCome: { kvstore: later.kvstore, plaincache: later.plaincache },
+      valuesToCome: { plaincache: later.plaincache },
     }),
     setting({
       field: 'memoryMaxKeys',
@@ -51,7 +51,6 @@ export const counterSettings = group({
       type: wholeNumber({ min: 0, max: LONGEST_JITTER }),
       default: 300,
       help: 'A counter in a shared store outlives its window by a random time below this many seconds.',
-      comesWith: later.kvstore,
     }),
     setting({
       field: 'localCacheSizeInBytes',

@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { chosen, group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { duration } from '../values/duration';
@@ -8,7 +7,6 @@ import { wholeNumber } from '../values/whole-number';
 export const kvstorePersecondSettings = group({
   title: 'Second key-value store, for limits per second',
   note: 'Each means what its namesake without PERSECOND means. TLS files, health and start-up settings serve both stores.',
-  comesWith: later.kvstore,
   settings: [
     setting({
       field: 'kvstorePersecond',

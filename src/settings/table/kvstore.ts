@@ -1,4 +1,3 @@
-import { later } from '../later';
 import { chosen, group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { duration } from '../values/duration';
@@ -9,7 +8,6 @@ import { wholeNumber } from '../values/whole-number';
 export const kvstoreSettings = group({
   title: 'Key-value store (Redis, Valkey)',
   note: 'In force with BACKEND_TYPE=kvstore. KVSTORE_PIPELINE_WINDOW stands under Counters.',
-  comesWith: later.kvstore,
   settings: [
     setting({
       field: 'kvstoreType',
