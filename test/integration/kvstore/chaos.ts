@@ -55,8 +55,7 @@ export async function chaos(
     const end = performance.now() + milliseconds;
     while (performance.now() < end) await trouble(deployment, timeout, random);
     // All is well by now: the store has to be, too.
-    const before = load.count('OK');
-    await until('calls pass again', () => load.count('OK') > before + 500 && load.latest === 'OK');
+    await until('calls pass again, all of them', () => load.streak > 500);
     await load.stop();
     const stored = await deployment.stored([...load.keys.keys()]);
     const failed = load.count('store_failed') + load.count('store_timeout') + load.count('store_pool_empty');

@@ -28,7 +28,7 @@ export class Load {
   #stopped = false;
   #calls: Promise<void>[] = [];
   #serial = 0;
-  #latest: Answer | undefined;
+  #streak = 0;
 
   constructor(private readonly counters: Counters) {
     runs += 1;
@@ -41,13 +41,19 @@ export class Load {
     return this;
   }
 
+  /** Begins to count good answers in a row anew. */
+  restartStreak(): void {
+    this.#streak = 0;
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#calls);
   }
 
-  get latest(): Answer | undefined {
-    return this.#latest;
+  /** Good answers since the last that was none. */
+  get streak(): number {
+    return this.#streak;
   }
 
   count(answer: Answer): number {
@@ -105,7 +111,7 @@ export class Load {
   #record(key: string, count: Count): void {
     const answer = typeof count === 'number' ? 'OK' : count.code;
     this.answers.set(answer, this.count(answer) + 1);
-    this.#latest = answer;
+    this.#streak = answer === 'OK' ? this.#streak + 1 : 0;
     if (key === this.hotKey) {
       if (typeof count === 'number') this.hotCounts.push(count);
       return;

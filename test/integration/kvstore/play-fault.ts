@@ -33,8 +33,8 @@ export async function playFault(play: FaultPlay): Promise<void> {
     await begin(load);
     if (row.callersSee.length > 0) await until('callers notice', () => load.seen.length > 1);
     await end?.(load);
-    const before = load.count('OK');
-    await until('calls pass again', () => load.count('OK') > before + 200 && load.latest === 'OK');
+    load.restartStreak();
+    await until('calls pass again, all of them', () => load.streak > 300);
     await load.stop();
     expect(['OK', ...row.callersSee]).toEqual(expect.arrayContaining([...load.seen]));
     expect(load.longestWait).toBeLessThan(timeout + A_LITTLE);

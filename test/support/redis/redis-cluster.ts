@@ -73,6 +73,7 @@ export class RedisCluster implements AsyncDisposable {
 
   /** What the cluster holds for these keys, as the masters of the moment have it; 0 for what is absent. */
   async storedCounts(keys: readonly string[]): Promise<readonly number[]> {
+    await until('all slots are held', () => this.isWell(this.servers.filter(({ isUp }) => isUp)));
     const masters = await this.#mastersNow();
     const found = new Map<string, number>();
     for (const { control } of masters) {
@@ -121,8 +122,16 @@ export class RedisCluster implements AsyncDisposable {
   }
 
   async #mastersNow(): Promise<RedisProcess[]> {
-    const roles = await Promise.all(this.servers.map(async ({ control }) => (await control.role())[0]));
-    return this.servers.filter((_, index) => roles[index] === 'master');
+    const up = this.servers.filter(({ isUp }) => isUp);
+    const roles = await Promise.all(up.map(async ({ control }) => (await control.role())[0]));
+    return up.filter((_, index) => roles[index] === 'master');
+  }
+
+  /** Whether all others agree on who holds the slots, and this server is not among those. */
+  async isWellWithout(server: RedisProcess): Promise<boolean> {
+    const others = this.servers.filter((each) => each !== server);
+    const ranges = (await others[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+    return ranges.every(([, , [, port]]) => port !== server.port) && this.isWell(others);
   }
 
   /** Whether every server that runs sees all slots held. */

@@ -26,6 +26,7 @@ export interface RedisProcessOptions {
 export class RedisProcess implements AsyncDisposable {
   #child: ChildProcess | undefined;
   #pid = 0;
+  #isUp = false;
   #control: Redis | undefined;
 
   private constructor(
@@ -104,15 +105,23 @@ export class RedisProcess implements AsyncDisposable {
       }
       return false;
     });
+    this.#isUp = true;
   }
 
-  signal(name: NodeJS.Signals): void {
+  /** Whether it can answer: it was neither crashed nor stopped by the test. */
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#isUp = name === 'SIGCONT';
     process.kill(this.#pid, name);
   }
 
   /** Ends the server as a crash would, and waits until it is gone; {@link run} brings it back, empty. */
   async crash(): Promise<void> {
     const child = this.#child;
+    this.#isUp = false;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');
     child.stdin?.end();
