@@ -1,3 +1,4 @@
+import type { LineSender } from '../../../src/sinks/statistics/line-sender';
 import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
 import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
 import { TcpSender } from '../../../src/sinks/statistics/tcp-sender';
@@ -138,6 +139,30 @@ describe('a daemon that is away', () => {
     }
     expect(heapAfterCollection() - before).toBeLessThan(20_000_000);
     await silent[Symbol.asyncDispose]();
+  });
+
+  it('that goes away among the durations gets the rest of them later, each once', async () => {
+    const statistics = new Statistics(0);
+    const arrived: string[] = [];
+    let room = 2;
+    const sender: LineSender = {
+      destination: 'a daemon that leaves',
+      open: async () => {},
+      send: async (lines) => {
+        if (room === 0) throw new Error('gone');
+        room -= 1;
+        arrived.push(...lines.filter((line) => line.startsWith('t:')));
+      },
+      close: () => {},
+    };
+    const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log: recordingLog() });
+    for (let call = 0; call < 600; call += 1) statistics.timer('t').record(call);
+    await output.flush();
+    expect(arrived).toHaveLength(256);
+    room = 100;
+    statistics.timer('t').record(600);
+    await output.flush();
+    expect(arrived).toEqual(Array.from({ length: 601 }, (_, call) => `t:${call}|ms`));
   });
 
   it('on UDP loses no counter either, as far as its machine refuses', async () => {
