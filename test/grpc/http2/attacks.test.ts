@@ -618,6 +618,14 @@ describe('a connection that has been ended', () => {
     expect(peer.refusals).toEqual(['protocol_error']);
   });
 
+  it('by a limit reads nothing more of the same chunk either', () => {
+    const peer = connected().send(Buffer.concat([times(4, () => ping()), get(1), everything]));
+
+    expect(peer.application.opened).toBe(0);
+    expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ debug: 'too_many_pings' })]);
+    expect(peer.refusals).toEqual(['ping_flood']);
+  });
+
   it('is read on for a second, so that its last words arrive, and then is destroyed', () => {
     const peer = connected().send(data(2, 'x')).wait(900);
     expect(peer.wire.isEnded).toBe(true);

@@ -12,6 +12,9 @@ import { FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
 import {
   type SentField,
   fieldsOf,
+  goawaysOf,
+  headers,
+  hello,
   huffmanBits,
   huffmanString,
   indexed,
@@ -25,6 +28,7 @@ import {
   sizeUpdate,
   string,
 } from './frames';
+import { MemoryPeer } from './memory-peer';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 
@@ -278,5 +282,49 @@ describe('what a Node client encodes', () => {
       session.destroy();
       server.close();
     }
+  });
+});
+
+describe('what a block meant before', () => {
+  const rest = Buffer.concat([indexed(3), indexed(6)]);
+  const again = Buffer.concat([rest, indexed(62)]);
+  const paths = (...blocks: Buffer[]): string[] => {
+    const peer = new MemoryPeer().send(hello());
+    const seen: string[] = [];
+    peer.application.interpret = ({ path }) => {
+      seen.push(path);
+      return path;
+    };
+    peer.send(Buffer.concat(blocks.map((block, at) => headers(2 * at + 1, block, { endStream: true }))));
+    expect(goawaysOf(peer.frames)).toEqual([]);
+    return seen;
+  };
+
+  it('is remembered while the table stays as it is', () => {
+    expect(paths(Buffer.concat([rest, inserted([':path', '/a'])]), again, again, again)).toEqual(['/a', '/a']);
+  });
+
+  it('is forgotten when the table changes', () => {
+    const insert = (path: string): Buffer => Buffer.concat([rest, inserted([':path', path])]);
+
+    expect(paths(insert('/a'), again, again, insert('/b'), again, again)).toEqual(['/a', '/a', '/b', '/b']);
+  });
+
+  it('is remembered for good where no entry of the table occurs in it', () => {
+    const plain = Buffer.concat([rest, literal([':path', '/plain'])]);
+
+    expect(paths(plain, plain, Buffer.concat([rest, inserted([':path', '/a'])]), plain, again)).toEqual([
+      '/plain',
+      '/a',
+      '/a',
+    ]);
+  });
+
+  it('is told apart by every octet, and many blocks are remembered', () => {
+    const blocks = Array.from({ length: 40 }, (_, at) => Buffer.concat([rest, literal([':path', `/p${at}`])]));
+    const seen = paths(...blocks, ...blocks.toReversed(), Buffer.concat([rest, literal([':path', '/q0'])]));
+
+    expect(new Set(seen).size).toBe(41);
+    expect(seen.length).toBeLessThan(75);
   });
 });
