@@ -24,7 +24,11 @@ const of = (key: string) => `ratelimit.service.rate_limit.shop.${key}`;
 
 describe('settings act on decisions', () => {
   it.each<
-    [name: string, value: string, act: (answer: RateLimitResponse, statistics: ReadonlyMap<string, number>) => void]
+    [
+      name: string,
+      value: string,
+      expectAct: (answer: RateLimitResponse, statistics: ReadonlyMap<string, number>) => void,
+    ]
   >([
     ['SHADOW_MODE', 'false', ({ overallCode }) => expect(overallCode).toBe(Code.OVER_LIMIT)],
     [
@@ -64,7 +68,7 @@ describe('settings act on decisions', () => {
       '0',
       (_answer, statistics) => expect(statistics.has('ratelimit.localcache.entryCount')).toBe(false),
     ],
-  ])('%s=%s', async (name, value, act) => {
-    act(...(await answers({ [name]: value })));
+  ])('%s=%s', async (name, value, expectAct) => {
+    expectAct(...(await answers({ [name]: value })));
   });
 });

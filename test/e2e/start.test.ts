@@ -84,6 +84,7 @@ describe('at the start', () => {
     await rm(join(rules.root, 'config'), { recursive: true });
     await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
     await weir.line(/does not exist/);
+    expect(weir.output).not.toContain('serving');
     await mkdir(join(rules.root, 'config'));
     await writeFile(join(rules.root, 'config', 'shop.yaml'), PLAIN);
     await weir.line(/msg="?serving/);

@@ -15,7 +15,11 @@ describe('the cache key is byte for byte what the Go service writes', () => {
     [{ key: 'k', value: 'v*', rateLimit }, 'k=vw', 'shop_k_vw_'],
     [{ key: 'k', value: 'v*', shareThreshold: true, rateLimit }, 'k=vw', 'shop_k_v*_'],
     [{ key: 'a', descriptors: [{ key: 'b', rateLimit }] }, 'a=1,b=2', 'shop_a_1_b_2_'],
-    [{ key: 'a', value: '1*', shareThreshold: true, descriptors: [{ key: 'b', rateLimit }] }, 'a=12,b=2', 'shop_a_1*_b_2_'],
+    [
+      { key: 'a', value: '1*', shareThreshold: true, descriptors: [{ key: 'b', rateLimit }] },
+      'a=12,b=2',
+      'shop_a_1*_b_2_',
+    ],
     [{ key: 'k', detailedMetric: true, rateLimit }, 'k=1.2.3.4:5|6', 'shop_k_1.2.3.4:5|6_'],
   ])('%j asked with %s: %s', (rule, text, body) => {
     const domain = rulesetOf('shop', rule).domain('shop');

@@ -133,10 +133,38 @@ describe('rule 10: replaces', () => {
   });
 
   it.each<[what: string, rules: RuleSketch[], kept: (string | undefined)[]]>([
-    ['nobody is replaced when the replacing rule is not matched', [{ key: 'a', rateLimit: named('one') }, { key: 'c', rateLimit: named('x', ['one']) }], ['one', undefined]],
-    ['an unlimited rule replaces others', [{ key: 'a', rateLimit: named('one') }, { key: 'b', rateLimit: unlimited({ replaces: ['one'] }) }], [undefined, undefined]],
-    ['a rule that is dropped replaces others all the same', [{ key: 'a', rateLimit: named('one', ['two']) }, { key: 'b', rateLimit: named('two', ['one']) }], [undefined, undefined]],
-    ['a rule without a name is never replaced', [{ key: 'a', rateLimit: named('') }, { key: 'b', rateLimit: named('two', ['']) }], ['', 'two']],
+    [
+      'nobody is replaced when the replacing rule is not matched',
+      [
+        { key: 'a', rateLimit: named('one') },
+        { key: 'c', rateLimit: named('x', ['one']) },
+      ],
+      ['one', undefined],
+    ],
+    [
+      'an unlimited rule replaces others',
+      [
+        { key: 'a', rateLimit: named('one') },
+        { key: 'b', rateLimit: unlimited({ replaces: ['one'] }) },
+      ],
+      [undefined, undefined],
+    ],
+    [
+      'a rule that is dropped replaces others all the same',
+      [
+        { key: 'a', rateLimit: named('one', ['two']) },
+        { key: 'b', rateLimit: named('two', ['one']) },
+      ],
+      [undefined, undefined],
+    ],
+    [
+      'a rule without a name is never replaced',
+      [
+        { key: 'a', rateLimit: named('') },
+        { key: 'b', rateLimit: named('two', ['']) },
+      ],
+      ['', 'two'],
+    ],
   ])('%s', (_what, rules, kept) => {
     const verdict = serve(rules).ask(request('shop', ['a=x', 'b=x']));
     expect(verdict.statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual(kept);
@@ -257,7 +285,9 @@ describe('a limit that the request brings along', () => {
   it('without a unit that is known is refused', () => {
     const service = serve([]);
     const wrong = descriptor('k=x', { limit: { requestsPerUnit: 1, unit: undefined } });
-    expect(() => service.ask(request('shop', ['k=x', wrong]))).toThrow('the limit of descriptor 2 has no unit that is known');
+    expect(() => service.ask(request('shop', ['k=x', wrong]))).toThrow(
+      'the limit of descriptor 2 has no unit that is known',
+    );
   });
 });
 
@@ -274,7 +304,10 @@ describe('a request that cannot be decided is refused, and counts nothing but th
     ],
     [
       'too many descriptors',
-      request('shop', Array.from({ length: 10_000 }, () => 'k=x')),
+      request(
+        'shop',
+        Array.from({ length: 10_000 }, () => 'k=x'),
+      ),
       'a request may have 1000 descriptors at the most, this one has 10000',
     ],
   ])('%s', (_what, wrong, message) => {
@@ -306,7 +339,7 @@ describe('statistics of a decision', () => {
     [0, 12, { total_hits: 12, over_limit: 2, near_limit: 2 }],
     [10, 1, { total_hits: 1, over_limit: 1 }],
     [12, 4, { total_hits: 4, over_limit: 4 }],
-    [12, 0, { }],
+    [12, 0, {}],
   ])('after %i hits, %i more move %o', (before, hits, expected) => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     if (before > 0) service.ask(request('shop', [descriptor('k=x', { hitsAddend: before })]));
@@ -357,18 +390,27 @@ describe('quota', () => {
   });
 
   it('is not rescued by descriptors that are no quota', () => {
-    const service = serve([{ key: 'a', ...quota(0) }, { key: 'b', rateLimit: perMinute(5) }]);
+    const service = serve([
+      { key: 'a', ...quota(0) },
+      { key: 'b', rateLimit: perMinute(5) },
+    ]);
     expect(service.ask(request('shop', ['a=x', 'b=x', 'none=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
 
   it('passes when its rule is in shadow mode', () => {
-    const service = serve([{ key: 'a', ...quota(0), shadowMode: true }, { key: 'b', ...quota(0) }]);
+    const service = serve([
+      { key: 'a', ...quota(0), shadowMode: true },
+      { key: 'b', ...quota(0) },
+    ]);
     expect(service.ask(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OK);
   });
 
   it('under QUOTA_MODE is every descriptor but unlimited ones, also one without a rule', () => {
     const service = serve(
-      [{ key: 'a', rateLimit: perMinute(0) }, { key: 'u', rateLimit: unlimited() }],
+      [
+        { key: 'a', rateLimit: perMinute(0) },
+        { key: 'u', rateLimit: unlimited() },
+      ],
       { quotaMode: true },
     );
     const overall = (...descriptors: string[]) => service.ask(request('shop', descriptors)).overallCode;
@@ -406,10 +448,17 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
   });
 
   it('takes a count that the hits were not added to for beyond every threshold below them', () => {
-    const service = serve([{ key: 'a', rateLimit: perMinute(0) }, { key: 'b', rateLimit: perMinute(0) }, { key: 'c', rateLimit: perMinute(10) }], {
-      stopIncrementWhenOverLimit: true,
-      nearLimitRatio: 0,
-    });
+    const service = serve(
+      [
+        { key: 'a', rateLimit: perMinute(0) },
+        { key: 'b', rateLimit: perMinute(0) },
+        { key: 'c', rateLimit: perMinute(10) },
+      ],
+      {
+        stopIncrementWhenOverLimit: true,
+        nearLimitRatio: 0,
+      },
+    );
     service.ask(request('shop', [descriptor('c=x', { hitsAddend: 2 })]));
     service.moved();
     service.ask(request('shop', ['a=x', descriptor('c=x', { hitsAddend: 5 })]));
@@ -520,14 +569,20 @@ describe('dynamic metadata', () => {
     const service = serve(
       [
         { key: 'a', rateLimit: perMinute(5), metadata: { tier: 'gold', nested: { one: 1 }, list: [1] } },
-        { key: 'b', rateLimit: perMinute(5), metadata: { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: true } },
+        {
+          key: 'b',
+          rateLimit: perMinute(5),
+          metadata: { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: true },
+        },
         { key: 'over', rateLimit: perMinute(0), metadata: { never: 1 } },
         { key: 'u', rateLimit: unlimited(), metadata: { never: 2 } },
       ],
       { dynamicMetadata: true },
     );
     const override = descriptor('x=y', { limit: { requestsPerUnit: 7, unit: unitByName('WEEK') }, hitsAddend: 0 });
-    expect(service.ask(request('shop', ['a=1,', 'b=2', 'over=3', 'u=4', override].slice(1), 2)).dynamicMetadata).toEqual({
+    expect(
+      service.ask(request('shop', ['a=1,', 'b=2', 'over=3', 'u=4', override].slice(1), 2)).dynamicMetadata,
+    ).toEqual({
       domain: 'shop',
       hitsAddend: 2,
       descriptors: [
@@ -557,6 +612,9 @@ describe('dynamic metadata', () => {
 
   it('has no metadata when no rule gives any', () => {
     const service = serve([], { dynamicMetadata: true });
-    expect(service.ask(request('shop', ['a=1'])).dynamicMetadata).toEqual({ domain: 'shop', descriptors: [{ entries: ['a=1'] }] });
+    expect(service.ask(request('shop', ['a=1'])).dynamicMetadata).toEqual({
+      domain: 'shop',
+      descriptors: [{ entries: ['a=1'] }],
+    });
   });
 });

@@ -46,9 +46,9 @@ describe('the scheduler of turns', () => {
     const states = await new Promise<readonly number[]>((resolve) => {
       const seen: number[] = [];
       turnScheduler.schedule(
-        function again(state = 0) {
-          seen.push(state);
-          if (state < 3) this.schedule(state + 1);
+        function again(state) {
+          seen.push(state ?? NaN);
+          if (state !== undefined && state < 3) this.schedule(state + 1);
           else resolve(seen);
         },
         0,

@@ -121,7 +121,7 @@ it('a reload while traffic flows fails no request, and the new limit holds', asy
   await weir.until('the new limit to hold', async () => (await envoy.get('/', { 'x-user': 'anna' })).status === 429);
   goesOn = false;
   await Promise.all(traffic);
-  expect([...seen.keys()].sort()).toEqual([200, 429]);
+  expect(new Set(seen.keys())).toEqual(new Set([200, 429]));
   expect(seen.get(200)).toBeGreaterThan(50);
 });
 

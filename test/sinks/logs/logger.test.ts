@@ -104,6 +104,18 @@ describe('a logged error', () => {
   });
 });
 
+describe('levels', () => {
+  it.each(LOG_LEVELS.map((level, index) => [level, LOG_LEVELS.length - index] as const))(
+    'from %s on, %i of the five are written',
+    (level, written) => {
+      const { lines, log } = recorded({ level });
+      for (const method of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[method]('x');
+      expect(lines).toHaveLength(written);
+      expect(log.isDebug).toBe(level === 'debug');
+    },
+  );
+});
+
 describe('credentials', () => {
   it.each([
     ['redis://user:secret@host:6379/0', 'redis://***@host:6379/0'],
