@@ -26,8 +26,11 @@ export const PARENT_FIELDS: readonly string[] = [
   'x-b3-flags',
 ];
 
-const TRACEPARENT =
-  /^(?<version>[\da-f]{2})-(?<traceId>[\da-f]{32})-(?<spanId>[\da-f]{16})-(?<flags>[\da-f]{2})(?<more>-.*)?$/;
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}(?:-|$)/;
+/** The length of a traceparent of version 00, which has no more fields. */
+const TRACEPARENT_LENGTH = 55;
+const NO_TRACE = '0'.repeat(32);
+const NO_SPAN = '0'.repeat(16);
 const B3 = /^(?<traceId>[\da-f]{32}|[\da-f]{16})-(?<spanId>[\da-f]{16})(?:-(?<sampled>[01d]))?(?:-[\da-f]{16})?$/i;
 const TRACE_ID = /^(?:[\da-f]{32}|[\da-f]{16})$/i;
 const SPAN_ID = /^[\da-f]{16}$/i;
@@ -40,16 +43,16 @@ export function readParent(carrier: TraceCarrier): Parent | Wish | undefined {
   return w3c ?? readB3(carrier.metadata?.('b3')) ?? readB3Fields(carrier);
 }
 
+/** Looked at for every call of a caller that sends one, so it is cut by position. */
 function readTraceparent(text: string, carrier: TraceCarrier): Parent | undefined {
-  const groups = TRACEPARENT.exec(text)?.groups;
-  if (groups === undefined) return undefined;
-  const { version = '', traceId = '', spanId = '', flags = '', more } = groups;
+  if (!TRACEPARENT.test(text)) return undefined;
   // Later versions may append fields; ff is no version.
-  if (version === 'ff' || (version === '00' && more !== undefined) || ZEROS.test(traceId) || ZEROS.test(spanId)) {
-    return undefined;
-  }
-  const isSampled = (Number.parseInt(flags, 16) & 1) === 1;
-  return { traceId, spanId, isSampled, state: carrier.metadata?.('tracestate') };
+  if (text.startsWith('00') ? text.length !== TRACEPARENT_LENGTH : text.startsWith('ff')) return undefined;
+  const traceId = text.slice(3, 35);
+  const spanId = text.slice(36, 52);
+  if (traceId === NO_TRACE || spanId === NO_SPAN) return undefined;
+  const isSampled = (Number.parseInt(text.charAt(54), 16) & 1) === 1;
+  return { traceId, spanId, isSampled, state: isSampled ? carrier.metadata?.('tracestate') : undefined };
 }
 
 function readB3(text: string | undefined): Parent | Wish | undefined {
