@@ -279,7 +279,7 @@ export class Connection<M, S> implements StreamOwner<S> {
   private sayGoodbye(): void {
     this.isOver = true;
     this.cancelStreams();
-    this.flush();
+    this.outflow.close();
     if (this.isPaused) this.wire.resume();
     this.wire.end();
     this.destroyDeadline = this.now + this.limits.lingerMs;

@@ -37,6 +37,7 @@ export class Outflow<S> {
   private prefix = NO_PREFIX;
   private owedSizeUpdate = true;
   private controlFrames = 0;
+  private isClosed = false;
 
   constructor(
     private readonly owner: OutflowOwner<S>,
@@ -165,7 +166,13 @@ export class Outflow<S> {
   }
 
   flush(): void {
-    if (this.writer.pending > 0) this.wire.write(this.writer.take());
+    if (this.writer.pending > 0 && !this.isClosed) this.wire.write(this.writer.take());
+  }
+
+  /** Sends what there is, and nothing more: what is written from now on goes nowhere. */
+  close(): void {
+    this.flush();
+    this.isClosed = true;
   }
 
   private pumpStream(stream: Stream<S>, isTick: boolean): void {

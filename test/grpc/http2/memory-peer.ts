@@ -17,6 +17,8 @@ class MemoryWire implements Wire {
   writableLength = 0;
 
   write(octets: Uint8Array): void {
+    // A socket reports this as an error, and is destroyed before its last words are out.
+    if (this.isEnded) throw new Error('write after end');
     this.sent.push(Buffer.from(octets));
     if (!this.isRead) this.writableLength += octets.length;
   }
