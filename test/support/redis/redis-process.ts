@@ -16,6 +16,8 @@ export interface RedisProcessOptions {
   readonly directives?: readonly string[];
   /** What follows the configuration file on the command line. */
   readonly mode?: readonly string[];
+  /** Whether the port speaks TLS, and no other is there. */
+  readonly isTls?: boolean;
   /** How the test's own client connects, beside the port. */
   readonly control?: RedisOptions;
   /** Written into the configuration file, line by line. */
@@ -77,14 +79,15 @@ export class RedisProcess implements AsyncDisposable {
 
   /** Runs the server, again when it was ended; `isReady` is the line of its log that is waited for. */
   async run({ isReady = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/ } = {}): Promise<void> {
-    const { directives = [], mode = [], configuration = () => [] } = this.options;
+    const { directives = [], mode = [], isTls = false, configuration = () => [] } = this.options;
     const file = join(this.folder, 'redis.conf');
     const lines = configuration({ port: this.port, folder: this.folder });
     if (lines.length > 0 && this.#child === undefined) await writeFile(file, `${lines.join('\n')}\n`);
     const command = [
       'redis-server',
       ...(lines.length > 0 ? [file] : []),
-      ...['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder],
+      ...(isTls ? ['--port', '0', '--tls-port', String(this.port)] : ['--port', String(this.port)]),
+      ...['--bind', '127.0.0.1', '--dir', this.folder],
       ...(mode.includes('--sentinel') ? [] : ['--unixsocket', this.socket, '--save', '', '--appendonly', 'no']),
       ...directives,
       ...mode,

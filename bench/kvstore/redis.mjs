@@ -1,0 +1,52 @@
+// A redis-server for one run, and what it says of itself.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+
+export async function startRedis() {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-redis-'));
+  const persistence = ['--save', '', '--appendonly', 'no'];
+  const child = spawn(
+    'redis-server',
+    ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...persistence],
+    {
+      stdio: 'ignore',
+    },
+  );
+  const control = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: null });
+  control.on('error', () => undefined);
+  await control.ping();
+  return {
+    port,
+    /** CPU in µs and commands, of its whole life. */
+    async usage() {
+      const info = await control.info('everything');
+      const read = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1]);
+      return {
+        cpu: (read('used_cpu_user') + read('used_cpu_sys')) * 1e6,
+        commands: read('total_commands_processed'),
+      };
+    },
+    flush: () => control.flushall(),
+    async stop() {
+      control.disconnect();
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}

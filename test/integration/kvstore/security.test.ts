@@ -1,0 +1,245 @@
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { firstValueFrom } from 'rxjs';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { InstanceOptions, TlsFiles } from '../../../src/sinks/counters/kvstore/options';
+import { RecordedLog } from '../../support/recorded-log';
+import { RedisCluster } from '../../support/redis/redis-cluster';
+import { RedisProcess } from '../../support/redis/redis-process';
+import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import { until } from '../../support/until';
+import { type Authority, newAuthority } from '../../grpc/http2/certificates';
+import { operation, take } from '../counters/scenarios';
+import { instance, options } from './options';
+
+const PASSWORD = 'hidden:pass word';
+const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
+
+const opened: KvstoreCounters[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+interface Attempt {
+  readonly main: InstanceOptions;
+  readonly tlsFiles?: TlsFiles;
+  readonly log?: RecordedLog;
+}
+
+function attempt({ main, tlsFiles, log = new RecordedLog() }: Attempt): KvstoreCounters {
+  const counters = kvstoreCounters(options(main, { startup: GIVE_UP, log, ...(tlsFiles && { tlsFiles }) }));
+  opened.push(counters);
+  return counters;
+}
+
+async function counts(given: Attempt): Promise<unknown> {
+  const counters = attempt(given);
+  await firstValueFrom(counters.ready$);
+  const [count] = await take(counters, operation(`k${Math.random()}`, 1));
+  return count;
+}
+
+describe('credentials', () => {
+  let server: RedisProcess;
+  beforeAll(async () => {
+    server = await RedisProcess.start({
+      directives: ['--requirepass', PASSWORD, '--user', 'ann', 'on', `>${PASSWORD}`, '~*', '&*', '+@all'],
+      control: { password: PASSWORD },
+    });
+  }, 30_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it('are a password with a colon given with its user, or a user of the access list', async () => {
+    expect(await counts({ main: instance(server.address, { auth: `default:${PASSWORD}` }) })).toBe(1);
+    expect(await counts({ main: instance(server.address, { auth: `ann:${PASSWORD}` }) })).toBe(1);
+    expect(await counts({ main: instance(`redis://ann:${encodeURIComponent(PASSWORD)}@${server.address}/2`) })).toBe(1);
+    expect(await server.control.dbsize()).toBe(2);
+  });
+
+  it.each([
+    ['wrong', 'WRONGPASS', `ann:${PASSWORD}x`],
+    ['missing', 'NOAUTH', undefined],
+  ])('that are %s are told as they are, and never shown', async (_, code, auth) => {
+    const log = new RecordedLog();
+    const counters = attempt({ main: instance(server.address, { auth }), log });
+    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(code);
+    const failure = await take(counters, operation('k', 1)).catch((error: Error) => error);
+    expect(log.text).toContain(code);
+    expect(`${log.text} ${JSON.stringify(failure)} ${String((failure as Error).cause)}`).not.toContain(PASSWORD);
+  });
+
+  it('that nobody asks for are given all the same, with one warning', async () => {
+    await using open = await RedisProcess.start();
+    const log = new RecordedLog();
+    expect(await counts({ main: instance(open.address, { auth: 'needless' }), log })).toBe(1);
+    expect(log.messages).toEqual(['the counter store asks for no password, although one is configured']);
+  });
+
+  it('of a user who may only count are enough', async () => {
+    const rights = ['~*', '+evalsha', '+eval', '+incrby', '+decrby', '+get', '+ttl', '+expire'];
+    await server.control.call('ACL', 'SETUSER', 'counting', 'on', '>x', ...rights);
+    expect(await counts({ main: instance(server.address, { auth: 'counting:x' }) })).toBe(1);
+  });
+
+  it('of a user who may not count this key fail that call', async () => {
+    await server.control.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '~mine*', '+@all');
+    const counters = attempt({ main: instance(server.address, { auth: 'narrow:x' }) });
+    await firstValueFrom(counters.ready$);
+    expect(await take(counters, operation('mine', 1))).toEqual([1]);
+    const [failure] = await take(counters, operation('yours', 1));
+    expect(failure).toMatchObject({
+      code: 'store_failed',
+      message: 'the user of the counter store lacks a permission',
+    });
+  });
+});
+
+describe('sentinels and clusters with credentials', () => {
+  it('are given theirs: the sentinels one, the servers another', async () => {
+    await using sentinels = await RedisSentinels.start({
+      directives: ['--requirepass', 'data', '--masterauth', 'data'],
+      control: { password: 'data' },
+      sentinelLines: ['sentinel auth-pass counters data', 'requirepass watch', 'sentinel sentinel-pass watch'],
+      sentinelOptions: { control: { password: 'watch' } },
+    });
+    const main = instance(sentinels.url, { type: 'sentinel', auth: 'data', sentinelAuth: 'watch' });
+    expect(await counts({ main })).toBe(1);
+    await expect(counts({ main: { ...main, sentinelAuth: undefined } })).rejects.toThrow('NOAUTH');
+    await expect(counts({ main: { ...main, auth: 'wrong' } })).rejects.toThrow('WRONGPASS');
+  }, 30_000);
+
+  it('are given the same at every node', async () => {
+    await using cluster = await RedisCluster.start({
+      directives: ['--requirepass', 'data'],
+      control: { password: 'data' },
+    });
+    const counters = attempt({ main: instance(cluster.url, { type: 'cluster', auth: 'data' }) });
+    await firstValueFrom(counters.ready$);
+    const steps = Array.from({ length: 50 }, (_, index) => operation(`k${index}`, 1));
+    await until('all nodes are reached', async () => {
+      const answers = await take(counters, ...steps);
+      return answers.every((count) => typeof count === 'number');
+    });
+  }, 30_000);
+});
+
+describe('TLS', () => {
+  let authority: Authority;
+  let folder: string;
+  let server: RedisProcess;
+  let files: TlsFiles;
+
+  const file = (name: string, text: string): string => {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  };
+
+  /** A server that speaks TLS alone and asks for a certificate. */
+  function tlsServer(name: string): Promise<RedisProcess> {
+    const own = authority.issue(name);
+    return RedisProcess.start({
+      isTls: true,
+      directives: [
+        ...['--tls-cert-file', file(`${name}.pem`, own.cert), '--tls-key-file', file(`${name}.key`, own.key)],
+        ...['--tls-ca-cert-file', file('ca.pem', authority.ca)],
+      ],
+      control: { tls: { ca: authority.ca, ...client, checkServerIdentity: () => undefined } },
+    });
+  }
+
+  let client: { readonly cert: string; readonly key: string };
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'weir-tls-'));
+    authority = newAuthority();
+    client = authority.issue('weir');
+    files = {
+      caFile: file('ca.pem', authority.ca),
+      certFile: file('client.pem', client.cert),
+      keyFile: file('client.key', client.key),
+      skipHostnameVerification: false,
+    };
+    server = await tlsServer('localhost');
+  }, 30_000);
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    authority.dispose();
+    await rm(folder, { recursive: true });
+  });
+
+  it('is spoken with our CA and our certificate, by the setting or by the scheme', async () => {
+    expect(await counts({ main: instance(`localhost:${server.port}`, { tls: true }), tlsFiles: files })).toBe(1);
+    expect(await counts({ main: instance(`rediss://localhost:${server.port}`), tlsFiles: files })).toBe(1);
+  });
+
+  it('checks the name in the certificate, unless that is to be skipped', async () => {
+    const main = instance(server.address, { tls: true });
+    await expect(counts({ main, tlsFiles: files })).rejects.toThrow(/does not match certificate|altnames/);
+    expect(await counts({ main, tlsFiles: { ...files, skipHostnameVerification: true } })).toBe(1);
+  });
+
+  it('checks the chain even when the name is skipped', async () => {
+    const main = instance(server.address, { tls: true });
+    const withoutCa = { ...files, caFile: undefined, skipHostnameVerification: true };
+    await expect(counts({ main, tlsFiles: withoutCa })).rejects.toThrow(/certificate/);
+  });
+
+  it('fails without the certificate that the server asks for', async () => {
+    const main = instance(`localhost:${server.port}`, { tls: true });
+    const withoutPair = { ...files, certFile: undefined, keyFile: undefined };
+    await expect(counts({ main, tlsFiles: withoutPair })).rejects.toThrow();
+  });
+
+  it('refuses files that cannot be used, by name, before anything starts', () => {
+    const main = instance(`localhost:${server.port}`, { tls: true });
+    const open = (more: Partial<TlsFiles>) => () => attempt({ main, tlsFiles: { ...files, ...more } });
+    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/absent\.pem cannot be read/);
+    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/text\.pem.* do not work/);
+    expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(/other\.key do not work/);
+  });
+
+  it('reads the files anew for each connection: a broken pair keeps the old one, a good one comes into force', async () => {
+    const log = new RecordedLog();
+    const main = instance(`localhost:${server.port}`, { tls: true, poolSize: 1 });
+    const rotated = {
+      ...files,
+      certFile: file('rotated.pem', client.cert),
+      keyFile: file('rotated.key', client.key),
+    };
+    const counters = attempt({ main, tlsFiles: rotated, log });
+    await firstValueFrom(counters.ready$);
+    const again = async (): Promise<void> => {
+      await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await until('it counts again', () =>
+        take(counters, operation('again', 1)).then(
+          () => true,
+          () => false,
+        ),
+      );
+    };
+    file('rotated.pem', 'broken');
+    await again();
+    await again();
+    expect(log.messages.filter((message) => message.includes('last good ones stay in force')).length).toBe(1);
+  }, 30_000);
+
+  it('takes a pair that has taken the place of one the server refused', async () => {
+    const stranger = newAuthority();
+    try {
+      const { cert, key } = stranger.issue('stranger');
+      const changing = { ...files, certFile: file('changing.pem', cert), keyFile: file('changing.key', key) };
+      const counters = kvstoreCounters(
+        options(instance(`localhost:${server.port}`, { tls: true }), { tlsFiles: changing }),
+      );
+      opened.push(counters);
+      const refused = await firstValueFrom(counters.connected$);
+      file('changing.pem', client.cert);
+      file('changing.key', client.key);
+      await firstValueFrom(counters.ready$);
+      expect(refused).toBe(false);
+      expect(await take(counters, operation('changed', 1))).toEqual([1]);
+    } finally {
+      stranger.dispose();
+    }
+  }, 30_000);
+});
