@@ -1,5 +1,6 @@
 // Brings a checkout into a state in which it runs: dependencies installed, dist/ built; with --servers also the real
 // servers that the tests talk to. Does only what is stale, and says what it does. Needs nothing but Node.
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILD_STAMP, ROOT, isStale, run, say } from './workspace.mjs';
 
@@ -9,9 +10,12 @@ if (Number(process.versions.node.split('.')[0]) < SUPPORTED_NODE) {
   process.exit(1);
 }
 
-if (isStale(join(ROOT, 'node_modules/.package-lock.json'), ['package.json', 'package-lock.json'])) {
+// npm's own mark is not touched when everything was there already.
+const installStamp = join(ROOT, 'node_modules/.installed');
+if (isStale(installStamp, ['package.json', 'package-lock.json'])) {
   say('installing dependencies (npm install)');
   run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
+  writeFileSync(installStamp, '');
 }
 
 const buildSources = ['src', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
