@@ -31,11 +31,12 @@ function request(number) {
 }
 const bodies = Array.from({ length: MANY }, (_, number) => withPrefix(request(number)));
 
-async function startServer(kind, redis) {
+async function startServer(kind, redis, keys = 0) {
   const child = fork(fileURLToPath(new URL('server-process.mjs', import.meta.url)), [
     kind,
     options.dist,
     String(redis.port),
+    String(keys),
   ]);
   const next = () =>
     new Promise((resolve, reject) => {
@@ -119,6 +120,27 @@ async function openLoop(server, redis) {
   return { ...result, p50: at(0.5), p99: at(0.99) };
 }
 
+function show({ cpu, redisCpu, commands, perSecond }) {
+  const costs = `${cpu.toFixed(2)} µs, Redis ${redisCpu.toFixed(2)} µs, ${commands.toFixed(1)} commands per 1,000`;
+  return `${costs} (${Math.round(perSecond)}/s)`;
+}
+
+/** The decision path alone: decisions that were taken within the process. */
+async function withoutDoor(keys) {
+  const redis = await startRedis();
+  const server = await startServer('path', redis, keys);
+  let decisions = 0;
+  const usage = async () => {
+    const answer = await server.usage();
+    ({ decisions } = answer);
+    return answer;
+  };
+  const result = await measure({ usage }, redis, () => decisions);
+  server.stop();
+  await redis.stop();
+  return result;
+}
+
 const results = new Map();
 for (const kind of options.servers.split(',')) {
   const redis = await startRedis();
@@ -129,8 +151,6 @@ for (const kind of options.servers.split(',')) {
   server.stop();
   await redis.stop();
   results.set(kind, { hot, many, paced });
-  const show = ({ cpu, redisCpu, commands, perSecond }) =>
-    `${cpu.toFixed(2)} µs, Redis ${redisCpu.toFixed(2)} µs, ${commands.toFixed(1)} commands per 1,000 (${Math.round(perSecond)}/s)`;
   say(`${kind}: a hot key: ${show(hot)}`);
   say(`${kind}: ${MANY} keys: ${show(many)}`);
   say(
@@ -149,4 +169,6 @@ if (baseline !== undefined && weir !== undefined) {
     say(`baseline / weir, ${name}: CPU ${ratio('cpu')}, Redis CPU ${ratio('redisCpu')}, commands ${ratio('commands')}`);
   }
 }
+say(`decision path without a door: a hot key: ${show(await withoutDoor(1))}`);
+say(`decision path without a door: ${MANY} keys: ${show(await withoutDoor(MANY))}`);
 process.exit(0);

@@ -77,7 +77,7 @@ async function trouble({ servers, proxies }: Deployment, timeout: number, random
   const proxy = proxies[Math.floor(random() * proxies.length)] as FaultProxy;
   const server = servers[Math.floor(random() * servers.length)] as RedisProcess;
   const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
-  const troubles = [
+  const troubles: (() => unknown)[] = [
     () => proxy.cut(),
     () => proxy.reset(),
     () => proxy.cutAfterReplyBytes(Math.floor(random() * 200)),

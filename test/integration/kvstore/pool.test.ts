@@ -130,6 +130,7 @@ describe('health', () => {
 
   it('finds a peer that has gone without a word, also when nobody calls', async () => {
     const counters = await open({ timeout: 200 });
+    expect(await firstValueFrom(counters.connected$)).toBe(true);
     proxy.fault = 'black hole';
     await until('it is unhealthy', async () => !(await firstValueFrom(counters.connected$)));
   });
@@ -148,7 +149,7 @@ describe('at start', () => {
     await firstValueFrom(counters.ready$);
     expect(log.messages).toEqual([
       'the counter store cannot be reached; trying until it can',
-      'connected to the counter store again',
+      'connected to the counter store',
     ]);
   });
 

@@ -1,3 +1,4 @@
+import { RateLimitResponse_Code } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { RateLimitClient } from '../../support/grpc-client';
 import { RedisCluster } from '../../support/redis/redis-cluster';
 import { RedisProcess } from '../../support/redis/redis-process';
@@ -8,7 +9,6 @@ import { WeirProcess } from '../../support/weir-process';
 const CLIENTS = 50;
 const CALLS = 20;
 const LIMIT = 300;
-const OK = 1;
 
 const RULES = `domain: shop
 descriptors:
@@ -37,7 +37,7 @@ async function passes(env: Readonly<Record<string, string>>, descriptors: readon
     const answers = await Promise.all(
       clients.flatMap((client) => Array.from({ length: CALLS }, () => client.ask('shop', descriptors))),
     );
-    return answers.filter(({ overallCode }) => overallCode === OK).length;
+    return answers.filter(({ overallCode }) => overallCode === RateLimitResponse_Code.OK).length;
   } finally {
     for (const client of clients) client[Symbol.dispose]();
   }

@@ -101,8 +101,7 @@ export class RedisProcess implements AsyncDisposable {
       if (pid !== null) this.#pid = Number(pid[1]);
     });
     await until('redis-server listens', () => {
-      if (output.some((line) => /Ready to accept connections|Sentinel ID is|Running mode=sentinel/.test(line)))
-        return true;
+      if (output.some((line) => isReady.test(line))) return true;
       if (output.some((line) => /Failed listening|FATAL|Fatal|ERROR|Bad directive/.test(line))) {
         throw new Error(output.join('\n'));
       }

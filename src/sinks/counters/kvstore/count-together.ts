@@ -50,14 +50,14 @@ export function steps(
   expiry: Expiry,
 ): string {
   let text = '[';
-  for (const { hits, windowSeconds } of operations) text += `${hits},${expiry.of(windowSeconds)},`;
+  for (const { hits, windowSeconds } of operations) text += `"${hits}",${expiry.of(windowSeconds)},`;
   return `${text.slice(0, -1)}]`;
 }
 
 function guardedSteps(operations: readonly CounterOperation[], expiry: Expiry): string {
   let text = '[';
   for (const [index, { hits, windowSeconds, limit }] of operations.entries()) {
-    text += `${hits},${expiry.of(windowSeconds)},${limit},${tiedFrom(operations, index)},`;
+    text += `"${hits}",${expiry.of(windowSeconds)},${limit},${tiedFrom(operations, index)},`;
   }
   return `${text.slice(0, -1)}]`;
 }

@@ -7,7 +7,7 @@ import { StateLog } from './state-log';
 export function logConnections(pool: Pool, log: Log, fields: LogFields): void {
   const state = new StateLog(
     log,
-    { bad: 'the counter store cannot be reached; trying until it can', good: 'connected to the counter store again' },
+    { bad: 'the counter store cannot be reached; trying until it can', good: 'connected to the counter store' },
     fields,
   );
   pool.failures$.subscribe((error) => {
