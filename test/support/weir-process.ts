@@ -64,6 +64,10 @@ export class WeirProcess implements AsyncDisposable {
     return this.#lines.join('\n');
   }
 
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
   get isRunning(): boolean {
     return this.child.exitCode === null && this.child.signalCode === null;
   }
