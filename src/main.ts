@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { runService } from './main/run-service';
+import { asError } from './main/as-error';
 import type { Addresses } from './main/doors';
 import { helpText } from './settings/help-text';
 import { type SettingsReading, readSettings } from './settings/read-settings';
@@ -27,7 +28,7 @@ export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses
   try {
     return await runService(reading, log, onServing);
   } catch (error) {
-    log.fatal(`the service cannot run: ${describeError(error instanceof Error ? error : new Error(String(error)))}`);
+    log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
   }
 }

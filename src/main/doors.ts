@@ -15,6 +15,7 @@ import type { Decide } from '../streams/decide';
 import type { Health } from '../streams/health';
 import type { Log } from '../streams/log';
 import type { Tracer } from '../streams/tracer';
+import { asError } from './as-error';
 import { GrpcTls } from './grpc-tls';
 
 /** Where the service listens: ports, or the path of a Unix socket. */
@@ -106,8 +107,4 @@ const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1
 
 function neverWhenZero(milliseconds: number): number {
   return milliseconds === 0 ? Infinity : milliseconds;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }

@@ -31,6 +31,7 @@ import { type DrainOutcome, drain } from '../streams/drain';
 import { type Health, health } from '../streams/health';
 import { lifecycle } from '../streams/lifecycle';
 import type { Log } from '../streams/log';
+import { asError } from './as-error';
 import { counterStore } from './counter-store';
 import { type Addresses, Doors } from './doors';
 import { limiterOptions } from './limiter-options';
@@ -161,8 +162,4 @@ function exitCode(outcome: DrainOutcome, log: Log): number {
   if (outcome.kind === 'drained') return 0;
   log.error(`the end was cut short by ${outcome.why}; still under way: ${outcome.step}`);
   return 1;
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }
