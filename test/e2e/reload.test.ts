@@ -227,8 +227,10 @@ describe('rules that go away', () => {
     const config = join(folder, 'config');
     await mkdir(config);
     await writeFile(join(config, 'shop.yaml'), ruleFile(1));
-    const uid = process.getuid?.() === 0 ? 65_532 : undefined;
-    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' }, uid });
+    await using weir = await WeirProcess.start({
+      env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' },
+      underPermissions: true,
+    });
     using client = new RateLimitClient(weir.grpcAddress);
     chmodSync(config, 0o000);
     expect(await weir.line(REFUSED)).toMatch(/permission denied \(EACCES\)/);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { freePorts } from './free-ports';
+import { underPermissions } from './permissions';
 
 const MAIN = join(__dirname, '../../dist/main.js');
 const PATIENCE = 20_000;
@@ -13,8 +14,8 @@ export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether to wait until it serves; true when not given. */
   readonly awaitServing?: boolean;
-  /** The user to run it as; only root may say. */
-  readonly uid?: number | undefined;
+  /** Whether the permissions of files hold for it also when the tests run as root; false when not given. */
+  readonly underPermissions?: boolean;
 }
 
 /** The built service as a process of its own, on ports that were free, seen from outside only. */
@@ -34,12 +35,14 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
-  static async start({ env = {}, awaitServing = true, uid }: WeirOptions = {}): Promise<WeirProcess> {
+  static async start(options: WeirOptions = {}): Promise<WeirProcess> {
+    const { env = {}, awaitServing = true } = options;
     const [http, grpc, debug] = await freePorts(3);
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
-    const child = spawn(process.execPath, [MAIN], {
+    const command = [process.execPath, MAIN] as const;
+    const [program, ...args] = options.underPermissions ? underPermissions([...command]) : command;
+    const child = spawn(program, args, {
       cwd: own,
-      ...(uid !== undefined && { uid }),
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
