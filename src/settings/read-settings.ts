@@ -1,8 +1,10 @@
 import type { Check } from './checks/check';
 import { deprecations } from './checks/deprecations';
 import { listenerChecks } from './checks/listeners';
+import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
+import { withoutEffect } from './checks/without-effect';
 import { chosenDefaults } from './chosen-defaults';
 import { deepFreeze } from './deep-freeze';
 import { type Environment, lookUp } from './environment';
@@ -65,8 +67,8 @@ export function readSettings(environment: Environment): SettingsReading {
     variables: given,
     value: (field) => (isUsable(field) ? values[field] : undefined),
   });
-  problems.push(...findAll([...tlsChecks, ...storeChecks, ...listenerChecks]), ...toCome.problems);
-  warnings.push(...findAll(deprecations), ...toCome.warnings, ...findSlips(environment));
+  problems.push(...findAll([...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks]), ...toCome.problems);
+  warnings.push(...findAll(deprecations), ...findAll(withoutEffect), ...toCome.warnings, ...findSlips(environment));
 
   if (problems.length > 0) throw new SettingsError(problems);
   return { settings: deepFreeze(settings), given, warnings };

@@ -175,3 +175,12 @@ test('a deprecated setting that is used gets a warning', () => {
     expect.stringContaining('deprecated'),
   );
 });
+
+test('a window of its own for the second store gets a warning: the one window serves both', () => {
+  const ofWindows = (environment: Environment) =>
+    readSettings(environment).warnings.filter((warning) => warning.includes('PIPELINE_WINDOW'));
+  expect(ofWindows({ REDIS_PERSECOND_PIPELINE_WINDOW: '1ms' })).toEqual([
+    'REDIS_PERSECOND_PIPELINE_WINDOW has no effect: the window of KVSTORE_PIPELINE_WINDOW serves both stores.',
+  ]);
+  expect(ofWindows({ REDIS_PERSECOND_PIPELINE_WINDOW: '0', REDIS_PIPELINE_WINDOW: '1ms' })).toEqual([]);
+});

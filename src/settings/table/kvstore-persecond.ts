@@ -97,7 +97,7 @@ export const kvstorePersecondSettings = group({
       alias: 'REDIS_PERSECOND_PIPELINE_WINDOW',
       type: duration('0 or more'),
       default: 0,
-      help: 'How long hits of concurrent calls are gathered for one step in the store; 0: one event-loop turn.',
+      help: 'Has no effect: the window of KVSTORE_PIPELINE_WINDOW serves both stores.',
     }),
     setting({
       field: 'kvstorePersecondPipelineLimit',
