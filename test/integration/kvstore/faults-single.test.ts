@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { FaultProxy } from '../../support/fault-proxy';
 import { RecordedLog } from '../../support/recorded-log';
@@ -55,6 +57,14 @@ async function play(row: FaultRow, course: Course): Promise<void> {
     losesData,
   });
   if (seen !== undefined) await course.then?.({ ...scene, load: seen });
+}
+
+/** Has the server save what it holds, and waits until that has ended so. */
+async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<void> {
+  await control.call('BGSAVE');
+  await until('it has tried to save', async () =>
+    (await control.info('persistence')).includes(`rdb_last_bgsave_status:${outcome}`),
+  );
 }
 
 /** One line when the store is lost, one when it is back, whatever happened between. */
@@ -163,6 +173,38 @@ describe('a single server, while callers go on', () => {
         end: ({ server }) => server.control.config('SET', 'maxmemory', '0'),
         then: async ({ log }) => {
           expect(log.text).toContain('OOM: the counter store is out of memory');
+        },
+      }),
+
+    'the server takes no more clients': (row) =>
+      play(row, {
+        begin: async ({ server, load, log }) => {
+          // What is open stays open, and the test's own client is one.
+          await server.control.config('SET', 'maxclients', '1');
+          const before = load.count('OK');
+          await until('calls pass', () => load.count('OK') > before + 50);
+          expect(load.seen).toEqual(['OK']);
+          await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+          await until('the log says why', () => log.text.includes('max number of clients'));
+        },
+        end: ({ server }) => server.control.config('SET', 'maxclients', '10000'),
+        then: expectOneOutage,
+      }),
+
+    'the server cannot save': (row) =>
+      play(row, {
+        begin: async ({ server }) => {
+          // A folder where the file is to be keeps root out too.
+          await mkdir(join(server.folder, 'dump.rdb'));
+          await server.control.config('SET', 'save', '3600 1000000');
+          await save(server, 'err');
+        },
+        end: async ({ server }) => {
+          await rmdir(join(server.folder, 'dump.rdb'));
+          await save(server, 'ok');
+        },
+        then: ({ log }) => {
+          expect(log.text).toContain('MISCONF: the counter store refuses writes because it cannot save them');
         },
       }),
 
