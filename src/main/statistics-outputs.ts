@@ -33,6 +33,7 @@ import { statsdLines } from '../sinks/statistics/statsd-lines';
 import { StreamSender } from '../sinks/statistics/stream-sender';
 import { TcpSender } from '../sinks/statistics/tcp-sender';
 import { UdpSender } from '../sinks/statistics/udp-sender';
+import { UnixStreamSender } from '../sinks/statistics/unix-stream-sender';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/log';
@@ -82,19 +83,32 @@ export async function startStatisticsOutputs(
 
 function sendingOutputs(settings: Settings, statistics: Statistics, log: Log): readonly StatisticsOutput[] {
   const extra = extraTags(settings.extraTags);
-  const { pushstatsHost: host, pushstatsPort: port } = settings;
   const outputs: StatisticsOutput[] = [];
   const add = (format: LineFormat, sender: LineSender) =>
     outputs.push(new SendingOutput({ statistics, format, sender, log }));
   if (settings.usePushstats) {
-    const isTcp = settings.pushstatsProtocol === 'tcp';
-    add(statsdLines(extra), isTcp ? new TcpSender({ host, port }) : new UdpSender({ host, port }));
+    add(statsdLines(extra), senderTo(settings, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }
-  if (settings.useTaggedstats) add(dogstatsdLines(extra, mogrifiersOf(settings)), new UdpSender({ host, port }));
+  if (settings.useTaggedstats) {
+    const format = dogstatsdLines(extra, mogrifiersOf(settings));
+    add(format, senderTo(settings, { framing: 'packets', protocol: 'udp' }));
+  }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', process.stdout));
   }
   return outputs;
+}
+
+interface Way {
+  /** On a Unix socket. */
+  readonly framing: 'lines' | 'packets';
+  /** To a host. */
+  readonly protocol: 'tcp' | 'udp';
+}
+
+function senderTo({ pushstatsHost: to, pushstatsPort: port }: Settings, { framing, protocol }: Way): LineSender {
+  if ('socketPath' in to) return new UnixStreamSender({ path: to.socketPath, framing });
+  return protocol === 'tcp' ? new TcpSender({ host: to.host, port }) : new UdpSender({ host: to.host, port });
 }
 
 function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {

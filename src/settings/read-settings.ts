@@ -1,6 +1,7 @@
 import type { Check } from './checks/check';
 import { deprecations } from './checks/deprecations';
 import { listenerChecks } from './checks/listeners';
+import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
 import { withoutEffect } from './checks/without-effect';
@@ -66,7 +67,7 @@ export function readSettings(environment: Environment): SettingsReading {
     variables: given,
     value: (field) => (isUsable(field) ? values[field] : undefined),
   });
-  problems.push(...findAll([...tlsChecks, ...storeChecks, ...listenerChecks]), ...toCome.problems);
+  problems.push(...findAll([...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks]), ...toCome.problems);
   warnings.push(...findAll(deprecations), ...findAll(withoutEffect), ...toCome.warnings, ...findSlips(environment));
 
   if (problems.length > 0) throw new SettingsError(problems);

@@ -103,6 +103,11 @@ const refused: readonly (readonly [string, Environment, string])[] = [
     { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: 'localhost:6070' },
     'DEBUG_PORT and PROMETHEUS_ADDR are both port 6070; each listener needs its own.',
   ],
+  [
+    'one socket for two ways to write statistics',
+    { STATSD_HOST: 'unixstream:///dsd.socket', USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' },
+    'STATSD_HOST is one socket, which takes either plain lines or packets with tags; keep one of USE_STATSD and USE_TAGGEDSTATS.',
+  ],
 ];
 
 test.each(refused)('%s is refused', (_, environment, problem) => {
@@ -133,6 +138,8 @@ test.each<readonly [string, Environment]>([
   ['two ports that the system chooses', { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' }],
   ['one port on two addresses', { PORT: '8000', HOST: '127.0.0.1', DEBUG_PORT: '8000', DEBUG_HOST: '127.0.0.2' }],
   ['the port of gRPC, where that listens on a socket', { PORT: '8081', GRPC_UDS: '/run/weir.sock' }],
+  ['a socket for statistics with tags', { STATSD_HOST: 'unixstream:///dsd.socket', USE_TAGGEDSTATS: 'true' }],
+  ['one host for two ways to write statistics', { USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' }],
   ['the port of a page to scrape that is off', { PORT: '9090' }],
 ])('%s is accepted', (_, environment) => {
   expect(contradictions(environment)).toEqual([]);

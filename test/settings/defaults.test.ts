@@ -122,7 +122,7 @@ test('without any variable, every setting has its documented default', () => {
     statsFlushInterval: 10 * SECOND,
     extraTags: {},
     usePushstats: true,
-    pushstatsHost: 'localhost',
+    pushstatsHost: { host: 'localhost' },
     pushstatsPort: 8125,
     pushstatsProtocol: 'tcp',
     useTaggedstats: false,

@@ -9,6 +9,7 @@ import { logFormat } from '../../src/settings/values/log-format';
 import { messageSize } from '../../src/settings/values/message-size';
 import { pairs } from '../../src/settings/values/pairs';
 import { ratio } from '../../src/settings/values/ratio';
+import { statisticsHost } from '../../src/settings/values/statistics-host';
 import { isStoreAddress } from '../../src/settings/values/store-address';
 import { headerName } from '../../src/settings/values/text';
 import { workers } from '../../src/settings/values/workers';
@@ -157,6 +158,32 @@ describe('a host', () => {
   });
   test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('cannot be %s', (text) => {
     expect(readingOf(host, text)).toBe('refused');
+  });
+});
+
+describe('where a statistics daemon is', () => {
+  test.each([
+    ['localhost', { host: 'localhost' }],
+    ['::1', { host: '::1' }],
+    ['unixstream:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket' }],
+    [`unixstream:///${'a'.repeat(106)}`, { socketPath: `/${'a'.repeat(106)}` }],
+  ])('can be %s', (text, value) => {
+    expect(readingOf(statisticsHost, text)).toEqual(value);
+    expect(statisticsHost.write(value)).toBe(text);
+  });
+  test.each([
+    'localhost:8125',
+    'unixstream://',
+    'unixstream://run/dsd.socket',
+    'unixstream:///run/',
+    `unixstream:///${'é'.repeat(54)}`,
+    '/run/dsd.socket',
+  ])('cannot be %s', (text) => expect(readingOf(statisticsHost, text)).toBe('refused'));
+  test.each(['unix:///run/dsd.socket', 'unixgram:///run/dsd.socket'])('cannot be %s, and is told why', (text) => {
+    expect(statisticsHost.read(text)).toEqual({
+      refused: true,
+      hint: 'datagrams over a Unix socket are not sent; let the daemon listen on a stream socket, unixstream:///path',
+    });
   });
 });
 

@@ -2,11 +2,11 @@ import { chosen, group, setting } from '../setting';
 import { boolean } from '../values/boolean';
 import { choice } from '../values/choice';
 import { duration } from '../values/duration';
-import { host } from '../values/host';
 import { list } from '../values/list';
 import { listenAddress } from '../values/listen-address';
 import { pairs } from '../values/pairs';
 import { port } from '../values/port';
+import { statisticsHost } from '../values/statistics-host';
 import { filePath, textLike } from '../values/text';
 
 export const statisticsOutputSettings = group({
@@ -39,9 +39,9 @@ export const statisticsOutputSettings = group({
       field: 'pushstatsHost',
       name: 'PUSHSTATS_HOST',
       alias: 'STATSD_HOST',
-      type: host,
-      default: 'localhost',
-      help: 'Host of the daemon, with or without tags.',
+      type: statisticsHost,
+      default: { host: 'localhost' },
+      help: 'Host of the daemon, with or without tags, or its stream socket: plain lines there, with tags packets behind their lengths.',
     }),
     setting({
       field: 'pushstatsPort',
@@ -49,7 +49,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_PORT',
       type: port,
       default: 8125,
-      help: 'Port of the daemon, with or without tags.',
+      help: 'Port of the daemon, with or without tags; a socket has none.',
     }),
     setting({
       field: 'pushstatsProtocol',
@@ -57,7 +57,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_PROTOCOL',
       type: choice({ tcp: [], udp: [] }),
       default: 'tcp',
-      help: 'How the daemon without tags is reached; the one with tags always by udp.',
+      help: 'How the host without tags is reached; the one with tags always by udp.',
     }),
     setting({
       field: 'useTaggedstats',

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { endedLines } from './ended-lines';
 import type { LineSender } from './line-sender';
 
 /**
@@ -24,7 +25,7 @@ export class StreamSender implements LineSender {
 
   send(lines: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.stream.write(`${lines.join('\n')}\n`, (error) => (error ? reject(error) : resolve()));
+      this.stream.write(endedLines(lines), (error) => (error ? reject(error) : resolve()));
     });
   }
 

@@ -2,6 +2,7 @@ import { type Socket, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LineSender } from './line-sender';
+import { packets } from './packets';
 
 export interface UdpSenderOptions {
   readonly host: string;
@@ -49,7 +50,7 @@ export class UdpSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    for (const datagram of datagrams(lines)) await this.#send(datagram);
+    for (const datagram of packets(lines, LARGEST_DATAGRAM)) await this.#send(datagram);
     if (!this.#isTried) {
       this.#isTried = true;
       await wait(this.options.refusalTime ?? REFUSAL_TIME, undefined, { ref: false });
@@ -79,21 +80,4 @@ export class UdpSender implements LineSender {
       });
     });
   }
-}
-
-/** A line that is too long for a datagram travels alone, uncut. */
-function* datagrams(lines: readonly string[]): Iterable<Buffer> {
-  let gathered: string[] = [];
-  let bytes = 0;
-  for (const line of lines) {
-    const length = Buffer.byteLength(line);
-    if (gathered.length > 0 && bytes + 1 + length > LARGEST_DATAGRAM) {
-      yield Buffer.from(gathered.join('\n'));
-      gathered = [];
-      bytes = 0;
-    }
-    bytes += gathered.length === 0 ? length : length + 1;
-    gathered.push(line);
-  }
-  if (gathered.length > 0) yield Buffer.from(gathered.join('\n'));
 }

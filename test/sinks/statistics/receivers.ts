@@ -5,7 +5,7 @@ import { type Server, type Socket, createServer } from 'node:net';
 const PATIENCE = 15_000;
 
 /** What a statsd daemon does with its lines: takes them in, whole ones only. */
-class Lines {
+export class Lines {
   readonly lines: string[] = [];
   readonly #waiting = new Set<() => void>();
 

@@ -1,0 +1,10 @@
+import { check } from './check';
+
+export const statisticsChecks = [
+  check(['pushstatsHost', 'usePushstats', 'useTaggedstats'], ({ settings, nameOf }) =>
+    'socketPath' in settings.pushstatsHost && settings.usePushstats && settings.useTaggedstats
+      ? `${nameOf('pushstatsHost')} is one socket, which takes either plain lines or packets with tags; keep one of ` +
+        `${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
+      : undefined,
+  ),
+];

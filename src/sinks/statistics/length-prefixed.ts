@@ -1,0 +1,18 @@
+import { packets } from './packets';
+
+/** What the Datadog agent reads at once unless its `dogstatsd_buffer_size` says otherwise; more would be lost there. */
+const LARGEST_PACKET = 8192;
+
+/**
+ * Lines as the Datadog agent reads them from a stream: packets of whole lines, each behind its length in bytes as a 32-bit
+ * little-endian number.
+ */
+export function lengthPrefixed(lines: readonly string[]): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (const packet of packets(lines, LARGEST_PACKET)) {
+    const prefix = Buffer.allocUnsafe(4);
+    prefix.writeUInt32LE(packet.length);
+    parts.push(prefix, packet);
+  }
+  return Buffer.concat(parts);
+}
