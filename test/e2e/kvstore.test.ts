@@ -1,0 +1,247 @@
+import { Client, credentials } from '@grpc/grpc-js';
+import { connect } from 'node:net';
+import { HealthCheckResponse, HealthCheckResponse_ServingStatus as Status } from '../../src/gen/grpc/health/v1/health';
+import { RateLimitClient } from '../support/grpc-client';
+import { RedisProcess } from '../support/redis/redis-process';
+import { RuleFolder } from '../support/rule-folder';
+import { WeirProcess } from '../support/weir-process';
+
+const RULES = {
+  'shop.yaml': [
+    'domain: shop',
+    'descriptors:',
+    '  - {key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}',
+    '  - {key: burst, rate_limit: {unit: second, requests_per_unit: 1000000}}',
+  ].join('\n'),
+};
+const RESOURCE_EXHAUSTED = 8;
+const UNAVAILABLE = 14;
+
+let rules: RuleFolder;
+beforeAll(async () => {
+  rules = await RuleFolder.with(RULES);
+});
+afterAll(() => rules[Symbol.asyncDispose]());
+
+/** The settings by the names that the environments of the Go service have. */
+function settings(server: RedisProcess, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  return {
+    ...rules.env,
+    BACKEND_TYPE: 'redis',
+    REDIS_SOCKET_TYPE: 'tcp',
+    REDIS_URL: server.address,
+    REDIS_STARTUP_INITIAL_INTERVAL: '20ms',
+    REDIS_STARTUP_MAX_INTERVAL: '100ms',
+    ...more,
+  };
+}
+
+/** What the server holds of a descriptor, over all windows. */
+async function storedHits({ control }: RedisProcess, entry: string): Promise<number> {
+  const keys = await control.keys(`shop_${entry}_*`);
+  const counts = await Promise.all(keys.map((key) => control.get(key)));
+  return counts.reduce((sum, count) => sum + Number(count), 0);
+}
+
+function grpcHealth(weir: WeirProcess): Promise<Status> {
+  const client = new Client(weir.grpcAddress, credentials.createInsecure());
+  return new Promise<Status>((resolve, reject) => {
+    client.makeUnaryRequest(
+      '/grpc.health.v1.Health/Check',
+      (request: Buffer) => request,
+      (answer: Buffer) => HealthCheckResponse.decode(answer),
+      Buffer.alloc(0),
+      (error, response) => (error === null && response ? resolve(response.status) : reject(error ?? new Error('none'))),
+    );
+  }).finally(() => client.close());
+}
+
+/** Whether somebody listens there. */
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
+
+const healthcheck = async (weir: WeirProcess): Promise<number> => (await weir.http('/healthcheck')).status;
+
+describe('the service on a real server', () => {
+  it('counts there, together with others, under the settings of the Go service', async () => {
+    await using server = await RedisProcess.start();
+    await using one = await WeirProcess.start({ env: settings(server) });
+    await using other = await WeirProcess.start({ env: settings(server) });
+    using client = new RateLimitClient(one.grpcAddress);
+    using otherClient = new RateLimitClient(other.grpcAddress);
+    await client.ask('shop', ['user=x'], 3);
+    expect((await otherClient.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_996);
+    expect(await storedHits(server, 'user_x')).toBe(4);
+    expect((await one.statistics()).get('ratelimit.redis_pool.cx_active')).toBeGreaterThan(0);
+  });
+
+  it('counts limits per second on a server of their own', async () => {
+    await using main = await RedisProcess.start();
+    await using perSecond = await RedisProcess.start();
+    const env = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_SOCKET_TYPE: 'unix', REDIS_PERSECOND_URL: perSecond.socket };
+    await using weir = await WeirProcess.start({ env: settings(main, env) });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const { statuses } = await client.ask('shop', ['user=x', 'burst=x'], 2);
+    expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([999_998, 999_998]);
+    expect([await main.control.dbsize(), await storedHits(main, 'user_x')]).toEqual([1, 2]);
+    expect([await perSecond.control.dbsize(), await storedHits(perSecond, 'burst_x')]).toEqual([1, 2]);
+  });
+});
+
+describe('the health of the service', () => {
+  it('follows the connection to the store where KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION says so', async () => {
+    await using server = await RedisProcess.start();
+    const env = { KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
+    await using weir = await WeirProcess.start({ env: settings(server, env) });
+    expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
+
+    await server.crash();
+    await weir.until('the health to turn', async () => (await healthcheck(weir)) === 500);
+    expect(await (await weir.http('/healthcheck')).text()).toContain('counter store');
+    expect(await grpcHealth(weir)).toBe(Status.NOT_SERVING);
+
+    await server.run();
+    await weir.until('the health to return', async () => (await healthcheck(weir)) === 200);
+    expect(await grpcHealth(weir)).toBe(Status.SERVING);
+    using client = new RateLimitClient(weir.grpcAddress);
+    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
+  });
+
+  it('does not without; calls fail then, and pass again', async () => {
+    await using server = await RedisProcess.start();
+    await using weir = await WeirProcess.start({ env: settings(server) });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await server.crash();
+    await weir.line(/cannot be reached/);
+    await expect(client.ask('shop', ['user=x'])).rejects.toMatchObject({
+      code: UNAVAILABLE,
+      details: 'there is no connection to the counter store',
+    });
+    const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'x' }] }] });
+    expect((await weir.http('/json', { method: 'POST', body })).status).toBe(503);
+    expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
+
+    await server.run();
+    await weir.until('calls to pass', () =>
+      client.ask('shop', ['user=x']).then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+});
+
+describe('a start while the store is away', () => {
+  it('opens the listeners once the store is there', async () => {
+    await using server = await RedisProcess.start();
+    await server.crash();
+    await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
+    await weir.line(/cannot be reached/);
+    // The rules are in force, so that nothing but the store is waited for.
+    await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.user'));
+    expect(await Promise.all([isOpen(weir.ports.http), isOpen(weir.ports.grpc)])).toEqual([false, false]);
+    expect(weir.output).not.toContain('serving');
+
+    await server.run();
+    await weir.line(/msg="?serving/);
+    using client = new RateLimitClient(weir.grpcAddress);
+    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
+  });
+
+  it('ends with 1 and a sentence after KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
+    await using server = await RedisProcess.start();
+    await server.crash();
+    const env = settings(server, { KVSTORE_STARTUP_MAX_ELAPSED_TIME: '200ms' });
+    await using weir = await WeirProcess.start({ env, awaitServing: false });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toMatch(
+      /the service cannot run: the counter store could not be reached within 200 ms: .*refused/i,
+    );
+  });
+
+  it('ends with 0 at a signal', async () => {
+    await using server = await RedisProcess.start();
+    await server.crash();
+    await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
+    await weir.line(/cannot be reached/);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+  });
+});
+
+describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
+  it('fails calls with RESOURCE_EXHAUSTED while the only connection is busy, and answers the one that has it', async () => {
+    await using server = await RedisProcess.start();
+    const env = {
+      REDIS_POOL_SIZE: '1',
+      KVSTORE_POOL_ON_EMPTY_BEHAVIOR: 'ERROR',
+      REDIS_POOL_ON_EMPTY_WAIT_DURATION: '20ms',
+      REDIS_TIMEOUT: '20s',
+    };
+    await using weir = await WeirProcess.start({ env: settings(server, env) });
+    using client = new RateLimitClient(weir.grpcAddress);
+    server.signal('SIGSTOP');
+    const first = client.ask('shop', ['user=x']);
+    await weir.until('the first call to be on its way', async () =>
+      (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
+    );
+    const others = await Promise.allSettled(Array.from({ length: 5 }, () => client.ask('shop', ['user=x'])));
+    server.signal('SIGCONT');
+    expect((await first).statuses[0]?.limitRemaining).toBe(999_999);
+    for (const other of others) {
+      expect(other).toMatchObject({
+        reason: { code: RESOURCE_EXHAUSTED, details: 'every connection to the counter store was busy' },
+      });
+    }
+    // None of those that failed was counted.
+    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_998);
+  });
+});
+
+describe('SIGTERM while windows are under way in the store', () => {
+  it('answers them all: the store holds exactly what callers were told', async () => {
+    await using server = await RedisProcess.start();
+    await using weir = await WeirProcess.start({ env: settings(server) });
+    const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
+    const failures: unknown[] = [];
+    let answered = 0;
+    let underWay = 0;
+    const callers = clients.flatMap((client) =>
+      Array.from({ length: 8 }, async () => {
+        while (failures.length === 0) {
+          underWay += 1;
+          await client.ask('shop', ['user=x']).then(
+            () => (answered += 1),
+            (error: unknown) => failures.push(error),
+          );
+          underWay -= 1;
+        }
+      }),
+    );
+    await weir.until('calls to pass', () => answered > 200);
+    server.signal('SIGSTOP');
+    const stuck = await weir.until('every caller to wait for the store', async () => {
+      const before = answered;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return answered === before && underWay === callers.length && answered;
+    });
+    weir.signal('SIGTERM');
+    await weir.until('the drain to begin', async () => (await healthcheck(weir)) === 500);
+    server.signal('SIGCONT');
+    expect(await weir.exited).toBe(0);
+    await Promise.all(callers);
+    for (const client of clients) client[Symbol.dispose]();
+
+    expect(answered).toBeGreaterThan(stuck);
+    expect(await storedHits(server, 'user_x')).toBe(answered);
+    for (const failure of failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
+  });
+});
