@@ -33,6 +33,6 @@ const code = (text: string) => `\`${text}\``;
 
 /** Names of variables (with a value or an asterisk), file patterns, paths and forms of an address. */
 const LITERAL =
-  /[A-Z][A-Z\d]*(?:_[A-Z\d]+)+(?:_\*|=\w+)?|<NAME>|\*\.\w+|(?<!\S)\/\w*|\[host\]:port|_service\S+|\w+:\/\/(?:\/\w*)?…?|key="value"/g;
+  /[A-Z][A-Z\d]*(?:_[A-Z\d]+)+(?:_\*|=\w+)?|<NAME>|\*\.\w+|(?<!\S)\/\w*|\[host\]:port|_service\S+|\w+:\/\/(?:\/\w*(?::port)?)?…?|key="value"/g;
 
 const prose = (text: string) => text.replaceAll(LITERAL, code);
