@@ -1,5 +1,7 @@
+import type { Allowances } from './allowances';
 import { FrameWriter } from './frame-writer';
 import type { Limits } from './limits';
+import type { PeerSettings } from './peer-settings';
 import { DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES } from './protocol';
 import { NO_TRAILERS, type Stream } from './stream';
 import type { Wire } from './wire';
@@ -15,7 +17,6 @@ const NOTHING = new Uint8Array(0);
 
 export interface OutflowOwner<S> {
   readonly now: number;
-  readonly peerInitialWindow: number;
   wakeAt(time: number): void;
   /** The first octet of a turn was written: somebody has to call {@link Outflow.flush}. */
   outputBegan(): void;
@@ -24,8 +25,6 @@ export interface OutflowOwner<S> {
   outputDrained(stream: Stream<S>): void;
   /** A limit of {@link Limits} is passed: the connection cannot be kept. */
   outputOverflowed(): void;
-  sentHeaders(): void;
-  sentData(): void;
 }
 
 /** The sending half of a connection: what waits for the peer's windows, what waits for the socket. */
@@ -37,10 +36,13 @@ export class Outflow<S> {
   private prefix = NO_PREFIX;
   private owedSizeUpdate = true;
   private controlFrames = 0;
+  private pumpDue = false;
   private isClosed = false;
 
   constructor(
     private readonly owner: OutflowOwner<S>,
+    private readonly peer: PeerSettings,
+    private readonly allowances: Allowances,
     private readonly wire: Wire,
     private readonly limits: Limits,
   ) {
@@ -63,7 +65,7 @@ export class Outflow<S> {
   headers(stream: number, block: Uint8Array, endStream = false): void {
     this.writer.headers(stream, this.prefix, block, endStream);
     this.prefix = NO_PREFIX;
-    this.owner.sentHeaders();
+    this.allowances.sentHeaders();
   }
 
   /** The peer's table is smaller than the default. Once is enough: we stay at 0, which is no more than any later size. */
@@ -83,7 +85,7 @@ export class Outflow<S> {
       this.window -= bytes;
       stream.sendWindow -= bytes;
       this.writer.data(stream.id, first, second);
-      this.owner.sentData();
+      this.allowances.sentData();
       return;
     }
     const piece = Buffer.concat([first, second]);
@@ -112,7 +114,7 @@ export class Outflow<S> {
     }
     if (trailers === NO_TRAILERS) {
       this.writer.endOfData(stream.id);
-      this.owner.sentData();
+      this.allowances.sentData();
     } else this.headers(stream.id, trailers, true);
     this.owner.responseEnded(stream);
   }
@@ -130,7 +132,23 @@ export class Outflow<S> {
   widen(increment: number): boolean {
     if (this.window + increment > MAX_31_BITS) return false;
     this.window += increment;
+    this.pumpDue = true;
     return true;
+  }
+
+  /** The same for a stream's window; `increment` may be below 0. */
+  widenStream(stream: Stream<S>, increment: number): boolean {
+    if (stream.sendWindow + increment > MAX_31_BITS) return false;
+    stream.sendWindow += increment;
+    this.pumpDue = true;
+    return true;
+  }
+
+  /** Sends what windows take that have been widened since. */
+  pumpIfWidened(): void {
+    if (!this.pumpDue) return;
+    this.pumpDue = false;
+    this.pump(false);
   }
 
   /** Sends what the windows take. `isTick`: also pieces too small to be worth a frame. */
@@ -180,12 +198,12 @@ export class Outflow<S> {
     if (waiting === undefined) return;
     while (waiting.bytes > 0) {
       const room = Math.min(this.window, stream.sendWindow, MAX_FRAME_BYTES);
-      const worthwhile = isTick ? 1 : Math.min(waiting.bytes, WORTHWHILE_BYTES, this.owner.peerInitialWindow);
+      const worthwhile = isTick ? 1 : Math.min(waiting.bytes, WORTHWHILE_BYTES, this.peer.initialWindowBytes);
       if (room <= 0 || room < worthwhile) return;
       const piece = waiting.pieces[0]!;
       const length = Math.min(room, piece.length - waiting.sent);
       this.writer.data(stream.id, piece.subarray(waiting.sent, waiting.sent + length), NOTHING);
-      this.owner.sentData();
+      this.allowances.sentData();
       this.window -= length;
       stream.sendWindow -= length;
       this.waitingBytes -= length;
