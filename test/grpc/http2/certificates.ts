@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -11,7 +12,7 @@ export interface Certificate {
 /** An authority made for one test, and what it has signed. */
 export interface Authority {
   readonly ca: string;
-  /** A certificate that carries these DNS names. */
+  /** A certificate that carries these DNS names and IP addresses. */
   issue(...names: string[]): Certificate;
   /** Removes its files. */
   dispose(): void;
@@ -31,7 +32,7 @@ export function newAuthority(): Authority {
     ca: read('ca.pem'),
     issue(...names) {
       const name = `issued-${issued++}`;
-      const alternatives = names.map((it) => `DNS:${it}`).join(',');
+      const alternatives = names.map((it) => `${isIP(it) === 0 ? 'DNS' : 'IP'}:${it}`).join(',');
       make(name, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-addext', `subjectAltName=${alternatives}`);
       return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
     },

@@ -1,0 +1,155 @@
+import { firstValueFrom } from 'rxjs';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { InstanceOptions, TlsFiles } from '../../../src/sinks/counters/kvstore/options';
+import { RedisCluster } from '../../support/redis/redis-cluster';
+import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import { RedisTls } from '../../support/redis/redis-tls';
+import { until } from '../../support/until';
+import { operation, take } from '../counters/scenarios';
+import { instance, options } from './options';
+
+/** As many as to lie on every node of a cluster. */
+const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
+
+let tls: RedisTls;
+let strangers: RedisTls;
+beforeAll(() => {
+  tls = new RedisTls();
+  strangers = new RedisTls();
+});
+afterAll(() => {
+  tls[Symbol.dispose]();
+  strangers[Symbol.dispose]();
+});
+
+const opened: KvstoreCounters[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+function open(main: InstanceOptions, tlsFiles: TlsFiles, maxElapsedTime: number): KvstoreCounters {
+  const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime };
+  const counters = kvstoreCounters(options(main, { startup, tlsFiles }));
+  opened.push(counters);
+  return counters;
+}
+
+/** Counters on the store, once it has been reached. */
+async function reach(main: InstanceOptions, tlsFiles: TlsFiles): Promise<KvstoreCounters> {
+  const counters = open(main, tlsFiles, 0);
+  await firstValueFrom(counters.ready$);
+  return counters;
+}
+
+/** Rejects with the reason why the store cannot be reached. */
+function giveUp(main: InstanceOptions, tlsFiles: TlsFiles): Promise<void> {
+  return firstValueFrom(open(main, tlsFiles, 200).ready$);
+}
+
+/** Adds a hit to the key, again until it is counted. */
+function countOnce(counters: KvstoreCounters, key: string): Promise<number> {
+  return until('it is counted', async () => {
+    const [count] = await take(counters, operation(key, 1)).catch(() => []);
+    return typeof count === 'number' && count;
+  });
+}
+
+describe('sentinels and servers that speak TLS', () => {
+  let sentinels: RedisSentinels;
+  beforeAll(async () => {
+    // Neither asks for a certificate. The sentinels' own is for their address, the servers' is not.
+    const directives = (name: string): readonly string[] => [...tls.directives(name), '--tls-auth-clients', 'no'];
+    sentinels = await RedisSentinels.start({
+      ...tls.server,
+      directives: directives('redis.example'),
+      sentinelOptions: { ...tls.server, directives: directives('127.0.0.1') },
+    });
+  }, 30_000);
+  afterAll(() => sentinels[Symbol.asyncDispose]());
+
+  const main = (more: Partial<InstanceOptions> = {}): InstanceOptions =>
+    instance(sentinels.url, { type: 'sentinel', tls: true, ...more });
+  const skipping = (files: TlsFiles): TlsFiles => ({ ...files, skipHostnameVerification: true });
+
+  it('are counted on where names are skipped, also after the master has changed', async () => {
+    const counters = await reach(main(), skipping(tls.files()));
+    expect(await take(counters, operation('k', 1))).toEqual([1]);
+    await until('the replica has it', async () => (await sentinels.replica.control.dbsize()) === 1);
+    await sentinels.failOver();
+    await until('the other server counts', async () => {
+      await countOnce(counters, 'k');
+      return Number(await sentinels.replica.control.get('k')) > 1;
+    });
+  }, 30_000);
+
+  it('are each checked for the name that they are reached by, unless that is skipped', async () => {
+    const byName = main({ url: sentinels.url.replaceAll('127.0.0.1', 'localhost') });
+    await expect(giveUp(byName, tls.files())).rejects.toThrow(/no sentinel names.*altnames/);
+    await expect(giveUp(main(), tls.files())).rejects.toThrow(/within 200 ms: Hostname.*altnames/);
+    await reach(byName, skipping(tls.files()));
+  });
+
+  it.each([true, false])(
+    'are refused when another authority has signed for them (names skipped: %s)',
+    async (skips) => {
+      const files = { ...strangers.files(), skipHostnameVerification: skips };
+      await expect(giveUp(main(), files)).rejects.toThrow(/no sentinel names.*certificate/);
+    },
+  );
+
+  it('are not spoken to without TLS', async () => {
+    await expect(giveUp(main({ tls: false }), tls.files())).rejects.toThrow('could not be reached');
+  });
+});
+
+describe('a cluster that speaks TLS and asks for certificates', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await RedisCluster.start({
+      ...tls.server,
+      directives: ['--tls-cluster', 'yes'],
+      // The address of all nodes is 127.0.0.1; the last one shows a certificate for another.
+      directivesOf: (index) => tls.directives(index === 2 ? '127.0.0.2' : '127.0.0.1'),
+    });
+  }, 30_000);
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  const main = (): InstanceOptions => instance(cluster.url, { type: 'cluster', tls: true });
+
+  it('is counted on with a certificate, at every node', async () => {
+    const files = { ...tls.files({ withCertificate: true }), skipHostnameVerification: true };
+    const counters = await reach(main(), files);
+    for (const key of KEYS) expect(await countOnce(counters, key)).toBe(1);
+    expect(await cluster.storedCounts(KEYS)).toEqual(KEYS.map(() => 1));
+    for (const { control } of cluster.masters) expect(await control.dbsize()).toBeGreaterThan(0);
+  });
+
+  it('fails only what lies on a node whose certificate is for another address', async () => {
+    const counters = await reach(main(), tls.files({ withCertificate: true }));
+    const [first, second, third] = await keysByMaster();
+    for (const key of [first, second]) expect(await countOnce(counters, key as string)).toBeGreaterThan(0);
+    const [failure] = await take(counters, operation(third as string, 1));
+    expect(failure).toMatchObject({ code: 'store_failed', message: 'there is no connection to the counter store' });
+    expect(String((failure as Error).cause)).toMatch(/altnames/);
+  });
+
+  /** A key of each master, in order. */
+  async function keysByMaster(): Promise<readonly (string | null)[]> {
+    return Promise.all(
+      cluster.masters.map(async ({ control }) => {
+        const slots = (await control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+        const own = slots.find(([, , [, port]]) => port === control.options.port);
+        const found = await Promise.all(KEYS.map((key) => control.cluster('KEYSLOT', key)));
+        return KEYS[found.findIndex((slot) => own !== undefined && own[0] <= slot && slot <= own[1])] ?? null;
+      }),
+    );
+  }
+
+  it('is refused without the certificate that it asks for', async () => {
+    const files = { ...tls.files(), skipHostnameVerification: true };
+    await expect(giveUp(main(), files)).rejects.toThrow('could not be reached');
+  });
+
+  it('is refused when another authority has signed for it', async () => {
+    const files = { ...tls.files({ withCertificate: true }), caFile: strangers.files().caFile };
+    await expect(giveUp(main(), { ...files, skipHostnameVerification: true })).rejects.toThrow(/no node.*certificate/);
+  });
+});
