@@ -48,12 +48,10 @@ export class RedisSentinels implements AsyncDisposable {
             ...sentinelLines,
           ],
         });
-      const [replica, ...sentinels] = await Promise.all([
-        start({ ...server, directives: [...common, ...follow, ...directivesOf(1)] }),
-        sentinel(),
-        sentinel(),
-        sentinel(),
-      ]);
+      const replica = await start({ ...server, directives: [...common, ...follow, ...directivesOf(1)] });
+      await until('the replica follows', () => isFollowed(master));
+      // They look at once and then every ten seconds: what they are to find has to be there.
+      const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
       const made = new RedisSentinels(master, replica, sentinels);
       await made.#settle();
       return made;
@@ -103,9 +101,7 @@ export class RedisSentinels implements AsyncDisposable {
     for (const server of this.servers) {
       if (server !== master) await server.control.call('REPLICAOF', '127.0.0.1', master.port);
     }
-    await until('the replica follows', async () =>
-      /slave0:.*state=online/.test(await master.control.info('replication')),
-    );
+    await until('the replica follows', () => isFollowed(master));
   }
 
   async #agree(): Promise<boolean> {
@@ -131,6 +127,10 @@ export class RedisSentinels implements AsyncDisposable {
       return known.every((replicas) => replicas.length === 1);
     });
   }
+}
+
+async function isFollowed({ control }: RedisProcess): Promise<boolean> {
+  return /slave0:.*state=online/.test(await control.info('replication'));
 }
 
 /** Of a list of names and values in turn. */
