@@ -1,3 +1,5 @@
+import { copyToKeep, roomToKeep } from './keep';
+
 /** A header block that HEADERS began and CONTINUATION has to end (RFC 9113, section 4.3). */
 export class BlockAssembly {
   private octets: Buffer;
@@ -13,7 +15,7 @@ export class BlockAssembly {
     start: number,
     end: number,
   ) {
-    this.octets = Buffer.from(source.subarray(start, end));
+    this.octets = copyToKeep(source, start, end);
     this.length = end - start;
   }
 
@@ -24,7 +26,7 @@ export class BlockAssembly {
   add(source: Buffer, start: number, end: number): void {
     const needed = this.length + end - start;
     if (needed > this.octets.length) {
-      const grown = Buffer.allocUnsafe(Math.max(needed, this.octets.length * 2));
+      const grown = roomToKeep(Math.max(needed, this.octets.length * 2));
       this.octets.copy(grown, 0, 0, this.length);
       this.octets = grown;
     }

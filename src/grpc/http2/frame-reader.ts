@@ -1,3 +1,4 @@
+import { roomToKeep } from './keep';
 import { ConnectionError } from './errors';
 import { ErrorCode, FRAME_HEADER_BYTES, PREFACE } from './protocol';
 
@@ -55,7 +56,7 @@ export class FrameReader {
 
   private keep(chunk: Buffer, at: number, isAdmitted: boolean): void {
     const rest = chunk.length - at;
-    this.partial = Buffer.allocUnsafe(Math.max(FIRST_PARTIAL_BYTES, rest));
+    this.partial = roomToKeep(Math.max(FIRST_PARTIAL_BYTES, rest));
     chunk.copy(this.partial, 0, at);
     this.gathered = rest;
     this.isAdmitted = isAdmitted;
@@ -92,7 +93,7 @@ export class FrameReader {
     const end = Math.min(chunk.length, at + wanted - this.gathered);
     const needed = this.gathered + end - at;
     if (needed > this.partial!.length) {
-      const grown = Buffer.allocUnsafe(Math.max(needed, Math.min(wanted, this.partial!.length * 2)));
+      const grown = roomToKeep(Math.max(needed, Math.min(wanted, this.partial!.length * 2)));
       this.partial!.copy(grown, 0, 0, this.gathered);
       this.partial = grown;
     }

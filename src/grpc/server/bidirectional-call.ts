@@ -1,3 +1,4 @@
+import { copyToKeep } from '../http2/keep';
 import type { Stream } from '../http2/stream';
 import type { BidirectionalHandler, MessageListener } from '../method';
 import type { Call } from './call';
@@ -58,7 +59,7 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     if (failure !== undefined) this.refuse(failure);
     else if (!this.hold(end - start)) this.failed('too much memory');
     if (this.isOver) return false;
-    const octets = Buffer.from(source.subarray(start, end));
+    const octets = copyToKeep(source, start, end);
     const waiting: Waiting = { octets: isCompressed ? undefined : octets, held: end - start };
     this.inbox.push(waiting);
     this.inboxBytes += waiting.held;

@@ -1,3 +1,4 @@
+import { roomToKeep } from '../http2/keep';
 import { MAX_MESSAGE_BYTES } from './limits';
 
 /** Octets before each message: a flag and a length. */
@@ -66,7 +67,7 @@ export class MessageReader {
   private gather(source: Buffer, at: number, taken: number, length: number): void {
     const needed = this.gathered + taken;
     if (this.body === undefined || needed > this.body.length) {
-      const grown = Buffer.allocUnsafe(Math.min(length, Math.max(needed, 2 * (this.body?.length ?? FIRST_BYTES))));
+      const grown = roomToKeep(Math.min(length, Math.max(needed, 2 * (this.body?.length ?? FIRST_BYTES))));
       this.body?.copy(grown, 0, 0, this.gathered);
       this.body = grown;
     }

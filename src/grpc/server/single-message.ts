@@ -1,3 +1,4 @@
+import { copyToKeep } from '../http2/keep';
 import type { Stream } from '../http2/stream';
 import type { CallContext } from './call-context';
 import {
@@ -56,7 +57,7 @@ export class SingleMessage implements MessageReceiver {
     // The end of the request may come much later: a view would keep the whole chunk.
     if (this.failure === undefined && !this.hold(end - start)) this.failed('too much memory');
     if (this.failure !== undefined) return false;
-    this.source = Buffer.from(source.subarray(start, end));
+    this.source = copyToKeep(source, start, end);
     this.start = 0;
     this.end = end - start;
     this.isCompressed = isCompressed;
