@@ -1,5 +1,5 @@
 import type { Rule } from '../rules/rule-tree';
-import { hasRuntimeStatisticsKey, plainStatisticsKey, statisticsKey } from '../rules/statistics-key';
+import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { type AppliedLimit, limitOfRule } from './applied-limit';
@@ -13,6 +13,10 @@ export class BoundRule {
   readonly applied: AppliedLimit | undefined;
   readonly #plainKey: string;
   readonly #fixedStatistics: RuleStatistics | undefined;
+  /** The level whose request value alone tells the statistics of one call from those of another; -1 when several do. */
+  readonly #statisticsLevel: number;
+  /** By that value; as many as the bound on runtime keys admitted. Spares known ones the making and hashing of a key. */
+  readonly #statisticsByValue = new Map<string, RuleStatistics>();
   /** The key's body when no request value stands in it. */
   readonly #fixedBody: string | undefined;
   #keyWindow = -1;
@@ -28,16 +32,26 @@ export class BoundRule {
     this.#plainKey = plainStatisticsKey(rule);
     const { path } = rule;
     const configured = path.map(({ key, value }) => ({ key, value }));
-    this.#fixedStatistics = hasRuntimeStatisticsKey(rule)
-      ? undefined
-      : statistics.rule(statisticsKey(rule, configured));
+    const levels = runtimeStatisticsLevels(rule);
+    this.#fixedStatistics = levels.length > 0 ? undefined : statistics.rule(statisticsKey(rule, configured));
+    this.#statisticsLevel = levels.length === 1 ? (levels[0] ?? -1) : -1;
     this.#fixedBody = path.every((step) => step.isExplicit || step.shareThreshold)
       ? cacheKeyBody(options.cacheKeyPrefix, rule.domain, configured, rule)
       : undefined;
   }
 
   statisticsFor(entries: readonly Entry[]): RuleStatistics {
-    return this.#fixedStatistics ?? this.statistics.runtimeRule(statisticsKey(this.rule, entries), this.#plainKey);
+    if (this.#fixedStatistics !== undefined) return this.#fixedStatistics;
+    const value = entries[this.#statisticsLevel]?.value;
+    const known = value === undefined ? undefined : this.#statisticsByValue.get(value);
+    return known ?? this.#lookUpStatistics(entries, value);
+  }
+
+  #lookUpStatistics(entries: readonly Entry[], value: string | undefined): RuleStatistics {
+    const key = statisticsKey(this.rule, entries);
+    const found = this.statistics.runtimeRule(key, this.#plainKey);
+    if (value !== undefined && this.statistics.keepsRuntimeRule(key)) this.#statisticsByValue.set(value, found);
+    return found;
   }
 
   cacheKey(entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {

@@ -20,10 +20,10 @@ export function plainStatisticsKey(rule: Rule): string {
   return rule.path.reduce((key, step) => `${key}.${step.key}${configuredPart(step)}`, rule.domain);
 }
 
-/** Whether request values stand in the rule's statistics key. */
-export function hasRuntimeStatisticsKey(rule: Rule): boolean {
-  return rule.path.some(
-    (step) => !step.isExplicit && !step.shareThreshold && (rule.detailedMetric || step.valueToMetric),
+/** The levels of the rule's path whose request values stand in its statistics key. */
+export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
+  return rule.path.flatMap((step, level) =>
+    !step.isExplicit && !step.shareThreshold && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
   );
 }
 

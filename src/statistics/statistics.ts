@@ -112,6 +112,11 @@ export class Statistics {
     return statistics;
   }
 
+  /** Whether {@link runtimeRule} admitted this key: it gives the same statistics for it from then on. */
+  keepsRuntimeRule(key: string): boolean {
+    return this.#runtimeRules.has(key);
+  }
+
   /** A single counter under the rules' names whose key carries request values; bounded as {@link runtimeRule}. */
   runtimeCounter(key: string, rollUp: string): Counter {
     const known = this.#runtimeCounters.get(key);

@@ -359,6 +359,26 @@ describe('statistics of a decision', () => {
     expect(new Map(service.statistics.entries()).get('ratelimit.statistics.runtime_keys')).toBe(10_000);
   });
 
+  it('are those of the values in the key, again and again, and every hit beyond the bound says so', () => {
+    const service = serve([
+      { key: 'one', rateLimit: perMinute(10), detailedMetric: true },
+      { key: 'a', descriptors: [{ key: 'b', rateLimit: perMinute(10), detailedMetric: true }] },
+    ]);
+    const asked = ['one=x', 'one=y', 'one=x', 'a=1,b=2', 'a=2,b=2', 'a=1,b=2'];
+    for (const each of asked) service.ask(request('shop', [each]));
+    expect(service.moved()).toMatchObject({
+      'shop.one_x.total_hits': 2,
+      'shop.one_y.total_hits': 1,
+      'shop.a_1.b_2.total_hits': 2,
+      'shop.a_2.b_2.total_hits': 1,
+    });
+    for (let user = 4; user < 10_000; user += 1) service.ask(request('shop', [`one=${user}`]));
+    service.moved();
+    for (const each of ['one=beyond', 'one=beyond', 'one=x']) service.ask(request('shop', [each]));
+    expect(service.moved()).toMatchObject({ 'shop.one.total_hits': 2, 'shop.one_x.total_hits': 1 });
+    expect(new Map(service.statistics.entries()).get('ratelimit.statistics.rolled_up')).toBe(2);
+  });
+
   it('go on across a reload of the rules', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     service.ask(request('shop', ['k=x']));

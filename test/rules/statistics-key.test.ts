@@ -1,5 +1,5 @@
 import { matchRule } from '../../src/rules/ruleset';
-import { hasRuntimeStatisticsKey, plainStatisticsKey, statisticsKey } from '../../src/rules/statistics-key';
+import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
 import { entries } from '../support/requests';
 import { limit, type RuleSketch, rulesetOf } from '../support/rules';
 
@@ -12,7 +12,7 @@ function keyOf(rule: RuleSketch, descriptor: string): { key: string; plain: stri
   return {
     key: statisticsKey(matched, entries(descriptor)),
     plain: plainStatisticsKey(matched),
-    isRuntime: hasRuntimeStatisticsKey(matched),
+    isRuntime: runtimeStatisticsLevels(matched).length > 0,
   };
 }
 
