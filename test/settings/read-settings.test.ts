@@ -150,6 +150,7 @@ describe('a secret never stands in a message', () => {
     { KVSTORE_TYPE: 'sentinel', KVSTORE_URL: `redis://:${SECRET}@a:1` },
     { KVSTORE_TYPE: 'cluster', KVSTORE_URL: `redis://:${SECRET}@a:1,,` },
     { KVSTORE_URL: `http://:${SECRET}@a:1`, KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: `${SECRET}@a` },
+    { PORT: `http://user:${SECRET}@host`, PUSHSTATS_HOST: `redis://:${SECRET}@a`, LOG_LEVEL: `x://u:${SECRET}@y` },
     { CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `authorization ${SECRET}` },
     { CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `bad name ${SECRET}:${SECRET}` },
     { CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `a:${SECRET},a:${SECRET},:` },

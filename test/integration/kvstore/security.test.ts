@@ -68,6 +68,19 @@ describe('credentials', () => {
     expect(`${log.text} ${JSON.stringify(failure)} ${String((failure as Error).cause)}`).not.toContain(PASSWORD);
   });
 
+  it.each([
+    ['short', PASSWORD],
+    ['longer than what servers quote', `${'long pass '.repeat(30)}end`],
+  ])('that are %s are not shown when a server that does not know AUTH quotes them', async (_, password) => {
+    await using without = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
+    const log = new RecordedLog();
+    const counters = attempt({ main: instance(without.address, { auth: `ann:${password}` }), log });
+    const failure = await firstValueFrom(counters.ready$).catch((error: Error) => error);
+    expect(String(failure)).toContain("unknown command 'AUTH'");
+    const told = `${log.text} ${String(failure)} ${String((failure as Error).cause)}`;
+    expect(told).not.toContain(password.slice(0, 12));
+  });
+
   it('that nobody asks for are given all the same, with one warning', async () => {
     await using open = await RedisProcess.start();
     const log = new RecordedLog();

@@ -78,6 +78,19 @@ describe('a stream that ends', () => {
     expect(rules.log.lines).toContain(`info the stream from the xDS server ended; it is opened again: ${told}`);
   });
 
+  test('with the headers that it was sent in its words is told without them', async () => {
+    await using server = await AdsServer.start();
+    using rules = new XdsRules({
+      target: server.address,
+      headers: { authorization: 'Bearer hidden-token', zone: 'a' },
+    });
+    const first = await server.nextStream();
+    first.end({ code: Code.UNAUTHENTICATED, details: 'a token of hidden-token (Bearer hidden-token) is no good' });
+    await server.nextStream();
+    expect(rules.log.lines.join('\n')).toContain('UNAUTHENTICATED: a token of *** (***) is no good');
+    expect(rules.log.lines.join('\n')).not.toContain('hidden-token');
+  });
+
   test('while a large response is being looked at leaves nothing behind', async () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({ target: server.address, smallSet: 0 });

@@ -155,6 +155,10 @@ async function greet(
   return { hasNeedlessPassword };
 }
 
+function withoutArguments(reply: string): string {
+  return reply.replace(/,? with args beginning with:[^]*/, '');
+}
+
 /** @returns false where the server knows no password */
 async function isAuthenticated(redis: Redis, { username, password }: Credentials): Promise<boolean> {
   try {
@@ -163,6 +167,8 @@ async function isAuthenticated(redis: Redis, { username, password }: Credentials
   } catch (error) {
     // As servers before and since version 6 say it.
     if (isReply(error) && /no password is set|without any password configured/.test(error.message)) return false;
+    // A server that does not know the command quotes the beginning of its arguments.
+    if (error instanceof Error) error.message = withoutArguments(error.message).replaceAll(password, '***');
     throw error;
   }
 }
