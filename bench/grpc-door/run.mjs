@@ -40,7 +40,7 @@ async function startServer(kind) {
     child.send(question);
     return answer;
   };
-  return { port, ask, stop: () => child.kill() };
+  return { port, ask, stop: () => child.kill('SIGKILL') };
 }
 
 const field = (tag, octets) => Buffer.concat([Buffer.from([tag, octets.length]), octets]);
