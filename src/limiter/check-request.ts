@@ -1,3 +1,4 @@
+import type { Level } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { DecisionError } from './decision-error';
 import type { Descriptor, RateLimitRequest } from './request';
@@ -9,10 +10,10 @@ export const MAX_DESCRIPTORS = 1000;
  * Refuses what cannot be decided, before anything is counted. The first three messages are the Go service's, which alerts
  * match on, in its order.
  *
- * @returns the ruleset, which is there
+ * @returns the rules of the request's domain; undefined when there are none
  * @throws DecisionError `invalid_request` or `no_configuration`
  */
-export function checkRequest(request: RateLimitRequest, ruleset: Ruleset | undefined): Ruleset {
+export function checkRequest(request: RateLimitRequest, ruleset: Ruleset | undefined): Level | undefined {
   if (request.domain === '') throw invalid('rate limit domain must not be empty');
   if (request.descriptors.length === 0) throw invalid('rate limit descriptor list must not be empty');
   if (ruleset === undefined) throw new DecisionError('no_configuration', 'no rate limit configuration loaded');
@@ -21,11 +22,11 @@ export function checkRequest(request: RateLimitRequest, ruleset: Ruleset | undef
       `a request may have ${MAX_DESCRIPTORS} descriptors at the most, this one has ${request.descriptors.length}`,
     );
   }
-  const isKnownDomain = ruleset.domain(request.domain) !== undefined;
+  const domain = ruleset.domain(request.domain);
   for (let index = 0; index < request.descriptors.length; index += 1) {
-    checkDescriptor(request.descriptors[index] as Descriptor, index, isKnownDomain);
+    checkDescriptor(request.descriptors[index] as Descriptor, index, domain !== undefined);
   }
-  return ruleset;
+  return domain;
 }
 
 function checkDescriptor({ entries, hitsAddend, limit }: Descriptor, index: number, isKnownDomain: boolean): void {

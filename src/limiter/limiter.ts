@@ -47,14 +47,14 @@ export class Limiter {
    * @throws DecisionError `invalid_request` or `no_configuration`; nothing but the error was counted then
    */
   begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
-    const domain = this.#check(request, ruleset).domain(request.domain);
+    const domain = this.#check(request, ruleset);
     const nowSeconds = Math.floor(now / 1000);
     if (domain === undefined) return this.#unknownDomain(request, nowSeconds);
     const resolutions = this.#resolve(request, domain, nowSeconds);
     return new Decision(this.#context, request, resolutions, this.#operations(resolutions, nowSeconds), nowSeconds);
   }
 
-  #check(request: RateLimitRequest, ruleset: Ruleset | undefined): Ruleset {
+  #check(request: RateLimitRequest, ruleset: Ruleset | undefined): Level | undefined {
     try {
       return checkRequest(request, ruleset);
     } catch (error) {

@@ -11,7 +11,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../src/gen/grpc/health/v1/health';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../src/gen/grpc/reflection/v1/reflection';
-import { type Authority, newAuthority } from '../grpc/http2/certificates';
+import { type Authority, newAuthority } from '../support/certificates';
 import { RateLimitClient } from '../support/grpc-client';
 import { RuleFolder } from '../support/rule-folder';
 import { WeirProcess } from '../support/weir-process';

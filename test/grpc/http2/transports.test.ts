@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
 import type { Refusal } from '../../../src/grpc/http2/refusals';
 import { type Http2Server, serveHttp2 } from '../../../src/grpc/http2/server';
-import { type Authority, newAuthority } from './certificates';
+import { type Authority, newAuthority } from '../../support/certificates';
 import {
   data,
   endedOf,

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { encodeStatusMessage } from '../../../src/grpc/server/status-message';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
-import { newAuthority } from '../http2/certificates';
+import { newAuthority } from '../../support/certificates';
 import { data, fieldsOf, headers, hello, ping, request, resetsOf, rstStream } from '../http2/frames';
 import { type RawClient, connectPlain, eventually } from '../http2/raw-client';
 import { type TestServer, methods, Seen, startDoor } from './servers';

@@ -10,7 +10,7 @@ import { RedisCluster } from '../../support/redis/redis-cluster';
 import { RedisProcess } from '../../support/redis/redis-process';
 import { RedisSentinels } from '../../support/redis/redis-sentinels';
 import { until } from '../../support/until';
-import { type Authority, newAuthority } from '../../grpc/http2/certificates';
+import { type Authority, newAuthority } from '../../support/certificates';
 import { operation, take } from '../counters/scenarios';
 import { instance, options } from './options';
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { type Authority, type Certificate, newAuthority } from '../../grpc/http2/certificates';
+import { type Authority, type Certificate, newAuthority } from '../../support/certificates';
 import { AdsServer, SnapshotCache } from '../../support/ads-server';
 import { simpleResource } from '../../support/rule-resources';
 import { XdsRules } from '../../support/xds-rules';

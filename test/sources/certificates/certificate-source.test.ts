@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CertificateEvent, certificateSource } from '../../../src/sources/certificates/certificate-source';
-import { type Authority, newAuthority } from '../../grpc/http2/certificates';
+import { type Authority, newAuthority } from '../../support/certificates';
 
 let authority: Authority;
 let folder: string;

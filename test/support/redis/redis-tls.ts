@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TlsFiles } from '../../../src/sinks/counters/kvstore/options';
-import { type Authority, type Certificate, newAuthority } from '../../grpc/http2/certificates';
+import { type Authority, type Certificate, newAuthority } from '../certificates';
 import type { RedisProcessOptions } from './redis-process';
 
 /** An authority, the servers' certificates that it has signed, and one for those who connect to them. */
