@@ -1,32 +1,22 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { hello, ping } from '../../grpc/http2/frames';
-import { AdsServer, SnapshotCache } from '../../support/ads-server';
-import { RateLimitClient } from '../../support/grpc-client';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { simpleResource } from '../../support/rule-resources';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { freePorts } from '../../support/free-ports';
+import { PrometheusProcess } from '../../support/prometheus-process';
 import { groupingsOf, selectorsOf } from './promql';
+import { WatchedServices } from './watched-services';
 
 const EXAMPLES = join(__dirname, '../../../examples/observability');
 const ALERTS = join(EXAMPLES, 'weir-alerts.yaml');
-const SCRAPED = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: '127.0.0.1:0' };
 
 interface Series {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 interface Panel {
-  readonly id: number;
-  readonly type: string;
   readonly title: string;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 interface Dashboard {
@@ -37,84 +27,22 @@ interface Alerts {
   readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
 }
 
+interface RuleGroups {
+  readonly groups: readonly {
+    readonly rules: readonly {
+      readonly name: string;
+      readonly health: string;
+      readonly state: string;
+      readonly lastError?: string;
+    }[];
+  }[];
+}
+
+let services: WatchedServices;
+let prometheus: PrometheusProcess;
 let exported: readonly Series[];
 let dashboard: Dashboard;
 let alerts: Alerts['groups'][number]['rules'];
-
-/** A service on Redis with rules from files, to which everything happens that moves a statistic of the examples. */
-async function countedInRedis(): Promise<readonly Series[]> {
-  await using redis = await RedisProcess.start();
-  await using folder = await RuleFolder.with({
-    'shop.yaml': `
-domain: shop
-descriptors:
-  - { key: k, rate_limit: { unit: day, requests_per_unit: 10 } }
-  - { key: shadow, shadow_mode: true, rate_limit: { unit: day, requests_per_unit: 0 } }
-  - { key: one, descriptors: [{ key: two, rate_limit: { unit: day, requests_per_unit: 0 } }] }
-`,
-  });
-  await using weir = await WeirProcess.start({
-    env: {
-      ...folder.env,
-      ...SCRAPED,
-      BACKEND_TYPE: 'kvstore',
-      KVSTORE_URL: redis.address,
-      KVSTORE_PERSECOND: 'true',
-      KVSTORE_PERSECOND_URL: redis.address,
-      KVSTORE_PIPELINE_WINDOW: '20ms',
-      LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
-    },
-  });
-  using client = new RateLimitClient(weir.grpcAddress);
-  await client.ask('shop', ['k'], 9);
-  await Promise.all([client.ask('shop', ['k'], 1), client.ask('shop', ['k'], 1)]);
-  await client.ask('shop', ['shadow', 'one,two']);
-  await expect(client.ask('', ['k'])).rejects.toThrow('domain');
-  const attacker = connect(weir.ports.grpc, '127.0.0.1');
-  await once(attacker, 'connect');
-  attacker.on('error', () => undefined).write(Buffer.concat([hello(), ...Array.from({ length: 100 }, () => ping())]));
-  await weir.until('the flood to be counted', async () =>
-    (await weir.statistics()).has('ratelimit_server.http2.ping_flood'),
-  );
-  attacker.destroy();
-  await folder.write('bad.yaml', 'domain: [');
-  await weir.line(/the new rules are refused/);
-  await redis.crash();
-  await weir.until('a call that the store fails', () =>
-    // Of a value that the over limit cache does not know.
-    client.ask('shop', ['k=other']).then(
-      () => false,
-      () => true,
-    ),
-  );
-  await weir.until('the connections to be counted as closed', async () =>
-    (await weir.statistics()).has('ratelimit.redis_per_second_pool.cx_local_close'),
-  );
-  return seriesOf(await scrape(weir));
-}
-
-/** A service that counts in memory, with rules from a management server and SHADOW_MODE. */
-async function countedInMemory(): Promise<readonly Series[]> {
-  const cache = new SnapshotCache();
-  cache.publish('1', [simpleResource('shop', 0)]);
-  await using server = await AdsServer.start({ cache });
-  await using weir = await WeirProcess.start({
-    env: {
-      ...SCRAPED,
-      CONFIG_TYPE: 'GRPC_XDS_SOTW',
-      CONFIG_GRPC_XDS_SERVER_URL: server.address,
-      SHADOW_MODE: 'true',
-    },
-  });
-  using client = new RateLimitClient(weir.grpcAddress);
-  await client.ask('shop', ['key=a']);
-  return seriesOf(await scrape(weir));
-}
-
-async function scrape(weir: WeirProcess): Promise<string> {
-  const port = /port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1];
-  return (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-}
 
 function seriesOf(page: string): readonly Series[] {
   return page
@@ -155,6 +83,13 @@ const filledIn = (expr: string) =>
 const expressionsOf = ({ panels }: Dashboard) =>
   panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr: filledIn(expr) })));
 
+/** What the variables offer, among others. */
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
+  job: ['weir'],
+  instance: [expect.stringMatching(/^127\.0\.0\.1:\d+$/) as string],
+  domain: ['shop'],
+};
+
 /** The selectors of an expression that no series of ours fits. */
 function unknownTo(series: readonly Series[], expr: string): readonly string[] {
   return selectorsOf(expr)
@@ -170,10 +105,23 @@ function unknownTo(series: readonly Series[], expr: string): readonly string[] {
 }
 
 beforeAll(async () => {
-  const both = await Promise.all([countedInRedis(), countedInMemory()]);
-  exported = both.flat();
+  const ports = await freePorts(2);
+  const targets = ports.map((port) => `127.0.0.1:${port}`);
+  // It needs some seconds before it scrapes.
+  prometheus = await PrometheusProcess.start({ targets, rules: [ALERTS] });
+  services = await WatchedServices.start(ports);
+  await services.work();
+  await prometheus.scraped(1);
+  await services.work();
+  await services.fail();
+  await prometheus.scraped(2);
+  exported = seriesOf(await services.pages());
   dashboard = JSON.parse(await readFile(join(EXAMPLES, 'weir-dashboard.json'), 'utf8')) as Dashboard;
   alerts = (parse(await readFile(ALERTS, 'utf8')) as Alerts).groups.flatMap(({ rules }) => rules);
+});
+afterAll(async () => {
+  await services[Symbol.asyncDispose]();
+  await prometheus[Symbol.asyncDispose]();
 });
 
 describe('the dashboard', () => {
@@ -185,13 +133,16 @@ describe('the dashboard', () => {
     expect(expressionsOf(dashboard).length).toBeGreaterThan(40);
   });
 
-  it('fills its variables from series that a service exports', () => {
+  it('fills its variables from series that a service exports', async () => {
     const definitions = dashboard.templating.list.flatMap(({ definition }) => definition ?? []);
     expect(definitions).toHaveLength(3);
     for (const definition of definitions) {
       const [, selector = '', label = ''] = /^label_values\((.*), (\w+)\)$/.exec(definition) ?? [];
       expect(unknownTo(exported, filledIn(selector))).toEqual([]);
-      expect(label === 'domain' ? exported.some(({ labels }) => label in labels) : label).toBeTruthy();
+      const values = await prometheus.api<readonly string[]>(`label/${label}/values`, {
+        'match[]': filledIn(selector),
+      });
+      expect([label, values]).toEqual([label, expect.arrayContaining(CHOICES[label] ?? [''])]);
     }
   });
 
@@ -212,6 +163,25 @@ describe('the dashboard', () => {
   it('has expressions that Prometheus understands', async () => {
     const rules = expressionsOf(dashboard).map(({ expr }, index) => ({ record: `panel_${index}`, expr }));
     await expect(judge('check', { groups: [{ name: 'dashboard', rules }] })).resolves.toContain('SUCCESS');
+  });
+
+  it('shows something in every panel, when everything has happened', async () => {
+    // As one sees it half a minute later: a panel looks at every 15 seconds.
+    const shown = expressionsOf(dashboard).map(async ({ title, expr }) => {
+      const samples = await prometheus.query(expr, { inSeconds: 30 });
+      return samples.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
+    });
+    expect((await Promise.all(shown)).flat()).toEqual([]);
+  });
+
+  it('shows how long decisions take', async () => {
+    const quantiles = expressionsOf(dashboard).filter(({ expr }) => expr.startsWith('histogram_quantile'));
+    expect(quantiles).toHaveLength(4);
+    for (const { expr } of quantiles) {
+      const [{ value } = { value: Number.NaN }] = await prometheus.query(expr);
+      expect(value).toBeGreaterThan(0);
+      expect(value).toBeLessThanOrEqual(10);
+    }
   });
 
   it('counts what the gRPC listener refuses by kind', async () => {
@@ -240,20 +210,35 @@ describe('the dashboard', () => {
     };
     await expect(judge('test', content)).resolves.toContain('SUCCESS');
   });
-
-  it('has panels that do not overlap, each with an id of its own', () => {
-    const { panels } = dashboard;
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`),
-    );
-    expect(new Set(cells).size).toBe(cells.length);
-  });
 });
 
 describe('the alerts', () => {
   it('are rules that Prometheus accepts', async () => {
     await expect(promtool('check', 'rules', ALERTS)).resolves.toContain(`SUCCESS: ${alerts.length} rules found`);
+  });
+
+  it('are evaluated without a complaint', async () => {
+    const { groups } = await prometheus.api<RuleGroups>('rules');
+    const evaluated = groups.flatMap(({ rules }) => rules);
+    expect(evaluated.map(({ name }) => name)).toEqual(alerts.map(({ alert }) => alert));
+    for (const { name, health, lastError } of evaluated) {
+      expect([name, health, lastError]).toEqual([name, 'ok', undefined]);
+    }
+  });
+
+  it('wait for their time when what they look for is there', async () => {
+    const states = await prometheus.until('an alert is pending', async () => {
+      const { groups } = await prometheus.api<RuleGroups>('rules');
+      const rules = groups.flatMap(({ rules }) => rules.map(({ name, state }) => [name, state] as const));
+      return rules.some(([, state]) => state === 'pending') && Object.fromEntries(rules);
+    });
+    expect(states).toMatchObject({
+      WeirDown: 'inactive',
+      WeirWithoutRules: 'inactive',
+      WeirOldRules: 'pending',
+      WeirXdsDisconnected: 'inactive',
+      WeirCountersGivenUp: 'inactive',
+    });
   });
 
   it('ask only for series that a service exports', () => {

@@ -1,0 +1,60 @@
+import type { Dashboard, FieldConfig, Panel, RowPanel, VariableModel } from '@grafana/schema';
+import type { Options as StatOptions } from '@grafana/schema/dist/esm/raw/composable/stat/panelcfg/x/StatPanelCfg_types.gen.d.ts';
+import type {
+  FieldConfig as TimeSeriesField,
+  Options as TimeSeriesOptions,
+} from '@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen.d.ts';
+
+/** A type of Grafana's as JSON has it: a choice stands there by its name, and what has a default may be left out. */
+type Written<Type> = Type extends string
+  ? `${Type}`
+  : Type extends object
+    ? { readonly [Key in keyof Type]?: Written<Type[Key]> }
+    : Type;
+
+interface Source {
+  readonly type: 'prometheus';
+  /** The variable by which one chooses. */
+  readonly uid: '${datasource}';
+}
+
+interface PrometheusTarget {
+  readonly refId: string;
+  readonly datasource: Source;
+  readonly expr: string;
+  readonly legendFormat: string;
+}
+
+interface Shown<Type extends string, Options, Custom> {
+  readonly type: Type;
+  readonly datasource: Source;
+  readonly options: Written<Options>;
+  readonly fieldConfig: {
+    readonly defaults: Omit<Written<FieldConfig>, 'custom'> & { readonly custom?: Written<Custom> };
+    readonly overrides: readonly [];
+  };
+  readonly targets: readonly PrometheusTarget[];
+}
+
+type Placed<Of extends { readonly gridPos?: unknown }> = {
+  readonly id: number;
+  readonly title: string;
+  readonly gridPos: Required<Omit<NonNullable<Of['gridPos']>, 'static'>>;
+};
+type Row = Written<Omit<RowPanel, 'type' | 'id' | 'title' | 'gridPos'>> & Placed<RowPanel> & { readonly type: 'row' };
+type Plain = Omit<Written<Panel>, keyof Shown<string, unknown, unknown> | 'id' | 'title' | 'gridPos'> & Placed<Panel>;
+type TimeSeries = Plain & Shown<'timeseries', TimeSeriesOptions, TimeSeriesField>;
+type Stat = Plain & Shown<'stat', StatOptions, never>;
+
+/** What Grafana saves of a variable beside what its schema says. */
+interface Definition {
+  readonly definition?: string;
+}
+
+/** A dashboard that Grafana can import, as far as its own schema says, of the kinds of panels that the example has. */
+export interface ImportableDashboard extends Omit<Written<Dashboard>, 'panels' | 'templating' | 'schemaVersion'> {
+  readonly schemaVersion: number;
+  readonly title: string;
+  readonly templating: { readonly list: readonly (Written<VariableModel> & Definition)[] };
+  readonly panels: readonly (Row | TimeSeries | Stat)[];
+}

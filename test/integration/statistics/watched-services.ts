@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { hello, ping } from '../../grpc/http2/frames';
+import { AdsServer, SnapshotCache } from '../../support/ads-server';
+import { RateLimitClient } from '../../support/grpc-client';
+import { RedisProcess } from '../../support/redis/redis-process';
+import { simpleResource } from '../../support/rule-resources';
+import { RuleFolder } from '../../support/rule-folder';
+import { WeirProcess } from '../../support/weir-process';
+
+const RULES = `
+domain: shop
+descriptors:
+  - { key: k, rate_limit: { unit: day, requests_per_unit: 10 } }
+  - { key: shadow, shadow_mode: true, rate_limit: { unit: day, requests_per_unit: 0 } }
+  - { key: one, descriptors: [{ key: two, rate_limit: { unit: day, requests_per_unit: 0 } }] }
+`;
+
+const scraped = (port: number) => ({ USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${port}` });
+
+/**
+ * Two services to which everything happens that moves a statistic of the examples: one on Redis with rules from files, one that
+ * counts in memory with rules from a management server and SHADOW_MODE.
+ */
+export class WatchedServices implements AsyncDisposable {
+  readonly #started: AsyncDisposable[] = [];
+  #first: Started | undefined;
+
+  private constructor(private readonly ports: readonly [redis: number, memory: number]) {}
+
+  /** @param ports at which they are to be scraped */
+  static async start(ports: readonly [redis: number, memory: number]): Promise<WatchedServices> {
+    const services = new WatchedServices(ports);
+    try {
+      await services.#start();
+    } catch (error) {
+      await services[Symbol.asyncDispose]();
+      throw error;
+    }
+    return services;
+  }
+
+  /** What both export now. */
+  async pages(): Promise<string> {
+    const pages = this.ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+    return (await Promise.all(pages)).join('');
+  }
+
+  /** Moves what a call moves. */
+  async work(): Promise<void> {
+    const { onRedis, inMemory } = this.#running;
+    using client = new RateLimitClient(onRedis.grpcAddress);
+    await client.ask('shop', ['k'], 9);
+    await Promise.all([client.ask('shop', ['k'], 1), client.ask('shop', ['k'], 1)]);
+    await client.ask('shop', ['shadow', 'one,two']);
+    await expect(client.ask('', ['k'])).rejects.toThrow('domain');
+    using shadowed = new RateLimitClient(inMemory.grpcAddress);
+    await shadowed.ask('shop', ['key=a']);
+  }
+
+  /** Lets go wrong what can; nothing is well again afterwards. */
+  async fail(): Promise<void> {
+    const { onRedis, folder, redis } = this.#running;
+    const attacker = connect(onRedis.ports.grpc, '127.0.0.1');
+    await once(attacker, 'connect');
+    attacker.on('error', () => undefined).write(Buffer.concat([hello(), ...Array.from({ length: 100 }, () => ping())]));
+    const has = (name: string) => async () => (await onRedis.statistics()).has(name);
+    await onRedis.until('the flood to be counted', has('ratelimit_server.http2.ping_flood'));
+    attacker.destroy();
+    await folder.write('bad.yaml', 'domain: [');
+    await onRedis.line(/the new rules are refused/);
+    await redis.crash();
+    using client = new RateLimitClient(onRedis.grpcAddress);
+    await onRedis.until('a call that the store fails', () =>
+      // Of a value that the over limit cache does not know.
+      client.ask('shop', ['k=other']).then(
+        () => false,
+        () => true,
+      ),
+    );
+    await onRedis.until(
+      'the connections to be counted as closed',
+      has('ratelimit.redis_per_second_pool.cx_local_close'),
+    );
+  }
+
+  get #running(): Started {
+    if (this.#first === undefined) throw new Error('not started');
+    return this.#first;
+  }
+
+  async #start(): Promise<void> {
+    const keep = <Disposable extends AsyncDisposable>(made: Disposable): Disposable => {
+      this.#started.push(made);
+      return made;
+    };
+    const [redisPort, memoryPort] = this.ports;
+    const redis = keep(await RedisProcess.start());
+    const folder = keep(await RuleFolder.with({ 'shop.yaml': RULES }));
+    const cache = new SnapshotCache();
+    cache.publish('1', [simpleResource('shop', 0)]);
+    const server = keep(await AdsServer.start({ cache }));
+    const onRedis = WeirProcess.start({
+      env: {
+        ...folder.env,
+        ...scraped(redisPort),
+        BACKEND_TYPE: 'kvstore',
+        KVSTORE_URL: redis.address,
+        KVSTORE_PERSECOND: 'true',
+        KVSTORE_PERSECOND_URL: redis.address,
+        KVSTORE_PIPELINE_WINDOW: '20ms',
+        LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+      },
+    }).then(keep);
+    const inMemory = WeirProcess.start({
+      env: {
+        ...scraped(memoryPort),
+        CONFIG_TYPE: 'GRPC_XDS_SOTW',
+        CONFIG_GRPC_XDS_SERVER_URL: server.address,
+        SHADOW_MODE: 'true',
+      },
+    }).then(keep);
+    await Promise.allSettled([onRedis, inMemory]);
+    this.#first = { redis, folder, onRedis: await onRedis, inMemory: await inMemory };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const started of this.#started.toReversed()) await started[Symbol.asyncDispose]();
+  }
+}
+
+interface Started {
+  readonly redis: RedisProcess;
+  readonly folder: RuleFolder;
+  readonly onRedis: WeirProcess;
+  readonly inMemory: WeirProcess;
+}
