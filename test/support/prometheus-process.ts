@@ -60,7 +60,8 @@ export class PrometheusProcess implements AsyncDisposable {
 
   /** What an endpoint of the API answers; fails with what it says when it does not succeed. */
   async api<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
-    const address = `http://127.0.0.1:${this.port}/api/v1/${path}?${new URLSearchParams(parameters)}`;
+    const asked = new URLSearchParams(parameters).toString();
+    const address = `http://127.0.0.1:${this.port}/api/v1/${path}?${asked}`;
     const answer = (await (await fetch(address)).json()) as Answer<Data>;
     if (answer.data === undefined) throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
     return answer.data;
@@ -78,6 +79,14 @@ export class PrometheusProcess implements AsyncDisposable {
     const samples = await this.query(expression);
     if (samples.length > 1) throw new Error(`${expression} is ${samples.length} series`);
     return samples[0]?.value;
+  }
+
+  /** One of its own statistics, summed over its labels; undefined when it has none of the name. */
+  async own(name: string): Promise<number | undefined> {
+    const page = await (await fetch(`http://127.0.0.1:${this.port}/metrics`)).text();
+    const lines = page.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    if (lines.length === 0) return undefined;
+    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
   }
 
   /** Waits until every target has been scraped so often from now on. */

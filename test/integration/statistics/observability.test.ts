@@ -229,8 +229,8 @@ describe('the alerts', () => {
   it('wait for their time when what they look for is there', async () => {
     const states = await prometheus.until('an alert is pending', async () => {
       const { groups } = await prometheus.api<RuleGroups>('rules');
-      const rules = groups.flatMap(({ rules }) => rules.map(({ name, state }) => [name, state] as const));
-      return rules.some(([, state]) => state === 'pending') && Object.fromEntries(rules);
+      const found = groups.flatMap(({ rules }) => rules.map(({ name, state }) => [name, state] as const));
+      return found.some(([, state]) => state === 'pending') && Object.fromEntries(found);
     });
     expect(states).toMatchObject({
       WeirDown: 'inactive',

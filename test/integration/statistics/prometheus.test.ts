@@ -1,0 +1,211 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from '../../support/free-ports';
+import { type DescriptorSketch, RateLimitClient } from '../../support/grpc-client';
+import { PrometheusProcess } from '../../support/prometheus-process';
+import { RuleFolder } from '../../support/rule-folder';
+import { WeirProcess } from '../../support/weir-process';
+
+const ALERTS = join(__dirname, '../../../examples/observability/weir-alerts.yaml');
+const RULES = `
+domain: shop
+descriptors:
+  - { key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000000 } }
+  - { key: any, rate_limit: { unit: day, requests_per_unit: 10 } }
+`;
+const MAPPING = String.raw`
+mappings:
+  - match: '^ratelimit\.service\.rate_limit\.([^.]+)\.user_(.+)\.([a-z_]+)$'
+    match_type: regex
+    name: rule_$3
+    labels: { domain: $1, user: $2 }
+  - match: ratelimit_server.*.total_requests
+    name: calls
+    labels: { method: $1 }
+  - match: ratelimit_server.*.response_time
+    name: decision_seconds
+    observer_type: histogram
+    histogram_options: { buckets: [0.0001, 0.001, 0.01, 0.1, 1, 10] }
+    scale: 0.001
+    labels: { method: $1 }
+`;
+/** What callers send, and what of it the name of a statistic can hold. */
+const USERS: readonly (readonly [sent: string, label: string])[] = [
+  ['plain', 'plain'],
+  ['say "hi"', 'say "hi"'],
+  [String.raw`back\slash\n`, String.raw`back\slash\n`],
+  ['line\nfeed', 'line_feed'],
+  ['éßж水', 'éßж水'],
+  ['a,b="c"', 'a,b="c"'],
+  ['{le="1"} 5 # x', '{le="1"} 5 # x'],
+  ['c:d|e', 'c_d_e'],
+  ['10.0.0.1', '10_0_0_1'],
+];
+const ODD = 'say "hi" \\ to\nall: é';
+const KEYS_IN_MEMORY = 20;
+const CALLERS = 4;
+
+const user = (value: string): DescriptorSketch => ({
+  entries: [{ key: 'user', value }],
+  limit: undefined,
+  hitsAddend: undefined,
+  isNegativeHits: false,
+});
+
+let folder: RuleFolder;
+let mapping: string;
+let prometheus: PrometheusProcess;
+let weir: WeirProcess;
+/** How often each user was asked about, in the order of {@link USERS}. */
+const asked = USERS.map(() => 0);
+
+/** Asks about one user after the other, several at a time, until it is told to stop. */
+async function load(isOver: () => boolean): Promise<void> {
+  using client = new RateLimitClient(weir.grpcAddress);
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (!isOver()) {
+      const index = next++ % USERS.length;
+      asked[index] = (asked[index] ?? 0) + 1;
+      await client.ask('shop', [user((USERS[index] as (typeof USERS)[number])[0])]);
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+beforeAll(async () => {
+  folder = await RuleFolder.with({ 'shop.yaml': RULES });
+  mapping = await mkdtemp(join(tmpdir(), 'weir-mapping-'));
+  await writeFile(join(mapping, 'mapping.yaml'), MAPPING);
+  const [port] = await freePorts(1);
+  // It needs some seconds before it scrapes.
+  prometheus = await PrometheusProcess.start({ targets: [`127.0.0.1:${port}`], rules: [ALERTS] });
+  weir = await WeirProcess.start({
+    env: {
+      ...folder.env,
+      USE_PULLMETRICS: 'true',
+      PULLMETRICS_ADDR: `127.0.0.1:${port}`,
+      PULLMETRICS_MAPPER_YAML: join(mapping, 'mapping.yaml'),
+      EXTRA_TAGS: `odd:${ODD}`,
+      MEMORY_MAX_KEYS: String(KEYS_IN_MEMORY),
+    },
+  });
+  let isOver = false;
+  const loaded = load(() => isOver);
+  try {
+    await prometheus.scraped(4);
+  } finally {
+    isOver = true;
+    await loaded;
+  }
+});
+afterAll(async () => {
+  await weir[Symbol.asyncDispose]();
+  await prometheus[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+  await rm(mapping, { recursive: true, force: true });
+});
+
+describe('a Prometheus that scrapes a service under load', () => {
+  it('finds it up, with nothing to complain about', async () => {
+    const target = await prometheus.until('a target that is up', async () => {
+      const { activeTargets } = await prometheus.api<{ readonly activeTargets: readonly Target[] }>('targets');
+      return activeTargets.find(({ health }) => health === 'up');
+    });
+    expect(target.lastError).toBe('');
+  });
+
+  it('has counted every call, once, by its own descriptor value', async () => {
+    const expected = Object.fromEntries(USERS.map(([, label], index) => [label, asked[index]]));
+    const counted = await prometheus.until('everything to be scraped', async () => {
+      const samples = await prometheus.query('rule_total_hits');
+      const sum = samples.reduce((all, { value }) => all + value, 0);
+      return sum === asked.reduce((all, one) => all + one, 0) && samples;
+    });
+    expect(Object.fromEntries(counted.map(({ labels, value }) => [labels['user'], value]))).toEqual(expected);
+    const calls = asked.reduce((all, one) => all + one, 0);
+    expect(await prometheus.value('calls{method="ShouldRateLimit"}')).toBe(calls);
+    expect(await prometheus.value('decision_seconds_count{method="ShouldRateLimit"}')).toBe(calls);
+    expect(await prometheus.value('decision_seconds_bucket{method="ShouldRateLimit",le="+Inf"}')).toBe(calls);
+  });
+
+  it('saw counters grow, and never fall', async () => {
+    const grown = await prometheus.query('increase(rule_total_hits[1h]) > 0');
+    expect(grown).toHaveLength(USERS.length);
+    for (const counter of ['rule_total_hits', 'calls', 'decision_seconds_bucket', 'decision_seconds_sum']) {
+      const resets = await prometheus.query(`resets(${counter}[1h])`);
+      expect([counter, new Set(resets.map(({ value }) => value))]).toEqual([counter, new Set([0])]);
+    }
+  });
+
+  it('reads labels back as they were given', async () => {
+    expect((await prometheus.query('calls')).map(({ labels }) => labels)).toEqual([
+      { __name__: 'calls', instance: expect.any(String), job: 'weir', method: 'ShouldRateLimit', odd: ODD },
+    ]);
+    const odd = await prometheus.api<readonly string[]>('label/odd/values');
+    expect(odd).toEqual([ODD]);
+    const processes = await prometheus.query('process_resident_memory_bytes');
+    expect(processes.map(({ labels }) => labels['odd'])).toEqual([ODD]);
+  });
+
+  it('can tell how long decisions take', async () => {
+    for (const share of [0.5, 0.99]) {
+      const seconds = await prometheus.value(
+        `histogram_quantile(${share}, sum by (le) (rate(decision_seconds_bucket{method="ShouldRateLimit"}[1h])))`,
+      );
+      expect(seconds).toBeGreaterThan(0);
+      expect(seconds).toBeLessThanOrEqual(10);
+    }
+  });
+
+  it('gets every series once', async () => {
+    const twice =
+      'scrape_samples_scraped - on (instance) count by (instance) ({job="weir",__name__!~"up|scrape_.*|ALERTS.*"})';
+    expect(await prometheus.value(twice)).toBe(0);
+    for (const reason of ['sample_duplicate_timestamp', 'sample_out_of_order', 'sample_out_of_bounds']) {
+      expect([reason, await prometheus.own(`prometheus_target_scrapes_${reason}_total`)]).toEqual([reason, 0]);
+    }
+  });
+
+  it('is told what each metric is', async () => {
+    const told =
+      await prometheus.api<readonly { readonly metric: string; readonly type: string }[]>('targets/metadata');
+    const types = Object.fromEntries(told.map(({ metric, type }) => [metric, type]));
+    expect(types).toMatchObject({
+      rule_total_hits: 'counter',
+      calls: 'counter',
+      decision_seconds: 'histogram',
+      ratelimit_memory_keys: 'gauge',
+    });
+  });
+
+  it('raises the alert of counters that are given up, once there are more than there is room for', async () => {
+    const firing = async (name: string) => {
+      const { alerts } = await prometheus.api<{ readonly alerts: readonly Alert[] }>('alerts');
+      return alerts.filter(({ labels, state }) => labels['alertname'] === name && state === 'firing');
+    };
+    expect(await firing('WeirCountersGivenUp')).toEqual([]);
+    using client = new RateLimitClient(weir.grpcAddress);
+    for (let value = 0; value < 2 * KEYS_IN_MEMORY; value += 1) await client.ask('shop', [`any=${value}`]);
+    const [alert] = await prometheus.until('the alert', async () => {
+      const found = await firing('WeirCountersGivenUp');
+      return found.length > 0 && found;
+    });
+    expect(alert).toMatchObject({
+      labels: { alertname: 'WeirCountersGivenUp', job: 'weir', severity: 'warning', odd: ODD },
+      annotations: { summary: expect.stringMatching(/^127\.0\.0\.1:\d+ forgets counters for want of room$/) },
+    });
+  });
+});
+
+interface Target {
+  readonly health: string;
+  readonly lastError: string;
+}
+
+interface Alert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly state: string;
+}
