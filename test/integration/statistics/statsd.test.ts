@@ -1,0 +1,109 @@
+import { RateLimitClient } from '../../support/grpc-client';
+import { RuleFolder } from '../../support/rule-folder';
+import { StatsdProcess } from '../../support/statsd-process';
+import { WeirProcess } from '../../support/weir-process';
+
+const RULES = `
+domain: shop
+descriptors:
+  - { key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }
+  - { key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000000 } }
+`;
+const TAGS = '.__az=eu1.__env=prod';
+const HITS = `ratelimit.service.rate_limit.shop.k.total_hits${TAGS}`;
+const CALLS = `ratelimit_server.ShouldRateLimit.total_requests${TAGS}`;
+const TIMES = `ratelimit_server.ShouldRateLimit.response_time${TAGS}`;
+
+/** As many calls as are wanted, some at a time. */
+async function ask(client: RateLimitClient, calls: number): Promise<void> {
+  let left = calls;
+  const caller = async (): Promise<void> => {
+    for (; left > 0;) {
+      left -= 1;
+      await client.ask('shop', ['k'], 2);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, caller));
+}
+
+describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol) => {
+  let folder: RuleFolder;
+  let statsd: StatsdProcess;
+  const start = (more: Readonly<Record<string, string>>) =>
+    WeirProcess.start({
+      env: {
+        ...folder.env,
+        USE_STATSD: 'true',
+        STATSD_HOST: '127.0.0.1',
+        STATSD_PORT: String(statsd.port),
+        STATSD_PROTOCOL: protocol,
+        EXTRA_TAGS: 'env:prod,az:eu1',
+        ...more,
+      },
+    });
+
+  beforeEach(async () => {
+    folder = await RuleFolder.with({ 'shop.yaml': RULES });
+    statsd = await StatsdProcess.start();
+  });
+  afterEach(async () => {
+    await statsd[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it('comes to exact sums over many flushes, also when it is away for a while', async () => {
+    await using weir = await start({ STATS_FLUSH_INTERVAL: '50ms' });
+    using client = new RateLimitClient(weir.grpcAddress);
+    let calls = 0;
+    const askedFor = async (more: number): Promise<void> => {
+      await ask(client, more);
+      calls += more;
+    };
+    while (statsd.flushesWith(HITS) < 3) await askedFor(100);
+    await statsd.until('the hits to be counted', () => statsd.sum(HITS) === 2 * calls);
+    // What the daemon had not flushed would be lost with it.
+    await statsd.until('the durations', () => statsd.timer(TIMES).count === calls);
+    await statsd.crash();
+    await weir.line(/statistics are not taken/);
+    const before = calls;
+    await askedFor(200);
+    await client.ask('shop', ['user=a', 'user=b', 'user=c']);
+    calls += 1;
+    expect(statsd.sum(HITS)).toBe(2 * before);
+    await statsd.run();
+    await weir.line(/statistics are taken again/);
+    await askedFor(100);
+
+    await statsd.until('the rest', () => statsd.sum(HITS) === 2 * (calls - 1));
+    await statsd.until('the calls', () => statsd.sum(CALLS) === calls);
+    await statsd.until('the durations', () => statsd.timer(TIMES).count === calls);
+    expect(statsd.timer(TIMES).sent).toHaveLength(calls);
+    await statsd.until('the gauge', () => statsd.gauge(`ratelimit.statistics.runtime_keys${TAGS}`) === 3);
+    expect(statsd.gauge(`runtime.num_values${TAGS}`)).toBe(1);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    // Nothing comes twice, and nothing was not understood.
+    expect([statsd.sum(HITS), statsd.sum(CALLS)]).toEqual([2 * (calls - 1), calls]);
+    expect(statsd.sum('statsd.bad_lines_seen')).toBe(0);
+    expect(statsd.sum('statsd.metrics_received')).toBeGreaterThan(calls);
+  });
+
+  it('counts all durations, of which it is sent some, and keeps names whole', async () => {
+    await using weir = await start({ STATS_FLUSH_INTERVAL: '1h' });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const calls = 1600;
+    await ask(client, calls);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    await statsd.until('the durations', () => statsd.timer(TIMES).count > 0);
+    // No more than 1,000 in a flush: every second.
+    const { count, sent } = statsd.timer(TIMES);
+    expect([count, sent.length]).toEqual([calls, calls / 2]);
+    expect(statsd.sum(HITS)).toBe(2 * calls);
+    const ours = statsd.counters.filter((name) => !name.startsWith('statsd.'));
+    expect(ours.length).toBeGreaterThan(3);
+    expect(
+      ours.filter((name) => !/^(?:ratelimit|ratelimit_server|runtime)\.[\w.]+\.__az=eu1\.__env=prod$/.test(name)),
+    ).toEqual([]);
+  });
+});
