@@ -81,7 +81,7 @@ export async function runService(
     windowsInFlight: store.windowsInFlight,
     whenFull: store.whenFull,
     scheduler: turnScheduler,
-    isTraced: tracing.tracer !== undefined,
+    tracer: tracing.tracer,
     onDefect: (error) => log.error('a decision met a defect; the service goes on', { error: asError(error) }),
   });
   const answered$ = path.windows$.pipe(ignoreElements(), share({ connector: () => new ReplaySubject(1) }));

@@ -1,4 +1,4 @@
-import { type Observable, type SchedulerLike, Subject, catchError, map, of } from 'rxjs';
+import { type Observable, type SchedulerLike, Subject, catchError, identity, map, of } from 'rxjs';
 import { DecisionError } from '../limiter/decision-error';
 import type { Decision } from '../limiter/decision';
 import type { Limiter } from '../limiter/limiter';
@@ -9,7 +9,8 @@ import type { Statistics } from '../statistics/statistics';
 import type { Counters } from './counters';
 import type { Asker, CancelCause, Decide, Question } from './decide';
 import { pipelineWindow } from './pipeline-window';
-import type { CallTrace } from './tracer';
+import { tracedTrip } from './traced-trip';
+import type { CallTrace, WindowTracer } from './tracer';
 import { type Waiting, Window } from './window';
 
 export interface DecisionsOptions {
@@ -25,8 +26,8 @@ export interface DecisionsOptions {
   readonly whenFull?: WhenFull | undefined;
   /** Closes windows, and tells the time. */
   readonly scheduler: SchedulerLike;
-  /** Whether askers may have a trace; without, nobody looks for one. */
-  readonly isTraced?: boolean;
+  /** Traces windows that carry askers with a trace; without, nobody looks for one. */
+  readonly tracer?: WindowTracer | undefined;
   /** Told of what must not happen: an asker that throws, a defect of ours. The decisions go on. */
   readonly onDefect: (error: unknown) => void;
 }
@@ -55,7 +56,7 @@ export interface Decisions {
  * with the requests beside it; counts come back and become verdicts.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, statistics, scheduler, isTraced = false, onDefect } = options;
+  const { limiter, ruleset, counters, statistics, scheduler, tracer, onDefect } = options;
   const storeErrors = statistics.counter(STORE_ERRORS);
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastWindow = 0;
@@ -69,16 +70,13 @@ export function decisions(options: DecisionsOptions): Decisions {
     lastWindow = window.batch.length;
     mergedHits.add(window.mergedHits);
     if (window.batch.length === 0) return of(window);
-    const traces = isTraced ? tracesOf(calls) : NO_TRACES;
-    for (const trace of traces) trace.storeAsked(window.batch.length, calls.length);
     return counters.apply(window.batch).pipe(
+      tracer === undefined ? identity : tracedTrip(tracer, window, calls),
       map((counts) => {
-        for (const trace of traces) trace.storeAnswered(false);
         window.settle(counts);
         return window;
       }),
       catchError((error: unknown) => {
-        for (const trace of traces) trace.storeAnswered(true);
         window.fail(asDecisionError(error, onDefect));
         return of(window);
       }),
@@ -130,12 +128,6 @@ function refuse(calls: readonly Waiting[]): Observable<Window> {
   const window = new Window(calls);
   window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
   return of(window);
-}
-
-const NO_TRACES: readonly CallTrace[] = [];
-
-function tracesOf(calls: readonly Waiting[]): readonly CallTrace[] {
-  return calls.flatMap(({ trace, isCancelled }) => (trace === undefined || isCancelled ? [] : [trace]));
 }
 
 /** A question that was answered before it could be cancelled. */

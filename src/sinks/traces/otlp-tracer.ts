@@ -1,0 +1,93 @@
+import {
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  createTraceState,
+  trace,
+} from '@opentelemetry/api';
+import type { Tracer as SpanMaker } from '@opentelemetry/api';
+import type { DecisionErrorCode } from '../../limiter/decision-error';
+import type { CallTrace, TraceCarrier, Tracer, WindowLoad, WindowTrace } from '../../streams/tracer';
+import { PARENT_FIELDS, type Parent, type Wish, readParent } from './parent';
+
+type Attributes = Readonly<Record<string, string | number>>;
+
+/** Decides by the caller's own decision; where there is none, by the rate. Whatever it makes a span for is exported. */
+export class OtlpTracer implements Tracer {
+  readonly fields = PARENT_FIELDS;
+
+  constructor(
+    private readonly maker: SpanMaker,
+    private readonly samplingRate: number,
+    /** Unix milliseconds. */
+    private readonly now: () => number,
+  ) {}
+
+  begin(name: string, attributes: Attributes, carrier: TraceCarrier): CallTrace | undefined {
+    const parent = readParent(carrier);
+    if (!(parent?.isSampled ?? Math.random() < this.samplingRate)) return undefined;
+    const options = { kind: SpanKind.SERVER, startTime: this.now(), attributes };
+    return new OtlpCallTrace(this.maker.startSpan(name, options, contextOf(parent)), this.now);
+  }
+
+  /**
+   * One trip is one span, however many calls it is for: it links to the span of each, and is a child of the first, in whose trace
+   * it is seen at its place. The others, which may be in other traces, link to it.
+   */
+  beginWindow({ operations, calls }: WindowLoad, traces: readonly CallTrace[]): WindowTrace {
+    // There is one tracer: it has begun them all.
+    const spans = traces.map((each) => (each as OtlpCallTrace).span);
+    const [first, ...others] = spans;
+    const attributes = { 'weir.window.operations': operations, 'weir.window.calls': calls };
+    const links = spans.map((span) => ({ context: span.spanContext() }));
+    const options = { kind: SpanKind.CLIENT, startTime: this.now(), attributes, links };
+    const within = first === undefined ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, first);
+    const window = this.maker.startSpan('counter store pipeline', options, within);
+    const link = { context: window.spanContext() };
+    for (const span of others) span.addLink(link);
+    return new OtlpWindowTrace(window, this.now);
+  }
+}
+
+function contextOf(parent: Parent | Wish | undefined): Context {
+  if (parent === undefined || !('traceId' in parent)) return ROOT_CONTEXT;
+  const { traceId, spanId, state } = parent;
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(state !== undefined && { traceState: createTraceState(state) }),
+  });
+}
+
+class OtlpCallTrace implements CallTrace {
+  constructor(
+    readonly span: Span,
+    private readonly now: () => number,
+  ) {}
+
+  ended(attributes: Attributes, hasFailed: boolean): void {
+    this.span.setAttributes(attributes);
+    if (hasFailed) this.span.setStatus({ code: SpanStatusCode.ERROR });
+    this.span.end(this.now());
+  }
+}
+
+class OtlpWindowTrace implements WindowTrace {
+  constructor(
+    private readonly span: Span,
+    private readonly now: () => number,
+  ) {}
+
+  ended(failure: DecisionErrorCode | undefined): void {
+    if (failure !== undefined) {
+      this.span.setAttribute('error.type', failure);
+      this.span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    this.span.end(this.now());
+  }
+}
