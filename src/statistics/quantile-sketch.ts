@@ -1,42 +1,57 @@
 import type { Samples } from './timer';
 
-/** The ratio of two neighbouring bins: a quantile is at most 1 % off. */
-const GROWTH = 1.02;
-const LOG_GROWTH = Math.log(GROWTH);
-/** The middle of the first bin, in milliseconds: 0.1 µs. What is shorter counts as this. */
-const SHORTEST = 1e-4;
-/** What is longer than the last bin, about three days, counts into it. */
-const BINS = 1400;
+/**
+ * Bins in each octave, a power of two: a bin is at most a sixty-fourth of its value wide, so its middle is less than 1 % off
+ * whatever lies in it.
+ */
+const BINS_PER_OCTAVE_LOG2 = 6;
+const BINS_PER_OCTAVE = 2 ** BINS_PER_OCTAVE_LOG2;
+/** The binary exponent of the first bin's lower end, in milliseconds: 61 ns. What is shorter counts as this. */
+const SHORTEST_LOG2 = -14;
+/** That of the last bin's upper end: three days. What is longer counts into the last bin. */
+const LONGEST_LOG2 = 28;
+const BINS = (LONGEST_LOG2 - SHORTEST_LOG2) * BINS_PER_OCTAVE;
+
+/** A double's exponent stands above 20 bits of its fraction in its upper half, 1023 added to it. */
+const SHIFT = 20 - BINS_PER_OCTAVE_LOG2;
+const FIRST = (SHORTEST_LOG2 + 1023) * BINS_PER_OCTAVE;
+const DOUBLE = new Float64Array(1);
+const HALVES = new Uint32Array(DOUBLE.buffer);
+DOUBLE[0] = 1;
+const UPPER = HALVES[0] === 0 ? 1 : 0;
 
 /** Counts samples in bins whose width grows with the value, so that every quantile can be told within 1 %. */
 export class QuantileSketch implements Samples {
-  readonly #bins = new Float64Array(BINS);
+  private readonly bins = new Float64Array(BINS);
   count = 0;
   sum = 0;
   max = 0;
 
   add(values: Float64Array, count: number): void {
+    const { bins } = this;
+    let { sum, max } = this;
     for (let at = 0; at < count; at += 1) {
       const value = values[at] as number;
-      const bin = value > SHORTEST ? Math.min(BINS - 1, Math.round(Math.log(value / SHORTEST) / LOG_GROWTH)) : 0;
-      this.#bins[bin] = (this.#bins[bin] as number) + 1;
-      this.sum += value;
-      if (value > this.max) this.max = value;
+      const bin = binOf(value);
+      bins[bin] = (bins[bin] as number) + 1;
+      sum += value;
+      if (value > max) max = value;
     }
+    this.sum = sum;
+    this.max = max;
     this.count += count;
   }
 
   /** Takes the samples of another in. */
   merge(other: QuantileSketch): void {
-    for (let bin = 0; bin < BINS; bin += 1)
-      this.#bins[bin] = (this.#bins[bin] as number) + (other.#bins[bin] as number);
+    for (let bin = 0; bin < BINS; bin += 1) this.bins[bin] = (this.bins[bin] as number) + (other.bins[bin] as number);
     this.count += other.count;
     this.sum += other.sum;
     this.max = Math.max(this.max, other.max);
   }
 
   clear(): void {
-    this.#bins.fill(0);
+    this.bins.fill(0);
     this.count = 0;
     this.sum = 0;
     this.max = 0;
@@ -48,9 +63,22 @@ export class QuantileSketch implements Samples {
     const rank = Math.max(1, Math.ceil(share * this.count));
     let below = 0;
     for (let bin = 0; bin < BINS; bin += 1) {
-      below += this.#bins[bin] as number;
-      if (below >= rank) return Math.min(this.max, SHORTEST * Math.exp(bin * LOG_GROWTH));
+      below += this.bins[bin] as number;
+      if (below >= rank) return Math.min(this.max, middleOf(bin));
     }
     return this.max;
   }
+}
+
+/** Read off the double itself: a logarithm would cost several times as much. */
+function binOf(value: number): number {
+  // Zero and negative values, and those below the first bin; of what is not a number too.
+  if (!(value > 2 ** SHORTEST_LOG2)) return 0;
+  DOUBLE[0] = value;
+  return Math.min(BINS - 1, ((HALVES[UPPER] as number) >>> SHIFT) - FIRST);
+}
+
+function middleOf(bin: number): number {
+  const octave = Math.floor(bin / BINS_PER_OCTAVE);
+  return 2 ** (SHORTEST_LOG2 + octave) * (1 + ((bin % BINS_PER_OCTAVE) + 0.5) / BINS_PER_OCTAVE);
 }
