@@ -3,24 +3,29 @@ import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../r
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { type AppliedLimit, limitOfRule } from './applied-limit';
-import { cacheKeyBody, windowStart } from './cache-key';
+import { ByValues } from './by-values';
+import { cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
 import type { LimiterOptions } from './options';
 import type { Entry } from './request';
+
+/** What calls of the same values share: their statistics, and their cache key where no other value stands in it. */
+class Shared {
+  /** The window that {@link key} is of. */
+  window = -1;
+  key = '';
+
+  constructor(readonly statistics: RuleStatistics) {}
+}
 
 /** What a decision needs of a rule and does not change from call to call, worked out at the rule's first match. */
 export class BoundRule {
   /** Undefined for a rule without a limit and for an unlimited one. */
   readonly applied: AppliedLimit | undefined;
   readonly #plainKey: string;
-  readonly #fixedStatistics: RuleStatistics | undefined;
-  /** The level whose request value alone tells the statistics of one call from those of another; -1 when several do. */
-  readonly #statisticsLevel: number;
-  /** By that value; as many as the bound on runtime keys admitted. Spares known ones the making and hashing of a key. */
-  readonly #statisticsByValue = new Map<string, RuleStatistics>();
-  /** The key's body when no request value stands in it. */
-  readonly #fixedBody: string | undefined;
-  #keyWindow = -1;
-  #keyInWindow = '';
+  /** By the request values that stand in the statistics key; as many as the bound on runtime keys admitted. */
+  readonly #shared: ByValues<Shared>;
+  /** Whether calls that share statistics share a cache key too, so that it need not be made for each. */
+  readonly #sharesKeys: boolean;
 
   constructor(
     readonly rule: Rule,
@@ -30,39 +35,38 @@ export class BoundRule {
   ) {
     this.applied = limitOfRule(rule, options.nearLimitRatio);
     this.#plainKey = plainStatisticsKey(rule);
-    const { path } = rule;
-    const configured = path.map(({ key, value }) => ({ key, value }));
     const levels = runtimeStatisticsLevels(rule);
-    this.#fixedStatistics = levels.length > 0 ? undefined : statistics.rule(statisticsKey(rule, configured));
-    this.#statisticsLevel = levels.length === 1 ? (levels[0] ?? -1) : -1;
-    this.#fixedBody = path.every((step) => step.isExplicit || step.shareThreshold)
-      ? cacheKeyBody(options.cacheKeyPrefix, rule.domain, configured, rule)
-      : undefined;
+    // The values in a statistics key are always among those in the cache key: as many of both are the same ones.
+    this.#sharesKeys = levels.length === runtimeKeyLevels(rule).length;
+    this.#shared = new ByValues(levels);
+    if (levels.length === 0) {
+      const configured = rule.path.map(({ key, value }) => ({ key, value }));
+      this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured))));
+    }
   }
 
-  statisticsFor(entries: readonly Entry[]): RuleStatistics {
-    if (this.#fixedStatistics !== undefined) return this.#fixedStatistics;
-    const value = entries[this.#statisticsLevel]?.value;
-    const known = value === undefined ? undefined : this.#statisticsByValue.get(value);
-    return known ?? this.#lookUpStatistics(entries, value);
+  /** What the call shares with others of its values. One look-up, where making a key and hashing it would be two. */
+  sharedBy(entries: readonly Entry[]): Shared {
+    return this.#shared.get(entries) ?? this.#meet(entries);
   }
 
-  #lookUpStatistics(entries: readonly Entry[], value: string | undefined): RuleStatistics {
+  /** @param shared what {@link sharedBy} gave for these entries */
+  cacheKey(shared: Shared, entries: readonly Entry[], { windowSeconds }: AppliedLimit, nowSeconds: number): string {
+    const start = windowStart(nowSeconds, windowSeconds);
+    if (this.#sharesKeys && shared.window === start) return shared.key;
+    const key = cacheKeyBody(this.options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
+    if (this.#sharesKeys) {
+      shared.window = start;
+      shared.key = key;
+    }
+    return key;
+  }
+
+  /** Values that were not met before; those beyond the bound are strangers each time. */
+  #meet(entries: readonly Entry[]): Shared {
     const key = statisticsKey(this.rule, entries);
-    const found = this.statistics.runtimeRule(key, this.#plainKey);
-    if (value !== undefined && this.statistics.keepsRuntimeRule(key)) this.#statisticsByValue.set(value, found);
-    return found;
-  }
-
-  cacheKey(entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {
-    const start = windowStart(nowSeconds, applied.windowSeconds);
-    if (this.#fixedBody === undefined) {
-      return cacheKeyBody(this.options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
-    }
-    if (start !== this.#keyWindow) {
-      this.#keyWindow = start;
-      this.#keyInWindow = this.#fixedBody + start;
-    }
-    return this.#keyInWindow;
+    const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey));
+    if (this.statistics.keepsRuntimeRule(key)) this.#shared.set(entries, shared);
+    return shared;
   }
 }

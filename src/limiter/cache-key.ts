@@ -28,3 +28,8 @@ export function cacheKeyBody(
   }
   return body;
 }
+
+/** The levels of the rule's path whose request values stand in its cache keys. */
+export function runtimeKeyLevels(rule: Rule): readonly number[] {
+  return rule.path.flatMap((step, level) => (step.isExplicit || step.shareThreshold ? [] : [level]));
+}
