@@ -75,10 +75,11 @@ function recording() {
   );
   show('timer: record a duration, kept for push and pull too', `${nanoseconds((call) => timer.record(call % 50))} ns`);
 
+  const asked = { cancel() {} };
   const transport = { reply() {}, fail() {}, onCancel() {} };
   const answer = new Uint8Array(8);
   const handle = (_message, call) => {
-    call.onCancel(() => {});
+    call.onCancel(asked);
     call.reply(answer);
   };
   const methods = new Map([['/s/M', handle]]);

@@ -1,7 +1,7 @@
 import type { Statistics } from '../statistics/statistics';
 import type { Timer } from '../statistics/timer';
 import type { CancelCause } from '../streams/decide';
-import type { GrpcStatus, UnaryCall, UnaryHandler, UnaryMethods } from './method';
+import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler, UnaryMethods } from './method';
 
 /**
  * Counts and times the calls of unary methods, `ratelimit_server.<method>.total_requests` and `.response_time` (document 1,
@@ -23,9 +23,10 @@ function measured(path: string, handle: UnaryHandler, statistics: Statistics, no
   };
 }
 
-class MeasuredCall implements UnaryCall {
+class MeasuredCall implements UnaryCall, Cancellable {
   private readonly begun: number;
   private isOver = false;
+  private work: Cancellable | undefined;
 
   constructor(
     private readonly call: UnaryCall,
@@ -45,11 +46,14 @@ class MeasuredCall implements UnaryCall {
     this.end();
   }
 
-  onCancel(listener: (cause: CancelCause) => void): void {
-    this.call.onCancel((cause) => {
-      this.end();
-      listener(cause);
-    });
+  onCancel(work: Cancellable): void {
+    this.work = work;
+    this.call.onCancel(this);
+  }
+
+  cancel(cause: CancelCause): void {
+    this.end();
+    this.work?.cancel(cause);
   }
 
   metadata(name: string): string | undefined {

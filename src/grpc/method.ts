@@ -18,6 +18,12 @@ export const GrpcStatus = {
 } as const;
 export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 
+/** What a call asks for, and can be taken back. An object and not a function, so that none need be made for each call. */
+export interface Cancellable {
+  /** Nobody reads the answer any more: the caller's deadline has passed, or it has gone. Called at most once. */
+  cancel(cause: CancelCause): void;
+}
+
 /**
  * A unary call as a service sees it, whatever transport carries it. Exactly one of `reply` and `fail` is called, once, now
  * or later; after a cancellation neither has any effect.
@@ -26,8 +32,8 @@ export interface UnaryCall {
   /** Sends the message and status OK. The bytes are copied before this returns: the caller may use their buffer again. */
   reply(message: Uint8Array): void;
   fail(status: GrpcStatus, message: string): void;
-  /** Called at most once, when nobody reads the answer any more: the caller's deadline has passed, or it has gone. */
-  onCancel(listener: (cause: CancelCause) => void): void;
+  /** Says what to cancel, unless the call is answered before. */
+  onCancel(work: Cancellable): void;
   /**
    * A field of the request's metadata, by its name in lower case; undefined where it was not sent, or the door was not told to
    * keep it. Several of one name are joined by commas. Absent on transports that keep none.
@@ -56,8 +62,8 @@ export interface StreamingCall {
   /** Ends the call with status OK. */
   end(): void;
   fail(status: GrpcStatus, message: string): void;
-  /** Called at most once, when nobody reads the answer any more; a call so told is over. */
-  onCancel(listener: (cause: CancelCause) => void): void;
+  /** Says what to cancel; a call that is cancelled is over. */
+  onCancel(work: Cancellable): void;
 }
 
 /** One message in, any number out. The bytes are valid only until the handler returns. */

@@ -1,6 +1,6 @@
 import type { CancelCause } from '../streams/decide';
 import type { CallTrace, Tracer } from '../streams/tracer';
-import { GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from './method';
+import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from './method';
 
 /** What is an error of the service and not of the caller, in the eyes of a trace (OpenTelemetry's conventions for RPC). */
 const SERVER_ERRORS: ReadonlySet<GrpcStatus> = new Set([
@@ -26,8 +26,9 @@ function traced(path: string, handle: UnaryHandler, tracer: Tracer): UnaryHandle
   };
 }
 
-class TracedCall implements UnaryCall {
+class TracedCall implements UnaryCall, Cancellable {
   #isOver = false;
+  #work: Cancellable | undefined;
 
   constructor(
     private readonly call: UnaryCall,
@@ -44,11 +45,14 @@ class TracedCall implements UnaryCall {
     this.#end(status);
   }
 
-  onCancel(listener: (cause: CancelCause) => void): void {
-    this.call.onCancel((cause) => {
-      listener(cause);
-      this.#end(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
-    });
+  onCancel(work: Cancellable): void {
+    this.#work = work;
+    this.call.onCancel(this);
+  }
+
+  cancel(cause: CancelCause): void {
+    this.#work?.cancel(cause);
+    this.#end(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
   }
 
   metadata(name: string): string | undefined {

@@ -20,7 +20,7 @@ function callOf(handle: UnaryHandler) {
   const call: UnaryCall = {
     reply: () => void told.push('reply'),
     fail: (status, message) => void told.push(`${status} ${message}`),
-    onCancel: (listener) => (cancel = listener),
+    onCancel: (work) => (cancel = (cause) => work.cancel(cause)),
     metadata: (name) => `the ${name}`,
   };
   method?.(NOTHING, call);
@@ -59,7 +59,7 @@ describe('a call of a measured method', () => {
     const causes: string[] = [];
     const { time, cancel, durations } = callOf((message, call) => {
       keep(message, call);
-      call.onCancel((cause) => causes.push(cause));
+      call.onCancel({ cancel: (cause) => causes.push(cause) });
     });
     time.now = 103;
     cancel('deadline_exceeded');

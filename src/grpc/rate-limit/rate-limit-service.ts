@@ -19,8 +19,7 @@ export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHa
   return (message, call) => {
     const request = decode(message, call, serviceErrors);
     if (request === undefined) return;
-    const question = decide(request, new CallingAsker(call));
-    call.onCancel((cause) => question.cancel(cause));
+    call.onCancel(decide(request, new CallingAsker(call)));
   };
 }
 

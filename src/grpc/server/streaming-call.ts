@@ -1,6 +1,6 @@
 import type { CancelCause } from '../../streams/decide';
 import type { Stream } from '../http2/stream';
-import type { GrpcStatus, StreamingCall } from '../method';
+import type { Cancellable, GrpcStatus, StreamingCall } from '../method';
 import type { Call } from './call';
 import type { CallContext } from './call-context';
 import { DEADLINE, DEFECT, type Failure, LEAVING } from './incoming';
@@ -14,7 +14,7 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   protected isOver = false;
   protected readonly deadline: number;
   private hasBegun = false;
-  private listener: ((cause: CancelCause) => void) | undefined;
+  private work: Cancellable | undefined;
 
   constructor(
     protected readonly context: CallContext,
@@ -48,13 +48,13 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     this.stream.sendTrailers(failures.of(status, message, !this.hasBegun, maxListBytes));
   }
 
-  onCancel(listener: (cause: CancelCause) => void): void {
-    if (!this.isOver) this.listener = listener;
+  onCancel(work: Cancellable): void {
+    if (!this.isOver) this.work = work;
   }
 
   cancel(cause: CancelCause): void {
-    const { listener } = this;
-    if (this.close()) this.tell(listener, cause);
+    const { work } = this;
+    if (this.close()) this.cancelWork(work, cause);
   }
 
   expire(): void {
@@ -80,20 +80,20 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   }
 
   private abandon(failure: Failure, cause: CancelCause): void {
-    const { listener } = this;
+    const { work } = this;
     if (this.isOver) return;
     this.refuse(failure);
-    this.tell(listener, cause);
+    this.cancelWork(work, cause);
   }
 
-  private tell(listener: ((cause: CancelCause) => void) | undefined, cause: CancelCause): void {
-    if (listener !== undefined) this.guard(() => listener(cause));
+  private cancelWork(work: Cancellable | undefined, cause: CancelCause): void {
+    if (work !== undefined) this.guard(() => work.cancel(cause));
   }
 
   private close(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
-    this.listener = undefined;
+    this.work = undefined;
     if (this.stream.isRunning) this.stream.release();
     return true;
   }

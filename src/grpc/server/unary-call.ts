@@ -1,6 +1,6 @@
 import type { CancelCause } from '../../streams/decide';
 import type { Stream } from '../http2/stream';
-import type { GrpcStatus, UnaryCall, UnaryHandler } from '../method';
+import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler } from '../method';
 import type { Call } from './call';
 import type { CallContext } from './call-context';
 import { DEADLINE, DEFECT, type Failure, SLOW_REQUEST } from './incoming';
@@ -16,7 +16,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   private readonly deadline: number;
   private isAnswered = false;
   private isCancelled = false;
-  private listener: ((cause: CancelCause) => void) | undefined;
+  private work: Cancellable | undefined;
 
   constructor(
     private readonly context: CallContext,
@@ -65,21 +65,21 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (this.release() && !this.isCancelled) this.refuse({ status, message });
   }
 
-  onCancel(listener: (cause: CancelCause) => void): void {
-    if (!this.isAnswered) this.listener = listener;
+  onCancel(work: Cancellable): void {
+    if (!this.isAnswered) this.work = work;
   }
 
   metadata(name: string): string | undefined {
     return this.accepted.metadata?.get(name);
   }
 
-  /** A handler that listens is over with this; the place of one that does not stays taken until it answers. */
+  /** A handler that said what to cancel is over with this; the place of one that did not stays taken until it answers. */
   cancel(cause: CancelCause): void {
     this.isCancelled = true;
-    const { listener } = this;
-    if (listener === undefined || this.isAnswered) return;
+    const { work } = this;
+    if (work === undefined || this.isAnswered) return;
     this.release();
-    this.listen(listener, cause);
+    this.cancelWork(work, cause);
   }
 
   expire(): void {
@@ -113,9 +113,9 @@ export class UnaryServerCall implements Call, UnaryCall {
     }
   }
 
-  private listen(listener: (cause: CancelCause) => void, cause: CancelCause): void {
+  private cancelWork(work: Cancellable, cause: CancelCause): void {
     try {
-      listener(cause);
+      work.cancel(cause);
     } catch (error) {
       this.context.threw(this.accepted.path, error);
     }
@@ -130,7 +130,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   private release(): boolean {
     if (this.isAnswered) return false;
     this.isAnswered = true;
-    this.listener = undefined;
+    this.work = undefined;
     this.stream.release();
     return true;
   }

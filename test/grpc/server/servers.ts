@@ -8,6 +8,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { type Door, type DoorOptions, serve } from '../../../src/grpc/server/serve';
 import {
+  type Cancellable,
   GrpcStatus,
   type StreamingMethod,
   type StreamingMethods,
@@ -68,7 +69,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
         (message, call) => {
           seen.messages.push(text(message));
           seen.held.push(call);
-          call.onCancel((cause) => seen.cancelled.push(cause));
+          call.onCancel({ cancel: (cause) => seen.cancelled.push(cause) });
         },
       ],
     ]),
@@ -78,7 +79,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
         {
           kind: 'server streaming',
           handle(message, call) {
-            call.onCancel((cause) => seen.cancelled.push(cause));
+            call.onCancel({ cancel: (cause) => seen.cancelled.push(cause) });
             const count = Number(text(message));
             for (let at = 0; at < count; at++) call.send(Buffer.from(String(at)));
             if (count >= 0) call.end();
@@ -90,7 +91,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
         {
           kind: 'bidirectional',
           handle(call) {
-            call.onCancel((cause) => seen.cancelled.push(cause));
+            call.onCancel({ cancel: (cause) => seen.cancelled.push(cause) });
             return {
               message(message) {
                 const words = text(message);
@@ -143,7 +144,7 @@ export async function startReference(): Promise<TestServer> {
       handle(call.request, {
         reply: (message) => callback(null, Buffer.from(message)),
         fail: (code, details) => callback({ code, details, metadata: new Metadata() }),
-        onCancel: (listener) => call.on('cancelled', () => listener('cancelled')),
+        onCancel: (work) => call.on('cancelled', () => work.cancel('cancelled')),
       });
     });
   }
@@ -152,7 +153,7 @@ export async function startReference(): Promise<TestServer> {
       send: (message: Uint8Array) => call.write(Buffer.from(message)),
       end: () => call.end(),
       fail: (code: number, details: string) => call.emit('error', { code, details }),
-      onCancel: (listener: (cause: 'cancelled') => void) => call.on('cancelled', () => listener('cancelled')),
+      onCancel: (work: Cancellable) => call.on('cancelled', () => work.cancel('cancelled')),
     });
     add(path, method.kind === 'bidirectional', true, (call: any) => {
       if (method.kind === 'server streaming') return method.handle(call.request, adapt(call));

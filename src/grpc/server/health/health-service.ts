@@ -72,7 +72,7 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
             call.send(encode(status));
           });
           if (!hasTold) call.send(encode(ServingStatus.NOT_SERVING));
-          call.onCancel(() => subscription.unsubscribe());
+          call.onCancel({ cancel: () => subscription.unsubscribe() });
         },
       },
     ],
