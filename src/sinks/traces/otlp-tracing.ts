@@ -9,8 +9,12 @@ import {
 import type { Log } from '../../streams/log';
 import type { Tracer } from '../../streams/tracer';
 import { OtlpTracer } from './otlp-tracer';
+import { retriedExporter } from './retried-exporter';
 import { unixClock } from './unix-clock';
 import { watchedExporter } from './watched-exporter';
+
+/** Milliseconds that an export may take where OTEL_EXPORTER_OTLP_TIMEOUT is not set: the standard's default. */
+const EXPORTER_TIMEOUT = 10_000;
 
 export interface TracingOptions {
   readonly protocol: 'http' | 'grpc';
@@ -65,7 +69,9 @@ async function newProvider(options: TracingOptions): Promise<BasicTracerProvider
 async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
   if (protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    return new OTLPTraceExporter();
+    const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
+    const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
+    return retriedExporter(new OTLPTraceExporter(), timeoutMillis);
   }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   return new OTLPTraceExporter();
@@ -78,7 +84,11 @@ async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
  * @throws what a value is that nothing can stand in for
  */
 async function complaining<T>(log: Log, make: () => Promise<T>): Promise<T> {
-  const tell = (reason: string): void => log.warn('a setting of the OTLP exporter is not taken', { reason });
+  const told = new Set<string>();
+  const tell = (reason: string): void => {
+    if (!told.has(reason)) log.warn('a setting of the OTLP exporter is not taken', { reason });
+    told.add(reason);
+  };
   const ignore = (): void => undefined;
   const listener = { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(listener, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
