@@ -1,37 +1,19 @@
 // What one decision costs without a transport: bytes in, a verdict's bytes out, on the memory store. Printed beside what the
 // generated codec alone costs for the same messages, and beside the same on a hot key.
 import { createRequire } from 'node:module';
+import { decisionPath, rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
 const load = (path) => require(`../../dist/${path}.js`);
 const { decodeRequest } = load('grpc/rate-limit/decode-request');
 const { encodeResponse } = load('grpc/rate-limit/encode-response');
 const { RateLimitRequest, RateLimitResponse } = load('gen/envoy/service/ratelimit/v3/rls');
-const { Limiter } = load('limiter/limiter');
-const { buildRuleset } = load('rules/ruleset');
-const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
-const { turnScheduler } = load('sources/turn-scheduler');
 const { Statistics } = load('statistics/statistics');
-const { decisions } = load('streams/decisions');
 
 const WARM_UP = 300_000;
 const CALLS = 1_500_000;
 /** Calls that arrive in one turn of the event loop. */
 const TOGETHER = 200;
-
-const rule = (key, value) => ({
-  key,
-  value,
-  rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
-  shadowMode: false,
-  quotaMode: false,
-  detailedMetric: false,
-  valueToMetric: false,
-  shareThreshold: false,
-  metadata: undefined,
-  descriptors: [],
-});
-const ruleset = buildRuleset([{ domain: 'bench', descriptors: [rule('user', ''), rule('hot', 'key')] }]);
 
 const requestBytes = (key, value) =>
   Buffer.from(
@@ -45,32 +27,8 @@ const manyKeys = Array.from({ length: 10_000 }, (_, user) => requestBytes('user'
 const hotKey = [requestBytes('hot', 'key')];
 
 function servicePath() {
-  const statistics = new Statistics(10_000);
-  const path = decisions({
-    limiter: new Limiter(
-      {
-        cacheKeyPrefix: '',
-        nearLimitRatio: 0.8,
-        localCacheBytes: 0,
-        stopIncrementWhenOverLimit: false,
-        shadowMode: false,
-        quotaMode: false,
-        responseHeaders: undefined,
-        dynamicMetadata: false,
-      },
-      statistics,
-    ),
-    ruleset: () => ruleset,
-    counters: new MemoryCounters({ maxKeys: 1_000_000, now: Date.now }),
-    statistics,
-    windowSpan: 0,
-    windowsInFlight: 1,
-    scheduler: turnScheduler,
-    onDefect: (error) => {
-      throw error;
-    },
-  });
-  path.windows$.subscribe();
+  const rules = [rule('user'), rule('hot', 'key')];
+  const decide = decisionPath(load, { rules, statistics: new Statistics(10_000) });
   let bytes = 0;
   const asker = {
     verdict: (verdict) => {
@@ -80,7 +38,7 @@ function servicePath() {
       throw error;
     },
   };
-  return (message) => path.decide(decodeRequest(message), asker);
+  return (message) => decide(decodeRequest(message), asker);
 }
 
 function generatedCodec() {

@@ -1,6 +1,7 @@
 // What it costs to find the rule of a descriptor, by the number of rules at its level, and with wildcards. The baseline is a
 // level of 10 rules in the same run: a ratio near 1 says that the number of rules does not matter.
 import { createRequire } from 'node:module';
+import { rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
 const { buildRuleset, matchRule } = require('../../dist/rules/ruleset.js');
@@ -8,18 +9,6 @@ const { buildRuleset, matchRule } = require('../../dist/rules/ruleset.js');
 const DESCRIPTORS = 1_000;
 const ROUNDS = 1_000;
 
-const rule = (key, value, descriptors = []) => ({
-  key,
-  value,
-  rateLimit: { unit: 'MINUTE', requestsPerUnit: 1, unlimited: false, name: '', replaces: [] },
-  shadowMode: false,
-  quotaMode: false,
-  detailedMetric: false,
-  valueToMetric: false,
-  shareThreshold: false,
-  metadata: undefined,
-  descriptors,
-});
 const numbered = (count, make) => Array.from({ length: count }, (_, index) => make(index));
 const spread = (count, index) => Math.floor((index * count) / DESCRIPTORS);
 
@@ -49,17 +38,9 @@ const hostile = {
 const nested = {
   name: '3 levels of 100 rules',
   rules: numbered(100, (a) =>
-    rule(
-      'a',
-      `${a}`,
-      numbered(10, (b) =>
-        rule(
-          'b',
-          `${b}`,
-          numbered(10, (c) => rule('c', `${c}`)),
-        ),
-      ),
-    ),
+    rule('a', `${a}`, {
+      descriptors: numbered(10, (b) => rule('b', `${b}`, { descriptors: numbered(10, (c) => rule('c', `${c}`)) })),
+    }),
   ),
   entries: (index) => [
     { key: 'a', value: `${index % 100}` },

@@ -1,18 +1,20 @@
 // What statistics add to a decision: the whole path from a call's bytes to its answer, with statistics as a service keeps and
-// sends them, with DISABLE_STATS, and with none. Each run is a process of its own, so that none is compiled for another's
-// objects; the runs take turns, and medians are shown, as the machine may be shared.
-import { execFile } from 'node:child_process';
+// sends them, with DISABLE_STATS, and with none. Each variant is a process of its own, so that none is compiled for another's
+// objects. They take turns of some 50 ms, each between two of the baseline's, and the median of the ratios is shown: the machine
+// may be shared, and what slows one slows its neighbours.
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
+import { decisionPath, rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
 const load = (path) => require(`../../dist/${path}.js`);
 
-const ROUNDS = 5;
+const ROUNDS = 150;
 const WARM_UP = 300_000;
-const CALLS = 1_500_000;
+/** Calls that one variant makes before the next has its turn. */
+const SLICE = 20_000;
 /** Calls that arrive in one turn of the event loop. */
 const TOGETHER = 200;
 const KEYS = 10_000;
@@ -44,15 +46,15 @@ class NoStatistics {
 /** A call as the door hands it in. */
 class Call {
   static bytes = 0;
-  listener = undefined;
+  work = undefined;
   reply(message) {
     Call.bytes += message.length;
   }
   fail(status, message) {
     throw new Error(`${status}: ${message}`);
   }
-  onCancel(listener) {
-    this.listener = listener;
+  onCancel(work) {
+    this.work = work;
   }
 }
 
@@ -66,45 +68,9 @@ function requests() {
 }
 
 /** The handler of calls, over counters in memory. */
-function handler(statistics, isDetailed) {
-  const { Limiter } = load('limiter/limiter');
-  const rule = {
-    key: 'user',
-    value: '',
-    rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
-    shadowMode: false,
-    quotaMode: false,
-    detailedMetric: isDetailed,
-    valueToMetric: false,
-    shareThreshold: false,
-    metadata: undefined,
-    descriptors: [],
-  };
-  const ruleset = load('rules/ruleset').buildRuleset([{ domain: 'bench', descriptors: [rule] }]);
-  const options = {
-    cacheKeyPrefix: '',
-    nearLimitRatio: 0.8,
-    localCacheBytes: 0,
-    stopIncrementWhenOverLimit: false,
-    shadowMode: false,
-    quotaMode: false,
-    responseHeaders: undefined,
-    dynamicMetadata: false,
-  };
-  const path = load('streams/decisions').decisions({
-    limiter: new Limiter(options, statistics),
-    ruleset: () => ruleset,
-    counters: new (load('sinks/counters/memory/memory-counters').MemoryCounters)({ maxKeys: 1e6, now: Date.now }),
-    statistics,
-    windowSpan: 0,
-    windowsInFlight: 1,
-    scheduler: load('sources/turn-scheduler').turnScheduler,
-    onDefect: (error) => {
-      throw error;
-    },
-  });
-  path.windows$.subscribe();
-  return load('grpc/rate-limit/rate-limit-service').shouldRateLimit(path.decide, statistics);
+function handler(statistics, detailedMetric) {
+  const decide = decisionPath(load, { rules: [rule('user', '', { detailedMetric })], statistics });
+  return load('grpc/rate-limit/rate-limit-service').shouldRateLimit(decide, statistics);
 }
 
 /** As the service does it: every call counted and timed. */
@@ -140,54 +106,77 @@ function startOutputs(statistics, port) {
   return { output, exposition };
 }
 
-/** One run: CPU of this process in µs for each decision. */
-async function run(kind, isDetailed, port) {
+/** A variant in a process of its own: makes a slice of calls whenever it is told to, and says what each took of its CPU, in µs. */
+async function serveSlices(kind, isDetailed, port) {
   const statistics = kind === 'none' ? new NoStatistics() : new (load('statistics/statistics').Statistics)(KEYS);
   const bare = handler(statistics, isDetailed);
   const handle = kind === 'none' ? bare : measured(bare, statistics);
   if (kind === 'sent') startOutputs(statistics, port);
   const messages = requests();
-  let started;
-  for (let made = 0; made < WARM_UP + CALLS;) {
-    if (made === WARM_UP) started = process.cpuUsage();
-    for (let index = 0; index < TOGETHER; index += 1, made += 1) handle(messages[made % KEYS], new Call());
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  const { user, system } = process.cpuUsage(started);
-  return (user + system) / CALLS;
+  let next = 0;
+  process.on('message', async (calls) => {
+    const started = process.cpuUsage();
+    for (let made = 0; made < calls; made += TOGETHER) {
+      for (let index = 0; index < TOGETHER; index += 1) {
+        handle(messages[next], new Call());
+        next = (next + 1) % KEYS;
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const { user, system } = process.cpuUsage(started);
+    process.send((user + system) / calls);
+  });
+}
+
+/** The value that this share of the others is not above. */
+function quantile(values, share) {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.floor(sorted.length * share)];
 }
 
 async function compare() {
   const daemon = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(daemon, 'listening');
-  const rows = [
+  const variants = [
     ['none', 'plain', 'no statistics (baseline)'],
     ['kept', 'plain', 'one rule for all keys, DISABLE_STATS'],
     ['sent', 'plain', 'one rule for all keys, all outputs on'],
     ['kept', 'detailed', 'detailed_metric, each key its own, DISABLE_STATS'],
     ['sent', 'detailed', 'detailed_metric, each key its own, all outputs on'],
-  ].map(([kind, rule, name]) => ({ kind, rule, name, costs: [] }));
+  ].map(([kind, metric, name]) => ({
+    name,
+    child: fork(import.meta.filename, [kind, metric, String(daemon.address().port)]),
+    costs: [],
+    ratios: [],
+  }));
+  const slice = async ({ child }, calls) => {
+    child.send(calls);
+    const [cost] = await once(child, 'message');
+    return cost;
+  };
+  for (const variant of variants) await slice(variant, WARM_UP);
+  const [baseline, ...others] = variants;
   for (let round = 0; round < ROUNDS; round += 1) {
-    for (const { kind, rule, costs } of rows) {
-      const args = [import.meta.filename, kind, rule, String(daemon.address().port)];
-      const { stdout } = await promisify(execFile)(process.execPath, args);
-      costs.push(Number(stdout));
+    for (const variant of others) {
+      // The baseline before and after, so that a machine that slows down meanwhile slows both.
+      const before = await slice(baseline, SLICE);
+      const cost = await slice(variant, SLICE);
+      const after = await slice(baseline, SLICE);
+      baseline.costs.push(before, after);
+      variant.costs.push(cost);
+      variant.ratios.push((2 * cost) / (before + after));
     }
   }
-  const median = (costs) => costs.toSorted((one, other) => one - other)[Math.floor(costs.length / 2)];
-  for (const { name, costs } of rows) {
-    // Within a round, where the machine is as busy for both.
-    const ratio = median(costs.map((cost, round) => cost / rows[0].costs[round]));
-    const range = `${Math.min(...costs).toFixed(2)} to ${Math.max(...costs).toFixed(2)}`;
-    console.log(`${name.padEnd(52)} ${median(costs).toFixed(2)} µs (${range})  × ${ratio.toFixed(2)}`);
+  for (const { name, costs, ratios } of variants) {
+    if (ratios.length === 0) ratios.push(1);
+    const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(2));
+    const cost = quantile(costs, 0.5).toFixed(2);
+    console.log(`${name.padEnd(52)} ${cost} µs  × ${middle}  (quartiles ${low} to ${high})`);
   }
+  for (const { child } of variants) child.kill();
   daemon.close();
 }
 
-const [kind, rule, port] = process.argv.slice(2);
-if (kind === undefined) {
-  await compare();
-} else {
-  console.log(await run(kind, rule === 'detailed', Number(port)));
-  process.exit(0);
-}
+const [kind, metric, port] = process.argv.slice(2);
+if (kind === undefined) await compare();
+else await serveSlices(kind, metric === 'detailed', Number(port));

@@ -1,18 +1,14 @@
 // The decision path without a door: as many questions as the doors' load has, asked and answered within the process.
 import { createRequire } from 'node:module';
+import { decisionPath, rule } from '../../service/decision-path.mjs';
 
-const LIMIT = 4_000_000_000;
 const OUTSTANDING = 256;
 
 export async function start({ dist, redisPort, keys }) {
   const require = createRequire(import.meta.url);
   const load = (path) => require(`${dist}/${path}.js`);
-  const { Limiter } = load('limiter/limiter');
-  const { buildRuleset } = load('rules/ruleset');
   const { kvstoreCounters } = load('sinks/counters/kvstore/kvstore-counters');
-  const { turnScheduler } = load('sources/turn-scheduler');
   const { Statistics } = load('statistics/statistics');
-  const { decisions } = load('streams/decisions');
   const statistics = new Statistics(100_000);
   const silent = () => undefined;
   const counters = kvstoreCounters({
@@ -38,45 +34,7 @@ export async function start({ dist, redisPort, keys }) {
     log: { isDebug: false, debug: silent, info: silent, warn: silent, error: silent },
   });
   await new Promise((resolve, reject) => counters.ready$.subscribe({ complete: resolve, error: reject }));
-  const rule = {
-    key: 'user',
-    value: '',
-    rateLimit: { unit: 'HOUR', requestsPerUnit: LIMIT, unlimited: false, name: '', replaces: [] },
-    shadowMode: false,
-    quotaMode: false,
-    detailedMetric: false,
-    valueToMetric: false,
-    shareThreshold: false,
-    metadata: undefined,
-    descriptors: [],
-  };
-  const ruleset = buildRuleset([{ domain: 'bench', descriptors: [rule] }]);
-  const path = decisions({
-    limiter: new Limiter(
-      {
-        cacheKeyPrefix: '',
-        nearLimitRatio: 0.8,
-        localCacheBytes: 0,
-        stopIncrementWhenOverLimit: false,
-        shadowMode: false,
-        quotaMode: false,
-        responseHeaders: undefined,
-        dynamicMetadata: false,
-      },
-      statistics,
-    ),
-    ruleset: () => ruleset,
-    counters,
-    statistics,
-    windowSpan: 0,
-    windowsInFlight: counters.windowsInFlight,
-    whenFull: counters.whenFull,
-    scheduler: turnScheduler,
-    onDefect: (error) => {
-      throw error;
-    },
-  });
-  path.windows$.subscribe();
+  const decide = decisionPath(load, { rules: [rule('user')], statistics, counters });
 
   let asked = 0;
   let answered = 0;
@@ -85,7 +43,7 @@ export async function start({ dist, redisPort, keys }) {
     asked += 1;
     const entries = [{ key: 'user', value }];
     const descriptors = [{ entries, limit: undefined, hitsAddend: -1, isNegativeHits: false }];
-    path.decide({ domain: 'bench', descriptors, hitsAddend: 0 }, asker);
+    decide({ domain: 'bench', descriptors, hitsAddend: 0 }, asker);
   };
   const asker = {
     verdict: () => {

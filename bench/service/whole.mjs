@@ -1,0 +1,33 @@
+// The whole service as its settings make it, in this process, on ports that the system chooses.
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const RULES = `domain: bench
+descriptors:
+  - key: user
+    rate_limit: { unit: hour, requests_per_unit: 4000000000 }
+`;
+
+/** @returns the port of its gRPC door */
+export async function startService(dist, settings) {
+  const root = mkdtempSync(join(tmpdir(), 'weir-bench-'));
+  mkdirSync(join(root, 'config'));
+  writeFileSync(join(root, 'config', 'bench.yaml'), RULES);
+  const { run } = (await import(`${dist}/main.js`)).default;
+  const environment = {
+    RUNTIME_ROOT: root,
+    RUNTIME_WATCH_ROOT: 'false',
+    HOST: '127.0.0.1',
+    PORT: '0',
+    GRPC_HOST: '127.0.0.1',
+    GRPC_PORT: '0',
+    DEBUG_HOST: '127.0.0.1',
+    DEBUG_PORT: '0',
+    DISABLE_STATS: 'true',
+    ...settings,
+  };
+  return new Promise((resolve, reject) => {
+    void run(environment, ({ grpc }) => resolve(grpc)).then((code) => reject(new Error(`weir ended with ${code}`)));
+  });
+}
