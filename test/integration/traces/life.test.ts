@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { CollectorProcess, freeCollectorPorts } from './collector-process';
+import { type Headers, TracedService, newTraceId, traceparent } from './traced-service';
+
+describe.each(['http', 'grpc'] as const)('a collector that is reached over %s', (protocol) => {
+  it('may come after the service, and go and come again, which the log tells once each time', async () => {
+    const ports = await freeCollectorPorts();
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+    });
+    const told = (what: string) => service.weir.output.split(what).length - 1;
+    for (let time = 1; time <= 2; time += 1) {
+      for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
+      await service.weir.until('the loss is told', () => told('traces are not taken') === time);
+      await using collector = await CollectorProcess.start(ports);
+      // One export tells that the collector is there again; until then spans may be lost.
+      await service.weir.until('the return is told', async () => {
+        await service.call();
+        return told('traces are taken again') === time;
+      });
+      const traceId = newTraceId();
+      await service.call(traceparent(traceId));
+      await collector.trace(traceId, 2);
+    }
+    await service.call();
+    await service.end();
+    expect(told('traces are taken again')).toBe(2);
+  });
+
+  it('is sent what waits when the service ends', async () => {
+    await using collector = await CollectorProcess.start();
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url(protocol),
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
+    });
+    const traceId = newTraceId();
+    await service.call(traceparent(traceId));
+    expect(collector.spans).toEqual([]);
+    await service.end();
+    await collector.trace(traceId, 2);
+  });
+});
+
+const overBoth = <T>(run: (protocol: 'http' | 'grpc') => Promise<T>) => Promise.all([run('http'), run('grpc')]);
+
+describe('a collector', () => {
+  it('is sent again what it could not take', async () => {
+    await overBoth(async (protocol) => {
+      const ports = await freeCollectorPorts();
+      const closed = createServer((socket) => socket.destroy()).listen(ports[protocol], '127.0.0.1');
+      await using service = await TracedService.start({
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
+      });
+      const tried = once(closed, 'connection');
+      const traceId = newTraceId();
+      await service.call(traceparent(traceId));
+      await tried;
+      closed.close();
+      await once(closed, 'close');
+      await using collector = await CollectorProcess.start(ports);
+      expect(await collector.trace(traceId, 2)).toHaveLength(2);
+      expect(service.weir.output).not.toContain('traces are not taken');
+    });
+  });
+
+  it('does not hold up the end when it hangs', async () => {
+    await overBoth(async (protocol) => {
+      await using collector = await CollectorProcess.start();
+      await using service = await TracedService.start({
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url(protocol),
+        OTEL_BSP_SCHEDULE_DELAY: '600000',
+      });
+      expect(await service.call()).toBe(status.OK);
+      collector.hang();
+      const begun = Date.now();
+      await service.end();
+      // The exporter itself would wait for ten seconds.
+      expect(Date.now() - begun).toBeLessThan(8_000);
+    });
+  });
+});
+
+describe('of OpenTelemetry', () => {
+  it.each<[title: string, env: Headers, loaded: readonly RegExp[], absent: readonly RegExp[]]>([
+    ['nothing is loaded without TRACING_ENABLED', { TRACING_ENABLED: 'false' }, [], [/opentelemetry/]],
+    ['the exporter for http is loaded alone', {}, [/exporter-trace-otlp-proto$/], [/exporter.*grpc$/]],
+    [
+      'the exporter for grpc is loaded alone',
+      { TRACING_EXPORTER_PROTOCOL: 'grpc' },
+      [/exporter-trace-otlp-grpc$/],
+      [/exporter.*proto$/],
+    ],
+  ])('%s', async (_, env, loaded, absent) => {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
+    const list = join(folder, 'packages.txt');
+    await using collector = await CollectorProcess.start();
+    await using service = await TracedService.start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+      ...env,
+      NODE_OPTIONS: `--require ${join(__dirname, 'list-loaded.cjs')}`,
+      LIST_LOADED_TO: list,
+    });
+    await service.call();
+    await service.json({});
+    await service.end();
+    const packages = (await readFile(list, 'utf8')).trimEnd().split('\n');
+    await rm(folder, { recursive: true });
+    expect(packages).toContain('rxjs');
+    for (const pattern of loaded) expect(packages).toContainEqual(expect.stringMatching(pattern));
+    for (const pattern of absent) expect(packages).not.toContainEqual(expect.stringMatching(pattern));
+  });
+});

@@ -1,0 +1,79 @@
+import { CollectorProcess } from './collector-process';
+import { CALLER, type Headers, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
+
+let collector: CollectorProcess;
+beforeAll(async () => {
+  collector = await CollectorProcess.start();
+});
+afterAll(() => collector[Symbol.asyncDispose]());
+
+const started = (TRACING_SAMPLING_RATE: string) =>
+  TracedService.start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+    TRACING_SAMPLING_RATE,
+    TRACING_SERVICE_INSTANCE_ID: `rate ${TRACING_SAMPLING_RATE}`,
+    // OpenTelemetry's own setting has no say.
+    OTEL_TRACES_SAMPLER: 'always_off',
+  });
+
+/** The spans of calls that came from the service with this rate. */
+const callsAt = (rate: string) =>
+  collector.spans.filter(
+    ({ kind, resource }) => kind === 'server' && resource['service.instance.id'] === `rate ${rate}`,
+  );
+
+const asNo = (traceId: string): readonly Headers[] => [
+  { traceparent: `00-${traceId}-${CALLER}-00` },
+  { b3: `${traceId}-${CALLER}-0` },
+  { b3: '0' },
+  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '0' },
+  { 'x-b3-sampled': '0' },
+];
+
+const asYes = (traceId: string): readonly Headers[] => [
+  traceparent(traceId),
+  { b3: `${traceId}-${CALLER}-1` },
+  { b3: `${traceId}-${CALLER}-d` },
+  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '1' },
+  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-flags': '1' },
+];
+
+describe('the choice of calls that are traced', () => {
+  it('is the caller’s where it has made one, even at a rate of 0, which chooses nobody else', async () => {
+    await using service = await started('0');
+    for (const headers of [{}, ...asNo(newTraceId()), { b3: `${newTraceId()}-${CALLER}` }]) await service.call(headers);
+    const traceId = newTraceId();
+    for (const headers of asYes(traceId)) await service.call(headers);
+    await service.end();
+    await collector.trace(traceId, 10);
+    expect(callsAt('0').map((call) => [call.traceId, call.parentSpanId])).toEqual(
+      asYes(traceId).map(() => [traceId, CALLER]),
+    );
+  });
+
+  it('is everybody at a rate of 1 but who does not want it', async () => {
+    await using service = await started('1');
+    for (const headers of asNo(newTraceId())) await service.call(headers);
+    const traceId = newTraceId();
+    await service.call({ b3: `${traceId}-${CALLER}` });
+    await service.call();
+    await service.end();
+    await collector.until('there are two calls', () => callsAt('1').length >= 2);
+    const [follower, root] = callsAt('1');
+    expect(follower).toMatchObject({ traceId, parentSpanId: CALLER });
+    // A trace of its own, with its trip to the store in it.
+    expect(root?.parentSpanId).toBe('');
+    const [call, trip] = callAndTrip(await collector.trace(root?.traceId ?? '', 2));
+    expect(trip.parentSpanId).toBe(call.spanId);
+    expect(callsAt('1')).toHaveLength(2);
+  });
+
+  it('is a share of them at a rate between', async () => {
+    await using service = await started('0.5');
+    await Promise.all(Array.from({ length: 200 }, () => service.call()));
+    await service.end();
+    // It is further off once in 10^13 times.
+    await collector.until('there are some', () => callsAt('0.5').length >= 48);
+    expect(callsAt('0.5').length).toBeLessThanOrEqual(152);
+  });
+});

@@ -1,0 +1,151 @@
+import { status } from '@grpc/grpc-js';
+import { SilentPeer } from '../../support/silent-peer';
+import { WeirProcess } from '../../support/weir-process';
+import { CollectorProcess } from './collector-process';
+import { TlsGateway } from './tls-gateway';
+import { CALLER, type Headers, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
+
+type Protocol = 'http' | 'grpc';
+
+const KEY = { 'x-api-key': 'open, sesame' };
+const PATHS = { http: '/v1/traces', grpc: '' } as const;
+
+let collector: CollectorProcess;
+let gateway: TlsGateway;
+beforeAll(async () => {
+  collector = await CollectorProcess.start();
+  gateway = await TlsGateway.start({
+    collector: collector.ports,
+    demanded: { http: { ...KEY, 'content-encoding': 'gzip' }, grpc: { ...KEY, 'grpc-encoding': 'gzip' } },
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await collector[Symbol.asyncDispose]();
+});
+
+/** What gets spans through the gateway, in the variables with this prefix. */
+const passage = (prefix: string, path = ''): Headers => ({
+  [`${prefix}_ENDPOINT`]: gateway.url + path,
+  [`${prefix}_CERTIFICATE`]: gateway.files.ca,
+  [`${prefix}_CLIENT_CERTIFICATE`]: gateway.files.cert,
+  [`${prefix}_CLIENT_KEY`]: gateway.files.key,
+  [`${prefix}_HEADERS`]: 'x-api-key=open%2C%20sesame',
+  [`${prefix}_COMPRESSION`]: 'gzip',
+});
+
+const MISLEADING: Headers = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+  OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=wrong',
+  OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
+};
+
+async function expectArrival(service: TracedService): Promise<void> {
+  const traceId = newTraceId();
+  expect(await service.call(traceparent(traceId))).toBe(status.OK);
+  const [call] = callAndTrip(await collector.trace(traceId, 2));
+  expect(call.parentSpanId).toBe(CALLER);
+}
+
+describe('the standard settings of the OTLP exporter', () => {
+  it.each<Protocol>(['http', 'grpc'])(
+    'say the endpoint, certificates, headers and compression (%s)',
+    async (protocol) => {
+      await using service = await TracedService.start({
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        ...passage('OTEL_EXPORTER_OTLP'),
+      });
+      await expectArrival(service);
+    },
+  );
+
+  it.each<Protocol>(['http', 'grpc'])('go first where they are for traces (%s)', async (protocol) => {
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      ...MISLEADING,
+      ...passage('OTEL_EXPORTER_OTLP_TRACES', PATHS[protocol]),
+    });
+    await expectArrival(service);
+  });
+
+  it.each<[protocol: Protocol, variable: string, value: string, reason: RegExp]>([
+    ['http', 'HEADERS', 'x-api-key=guessed', /Unauthorized/],
+    ['grpc', 'HEADERS', 'x-api-key=guessed', /UNAUTHENTICATED/],
+    ['http', 'CERTIFICATE', '', /certificate/],
+    ['grpc', 'CERTIFICATE', '', /certificate/],
+  ])('keep spans from going where they are not right (%s, %s)', async (protocol, variable, value, reason) => {
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      ...passage('OTEL_EXPORTER_OTLP'),
+      [`OTEL_EXPORTER_OTLP_${variable}`]: value,
+      // Short, so that further tries do not take long.
+      OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
+    });
+    expect(await service.call()).toBe(status.OK);
+    expect(await service.weir.line(/traces are not taken/)).toMatch(reason);
+  });
+
+  it.each<Protocol>(['http', 'grpc'])('say how long a collector may take (%s)', async (protocol) => {
+    await using silent = await SilentPeer.start();
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${silent.address}`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '200',
+    });
+    const begun = Date.now();
+    expect(await service.call()).toBe(status.OK);
+    await service.weir.line(/traces are not taken/);
+    // It is ten seconds where nothing is said.
+    expect(Date.now() - begun).toBeLessThan(8_000);
+  });
+
+  it('are told of when they are not taken, and the default stands in', async () => {
+    await using service = await TracedService.start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+      OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'zip',
+      OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem',
+      OTEL_BSP_MAX_QUEUE_SIZE: 'long',
+    });
+    for (const name of ['OTLP_TIMEOUT', 'OTLP_COMPRESSION', 'root certificate file', 'OTEL_BSP_MAX_QUEUE_SIZE']) {
+      expect(await service.weir.line(/a setting of the OTLP exporter is not taken/)).toBeDefined();
+      expect(service.weir.output).toContain(name);
+    }
+    await expectArrival(service);
+  });
+
+  it('keep the service from running when nothing can stand in for them', async () => {
+    await using weir = await WeirProcess.start({
+      env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
+      awaitServing: false,
+    });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
+  });
+});
+
+describe('the standard settings of batches', () => {
+  it('say when there are enough spans for one, and how many wait while the collector takes its time', async () => {
+    const id = 'batches';
+    await using service = await TracedService.start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+      TRACING_SERVICE_INSTANCE_ID: id,
+      // Longer than the test: what goes out before its end does so by the size of the batch.
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4',
+      OTEL_BSP_MAX_QUEUE_SIZE: '6',
+    });
+    const arrived = () => collector.spans.filter(({ resource }) => resource['service.instance.id'] === id).length;
+    collector.hang();
+    try {
+      // Two calls fill the batch that hangs, three the queue; the others are not kept.
+      for (let calls = 0; calls < 10; calls += 1) expect(await service.call()).toBe(status.OK);
+    } finally {
+      collector.resume();
+    }
+    await collector.until('two batches are there', () => arrived() >= 8);
+    await service.end();
+    await collector.until('the rest is there', () => arrived() >= 10);
+    expect(arrived()).toBe(10);
+  });
+});

@@ -1,0 +1,112 @@
+import { Client, Metadata, type ServiceError, credentials, status } from '@grpc/grpc-js';
+import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+import type { Span } from '../../sinks/traces/read-spans';
+import { RuleFolder } from '../../support/rule-folder';
+import { WeirProcess } from '../../support/weir-process';
+
+const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000 } }]';
+
+export const ASK = RateLimitRequest.encode({
+  domain: 'shop',
+  descriptors: [
+    { entries: [{ key: 'k', value: 'v' }], limit: undefined, hitsAddend: undefined, isNegativeHits: false },
+  ],
+  hitsAddend: 0,
+}).finish();
+
+/** The same question for /json. */
+export const ASK_JSON = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** The built service with tracing, which sends its spans soon, and callers of it. */
+export class TracedService implements AsyncDisposable {
+  readonly #client: Client;
+
+  private constructor(
+    readonly weir: WeirProcess,
+    private readonly rules: RuleFolder,
+  ) {
+    this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
+  }
+
+  static async start(env: Headers): Promise<TracedService> {
+    const rules = await RuleFolder.with({ 'shop.yaml': RULES });
+    try {
+      const weir = await WeirProcess.start({
+        env: {
+          ...rules.env,
+          DISABLE_STATS: 'true',
+          TRACING_ENABLED: 'true',
+          OTEL_BSP_SCHEDULE_DELAY: '20',
+          ...env,
+        },
+      });
+      return new TracedService(weir, rules);
+    } catch (error) {
+      await rules[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Asks over gRPC as a caller that sends these headers. @returns the status of the answer */
+  call(headers: Headers = {}, { message = ASK, deadline = Infinity } = {}): Promise<status> {
+    const metadata = new Metadata();
+    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+    return new Promise((resolve) => {
+      this.#client.makeUnaryRequest(
+        SHOULD_RATE_LIMIT,
+        (bytes: Buffer) => bytes,
+        (bytes: Buffer) => bytes,
+        Buffer.from(message),
+        metadata,
+        { deadline },
+        (error: ServiceError | null) => resolve(error?.code ?? status.OK),
+      );
+    });
+  }
+
+  /** Asks over HTTP. */
+  json(headers: Headers, body = ASK_JSON): Promise<Response> {
+    return this.weir.http('/json', { method: 'POST', body, headers });
+  }
+
+  /** Ends it as a supervisor does; fails when it does not end well. */
+  async end(): Promise<void> {
+    this.weir.signal('SIGTERM');
+    const code = await this.weir.exited;
+    if (code !== 0) throw new Error(`it ended with ${code}:\n${this.weir.output}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#client.close();
+    await this.weir[Symbol.asyncDispose]();
+    await this.rules[Symbol.asyncDispose]();
+  }
+}
+
+/** The span of the caller in every trace of the tests. */
+export const CALLER = 'b7ad6b7169203331';
+
+let traces = 0;
+
+/** A trace that nobody else is in. */
+export function newTraceId(): string {
+  traces += 1;
+  return traces.toString(16).padStart(32, 'a');
+}
+
+/** The header of a caller in W3C's form, which wants its trace to go on. */
+export function traceparent(traceId: string): Headers {
+  return { traceparent: `00-${traceId}-${CALLER}-01` };
+}
+
+/** The span of a call and that of its trip to the store. */
+export function callAndTrip(spans: readonly Span[]): readonly [call: Span, trip: Span] {
+  const call = spans.find(({ kind }) => kind === 'server');
+  const trip = spans.find(({ kind }) => kind === 'client');
+  if (call === undefined || trip === undefined || spans.length !== 2)
+    throw new Error(`there are ${spans.length} spans`);
+  return [call, trip];
+}
