@@ -1,16 +1,9 @@
-import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { keySlot } from '../../../src/sinks/counters/kvstore/cluster/key-slot';
-import { RecordedLog } from '../../support/recorded-log';
 import { RedisCluster } from '../../support/redis/redis-cluster';
 import type { RedisProcess } from '../../support/redis/redis-process';
 import { until } from '../../support/until';
 import { type FaultRow, faultTests } from './fault-table';
-import type { Load } from './load';
-import { instance, options } from './options';
-import { playFault } from './play-fault';
-
-const TIMEOUT = 500;
-const CALLERS = 4;
+import { type Course, playFailover } from './play-failover';
 
 let cluster: RedisCluster;
 beforeAll(async () => {
@@ -18,34 +11,24 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => cluster[Symbol.asyncDispose]());
 
-interface Course {
-  readonly begin: (load: Load) => unknown;
-  readonly end?: (load: Load) => unknown;
-  readonly repair?: () => unknown;
-  readonly losesData?: boolean;
-}
-
-async function play(row: FaultRow, { begin, end, repair, losesData }: Course): Promise<void> {
-  const log = new RecordedLog();
-  const main = instance(cluster.url, { type: 'cluster', timeout: TIMEOUT, poolSize: CALLERS });
-  const counters = kvstoreCounters(options(main, { log }));
-  try {
-    await playFault({
-      row,
-      counters,
-      callers: CALLERS,
-      timeout: TIMEOUT,
-      begin,
-      end,
+const play = (row: FaultRow, course: Course): Promise<void> =>
+  playFailover(
+    {
+      type: 'cluster',
+      url: cluster.url,
+      timeout: 500,
       stored: (keys) => cluster.storedCounts(keys),
-      losesData,
-    });
-  } finally {
-    await repair?.();
-    await until('the cluster is well again', () => cluster.isWell());
-  }
-  expect(log.lines.length).toBeLessThan(20);
-}
+      logLines: 20,
+    },
+    row,
+    {
+      ...course,
+      repair: async () => {
+        await course.repair?.();
+        await until('the cluster is well again', () => cluster.isWell());
+      },
+    },
+  );
 
 /** A master that has a replica to take over from it, as the cluster has it now. */
 async function masterWithReplica(): Promise<RedisProcess> {

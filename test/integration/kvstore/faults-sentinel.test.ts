@@ -1,16 +1,9 @@
-import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { RecordedLog } from '../../support/recorded-log';
 import type { RedisProcess } from '../../support/redis/redis-process';
 import { RedisSentinels } from '../../support/redis/redis-sentinels';
 import { until } from '../../support/until';
 import { type FaultRow, faultTests } from './fault-table';
-import type { Load } from './load';
-import { instance, options } from './options';
-import { playFault } from './play-fault';
+import { type Course, playFailover } from './play-failover';
 import { storedCounts } from './stored-counts';
-
-const TIMEOUT = 400;
-const CALLERS = 4;
 
 let sentinels: RedisSentinels;
 beforeAll(async () => {
@@ -18,35 +11,18 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => sentinels[Symbol.asyncDispose]());
 
-interface Course {
-  readonly begin: (load: Load) => unknown;
-  readonly end?: (load: Load) => unknown;
-  /** Puts the servers in order again for the next test. */
-  readonly repair?: () => unknown;
-  readonly losesData?: boolean;
-}
-
-async function play(row: FaultRow, { begin, end, repair, losesData }: Course): Promise<void> {
-  const log = new RecordedLog();
-  const main = instance(sentinels.url, { type: 'sentinel', timeout: TIMEOUT, poolSize: CALLERS });
-  const counters = kvstoreCounters(options(main, { log }));
-  try {
-    await playFault({
-      row,
-      counters,
-      callers: CALLERS,
-      timeout: TIMEOUT,
-      begin,
-      end,
+const play = (row: FaultRow, course: Course): Promise<void> =>
+  playFailover(
+    {
+      type: 'sentinel',
+      url: sentinels.url,
+      timeout: 400,
       stored: async (keys) => storedCounts((await sentinels.currentMaster()).control, keys),
-      losesData,
-    });
-  } finally {
-    await repair?.();
-  }
-  // A failover loses and makes connections by the dozen; the log tells it in a few lines.
-  expect(log.lines.length).toBeLessThan(16);
-}
+      logLines: 16,
+    },
+    row,
+    course,
+  );
 
 describe('a master that sentinels watch, while callers go on', () => {
   let former: RedisProcess;
