@@ -149,6 +149,25 @@ mappings:
     expect(promtool(await page()).status).toBe(3);
   });
 
+  it('scales each statistic as its own mapping says, also where they become one series', async () => {
+    const table = readMappingFile(
+      'mappings:\n- {match: "a.b", name: m, scale: 0.5}\n- {match: "a.c", name: m, scale: 10}\n- {match: "a.d", name: m}\n',
+    );
+    const { statistics, series } = expositionOf({ table });
+    for (const name of ['a.b', 'a.c', 'a.d']) statistics.counter(name).add(2);
+    expect(await series()).toEqual(['m 23']);
+  });
+
+  it('leaves out what a mapping gives an empty name', async () => {
+    const table = readMappingFile('mappings:\n- {match: "^a(b)?", match_type: regex, name: "$1", labels: {x: y}}\n');
+    const { statistics, series, page } = expositionOf({ table });
+    statistics.counter('a').add(1);
+    statistics.counter('ab').add(2);
+    statistics.timer('a.time').record(1);
+    expect(await series()).toEqual(['b{x="y"} 2']);
+    expect(promtool(await page()).status).not.toBe(1);
+  });
+
   it('adds up statistics that become one series, and scales them', async () => {
     const table = readMappingFile('mappings:\n- {match: "a.*", name: m, scale: 0.5}\n');
     const { statistics, series } = expositionOf({ table });

@@ -114,8 +114,8 @@ export class Exposition {
     if (place === undefined) return;
     const family = this.#family(place.metric, type, place.help);
     family
-      ?.seriesOf(place.labels, () => new NumberSeries(place.metric, place.labels, place.mapped?.mapping.scale ?? 1))
-      .readFrom(read);
+      ?.seriesOf(place.labels, () => new NumberSeries(place.metric, place.labels))
+      .readFrom(read, place.mapped?.mapping.scale ?? 1);
   }
 
   #addTimer(timer: Timer): void {
@@ -137,7 +137,8 @@ export class Exposition {
       return { metric: metricName(name), labels: labelText({ ...extra, ...tags }), help, mapped };
     }
     const { mapping, labels } = mapped;
-    if (mapping.isDropped) return undefined;
+    // A name can be empty when it is made of groups only; the exporter leaves such out, too.
+    if (mapping.isDropped || mapped.name === '') return undefined;
     const own = mapping.honorLabels ? { ...labels, ...extra, ...tags } : { ...extra, ...tags, ...labels };
     const help = mapping.help ?? 'Mapped from statistics.';
     return { metric: metricName(mapped.name), labels: labelText(own), help, mapped };

@@ -43,21 +43,18 @@ export class NumberSeries implements Series {
   readonly #prefix: string;
   #reads: readonly (() => number)[] = [];
 
-  constructor(
-    name: string,
-    labels: string,
-    private readonly scale: number,
-  ) {
+  constructor(name: string, labels: string) {
     this.#prefix = labels === '' ? name : `${name}{${labels}}`;
   }
 
-  readFrom(read: () => number): void {
-    this.#reads = [...this.#reads, read];
+  /** @param scale what the number is multiplied with; each mapping has its own */
+  readFrom(read: () => number, scale: number): void {
+    this.#reads = [...this.#reads, scale === 1 ? read : () => read() * scale];
   }
 
   write(): string {
     let sum = 0;
     for (const read of this.#reads) sum += read();
-    return `${this.#prefix} ${numberText(sum * this.scale)}\n`;
+    return `${this.#prefix} ${numberText(sum)}\n`;
   }
 }

@@ -1,4 +1,4 @@
-import { expand } from '../expand';
+import { type Captured, fillInExpression, fillInGlob } from './fill-in';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
 
@@ -20,7 +20,7 @@ export interface Mapping {
   readonly type: StatisticType | undefined;
   /** What matches is not exported. */
   readonly isDropped: boolean;
-  /** May hold `$1`, as the values of the labels may. */
+  /** May refer to what was captured, as the values of the labels may. */
   readonly name: string;
   readonly help: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
@@ -64,12 +64,12 @@ export class Mapper {
     for (const mapping of this.#globs) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const captured = matchGlob(mapping.match, parts);
-      if (captured !== undefined) return mapped(mapping, [name, ...captured]);
+      if (captured !== undefined) return mapped(mapping, { groups: [name, ...captured] }, fillInGlob);
     }
     for (const mapping of this.#expressions) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const match = mapping.match.exec(name);
-      if (match !== null) return mapped(mapping, match, match.groups);
+      if (match !== null) return mapped(mapping, { groups: match, named: match.groups }, fillInExpression);
     }
     return undefined;
   }
@@ -97,7 +97,11 @@ function matchGlob(glob: readonly string[], parts: readonly string[]): readonly 
   return captured;
 }
 
-function mapped(mapping: Mapping, groups: readonly (string | undefined)[], named?: Record<string, string>): Mapped {
-  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, expand(value, groups, named)] as const);
-  return { mapping, name: expand(mapping.name, groups, named), labels: Object.fromEntries(labels) };
+function mapped(
+  mapping: Mapping,
+  captured: Captured,
+  fillIn: (template: string, captured: Captured) => string,
+): Mapped {
+  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, fillIn(value, captured)] as const);
+  return { mapping, name: fillIn(mapping.name, captured), labels: Object.fromEntries(labels) };
 }
