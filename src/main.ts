@@ -1,12 +1,16 @@
 #!/usr/bin/env node
+// oxlint-disable-next-line import/no-unassigned-import -- what it does has to be done before the others are loaded
+import './main/quiet-libraries';
 import { runService } from './main/run-service';
 import { asError } from './main/as-error';
 import type { Addresses } from './main/doors';
 import { helpText } from './settings/help-text';
 import { type SettingsReading, readSettings } from './settings/read-settings';
+import { secretsOf } from './settings/secrets';
 import { SettingsError } from './settings/settings-error';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
+import { maskSecrets } from './sinks/logs/mask-secrets';
 
 /**
  * Runs the service until a signal ends it.
@@ -15,15 +19,16 @@ import { createLogger } from './sinks/logs/logger';
  * @returns the exit code: 0 after an orderly end, 1 when the service cannot run or its end was cut short
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
+  const mask = maskSecrets(secretsOf(environment));
   let reading: SettingsReading;
   try {
     reading = readSettings(environment);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${mask(error.message)}\n`);
     return 1;
   }
-  const log = createLogger({ level: reading.settings.logLevel, format: reading.settings.logFormat });
+  const log = createLogger({ level: reading.settings.logLevel, format: reading.settings.logFormat, mask });
   for (const warning of reading.warnings) log.warn(warning);
   try {
     return await runService(reading, log, onServing);

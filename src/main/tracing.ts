@@ -3,6 +3,7 @@ import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { Settings } from '../settings/settings';
 import type { Log } from '../streams/log';
 import type { Tracer } from '../streams/tracer';
+import { tellOfGrpcLibrary } from './grpc-library';
 
 /** Milliseconds for the last spans at the end of the service. */
 const LAST_SPANS = 2_000;
@@ -16,6 +17,7 @@ export interface ServiceTracing {
 /** Starts tracing when the settings ask for it; nothing of it is loaded otherwise. */
 export async function startTracing(settings: Settings, log: Log): Promise<ServiceTracing> {
   if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
+  if (settings.tracingExporterProtocol === 'grpc') await tellOfGrpcLibrary(log);
   // An import of this form names what the file is compiled to, as an ES module would.
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({

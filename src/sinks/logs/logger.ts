@@ -17,6 +17,8 @@ export interface LoggerOptions {
   readonly format: 'text' | 'json';
   /** Where lines go; standard error when not given. */
   readonly stream?: LogStream;
+  /** Takes secrets out of a text; nothing when not given. */
+  readonly mask?: (text: string) => string;
 }
 
 export interface Logger extends Log {
@@ -31,9 +33,15 @@ const PINO_LEVELS = { debug: 'debug', info: 'info', warning: 'warn', error: 'err
 
 /**
  * The logger of the service. Lines are written at once and synchronously, so that none is lost when the process ends;
- * credentials in URLs and fields named as secrets are masked.
+ * credentials in URLs, fields named as secrets and what `mask` knows are masked.
  */
-export function createLogger({ level, format, stream = standardError() }: LoggerOptions): Logger {
+export function createLogger({
+  level,
+  format,
+  stream = standardError(),
+  mask = (text) => text,
+}: LoggerOptions): Logger {
+  const masked = (text: string) => maskCredentials(mask(text));
   const logger = pino(
     {
       level: PINO_LEVELS[level],
@@ -46,7 +54,7 @@ export function createLogger({ level, format, stream = standardError() }: Logger
     { write: (line: string) => stream.write(visible(format === 'json' ? line : toText(line))) },
   );
   const write = (at: 'debug' | 'info' | 'warn' | 'error' | 'fatal') => (message: string, fields?: LogFields) => {
-    if (logger.isLevelEnabled(at)) logger[at](readable(fields), maskCredentials(message));
+    if (logger.isLevelEnabled(at)) logger[at](readable(fields, masked), masked(message));
   };
   return {
     isDebug: logger.isLevelEnabled('debug'),
@@ -68,11 +76,11 @@ function standardError(): LogStream {
 /** Fields of ours must not pass for the line's own. */
 const RESERVED = new Set(['@message', '@timestamp', 'level']);
 
-function readable(fields: LogFields = {}): Record<string, LogValue> {
+function readable(fields: LogFields = {}, masked: (text: string) => string): Record<string, LogValue> {
   const result: Record<string, LogValue> = {};
   for (const [key, value] of Object.entries(fields)) {
     const text = value instanceof Error ? describeError(value) : value;
-    result[RESERVED.has(key) ? `${key}_` : key] = typeof text === 'string' ? maskCredentials(text) : text;
+    result[RESERVED.has(key) ? `${key}_` : key] = typeof text === 'string' ? masked(text) : text;
   }
   return result;
 }
