@@ -355,6 +355,12 @@ describe('what goes wrong is one sentence and exit code 1:', () => {
     });
   });
 
+  it('an address with a password, which is not repeated', async () => {
+    expect((await ask('http://ann:hush@localhost:1')).err).toBe(
+      'weir-client: cannot connect to http://***@localhost:1: there is no host of this name\n',
+    );
+  });
+
   it('no such socket', async () => {
     expect((await ask('unix:/nonexistent')).err).toBe(
       'weir-client: cannot connect to unix:/nonexistent: there is no such socket\n',

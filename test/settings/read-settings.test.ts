@@ -147,6 +147,8 @@ describe('a secret never stands in a message', () => {
     { KVSTORE_URL: `redis://user:${SECRET}@a:1`, REDIS_URL: `redis://user:${SECRET}@b:1` },
     { KVSTORE_URL: `redis://:p@${SECRET}@a:1`, REDIS_URL: `rediss://:${SECRET}/?,x@b:1,redis://:${SECRET}@c:1` },
     { KVSTORE_URL: `redis://a:1?password=${SECRET}`, REDIS_URL: `user:${SECRET}@a:1` },
+    { KVSTORE_URL: `redis://user:${SECRET}`, REDIS_URL: `redis://a:1,redis://user:${SECRET}` },
+    { PORT: `tcp://:${SECRET}`, PUSHSTATS_HOST: `redis://user:${SECRET}`, LOG_LEVEL: `x://y:1/?p=${SECRET}` },
     { KVSTORE_TYPE: 'sentinel', KVSTORE_URL: `redis://:${SECRET}@a:1` },
     { KVSTORE_TYPE: 'cluster', KVSTORE_URL: `redis://:${SECRET}@a:1,,` },
     { KVSTORE_URL: `http://:${SECRET}@a:1`, KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: `${SECRET}@a` },

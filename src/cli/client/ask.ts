@@ -30,7 +30,7 @@ export async function ask(
         { deadline: Date.now() + timeoutMs },
         (error, response) => {
           if (error === null) resolve(response!);
-          else reject(new Error(explainFailure(address, timeoutMs, error), { cause: error }));
+          else reject(new Error(explainFailure(withoutCredentials(address), timeoutMs, error), { cause: error }));
         },
       );
     });
@@ -43,6 +43,13 @@ function open(address: string, security: ChannelCredentials): Client {
   try {
     return new Client(address, security);
   } catch (cause) {
-    throw new FlagError(`invalid value "${address}" for flag -dial_string: host:port expected`, { cause });
+    throw new FlagError(`invalid value "${withoutCredentials(address)}" for flag -dial_string: host:port expected`, {
+      cause,
+    });
   }
+}
+
+/** What was typed by mistake as a URL with a password is not repeated into somebody's log. */
+function withoutCredentials(address: string): string {
+  return address.replace(/(?<=:\/\/)[^]*(?=@)/, '***');
 }
