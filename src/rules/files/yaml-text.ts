@@ -53,8 +53,12 @@ export function showText(text: string): string {
   return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN)}…` : line;
 }
 
-/** A text for a message, whole: on one line, and without what would command a terminal. */
+/** A private key that lies among the rules by mistake: what follows stays out of messages, which go into logs. */
+const PRIVATE_KEY = /(?<=-----BEGIN [A-Z ]*PRIVATE KEY-----)[^]+/;
+
+/** A text for a message, whole: on one line, without what would command a terminal, and without a private key. */
 export function oneLine(text: string): string {
+  const line = text.replace(PRIVATE_KEY, '…').replaceAll(/\s+/g, ' ');
   // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
-  return text.replaceAll(/\s+/g, ' ').replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
+  return line.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
