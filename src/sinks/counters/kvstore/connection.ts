@@ -98,6 +98,7 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     };
     const timer =
       timeout > 0 ? setTimeout(() => fail(new Error(`no answer within ${timeout} ms`)), timeout) : undefined;
+    redis.once('connect', () => catchWhatParsingThrows(redis.stream, fail));
     // Whatever is wrong with a connection ends it: one that has lost its place among replies must not count on.
     redis.on('error', (error: Error) => fail(bare(error)));
     redis.once('end', () => subscriber.error(reason ?? new Error('the server closed the connection')));
@@ -117,6 +118,20 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
       cut();
     };
   });
+}
+
+/** A reply with an impossible length makes the client's parser throw where nobody catches: it would end the process. */
+function catchWhatParsingThrows(stream: Redis['stream'], fail: (error: Error) => void): void {
+  for (const parse of stream.listeners('data')) {
+    stream.off('data', parse as () => void);
+    stream.on('data', (bytes: Buffer) => {
+      try {
+        parse.call(stream, bytes);
+      } catch (error) {
+        fail(new Error('what answers there does not speak the protocol of Redis', { cause: error }));
+      }
+    });
+  }
 }
 
 function clientOptions({ server, tls }: ConnectionOptions): RedisOptions {
