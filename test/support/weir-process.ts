@@ -21,6 +21,7 @@ export interface WeirOptions {
 /** The built service as a process of its own, on ports that were free, seen from outside only. */
 export class WeirProcess implements AsyncDisposable {
   readonly #lines: string[] = [];
+  #isOver = false;
   readonly exited: Promise<number | null>;
 
   private constructor(
@@ -31,7 +32,9 @@ export class WeirProcess implements AsyncDisposable {
     for (const stream of [child.stderr, child.stdout]) {
       if (stream !== null) createInterface(stream).on('line', (line) => this.#lines.push(line));
     }
-    this.exited = once(child, 'exit').then(([code]) => code as number | null);
+    // Not before everything it has written is there.
+    this.exited = once(child, 'close').then(([code]) => code as number | null);
+    void this.exited.then(() => (this.#isOver = true));
   }
 
   /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
@@ -58,7 +61,7 @@ export class WeirProcess implements AsyncDisposable {
       },
     });
     const weir = new WeirProcess(child, { http, grpc, debug }, own);
-    if (awaitServing) await weir.line(/msg="?serving/);
+    if (awaitServing) await weir.line(/msg="?serving|"@message":"serving"/);
     return weir;
   }
 
@@ -110,7 +113,7 @@ export class WeirProcess implements AsyncDisposable {
     for (;;) {
       const answer = await ask();
       if (answer !== undefined && answer !== false) return answer;
-      if (!this.isRunning) throw new Error(`the process ended while waiting for ${what}:\n${this.output}`);
+      if (this.#isOver) throw new Error(`the process ended while waiting for ${what}:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`waited in vain for ${what}:\n${this.output}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newAuthority } from '../support/certificates';
+import { everythingSaid } from '../support/everything-said';
+import { everySecret, settingRows, tracesTo, underGoNames } from '../support/secret-settings';
+import { Secrets } from '../support/secrets';
+import { WeirProcess } from '../support/weir-process';
+
+type Environment = Readonly<Record<string, string>>;
+
+const secrets = new Secrets();
+const NOWHERE = '127.0.0.1:1';
+const ALL = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: NOWHERE, otlp: NOWHERE });
+
+/** Runs the service until it has said this, and then to its end, if that has not come by itself. */
+async function expectSilence(env: Environment, says: RegExp): Promise<void> {
+  await using weir = await WeirProcess.start({
+    env: { LOG_LEVEL: 'debug', GRPC_VERBOSITY: 'DEBUG', GRPC_TRACE: 'all', DEBUG: '*', ...env },
+    awaitServing: false,
+  });
+  await weir.until(`what is like ${String(says)}`, () => says.test(weir.output));
+  const said = weir.isRunning ? await everythingSaid(weir) : '';
+  weir.signal('SIGTERM');
+  await weir.exited;
+  expect(secrets.shownIn(said + weir.output)).toEqual([]);
+}
+
+describe('no secret is shown by settings that cannot be used:', () => {
+  const at = (name: string) => `redis://ann:${secrets.inUrl(name)}@127.0.0.1`;
+  const everywhere = Object.fromEntries(settingRows.map(({ name }) => [name, `${at(name)}:x`]));
+  const stores = {
+    BACKEND_TYPE: 'kvstore',
+    KVSTORE_URL: NOWHERE,
+    KVSTORE_PERSECOND: 'true',
+    KVSTORE_PERSECOND_URL: NOWHERE,
+  };
+  const inMemory = { BACKEND_TYPE: 'memory', FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' };
+  const traces = { ...tracesTo(secrets, NOWHERE), TRACING_EXPORTER_PROTOCOL: 'grpc' };
+  const dns = secrets.inUrl('dns');
+  const different = Object.fromEntries(
+    Object.entries(ALL).map(([name, text]) => [name, `${text}x`.replaceAll('ann', 'bob')]),
+  );
+
+  it.each<[title: string, env: Environment, says: RegExp]>([
+    [
+      'an address without a host, a list of several passwords, headers that gRPC cannot send, passwords as other values',
+      {
+        KVSTORE_URL: `redis://ann:${secrets.of('url')}`,
+        KVSTORE_PERSECOND_URL: `${at('one')}:1,${at('other')}:x`,
+        KVSTORE_PERSECOND_TYPE: 'cluster',
+        CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `key:${secrets.of('xds')}é`,
+        KVSTORE_AUTH: secrets.of('auth'),
+        KVSTORE_POOL_SIZE: secrets.of('auth'),
+      },
+      /beyond printable ASCII[^]*KVSTORE_POOL_SIZE[^]*KVSTORE_URL must[^]*KVSTORE_PERSECOND_URL must/,
+    ],
+    [
+      'an address with a broken escape',
+      { KVSTORE_URL: `redis://ann:%zz${secrets.inUrl('url')}@h:1`, KVSTORE_PERSECOND: 'false' },
+      /KVSTORE_URL: the address has a % that begins no escape/,
+    ],
+    [
+      'names and aliases that differ, and headers without a colon',
+      {
+        ...{ ...ALL, ...underGoNames(different) },
+        KVSTORE_PERSECOND_URL: `redis://ann:${secrets.of('without a host')}`,
+        CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: secrets.of('xds'),
+      },
+      /HEADERS[^]*KVSTORE_URL.*REDIS_URL[^]*KVSTORE_AUTH.*REDIS_AUTH[^]*KVSTORE_PERSECOND_AUTH.*REDIS_PERSECOND_AUTH/,
+    ],
+    ['an address with a password in every setting', everywhere, /PUSHSTATS_HOST[^]*TRACING_ENABLED/],
+    [
+      'an xDS server behind a name server with a password',
+      { ...inMemory, CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: `dns://ann:${dns}@127.0.0.1:1/h:1` },
+      /no stream from the xDS server/,
+    ],
+    [
+      'headers that gRPC cannot send with traces',
+      { ...inMemory, ...traces, OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('key')}%0A` },
+      /illegal characters/,
+    ],
+    [
+      'an endpoint for traces that is none',
+      { ...inMemory, ...tracesTo(secrets, 'h:port'), TRACING_EXPORTER_PROTOCOL: 'grpc' },
+      /cannot run|OTLP/,
+    ],
+  ])('%s', async (_, env, says) => expectSilence({ ...stores, ...env }, says));
+});
+
+describe('no key is shown that stands', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-keys-'));
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const authority = newAuthority();
+  const issued = authority.issue('localhost');
+  const key = file('key.yaml', secrets.file('key', issued.key));
+  const cert = file('cert.pem', issued.cert);
+  const broken = file('broken.pem', secrets.file('broken key', authority.issue('other').key).replace(/^MI/m, '!!'));
+  afterAll(() => {
+    authority.dispose();
+    rmSync(folder, { recursive: true });
+  });
+
+  const grpc = { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key };
+  const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: NOWHERE, KVSTORE_TLS: 'true' };
+  const xds = {
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: NOWHERE,
+    CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
+  };
+  const start = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' };
+
+  it.each<[where: string, env: Environment, says: RegExp]>([
+    [
+      'where the certificate of callers belongs',
+      { ...start, ...grpc, GRPC_CLIENT_TLS_CACERT: key },
+      /is not a certificate/,
+    ],
+    [
+      'where the certificate of the listener belongs',
+      { ...start, ...grpc, GRPC_SERVER_TLS_CERT: key },
+      /is not a certificate/,
+    ],
+    ['broken where the key of the listener belongs', { ...start, ...grpc, GRPC_SERVER_TLS_KEY: broken }, /is not/],
+    ['where the CA of the store belongs', { ...store, KVSTORE_TLS_CACERT: key }, /do not work/],
+    [
+      'where the certificate for the store belongs',
+      { ...store, KVSTORE_TLS_CLIENT_CERT: key, KVSTORE_TLS_CLIENT_KEY: key },
+      /do not work/,
+    ],
+    [
+      'broken where the key for the store belongs',
+      { ...store, KVSTORE_TLS_CLIENT_CERT: cert, KVSTORE_TLS_CLIENT_KEY: broken },
+      /do not work/,
+    ],
+    [
+      'where the CA of the xDS server belongs',
+      { ...xds, CONFIG_GRPC_XDS_SERVER_TLS_CACERT: key },
+      /holds no certificate/,
+    ],
+    [
+      'where the certificate for the xDS server belongs',
+      { ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: key, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key },
+      /holds no certificate/,
+    ],
+    [
+      'broken where the key for the xDS server belongs',
+      { ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: broken },
+      /no stream from the xDS server/,
+    ],
+    [
+      'where the mapping of metrics belongs',
+      { ...start, USE_PULLMETRICS: 'true', PULLMETRICS_MAPPER_YAML: key },
+      /cannot be used/,
+    ],
+    ['among the rules', { RUNTIME_ROOT: folder, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' }, /key\.yaml/],
+  ])('%s', async (_, env, says) => expectSilence(env, says));
+
+  it.each([
+    ['weir-check', ['-config_dir', folder]],
+    ['weir-check', ['-config_dir', folder, '-format', 'json']],
+    ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-server-ca-file', key]],
+    ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
+    ['weir-client', ['-dial_string', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
+  ])('in what %s is given: %j', async (program, args) => {
+    const question = program === 'weir-client' ? ['-domain', 'shop', '-descriptors', 'key=a'] : [];
+    const said = await new Promise<string>((resolve) => {
+      const path = join(__dirname, '../../dist/cli', `${program}.js`);
+      execFile(process.execPath, [path, ...args, ...question], { env: ALL }, (_, stdout, stderr) =>
+        resolve(stdout + stderr),
+      );
+    });
+    expect(said).toMatch(/key\.yaml|connect|TLS files/);
+    expect(secrets.shownIn(said)).toEqual([]);
+  });
+});

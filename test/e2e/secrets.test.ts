@@ -1,0 +1,277 @@
+import { status as Code } from '@grpc/grpc-js';
+import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/ads-server';
+import { everythingSaid } from '../support/everything-said';
+import { freePorts } from '../support/free-ports';
+import {
+  type QuotingPeer,
+  quotingGrpcCollector,
+  quotingHttpCollector,
+  quotingProxy,
+  quotingStore,
+} from '../support/quoting-peers';
+import { RedisProcess } from '../support/redis/redis-process';
+import { ruleResource } from '../support/rule-resources';
+import { RuleFolder } from '../support/rule-folder';
+import { domainConfig, limit } from '../support/rules';
+import { Secrets } from '../support/secrets';
+import { everySecret, settingRows, tracesTo, underGoNames } from '../support/secret-settings';
+import { OtlpReceiver } from '../sinks/traces/otlp-receiver';
+import { TcpReceiver } from '../sinks/statistics/receivers';
+import { until } from '../support/until';
+import { WeirProcess } from '../support/weir-process';
+
+type Environment = Readonly<Record<string, string>>;
+type Reach = (weir: WeirProcess) => unknown;
+
+const secrets = new Secrets();
+
+/** All that can be heard, the gRPC library's own words and those of others included. */
+const LOUD = {
+  LOG_LEVEL: 'debug',
+  GRPC_VERBOSITY: 'DEBUG',
+  GRPC_TRACE: 'all',
+  DEBUG: '*',
+  USE_PULLMETRICS: 'true',
+  PULLMETRICS_ADDR: '127.0.0.1:0',
+};
+
+const RULES = domainConfig(
+  'shop',
+  { key: 'key', rateLimit: limit(1000, 'DAY') },
+  { key: 'fast', rateLimit: limit(1000, 'SECOND') },
+);
+
+/**
+ * Runs the service once for each format of the log, until it has got to where the case wants it, and then to its end.
+ *
+ * @param reach waits for what shows that the secrets were met
+ */
+async function expectSilence(env: Environment, reach: Reach): Promise<void> {
+  const said = await Promise.all(
+    ['text', 'json'].map(async (LOG_FORMAT) => {
+      await using weir = await WeirProcess.start({ env: { ...LOUD, ...env, LOG_FORMAT }, awaitServing: false });
+      await reach(weir);
+      const whileRunning = await everythingSaid(weir);
+      weir.signal('SIGTERM');
+      await weir.exited;
+      return whileRunning + weir.output;
+    }),
+  );
+  expect(said.map((text) => secrets.shownIn(text))).toEqual([[], []]);
+}
+
+const serving: Reach = (weir) => weir.line(/msg="?serving|"@message":"serving"/);
+
+/** Waits for a line about one of the stores; the order of its parts depends on the format. */
+const storeSays = (weir: WeirProcess, store: string, what: string): Promise<string> =>
+  weir.line(new RegExp(`(?=.*store"?[=:]"?${store}).*${what}`));
+
+const unreachable: Reach = async (weir) => {
+  for (const store of ['main', 'per second'])
+    await storeSays(weir, store, '(cannot be reached|no node of the cluster)');
+};
+
+async function away(): Promise<string> {
+  const [port] = await freePorts(1);
+  return `127.0.0.1:${port}`;
+}
+
+async function adsServer(): Promise<AdsServer> {
+  const cache = new SnapshotCache();
+  cache.publish('1', [ruleResource('shop', RULES)]);
+  return AdsServer.start({ cache });
+}
+
+const rules = () =>
+  RuleFolder.with({
+    'shop.yaml': 'domain: shop\ndescriptors: [{ key: key, rate_limit: { unit: day, requests_per_unit: 5 } }]',
+  });
+
+describe('a secret is in this test', () => {
+  const environment = everySecret(secrets, { store: 's:1', perSecond: 'p:1', xds: 'x:1', otlp: 'o:1' });
+  const rows = settingRows.filter(({ secret }) => secret !== undefined);
+
+  it.each(rows)('for $name, which the table of settings calls one', ({ name, alias = name }) => {
+    const text = underGoNames(environment)[alias];
+    expect(text).toBe(environment[name]);
+    expect(secrets.shownIn(text ?? '')).toContain(name);
+  });
+});
+
+describe('no secret is shown', () => {
+  it('while all is well, nor when the passwords are changed', async () => {
+    const [main, perSecond] = [secrets.of('KVSTORE_AUTH'), secrets.of('KVSTORE_PERSECOND_AUTH')];
+    await using xds = await adsServer();
+    await using statsd = await TcpReceiver.start();
+    await using otlp = await OtlpReceiver.http();
+    await using redis = await RedisProcess.start({
+      directives: ['--user', 'ann', 'on', `>${main}`, '~*', '&*', '+@all', '--requirepass', perSecond],
+      control: { password: perSecond },
+    });
+    const places = { store: redis.address, perSecond: redis.address, xds: xds.address, otlp: new URL(otlp.url).host };
+    const push = { USE_PUSHSTATS: 'true', PUSHSTATS_PORT: String(statsd.port), STATS_FLUSH_INTERVAL: '50ms' };
+    let reached = 0;
+    await expectSilence({ ...everySecret(secrets, places), ...push, PUSHSTATS_HOST: '127.0.0.1' }, async (weir) => {
+      await serving(weir);
+      const said = await everythingSaid(weir);
+      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast', '"overallCode":"OK"'])
+        expect(said).toContain(answer);
+      await weir.until('spans and statistics are taken', () => otlp.spans.length > 0 && statsd.lines.length > 0);
+      // Both services use the one server: the second to get here changes the passwords under both.
+      reached += 1;
+      await weir.until('both are well', () => reached === 2);
+      await redis.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
+      await redis.control.call('CONFIG', 'SET', 'requirepass', 'another');
+      await redis.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      for (const store of ['main', 'per second']) await storeSays(weir, store, 'WRONGPASS');
+    });
+    expect(secrets.shownIn(statsd.lines.join('\n'))).toEqual([]);
+  });
+
+  it('under sentinels and on a cluster, with the names of the Go service, nor when sentinels and nodes refuse', async () => {
+    const node = secrets.of('KVSTORE_PERSECOND_AUTH');
+    await using xds = await adsServer();
+    await using otlp = await quotingGrpcCollector();
+    await using master = await RedisProcess.start({
+      directives: ['--user', 'ann', 'on', `>${secrets.of('KVSTORE_AUTH')}`, '~*', '&*', '+@all'],
+    });
+    await using sentinel = await RedisProcess.start({
+      mode: ['--sentinel'],
+      configuration: () => [
+        `sentinel monitor counters 127.0.0.1 ${master.port} 1`,
+        `requirepass ${JSON.stringify(secrets.of('KVSTORE_SENTINEL_AUTH'))}`,
+      ],
+    });
+    await using cluster = await oneNodeCluster(node);
+    const places = {
+      store: `counters,${sentinel.address}`,
+      perSecond: cluster.address,
+      xds: xds.address,
+      otlp: otlp.address,
+    };
+    const env = underGoNames({
+      ...everySecret(secrets, places),
+      KVSTORE_TYPE: 'sentinel',
+      KVSTORE_PERSECOND_TYPE: 'cluster',
+      KVSTORE_TIMEOUT: '2s',
+      TRACING_EXPORTER_PROTOCOL: 'grpc',
+    });
+    await expectSilence(env, async (weir) => {
+      await serving(weir);
+      const said = await everythingSaid(weir);
+      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
+      await weir.line(/traces are not taken/);
+    });
+    await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
+    await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
+    await expectSilence(env, async (weir) => {
+      await storeSays(weir, 'main', 'WRONGPASS');
+      await weir.line(/no node of the cluster.*WRONGPASS/);
+    });
+    await expectSilence({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
+      weir.line(/no sentinel names the master.*WRONGPASS/),
+    );
+  });
+
+  it('while nobody answers', async () => {
+    const [store, perSecond, xds, otlp] = [await away(), await away(), await away(), await away()];
+    await expectSilence(everySecret(secrets, { store, perSecond, xds, otlp }), async (weir) => {
+      await unreachable(weir);
+      await weir.line(/no stream from the xDS server/);
+    });
+  });
+
+  it.each(['single', 'sentinel', 'cluster'])('by stores (%s) that quote what they are sent', async (type) => {
+    await using peer = await quotingStore('error');
+    await using wild = await quotingStore('garbage');
+    const [store = '', perSecond = ''] = [peer, wild].map(({ address }) =>
+      type === 'sentinel' ? `counters,${address}` : address,
+    );
+    const env = everySecret(secrets, { store, perSecond, xds: peer.address, otlp: wild.address });
+    await expectSilence({ ...env, KVSTORE_TYPE: type, KVSTORE_PERSECOND_TYPE: type }, unreachable);
+    const sent = type === 'sentinel' ? 'SENTINEL_AUTH' : 'AUTH';
+    expect(secrets.shownIn(peer.heard.join('\n'))).toContain(`KVSTORE_${sent}`);
+    expect(secrets.shownIn(wild.heard.join('\n'))).toContain(`KVSTORE_PERSECOND_${sent}`);
+  });
+
+  it('by a Redis that does not know AUTH and quotes its arguments', async () => {
+    await using redis = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
+    const KVSTORE_URL = `redis://ann:${secrets.inUrl('KVSTORE_URL')}@${redis.address}`;
+    await expectSilence({ BACKEND_TYPE: 'kvstore', KVSTORE_URL }, (weir) => weir.line(/unknown command/));
+  });
+
+  it('by a management server that quotes the headers that it refuses', async () => {
+    const refusals = new QuotingRefusals();
+    await using xds = await AdsServer.start({ cache: refusals });
+    const closed = await away();
+    const env = everySecret(secrets, { store: closed, perSecond: closed, xds: xds.address, otlp: closed });
+    await expectSilence({ ...env, BACKEND_TYPE: 'memory' }, (weir) => weir.line(/UNAUTHENTICATED: refused/));
+    expect(secrets.shownIn(refusals.quoted.join('\n'))).toHaveLength(3);
+  });
+
+  it.each<[protocol: string, collector: () => Promise<QuotingPeer>]>([
+    ['http', quotingHttpCollector],
+    ['grpc', quotingGrpcCollector],
+  ])('by a collector over %s that quotes the headers that it refuses', async (TRACING_EXPORTER_PROTOCOL, collector) => {
+    await using folder = await rules();
+    await using otlp = await collector();
+    const env = { ...folder.env, ...tracesTo(secrets, otlp.address), TRACING_EXPORTER_PROTOCOL };
+    await expectSilence(env, tracesRefused);
+    const heard = secrets.shownIn(otlp.heard.join('\n'));
+    expect(heard).toEqual(expect.arrayContaining(['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']));
+  });
+
+  it('of headers that cannot be sent with traces', async () => {
+    await using folder = await rules();
+    const env = tracesTo(secrets, await away());
+    const broken = { OTEL_EXPORTER_OTLP_HEADERS: `${env['OTEL_EXPORTER_OTLP_HEADERS']}%0A` };
+    await expectSilence({ ...folder.env, ...env, ...broken }, tracesRefused);
+  });
+
+  it('of an endpoint for traces that is none', async () => {
+    await using folder = await rules();
+    await expectSilence({ ...folder.env, ...tracesTo(secrets, 'h:port') }, serving);
+  });
+
+  it('by a proxy that quotes the credentials that it refuses', async () => {
+    await using proxy = await quotingProxy();
+    const closed = await away();
+    const env = everySecret(secrets, { store: closed, perSecond: closed, xds: closed, otlp: closed });
+    const http_proxy = `http://ann:${secrets.inUrl('http_proxy')}@${proxy.address}`;
+    await expectSilence({ ...env, http_proxy, TRACING_EXPORTER_PROTOCOL: 'grpc' }, (weir) =>
+      weir.line(/no stream from the xDS server/),
+    );
+    expect(secrets.shownIn(proxy.heard.join('\n'))).toEqual(['http_proxy']);
+  });
+});
+
+/** Ends every stream with the headers that it came with, also without the base64 that some travel in. */
+class QuotingRefusals extends SnapshotCache {
+  readonly quoted: string[] = [];
+
+  override serve(stream: AdsServerStream): void {
+    const { metadata } = stream;
+    const [key, basic] = [metadata.get('key-bin')[0], metadata.get('proxy-authorization')[0]];
+    const bare = Buffer.from(String(basic).replace('Basic ', ''), 'base64').toString();
+    const details = `refused: ${JSON.stringify(metadata.getMap())}, that is ${bare} and ${String(key)}`;
+    this.quoted.push(details);
+    stream.end({ code: Code.UNAUTHENTICATED, details, metadata });
+  }
+}
+
+const tracesRefused: Reach = async (weir) => {
+  await serving(weir);
+  await everythingSaid(weir);
+  await weir.line(/traces are not taken/);
+};
+
+async function oneNodeCluster(password: string): Promise<RedisProcess> {
+  const [bus] = await freePorts(1);
+  const server = await RedisProcess.start({
+    directives: ['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--requirepass', password],
+    control: { password },
+  });
+  await server.control.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+  await until('the cluster is well', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
+  return server;
+}
