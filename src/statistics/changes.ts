@@ -20,23 +20,26 @@ const LOOKED_AT = 8;
 export class Changes {
   readonly #counters: number[] = [];
   readonly #rules: number[] = [];
+  /** The last that was given out. */
+  #batch = new Batch();
 
   constructor(private readonly statistics: Statistics) {}
 
   /**
    * The changes by and by, at most some more than `size` at a time, so that other work can go between. A batch counts as
-   * taken when the next one is asked for: leaving the loop in the middle leaves its batch for the next time.
+   * taken when the next one is asked for: leaving the loop in the middle leaves its batch for the next time, but for what
+   * {@link takeFirst} was told.
    */
   *batches(size: number): Generator<readonly Change[], void, void> {
     const { counters, rules } = this.statistics;
-    let batch = new Batch();
+    let batch = (this.#batch = new Batch());
     for (let index = 0; index < counters.length; index += 1) {
       const { name, tags, value } = counters[index] as (typeof counters)[number];
       batch.look(this.#counters, index, name, tags, '', value);
       if (batch.isFull(size)) {
         yield batch.changes;
         batch.take();
-        batch = new Batch();
+        batch = this.#batch = new Batch();
       }
     }
     for (let index = 0; index < rules.length; index += 1) {
@@ -49,13 +52,18 @@ export class Changes {
       if (batch.isFull(size)) {
         yield batch.changes;
         batch.take();
-        batch = new Batch();
+        batch = this.#batch = new Batch();
       }
     }
     if (batch.changes.length > 0) {
       yield batch.changes;
       batch.take();
     }
+  }
+
+  /** Counts the first changes of the batch last given out as taken: for one who leaves the loop with the rest. */
+  takeFirst(count: number): void {
+    this.#batch.take(count);
   }
 }
 
@@ -83,8 +91,8 @@ class Batch {
     return this.changes.length >= size || this.#looks >= size * LOOKED_AT;
   }
 
-  take(): void {
-    for (let at = 0; at < this.#places.length; at += 1) {
+  take(count = this.#places.length): void {
+    for (let at = 0; at < count; at += 1) {
       (this.#taken[at] as number[])[this.#places[at] as number] = this.#values[at] as number;
     }
   }

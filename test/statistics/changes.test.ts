@@ -57,6 +57,19 @@ describe('changes since they were last taken', () => {
     expect(takeAll(changes).map(({ name }) => name)).toEqual(['c', 'd']);
   });
 
+  it('count as taken so far as one says who leaves a batch in its middle', () => {
+    const statistics = new Statistics(0);
+    const changes = new Changes(statistics);
+    for (const name of ['a', 'b', 'c', 'd', 'e']) statistics.counter(name).add(1);
+    for (const batch of changes.batches(3)) {
+      if (batch[0]?.name === 'a') continue;
+      changes.takeFirst(1);
+      break;
+    }
+    statistics.counter('d').add(2);
+    expect(takeAll(changes).map(({ name, delta }) => name + delta)).toEqual(['d2', 'e1']);
+  });
+
   it('do not lose what is counted while a batch is on its way', () => {
     const statistics = new Statistics(0);
     const changes = new Changes(statistics);

@@ -9,10 +9,10 @@ const LARGEST_PACKET = 8192;
  */
 export function lengthPrefixed(lines: readonly string[]): Uint8Array {
   const parts: Uint8Array[] = [];
-  for (const packet of packets(lines, LARGEST_PACKET)) {
+  for (const { bytes } of packets(lines, LARGEST_PACKET)) {
     const prefix = Buffer.allocUnsafe(4);
-    prefix.writeUInt32LE(packet.length);
-    parts.push(prefix, packet);
+    prefix.writeUInt32LE(bytes.length);
+    parts.push(prefix, bytes);
   }
   return Buffer.concat(parts);
 }

@@ -4,7 +4,10 @@ export interface LineSender {
   readonly destination: string;
   /** Gets the way clear, where it is not; rejects when the receiver is away, within some seconds. */
   open(): Promise<void>;
-  /** Resolves when the lines have left this process; rejects when they did not, or not within some seconds. */
+  /**
+   * Resolves when the lines have left this process; rejects when they did not, or not within some seconds: with
+   * a `TakenInPart` where it is known that the first of them did.
+   */
   send(lines: readonly string[]): Promise<void>;
   /** Lets go of everything at once. */
   close(): void;

@@ -7,6 +7,7 @@ import type { Log } from '../../streams/log';
 import type { StatisticsOutput } from '../../streams/statistics-output';
 import type { LineFormat } from './line-format';
 import type { LineSender } from './line-sender';
+import { TakenInPart } from './taken-in-part';
 
 export interface SendingOptions {
   readonly statistics: Statistics;
@@ -75,10 +76,11 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   async #sendCounters(): Promise<void> {
-    const { format, sender } = this.options;
+    const { format } = this.options;
     for (const changes of this.#changes.batches(LINES)) {
       if (changes.length > 0) {
-        await sender.send(changes.map(({ name, tags, delta }) => format.counter(name, tags, delta)));
+        const lines = changes.map(({ name, tags, delta }) => format.counter(name, tags, delta));
+        await this.#send(lines, (taken) => this.#changes.takeFirst(taken));
       }
       await nextTurn();
     }
@@ -87,21 +89,31 @@ export class SendingOutput implements StatisticsOutput {
   /** What an earlier flush could not send goes before what has come since. */
   async #sendDurations(): Promise<void> {
     for (const kept of this.#durations) {
-      await this.#send(kept);
+      await this.#sendUnsent(kept);
       kept.timer.settle();
       kept.unsent = kept.samples.take();
-      await this.#send(kept);
+      await this.#sendUnsent(kept);
     }
   }
 
-  async #send(kept: KeptDurations): Promise<void> {
-    const { format, sender } = this.options;
+  async #sendUnsent(kept: KeptDurations): Promise<void> {
+    const { format } = this.options;
     while (kept.unsent.values.length > 0) {
       const { values, rate } = kept.unsent;
       const lines = values.slice(0, LINES).map((milliseconds) => format.timer(kept.timer.name, milliseconds, rate));
-      await sender.send(lines);
+      await this.#send(lines, (taken) => (kept.unsent = { values: values.slice(taken), rate }));
       kept.unsent = { values: values.slice(LINES), rate };
       await nextTurn();
+    }
+  }
+
+  /** @param onPart is told how many of the lines were taken when the rest is refused */
+  async #send(lines: readonly string[], onPart: (taken: number) => void): Promise<void> {
+    try {
+      await this.options.sender.send(lines);
+    } catch (error) {
+      if (error instanceof TakenInPart) onPart(error.taken);
+      throw error;
     }
   }
 }

@@ -50,7 +50,7 @@ export class UdpSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    for (const datagram of packets(lines, LARGEST_DATAGRAM)) await this.#send(datagram);
+    for (const { bytes } of packets(lines, LARGEST_DATAGRAM)) await this.#send(bytes);
     if (!this.#isTried) {
       this.#isTried = true;
       await wait(this.options.refusalTime ?? REFUSAL_TIME, undefined, { ref: false });

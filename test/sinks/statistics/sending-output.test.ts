@@ -1,6 +1,7 @@
 import type { LineSender } from '../../../src/sinks/statistics/line-sender';
 import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
 import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
+import { TakenInPart } from '../../../src/sinks/statistics/taken-in-part';
 import { TcpSender } from '../../../src/sinks/statistics/tcp-sender';
 import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
 import { Statistics } from '../../../src/statistics/statistics';
@@ -163,6 +164,39 @@ describe('a daemon that is away', () => {
     statistics.timer('t').record(600);
     await output.flush();
     expect(arrived).toEqual(Array.from({ length: 601 }, (_, call) => `t:${call}|ms`));
+  });
+
+  it('that says how much it took gets exactly the rest later, counters and durations', async () => {
+    const statistics = new Statistics(0);
+    const arrived: string[] = [];
+    let room = 0;
+    const sender: LineSender = {
+      destination: 'a daemon with little room',
+      open: async () => {},
+      send: async (lines) => {
+        const taken = lines.slice(0, room);
+        room -= taken.length;
+        arrived.push(...taken.filter((line) => !line.endsWith('|g')));
+        if (taken.length < lines.length) throw new TakenInPart(taken.length, new Error('full'));
+      },
+      close: () => {},
+    };
+    const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log: recordingLog() });
+    const expected: string[] = [];
+    for (let index = 0; index < 300; index += 1) {
+      statistics.counter(`c_${index}`).add(index + 1);
+      expected.push(`c_${index}:${index + 1}|c`);
+    }
+    for (let call = 0; call < 300; call += 1) {
+      statistics.timer('t').record(call);
+      expected.push(`t:${call}|ms`);
+    }
+    // A prime number, so that refusals fall anywhere.
+    for (let flush = 0; flush < 10; flush += 1) {
+      room = 97;
+      await output.flush();
+    }
+    expect(arrived).toEqual(expected);
   });
 
   it('on UDP loses no counter either, as far as its machine refuses', async () => {
