@@ -38,6 +38,7 @@ import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/log';
 import type { StatisticsOutput } from '../streams/statistics-output';
+import { asError } from './as-error';
 
 /** Milliseconds for the last flush at the end of the service. */
 const LAST_FLUSH = 2_000;
@@ -58,7 +59,7 @@ export async function startStatisticsOutputs(
   log: Log,
 ): Promise<StatisticsOutputs> {
   if (settings.disableStats) return { finish: () => of(undefined) };
-  const outputs = sendingOutputs(settings, statistics, log);
+  const outputs = await sendingOutputs(settings, statistics, log);
   const pull = settings.usePullmetrics ? await openPull(settings, statistics, log) : undefined;
   const subscription = new Subscription();
   const flushes = outputs.map((output) => {
@@ -81,17 +82,21 @@ export async function startStatisticsOutputs(
   };
 }
 
-function sendingOutputs(settings: Settings, statistics: Statistics, log: Log): readonly StatisticsOutput[] {
+async function sendingOutputs(
+  settings: Settings,
+  statistics: Statistics,
+  log: Log,
+): Promise<readonly StatisticsOutput[]> {
   const extra = extraTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
   const add = (format: LineFormat, sender: LineSender) =>
     outputs.push(new SendingOutput({ statistics, format, sender, log }));
   if (settings.usePushstats) {
-    add(statsdLines(extra), senderTo(settings, { framing: 'lines', protocol: settings.pushstatsProtocol }));
+    add(statsdLines(extra), await senderTo(settings, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }
   if (settings.useTaggedstats) {
     const format = dogstatsdLines(extra, mogrifiersOf(settings));
-    add(format, senderTo(settings, { framing: 'packets', protocol: 'udp' }));
+    add(format, await senderTo(settings, { framing: 'packets', protocol: 'udp' }));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', process.stdout));
@@ -100,15 +105,35 @@ function sendingOutputs(settings: Settings, statistics: Statistics, log: Log): r
 }
 
 interface Way {
-  /** On a Unix socket. */
+  /** On a stream socket of this machine. */
   readonly framing: 'lines' | 'packets';
   /** To a host. */
   readonly protocol: 'tcp' | 'udp';
 }
 
-function senderTo({ pushstatsHost: to, pushstatsPort: port }: Settings, { framing, protocol }: Way): LineSender {
-  if ('socketPath' in to) return new UnixStreamSender({ path: to.socketPath, framing });
+async function senderTo(settings: Settings, { framing, protocol }: Way): Promise<LineSender> {
+  const { pushstatsHost: to, pushstatsPort: port } = settings;
+  if ('socketPath' in to) {
+    const { socketPath: path, socketType } = to;
+    return socketType === 'stream' ? new UnixStreamSender({ path, framing }) : unixDatagramSender(path);
+  }
   return protocol === 'tcp' ? new TcpSender({ host: to.host, port }) : new UdpSender({ host: to.host, port });
+}
+
+async function unixDatagramSender(path: string): Promise<LineSender> {
+  try {
+    // Not in Node: a native package brings it, which is not there for every machine.
+    const { UnixDatagramSender } = await import('../sinks/statistics/unix-datagram-sender.js');
+    return new UnixDatagramSender({ path });
+  } catch (error) {
+    const [reason] = asError(error).message.split('\n');
+    throw new Error(
+      `PUSHSTATS_HOST=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, cannot be ` +
+        `loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon listen on ` +
+        'a stream socket, unixstream:///path',
+      { cause: error },
+    );
+  }
 }
 
 function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {

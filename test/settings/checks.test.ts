@@ -106,7 +106,7 @@ const refused: readonly (readonly [string, Environment, string])[] = [
   [
     'one socket for two ways to write statistics',
     { STATSD_HOST: 'unixstream:///dsd.socket', USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' },
-    'STATSD_HOST is one socket, which takes either plain lines or packets with tags; keep one of USE_STATSD and USE_TAGGEDSTATS.',
+    'STATSD_HOST is one socket, whose daemon would count everything twice, plain and with tags; keep one of USE_STATSD and USE_TAGGEDSTATS.',
   ],
 ];
 
@@ -138,7 +138,8 @@ test.each<readonly [string, Environment]>([
   ['two ports that the system chooses', { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' }],
   ['one port on two addresses', { PORT: '8000', HOST: '127.0.0.1', DEBUG_PORT: '8000', DEBUG_HOST: '127.0.0.2' }],
   ['the port of gRPC, where that listens on a socket', { PORT: '8081', GRPC_UDS: '/run/weir.sock' }],
-  ['a socket for statistics with tags', { STATSD_HOST: 'unixstream:///dsd.socket', USE_TAGGEDSTATS: 'true' }],
+  ['a stream socket for statistics with tags', { STATSD_HOST: 'unixstream:///dsd.socket', USE_TAGGEDSTATS: 'true' }],
+  ['a datagram socket for statistics without tags', { STATSD_HOST: 'unix:///dsd.socket', USE_STATSD: 'true' }],
   ['one host for two ways to write statistics', { USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' }],
   ['the port of a page to scrape that is off', { PORT: '9090' }],
 ])('%s is accepted', (_, environment) => {

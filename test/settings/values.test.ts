@@ -165,24 +165,32 @@ describe('where a statistics daemon is', () => {
   test.each([
     ['localhost', { host: 'localhost' }],
     ['::1', { host: '::1' }],
-    ['unixstream:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket' }],
-    [`unixstream:///${'a'.repeat(106)}`, { socketPath: `/${'a'.repeat(106)}` }],
-  ])('can be %s', (text, value) => {
+    ['unix-01.example', { host: 'unix-01.example' }],
+    ['unix:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket', socketType: 'datagram' }],
+    ['unixstream:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket', socketType: 'stream' }],
+    [`unix:///${'a'.repeat(106)}`, { socketPath: `/${'a'.repeat(106)}`, socketType: 'datagram' }],
+  ] as const)('can be %s', (text, value) => {
     expect(readingOf(statisticsHost, text)).toEqual(value);
     expect(statisticsHost.write(value)).toBe(text);
+  });
+  it('can be a datagram socket in the longer form too', () => {
+    const socket = { socketPath: '/run/dsd.socket', socketType: 'datagram' };
+    expect(readingOf(statisticsHost, 'unixgram:///run/dsd.socket')).toEqual(socket);
   });
   test.each([
     'localhost:8125',
     'unixstream://',
     'unixstream://run/dsd.socket',
     'unixstream:///run/',
-    `unixstream:///${'é'.repeat(54)}`,
-    '/run/dsd.socket',
+    'unix://run/dsd.socket',
+    'unix:///',
+    `unix:///${'é'.repeat(54)}`,
+    'udp://localhost:8125',
   ])('cannot be %s', (text) => expect(readingOf(statisticsHost, text)).toBe('refused'));
-  test.each(['unix:///run/dsd.socket', 'unixgram:///run/dsd.socket'])('cannot be %s, and is told why', (text) => {
+  test.each(['/run/dsd.socket', 'unix:/run/dsd.socket'])('cannot be %s, and the way to write it is told', (text) => {
     expect(statisticsHost.read(text)).toEqual({
       refused: true,
-      hint: 'datagrams over a Unix socket are not sent; let the daemon listen on a stream socket, unixstream:///path',
+      hint: 'a socket is written unix:///path or unixstream:///path',
     });
   });
 });

@@ -41,7 +41,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_HOST',
       type: statisticsHost,
       default: { host: 'localhost' },
-      help: 'Host of the daemon, with or without tags, or its stream socket: plain lines there, with tags packets behind their lengths.',
+      help: 'Host of the daemon, with or without tags, or its socket: unix:// for datagrams, unixstream:// for a stream, in which packets with tags go behind their lengths.',
     }),
     setting({
       field: 'pushstatsPort',

@@ -52,13 +52,3 @@ test('a daemon that reads lines gets them from the same address, without tags', 
   await receiver.until('a line', () => receiver.lines.length > 0);
   expect(receiver.lines[0]).toBe('ratelimit.statistics.runtime_keys:0|g');
 });
-
-test('a datagram socket keeps the service from starting, and the other way is named', async () => {
-  await using weir = await WeirProcess.start({
-    env: { USE_DOG_STATSD: 'true', STATSD_HOST: 'unix:///run/dsd.socket' },
-    awaitServing: false,
-  });
-  expect(await weir.exited).toBe(1);
-  expect(weir.output).toContain('STATSD_HOST="unix:///run/dsd.socket" cannot be used');
-  expect(weir.output).toContain('let the daemon listen on a stream socket, unixstream:///path');
-});
