@@ -128,51 +128,6 @@ describe('no secret is shown', () => {
     expect(secrets.shownIn(statsd.lines.join('\n'))).toEqual([]);
   });
 
-  it('under sentinels and on a cluster, with the names of the Go service, nor when sentinels and nodes refuse', async () => {
-    const node = secrets.of('KVSTORE_PERSECOND_AUTH');
-    await using xds = await adsServer();
-    await using otlp = await quotingGrpcCollector();
-    await using master = await RedisProcess.start({
-      directives: ['--user', 'ann', 'on', `>${secrets.of('KVSTORE_AUTH')}`, '~*', '&*', '+@all'],
-    });
-    await using sentinel = await RedisProcess.start({
-      mode: ['--sentinel'],
-      configuration: () => [
-        `sentinel monitor counters 127.0.0.1 ${master.port} 1`,
-        `requirepass ${JSON.stringify(secrets.of('KVSTORE_SENTINEL_AUTH'))}`,
-      ],
-    });
-    await using cluster = await oneNodeCluster(node);
-    const places = {
-      store: `counters,${sentinel.address}`,
-      perSecond: cluster.address,
-      xds: xds.address,
-      otlp: otlp.address,
-    };
-    const env = underGoNames({
-      ...everySecret(secrets, places),
-      KVSTORE_TYPE: 'sentinel',
-      KVSTORE_PERSECOND_TYPE: 'cluster',
-      KVSTORE_TIMEOUT: '2s',
-      TRACING_EXPORTER_PROTOCOL: 'grpc',
-    });
-    await expectSilence(env, async (weir) => {
-      await serving(weir);
-      const said = await everythingSaid(weir);
-      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
-      await weir.line(/traces are not taken/);
-    });
-    await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
-    await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
-    await expectSilence(env, async (weir) => {
-      await storeSays(weir, 'main', 'WRONGPASS');
-      await weir.line(/no node of the cluster.*WRONGPASS/);
-    });
-    await expectSilence({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
-      weir.line(/no sentinel names the master.*WRONGPASS/),
-    );
-  });
-
   it('while nobody answers', async () => {
     const [store, perSecond, xds, otlp] = [await away(), await away(), await away(), await away()];
     await expectSilence(everySecret(secrets, { store, perSecond, xds, otlp }), async (weir) => {
@@ -245,6 +200,61 @@ describe('no secret is shown', () => {
   });
 });
 
+describe('no secret is shown under sentinels and on a cluster, with the names of the Go service,', () => {
+  const started: AsyncDisposable[] = [];
+  const use = <Server extends AsyncDisposable>(server: Server): Server => {
+    started.push(server);
+    return server;
+  };
+  let env: Environment;
+  let master: RedisProcess;
+  let cluster: RedisProcess;
+  beforeAll(async () => {
+    const xds = use(await adsServer());
+    const otlp = use(await quotingGrpcCollector());
+    master = use(
+      await RedisProcess.start({
+        directives: ['--user', 'ann', 'on', `>${secrets.of('KVSTORE_AUTH')}`, '~*', '&*', '+@all'],
+      }),
+    );
+    cluster = use(await oneNodeCluster(secrets.of('KVSTORE_PERSECOND_AUTH')));
+    const sentinel = use(await oneSentinel(master, secrets.of('KVSTORE_SENTINEL_AUTH')));
+    const store = `counters,${sentinel.address}`;
+    env = underGoNames({
+      ...everySecret(secrets, { store, perSecond: cluster.address, xds: xds.address, otlp: otlp.address }),
+      KVSTORE_TYPE: 'sentinel',
+      KVSTORE_PERSECOND_TYPE: 'cluster',
+      KVSTORE_TIMEOUT: '2s',
+      TRACING_EXPORTER_PROTOCOL: 'grpc',
+    });
+  });
+  afterAll(() => Promise.all(started.map((server) => server[Symbol.asyncDispose]())));
+
+  it('while all is well but the collector', async () => {
+    await expectSilence(env, async (weir) => {
+      await serving(weir);
+      const said = await everythingSaid(weir);
+      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
+      await weir.line(/traces are not taken/);
+    });
+  });
+
+  it('when the sentinel refuses', async () => {
+    await expectSilence({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
+      weir.line(/no sentinel names the master.*WRONGPASS/),
+    );
+  });
+
+  it('when master and nodes refuse', async () => {
+    await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
+    await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
+    await expectSilence(env, async (weir) => {
+      await storeSays(weir, 'main', 'WRONGPASS');
+      await weir.line(/no node of the cluster.*WRONGPASS/);
+    });
+  });
+});
+
 /** Ends every stream with the headers that it came with, also without the base64 that some travel in. */
 class QuotingRefusals extends SnapshotCache {
   readonly quoted: string[] = [];
@@ -274,4 +284,14 @@ async function oneNodeCluster(password: string): Promise<RedisProcess> {
   await server.control.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
   await until('the cluster is well', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
   return server;
+}
+
+function oneSentinel(master: RedisProcess, password: string): Promise<RedisProcess> {
+  return RedisProcess.start({
+    mode: ['--sentinel'],
+    configuration: () => [
+      `sentinel monitor counters 127.0.0.1 ${master.port} 1`,
+      `requirepass ${JSON.stringify(password)}`,
+    ],
+  });
 }
