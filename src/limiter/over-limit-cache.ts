@@ -63,8 +63,11 @@ export class OverLimitCache {
     this.#bytes += cost;
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes <= this.maxBytes) break;
+      const isExpired = (this.#entries.get(oldest)?.expiresAt ?? Infinity) <= nowSeconds;
       this.#remove(oldest);
-      this.evicted += 1;
+      // Of a window that is over nobody asks any more: its end is seen here.
+      if (isExpired) this.expired += 1;
+      else this.evicted += 1;
     }
   }
 

@@ -7,6 +7,7 @@ import { RuleFolder } from '../../support/rule-folder';
 import { WeirProcess } from '../../support/weir-process';
 import { roomInMinute } from '../../support/window-room';
 import { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
+import { bothDaemons } from './both-daemons';
 
 const RULES = `
 domain: shop
@@ -24,18 +25,6 @@ descriptors:
         detailed_metric: true
         rate_limit: { unit: day, requests_per_unit: 100 }
 `;
-
-/** One number for both daemons, as PUSHSTATS_PORT is. */
-async function bothDaemons() {
-  for (;;) {
-    const tcp = await TcpReceiver.start();
-    try {
-      return { tcp, udp: await UdpReceiver.start({ port: tcp.port }) };
-    } catch {
-      await tcp[Symbol.asyncDispose]();
-    }
-  }
-}
 
 const pullPort = async (weir: WeirProcess) => Number(/port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1]);
 

@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const FILE = join(__dirname, '../../../docs/statistics.md');
+
+/** A row of docs/statistics.md. */
+export interface DocumentedStatistic {
+  /** As it is written, with `<key>` for what differs. */
+  readonly written: string;
+  /** The names that it stands for. */
+  readonly name: RegExp;
+  readonly kind: 'counter' | 'gauge' | 'timer';
+  /** The names that it has in Prometheus. */
+  readonly metric: RegExp;
+}
+
+export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'utf8')
+  .split('\n')
+  .flatMap((line) => {
+    const [, written, kind, metric] =
+      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|.*\|(?: `([\w]+)[^|]*)? ?\|$/.exec(line) ?? [];
+    if (written === undefined) return [];
+    return [
+      {
+        written,
+        name: pattern(written.replaceAll('.', '\\.'), '.+'),
+        kind: kind as DocumentedStatistic['kind'],
+        metric: metric === undefined ? pattern(written.replaceAll('.', '_'), '\\w+') : new RegExp(`^${metric}$`),
+      },
+    ];
+  });
+
+/** What the file says `<refusal>` stands for. */
+export function documentedRefusals(): readonly string[] {
+  const [, list = ''] = /`<refusal>` is one of([\s\S]*)$/.exec(readFileSync(FILE, 'utf8')) ?? [];
+  return [...list.matchAll(/`(\w+)`/g)].map(([, kind]) => kind as string);
+}
+
+function pattern(written: string, any: string): RegExp {
+  return new RegExp(`^${written.replaceAll(/<\w+>/g, any)}$`);
+}
