@@ -9,6 +9,7 @@ import { ROOT, run, say } from './workspace.mjs';
 const DEBIAN = [
   { program: 'h2load', debian: 'nghttp2-client' },
   { program: 'openssl', debian: 'openssl' },
+  { program: 'perl', debian: 'perl-base' },
   { program: 'promtool', debian: 'prometheus' },
   { program: 'redis-server', debian: 'redis-server' },
 ];

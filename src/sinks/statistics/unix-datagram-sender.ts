@@ -57,7 +57,7 @@ export class UnixDatagramSender implements LineSender {
     let pause = SHORTEST_PAUSE;
     while (!sendUnixDatagram(path, datagram)) {
       if (performance.now() >= latest) throw new Error(`nothing was taken within ${patience} ms`);
-      await wait(pause, undefined, { ref: false });
+      await wait(pause);
       if (!this.#isOpen) throw new Error('the sender was closed');
       pause = Math.min(2 * pause, LONGEST_PAUSE);
     }
