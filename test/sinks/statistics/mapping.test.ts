@@ -192,6 +192,21 @@ mappings:
     });
   });
 
+  it.each([
+    ['match: "a.*"\n  name: "m_$1_total"', ['$1_total']],
+    ['match: "a.*"\n  name: "m_${1}"\n  labels: {x: "$0 $1 $2 ${name}"}', ['$2', '${name}']],
+    ['match: "a.*.*"\n  name: m\n  labels: {x: "$1$2"}', ['$1$2']],
+    ['match: "a.*"\n  action: drop\n  name: "m_$1_total"', []],
+    ['match: "(?P<first>a)(b)?"\n  match_type: regex\n  name: "m_${2}$1"\n  labels: {x: "$first $0 $$3"}', []],
+    [
+      'match: "(?P<first>a)"\n  match_type: regex\n  name: "m$2"\n  labels: {x: "$firsts ${01}"}',
+      ['$2', '$firsts', '${01}'],
+    ],
+  ])('tells of references to nothing in %j', (mapping, references) => {
+    const { warnings } = readMappingFile(`mappings:\n- ${mapping}\n`);
+    expect(warnings.map((warning) => /captures nothing that (\S+) could be/.exec(warning)?.[1])).toEqual(references);
+  });
+
   it('may say ttl, which has no effect and says so', () => {
     const file = readMappingFile('mappings:\n- {match: a.b, name: m, ttl: 5m}\n');
     expect(file.warnings).toEqual(['ttl has no effect: statistics stay for the life of the process.']);

@@ -28,3 +28,23 @@ export function fillInExpression(template: string, { groups, named }: Captured):
     return (NUMBER.test(reference) ? groups[Number(reference)] : named?.[reference]) ?? '';
   });
 }
+
+/** The references that a mapping makes to what its match never captures, as they are written. */
+export function referencesToNothing(
+  match: readonly string[] | RegExp,
+  templates: readonly string[],
+): readonly string[] {
+  const isGlob = !(match instanceof RegExp);
+  // With an empty alternative every expression matches, and shows its groups.
+  const all = isGlob ? null : new RegExp(`${match.source}|`, match.flags).exec('');
+  const count = isGlob ? match.filter((part) => part === '*').length : (all?.length ?? 1) - 1;
+  const names = Object.keys(all?.groups ?? {});
+  return templates
+    .flatMap((template) => [...template.matchAll(isGlob ? OF_GLOB : OF_EXPRESSION)])
+    .filter(({ groups = {} }) => {
+      const reference = groups['reference'] ?? groups['braced'] ?? groups['bare'];
+      if (reference === undefined || names.includes(reference)) return false;
+      return !(isGlob ? /^\d+$/ : NUMBER).test(reference) || Number(reference) > count;
+    })
+    .map(([written]) => written);
+}

@@ -1,5 +1,6 @@
 import { type Node, LineCounter, isMap, isScalar, isSeq, parseDocument } from 'yaml';
 import { ExpressionError, compileRe2 } from '../re2';
+import { referencesToNothing } from './fill-in';
 import type { Mapping, MappingTable, Observer, Quantile, StatisticType } from './mapping';
 import { USUAL_BUCKETS, USUAL_SUMMARY } from './observers';
 
@@ -64,12 +65,24 @@ export function readMappingFile(text: string): MappingFile {
   });
   const isRegexUsual = defaults.choice('match_type', ['glob', 'regex']) === 'regex';
   const mappings = root.list('mappings').map((fields) => readMapping(fields, isRegexUsual, usual));
+  const warnings = mappings.flatMap(({ match, name, labels, isDropped }) =>
+    isDropped
+      ? []
+      : referencesToNothing(match, [name, ...Object.values(labels)]).map((written) => emptyAt(match, written)),
+  );
+  if (text.includes('ttl:')) warnings.unshift('ttl has no effect: statistics stay for the life of the process.');
   return {
     mappings,
     unmapped: observerOf(usual),
     isByExactness: defaults.flag('glob_disable_ordering'),
-    warnings: text.includes('ttl:') ? ['ttl has no effect: statistics stay for the life of the process.'] : [],
+    warnings,
   };
+}
+
+/** As the statsd exporter has it, silently; text behind a group needs braces around the number. */
+function emptyAt(match: Mapping['match'], written: string): string {
+  const of = match instanceof RegExp ? match.source : match.join('.');
+  return `the mapping of ${of} captures nothing that ${written} could be, so it is empty; a group with text behind it is written \${1}.`;
 }
 
 function readMapping(fields: Fields, isRegexUsual: boolean, usual: ObserverFields): Mapping {
