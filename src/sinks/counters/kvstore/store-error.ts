@@ -27,10 +27,16 @@ export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
+/** What Redis before 7 puts before an error that a command in a script meets; the code follows, with its `-`. */
+const PLACE_IN_SCRIPT = /^@user_script: ?\d+: -?/;
+
 /** The first word of a server's error reply, `ERR` for what has none; empty for what is no reply. */
 export function replyCode(error: unknown): string {
   if (!isReply(error)) return '';
-  return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(error.message)?.[0] ?? 'ERR';
+  const said = error.message.replace(PLACE_IN_SCRIPT, '');
+  // Redis before 7 has no code for this one.
+  if (said.startsWith("The user executing the script can't run this command")) return 'NOPERM';
+  return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(said)?.[0] ?? 'ERR';
 }
 
 /** The error of a call whose step in the store failed. Neither credentials nor keys get into it. */
