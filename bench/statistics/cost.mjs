@@ -1,7 +1,7 @@
 // What statistics add to a decision: the whole path from a call's bytes to its answer, with statistics as a service keeps and
 // sends them, with DISABLE_STATS, and with none. Each variant is a process of its own, so that none is compiled for another's
-// objects. They take turns of some 50 ms, each between two of the baseline's, and the median of the ratios is shown: the machine
-// may be shared, and what slows one slows its neighbours.
+// objects. They take turns of some 50 ms, in an order drawn anew each time, and the median of the ratios is shown: the machine may be
+// shared, and what slows one slows its neighbours. The baseline stands there twice, to show what the ratios of equals look like.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -11,7 +11,10 @@ import { decisionPath, rule } from '../service/decision-path.mjs';
 const require = createRequire(import.meta.url);
 const load = (path) => require(`../../dist/${path}.js`);
 
-const ROUNDS = 150;
+/** Times that every process is made anew: two of one kind differ by a twentieth, for reasons of their own. */
+const GENERATIONS = 10;
+/** Turns of each process. */
+const ROUNDS = 30;
 const WARM_UP = 300_000;
 /** Calls that one variant makes before the next has its turn. */
 const SLICE = 20_000;
@@ -134,46 +137,53 @@ function quantile(values, share) {
   return sorted[Math.floor(sorted.length * share)];
 }
 
+const variants = [
+  ['none', 'plain', 'no statistics (baseline)'],
+  ['none', 'plain', 'no statistics, another process of the same'],
+  ['kept', 'plain', 'one rule for all keys, DISABLE_STATS'],
+  ['sent', 'plain', 'one rule for all keys, all outputs on'],
+  ['kept', 'detailed', 'detailed_metric, each key its own, DISABLE_STATS'],
+  ['sent', 'detailed', 'detailed_metric, each key its own, all outputs on'],
+].map(([kind, metric, name]) => ({ kind, metric, name, costs: [], ratios: [] }));
+
+function shuffled(items) {
+  return [...items]
+    .map((item) => [Math.random(), item])
+    .sort(([one], [other]) => one - other)
+    .map(([, item]) => item);
+}
+
+/** Lets one process of each variant take its turns. */
+async function generation(port) {
+  const children = variants.map(({ kind, metric }) => fork(import.meta.filename, [kind, metric, String(port)]));
+  const slice = async (index, calls = SLICE) => {
+    children[index].send(calls);
+    const [cost] = await once(children[index], 'message');
+    variants[index].costs.push(cost);
+    return cost;
+  };
+  for (const [index, { costs }] of variants.entries()) {
+    await slice(index, WARM_UP);
+    costs.pop();
+  }
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const costs = [];
+    // Nobody always follows the same one, whose objects are in the caches then.
+    for (const index of shuffled(variants.keys())) costs[index] = await slice(index);
+    for (const [index, { ratios }] of variants.entries()) ratios.push(costs[index] / costs[0]);
+  }
+  for (const child of children) child.kill();
+}
+
 async function compare() {
   const daemon = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(daemon, 'listening');
-  const variants = [
-    ['none', 'plain', 'no statistics (baseline)'],
-    ['kept', 'plain', 'one rule for all keys, DISABLE_STATS'],
-    ['sent', 'plain', 'one rule for all keys, all outputs on'],
-    ['kept', 'detailed', 'detailed_metric, each key its own, DISABLE_STATS'],
-    ['sent', 'detailed', 'detailed_metric, each key its own, all outputs on'],
-  ].map(([kind, metric, name]) => ({
-    name,
-    child: fork(import.meta.filename, [kind, metric, String(daemon.address().port)]),
-    costs: [],
-    ratios: [],
-  }));
-  const slice = async ({ child }, calls) => {
-    child.send(calls);
-    const [cost] = await once(child, 'message');
-    return cost;
-  };
-  for (const variant of variants) await slice(variant, WARM_UP);
-  const [baseline, ...others] = variants;
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const variant of others) {
-      // The baseline before and after, so that a machine that slows down meanwhile slows both.
-      const before = await slice(baseline, SLICE);
-      const cost = await slice(variant, SLICE);
-      const after = await slice(baseline, SLICE);
-      baseline.costs.push(before, after);
-      variant.costs.push(cost);
-      variant.ratios.push((2 * cost) / (before + after));
-    }
-  }
+  for (let made = 0; made < GENERATIONS; made += 1) await generation(daemon.address().port);
   for (const { name, costs, ratios } of variants) {
-    if (ratios.length === 0) ratios.push(1);
     const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(2));
     const cost = quantile(costs, 0.5).toFixed(2);
     console.log(`${name.padEnd(52)} ${cost} µs  × ${middle}  (quartiles ${low} to ${high})`);
   }
-  for (const { child } of variants) child.kill();
   daemon.close();
 }
 
