@@ -39,11 +39,25 @@ export class WeirProcess implements AsyncDisposable {
 
   /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
   static async start(options: WeirOptions = {}): Promise<WeirProcess> {
-    const { env = {}, awaitServing = true } = options;
+    for (let attempt = 1; ; attempt += 1) {
+      const weir = await WeirProcess.#spawn(options);
+      if (options.awaitServing === false) return weir;
+      try {
+        await weir.line(/msg="?serving|"@message":"serving"/);
+        return weir;
+      } catch (error) {
+        await weir[Symbol.asyncDispose]();
+        // Somebody was quicker with a port.
+        if (attempt === 3 || !weir.output.includes('EADDRINUSE')) throw error;
+      }
+    }
+  }
+
+  static async #spawn({ env = {}, underPermissions: isUnder = false }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
     const command = [process.execPath, MAIN] as const;
-    const [program, ...args] = options.underPermissions ? underPermissions([...command]) : command;
+    const [program, ...args] = isUnder ? underPermissions([...command]) : command;
     const child = spawn(program, args, {
       cwd: own,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -60,9 +74,7 @@ export class WeirProcess implements AsyncDisposable {
         ...env,
       },
     });
-    const weir = new WeirProcess(child, { http, grpc, debug }, own);
-    if (awaitServing) await weir.line(/msg="?serving|"@message":"serving"/);
-    return weir;
+    return new WeirProcess(child, { http, grpc, debug }, own);
   }
 
   /** What it has written so far, standard error and output together. */
