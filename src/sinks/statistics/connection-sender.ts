@@ -30,6 +30,8 @@ export class ConnectionSender implements LineSender {
     socket.unref();
     // A daemon that talks back must not keep the connection's end from being seen.
     socket.resume();
+    // A connection may be reset while nothing is sent, and then nobody else listens. Its close follows.
+    socket.on('error', () => {});
     socket.once('close', () => {
       if (this.#socket === socket) this.#socket = undefined;
     });

@@ -42,6 +42,22 @@ describe('lines over TCP', () => {
     sender.close();
   });
 
+  it('outlive a connection that is reset while nothing is sent', async () => {
+    await using receiver = await TcpReceiver.start();
+    const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
+    await sender.open();
+    await sender.send(['a:1|c']);
+    await receiver.until('the line', () => receiver.lines.length === 1);
+    await receiver.cut();
+    while (receiver.connections < 2) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await sender.open();
+    }
+    await sender.send(['b:1|c']);
+    await receiver.until('the next line', () => receiver.lines.length === 2);
+    sender.close();
+  });
+
   it('keep one connection while it lasts', async () => {
     await using receiver = await TcpReceiver.start();
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
