@@ -8,7 +8,7 @@ const NONSENSE = [
   'HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nand no more',
   'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
   // HTTP/2: its settings, and then a frame of headers that are none, on a stream that nobody opened.
-  Buffer.from('000000040000000000' + '000004010400000063ffffffff', 'hex'),
+  Buffer.from('000000040000000000000004010400000063ffffffff', 'hex'),
   // HTTP/2: a frame that is longer than anybody allowed.
   Buffer.from('ffffff000000000001', 'hex'),
 ];
@@ -64,7 +64,7 @@ export class HostilePeer implements AsyncDisposable {
   }
 
   /** @param at the path of a socket; a port of 127.0.0.1 when not given */
-  static async start(first = 0, at: string | undefined = undefined): Promise<HostilePeer> {
+  static async start(first = 0, at?: string): Promise<HostilePeer> {
     const peer = new HostilePeer(first);
     if (at === undefined) peer.#server.listen(0, '127.0.0.1');
     else peer.#server.listen(at);
