@@ -55,6 +55,7 @@ describe('lines over TCP', () => {
     }
     await sender.send(['b:1|c']);
     await receiver.until('the next line', () => receiver.lines.length === 2);
+    expect(receiver.lines).toEqual(['a:1|c', 'b:1|c']);
     sender.close();
   });
 
