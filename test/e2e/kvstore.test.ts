@@ -1,7 +1,7 @@
 import { Client, credentials } from '@grpc/grpc-js';
-import { connect } from 'node:net';
 import { HealthCheckResponse, HealthCheckResponse_ServingStatus as Status } from '../../src/gen/grpc/health/v1/health';
 import { RateLimitClient } from '../support/grpc-client';
+import { isListening } from '../support/is-listening';
 import { RedisProcess } from '../support/redis/redis-process';
 import { RuleFolder } from '../support/rule-folder';
 import { WeirProcess } from '../support/weir-process';
@@ -54,18 +54,6 @@ function grpcHealth(weir: WeirProcess): Promise<Status> {
       (error, response) => (error === null && response ? resolve(response.status) : reject(error ?? new Error('none'))),
     );
   }).finally(() => client.close());
-}
-
-/** Whether somebody listens there. */
-function isOpen(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('error', () => resolve(false));
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-  });
 }
 
 const healthcheck = async (weir: WeirProcess): Promise<number> => (await weir.http('/healthcheck')).status;
@@ -147,7 +135,7 @@ describe('a start while the store is away', () => {
     await weir.line(/cannot be reached/);
     // The rules are in force, so that nothing but the store is waited for.
     await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.user'));
-    expect(await Promise.all([isOpen(weir.ports.http), isOpen(weir.ports.grpc)])).toEqual([false, false]);
+    expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
     expect(weir.output).not.toContain('serving');
 
     await server.run();

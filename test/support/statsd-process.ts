@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from './free-ports';
+import { isListening } from './is-listening';
 import { KeptProcess } from './kept-process';
 import { until } from './until';
 
@@ -53,7 +52,7 @@ export class StatsdProcess implements AsyncDisposable {
     await writeFile(file, JSON.stringify(config));
     this.#kept = new KeptProcess([process.execPath, '--require', BACKEND, DAEMON, file]);
     // This one listens when the others do.
-    await this.until('it listens', () => canConnect(this.managementPort));
+    await this.until('it listens', () => isListening(this.managementPort));
   }
 
   /** Ends the daemon as a crash would: what it has not flushed yet is gone. */
@@ -109,17 +108,5 @@ export class StatsdProcess implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.crash();
     await rm(this.folder, { recursive: true, force: true });
-  }
-}
-
-async function canConnect(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
   }
 }

@@ -1,42 +1,30 @@
-import { RateLimitClient } from '../../support/grpc-client';
-import { RuleFolder } from '../../support/rule-folder';
 import { WeirProcess } from '../../support/weir-process';
 import { SocketFolder, UnixReceiver } from '../../sinks/statistics/unix-receiver';
-
-const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 10 } }]';
-const HITS = 'ratelimit.service.rate_limit.shop.k.total_hits';
-
-const changes = (weir: WeirProcess) => weir.output.match(/(?<=statistics are )(?:not taken|taken again)/g) ?? [];
+import { HITS, weirWithAgent } from './weir-with-agent';
 
 test('a daemon on a Unix socket gets tagged packets, also when it comes late and is started anew', async () => {
-  await using rules = await RuleFolder.with({ 'shop.yaml': RULES });
   await using folder = await SocketFolder.make();
-  await using weir = await WeirProcess.start({
-    env: {
-      ...rules.env,
-      USE_DOG_STATSD: 'true',
-      STATSD_HOST: `unixstream://${folder.path}`,
-      STATS_FLUSH_INTERVAL: '50ms',
-      EXTRA_TAGS: 'stage:prod',
-    },
+  await using scene = await weirWithAgent(`unixstream://${folder.path}`, {
+    STATS_FLUSH_INTERVAL: '50ms',
+    EXTRA_TAGS: 'stage:prod',
   });
-  using client = new RateLimitClient(weir.grpcAddress);
-  await client.ask('shop', ['k'], 3);
+  const { weir, ask } = scene;
+  await ask(3);
   await weir.line(/statistics are not taken/);
   {
     await using first = await UnixReceiver.start(folder.path);
     await first.until('the hits', () => first.lines.includes(`${HITS}:3|c|#stage:prod`));
     await weir.line(/statistics are taken again/);
   }
-  await weir.until('it to see the daemon go', () => changes(weir).length === 3);
-  await client.ask('shop', ['k'], 4);
+  await weir.until('it to see the daemon go', () => scene.changes.length === 3);
+  await ask(4);
   await using second = await UnixReceiver.start(folder.path);
   await second.until('the hits', () => second.sum(HITS) === 4);
-  await client.ask('shop', ['k'], 2);
+  await ask(2);
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
   await second.until('the last hits', () => second.sum(HITS) === 6);
-  expect(changes(weir)).toEqual(['not taken', 'taken again', 'not taken', 'taken again']);
+  expect(scene.changes).toEqual(['not taken', 'taken again', 'not taken', 'taken again']);
 });
 
 test('a daemon that reads lines gets them from the same address, without tags', async () => {

@@ -4,7 +4,7 @@ import type { Span } from '../../sinks/traces/read-spans';
 import { freePorts } from '../../support/free-ports';
 import { KeptProcess } from '../../support/kept-process';
 import { until } from '../../support/until';
-import { isTaken } from './is-taken';
+import { isListening } from '../../support/is-listening';
 
 const COLLECTOR = join(
   __dirname,
@@ -44,7 +44,7 @@ export class CollectorProcess implements AsyncDisposable {
   static async start(ports?: CollectorPorts): Promise<CollectorProcess> {
     const collector = new CollectorProcess(ports ?? (await freeCollectorPorts()), await OtlpReceiver.http());
     await collector.until('it listens', async () => {
-      const answers = await Promise.all([isTaken(collector.ports.http), isTaken(collector.ports.grpc)]);
+      const answers = await Promise.all([isListening(collector.ports.http), isListening(collector.ports.grpc)]);
       return answers.every(Boolean);
     });
     return collector;

@@ -6,7 +6,7 @@ import { freePorts } from '../../support/free-ports';
 import { KeptProcess } from '../../support/kept-process';
 import { until } from '../../support/until';
 import type { CollectorPorts } from './collector-process';
-import { isTaken } from './is-taken';
+import { isListening } from '../../support/is-listening';
 
 const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 
@@ -45,7 +45,7 @@ export class TlsGateway implements AsyncDisposable {
     await writeFile(config, JSON.stringify(bootstrap({ port, own, ca: authority.ca, collector, demanded })));
     const kept = new KeptProcess([ENVOY, '-c', config, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning']);
     const gateway = new TlsGateway(port, files, kept, folder);
-    await until('Envoy listens', () => isTaken(port));
+    await until('Envoy listens', () => isListening(port));
     return gateway;
   }
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 
 /** Whether somebody listens on a port of 127.0.0.1. */
-export function isTaken(port: number): Promise<boolean> {
+export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('error', () => resolve(false));

@@ -1,0 +1,35 @@
+import { RateLimitClient } from '../../support/grpc-client';
+import { RuleFolder } from '../../support/rule-folder';
+import { WeirProcess } from '../../support/weir-process';
+
+const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }]';
+
+/** The running service that sends statistics with tags to an agent, and a caller. */
+export interface WeirWithAgent extends AsyncDisposable {
+  readonly weir: WeirProcess;
+  readonly ask: (hits?: number) => Promise<unknown>;
+  /** What the log tells of the agent, in order: `not taken`, `taken again`. */
+  readonly changes: readonly string[];
+}
+
+/** The counter that each hit moves. */
+export const HITS = 'ratelimit.service.rate_limit.shop.k.total_hits';
+
+/** @param url PUSHSTATS_HOST, under its name in the Go service */
+export async function weirWithAgent(url: string, env: Readonly<Record<string, string>>): Promise<WeirWithAgent> {
+  const rules = await RuleFolder.with({ 'shop.yaml': RULES });
+  const weir = await WeirProcess.start({ env: { ...rules.env, USE_DOG_STATSD: 'true', STATSD_HOST: url, ...env } });
+  const client = new RateLimitClient(weir.grpcAddress);
+  return {
+    weir,
+    ask: (hits) => client.ask('shop', ['k'], hits),
+    get changes() {
+      return weir.output.match(/(?<=statistics are )(?:not taken|taken again)/g) ?? [];
+    },
+    async [Symbol.asyncDispose]() {
+      client[Symbol.dispose]();
+      await weir[Symbol.asyncDispose]();
+      await rules[Symbol.asyncDispose]();
+    },
+  };
+}
