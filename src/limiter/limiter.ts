@@ -89,18 +89,18 @@ export class Limiter {
   #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
     const bound = this.#bind(rule);
     const { applied } = bound;
-    const shared = bound.sharedBy(descriptor.entries);
-    const { statistics } = shared;
     if (applied === undefined) {
       // Unlimited is answered here, and its hits are counted all the same; there is nothing to take negative hits from.
       if (!descriptor.isNegativeHits) {
+        const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
         statistics.withinLimit += hits;
       }
       return 'unlimited';
     }
+    const shared = bound.sharedBy(descriptor.entries);
     const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
-    return { item: new Item(applied, key, statistics, hits, descriptor.isNegativeHits), rule };
+    return { item: new Item(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
   }
 
   #override(
