@@ -5,6 +5,7 @@ import { terminationSignals } from '../../src/sources/signals';
 const say = (line: string) => process.stdout.write(`${line}\n`);
 terminationSignals()
   .pipe(take(3))
-  .subscribe({ next: say, complete: () => say('enough') });
+  // Once the listeners have gone too: a signal that comes just before would be lost.
+  .subscribe({ next: say, complete: () => setImmediate(() => say('enough')) });
 setInterval(() => undefined, 1000);
 say('ready');
