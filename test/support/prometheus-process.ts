@@ -42,7 +42,7 @@ export class PrometheusProcess implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
     const [port] = await freePorts(1);
     const config = {
-      global: { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' },
+      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '500ms' },
       rule_files: rules,
       scrape_configs: [{ job_name: 'weir', static_configs: [{ targets }] }],
     };

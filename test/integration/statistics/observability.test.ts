@@ -166,19 +166,31 @@ describe('the dashboard', () => {
   });
 
   it('shows something in every panel, when everything has happened', async () => {
-    // As one sees it half a minute later: a panel looks at every 15 seconds.
-    const shown = expressionsOf(dashboard).map(async ({ title, expr }) => {
-      const samples = await prometheus.query(expr, { inSeconds: 30 });
-      return samples.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
-    });
-    expect((await Promise.all(shown)).flat()).toEqual([]);
+    const findEmpty = async (): Promise<readonly string[]> => {
+      const shown = expressionsOf(dashboard).map(async ({ title, expr }) => {
+        // As one sees it half a minute later: a panel looks at every 15 seconds.
+        const samples = await prometheus.query(expr, { inSeconds: 30 });
+        return samples.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
+      });
+      return (await Promise.all(shown)).flat();
+    };
+    let empty = await findEmpty();
+    // A scrape that a busy machine was late for hides what it is about, until the next one.
+    for (let scrapes = 0; empty.length > 0 && scrapes < 5; scrapes += 1) {
+      await prometheus.scraped(1);
+      empty = await findEmpty();
+    }
+    expect(empty).toEqual([]);
   });
 
   it('shows how long decisions take', async () => {
     const quantiles = expressionsOf(dashboard).filter(({ expr }) => expr.startsWith('histogram_quantile'));
     expect(quantiles).toHaveLength(4);
     for (const { expr } of quantiles) {
-      const [{ value } = { value: Number.NaN }] = await prometheus.query(expr);
+      const value = await prometheus.until(expr, async () => {
+        const [sample] = await prometheus.query(expr);
+        return Number.isFinite(sample?.value) && sample?.value;
+      });
       expect(value).toBeGreaterThan(0);
       expect(value).toBeLessThan(10);
     }
