@@ -1,14 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
-import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
 import { TakenInPart } from '../../../src/sinks/statistics/taken-in-part';
 import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-sender';
-import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/door';
 import { UnixDatagramReceiver } from './unix-datagram-receiver';
 import { SocketFolder } from './unix-receiver';
+import { taggedOutput } from './tagged-output';
 
 /** More than the system keeps for a daemon that does not read, however it is set. */
 const TOO_MANY = Array.from({ length: 40_000 }, (_, index) => `name.number.${index}${'x'.repeat(200)}:1|c`);
@@ -104,23 +101,12 @@ describe('lines to a datagram socket', () => {
 describe('a daemon on a datagram socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  /** What a daemon of tags is sent at each flush. */
-  function outputTo(path: string, patience: number) {
-    const statistics = new Statistics(10_000);
-    const log = recordingLog();
-    const sender = new UnixDatagramSender({ path, patience });
-    const output = new SendingOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
-    return { statistics, log, output, [Symbol.dispose]: () => output.close() };
-  }
+  const outputTo = (path: string, patience: number) => taggedOutput(new UnixDatagramSender({ path, patience }));
 
   it('that comes late, crashes and is started anew gets every hit, and the log tells the changes alone', async () => {
     await using folder = await SocketFolder.make();
     using to = outputTo(folder.path, 5_000);
-    const { statistics, output, log } = to;
-    const hitAndFlush = async () => {
-      statistics.rule('d.k').totalHits += 1;
-      await output.flush();
-    };
+    const { log, hitAndFlush } = to;
     for (let flush = 0; flush < 3; flush += 1) await hitAndFlush();
     for (const ends of ['crash', Symbol.asyncDispose, Symbol.asyncDispose] as const) {
       const receiver = await UnixDatagramReceiver.start(folder.path);

@@ -1,9 +1,6 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
-import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
 import { UnixStreamSender } from '../../../src/sinks/statistics/unix-stream-sender';
-import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/door';
 import { SocketFolder, UnixReceiver } from './unix-receiver';
+import { taggedOutput } from './tagged-output';
 
 describe('lines over a Unix socket', () => {
   let folder: SocketFolder;
@@ -82,23 +79,13 @@ describe('lines over a Unix socket', () => {
 describe('a daemon on a Unix socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  /** What a daemon of tags is sent at each flush. */
-  function outputTo(path: string, patience: number) {
-    const statistics = new Statistics(10_000);
-    const log = recordingLog();
-    const sender = new UnixStreamSender({ path, framing: 'packets', patience });
-    const output = new SendingOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
-    return { statistics, log, output, [Symbol.dispose]: () => output.close() };
-  }
+  const outputTo = (path: string, patience: number) =>
+    taggedOutput(new UnixStreamSender({ path, framing: 'packets', patience }));
 
   it('that comes late and is started anew gets every hit, and the log tells the changes alone', async () => {
     await using folder = await SocketFolder.make();
     using to = outputTo(folder.path, 5_000);
-    const { statistics, output, log } = to;
-    const hitAndFlush = async () => {
-      statistics.rule('d.k').totalHits += 1;
-      await output.flush();
-    };
+    const { output, log, hitAndFlush } = to;
     for (let flush = 0; flush < 3; flush += 1) await hitAndFlush();
     const first = await UnixReceiver.start(folder.path);
     await hitAndFlush();

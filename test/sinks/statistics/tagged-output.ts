@@ -1,0 +1,23 @@
+import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
+import type { LineSender } from '../../../src/sinks/statistics/line-sender';
+import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
+import { Statistics } from '../../../src/statistics/statistics';
+import { recordingLog } from '../../http/door';
+
+/** What a daemon of tags is sent at each flush. */
+export function taggedOutput(sender: LineSender) {
+  const statistics = new Statistics(10_000);
+  const log = recordingLog();
+  const output = new SendingOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
+  return {
+    statistics,
+    log,
+    output,
+    /** One hit on the rule `d.k`, and a flush. */
+    async hitAndFlush(this: void): Promise<void> {
+      statistics.rule('d.k').totalHits += 1;
+      await output.flush();
+    },
+    [Symbol.dispose]: () => output.close(),
+  };
+}
