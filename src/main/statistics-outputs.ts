@@ -141,8 +141,9 @@ function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
     try {
       return { pattern: compileRe2(pattern), output, tags };
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is no regular expression: ${reason}`, { cause: error });
+      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is no regular expression: ${asError(error).message}`, {
+        cause: error,
+      });
     }
   });
 }
@@ -183,7 +184,6 @@ function mapperOf(settings: Settings, log: Log): Mapper {
     for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
     return new Mapper(file);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${reason}`, { cause: error });
+    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${asError(error).message}`, { cause: error });
   }
 }

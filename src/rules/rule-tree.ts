@@ -60,6 +60,11 @@ export class Rule {
   get isExplicit(): boolean {
     return this.value !== '' && this.wildcard === undefined;
   }
+
+  /** Whether calls of different values, which all match here, are told apart by them. */
+  get isToldApart(): boolean {
+    return !this.isExplicit && !this.shareThreshold;
+  }
 }
 
 /** The rules of one key at one level. */

@@ -23,7 +23,7 @@ export function plainStatisticsKey(rule: Rule): string {
 /** The levels of the rule's path whose request values stand in its statistics key. */
 export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) =>
-    !step.isExplicit && !step.shareThreshold && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
+    step.isToldApart && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
   );
 }
 

@@ -1,7 +1,5 @@
+import { LARGEST_AGENT_PACKET } from './largest-agent-packet';
 import { packets } from './packets';
-
-/** What the Datadog agent reads at once unless its `dogstatsd_buffer_size` says otherwise; more would be lost there. */
-const LARGEST_PACKET = 8192;
 
 /**
  * Lines as the Datadog agent reads them from a stream: packets of whole lines, each behind its length in bytes as a 32-bit
@@ -9,7 +7,7 @@ const LARGEST_PACKET = 8192;
  */
 export function lengthPrefixed(lines: readonly string[]): Uint8Array {
   const parts: Uint8Array[] = [];
-  for (const { bytes } of packets(lines, LARGEST_PACKET)) {
+  for (const { bytes } of packets(lines, LARGEST_AGENT_PACKET)) {
     const prefix = Buffer.allocUnsafe(4);
     prefix.writeUInt32LE(bytes.length);
     parts.push(prefix, bytes);

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { LARGEST_AGENT_PACKET } from './largest-agent-packet';
 import type { LineSender } from './line-sender';
 import { packets } from './packets';
 import { TakenInPart } from './taken-in-part';
@@ -11,8 +12,6 @@ export interface UnixDatagramSenderOptions {
   readonly patience?: number;
 }
 
-/** What the Datadog agent reads at once unless its `dogstatsd_buffer_size` says otherwise; more would be lost there. */
-const LARGEST_DATAGRAM = 8192;
 const PATIENCE = 3_000;
 /** Milliseconds between two tries: some systems keep ten datagrams for a reader, which it reads in less than one. */
 const SHORTEST_PAUSE = 1;
@@ -37,7 +36,7 @@ export class UnixDatagramSender implements LineSender {
 
   async send(lines: readonly string[]): Promise<void> {
     let taken = 0;
-    for (const packet of packets(lines, LARGEST_DATAGRAM)) {
+    for (const packet of packets(lines, LARGEST_AGENT_PACKET)) {
       try {
         await this.#send(packet.bytes);
       } catch (error) {
