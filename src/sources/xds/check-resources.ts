@@ -6,6 +6,7 @@ import { ProblemReport } from '../../rules/files/problem-report';
 import { readRuleTrees } from '../../rules/files/read-rule-trees';
 import { showText } from '../../rules/files/yaml-text';
 import type { CheckedRules } from '../rule-thread/hand-over';
+import { messageOf } from './message-of';
 import { resourceTree } from './resource-tree';
 import { RULES_TYPE_URL } from './type-url';
 
@@ -22,9 +23,7 @@ export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean)
     try {
       decoded.push(decode(resource));
     } catch (error) {
-      errors.push(
-        `resource ${index + 1} of ${resources.length} ${error instanceof Error ? error.message : String(error)}`,
-      );
+      errors.push(`resource ${index + 1} of ${resources.length} ${messageOf(error)}`);
     }
   }
   if (errors.length > 0) return refused(errors);
@@ -42,7 +41,7 @@ function decode({ typeUrl, value }: Any): RateLimitConfig {
   try {
     return RateLimitConfig.decode(value);
   } catch (error) {
-    throw new Error(`cannot be decoded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`cannot be decoded: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -12,6 +12,7 @@ import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
 import type { Log } from '../../streams/log';
 import { type AdsEvent, AdsStreamError, type ConnectAds } from './ads';
+import { messageOf } from './message-of';
 import { TlsCredentials, type TlsFiles } from './tls-credentials';
 import { TrackedCredentials } from './tracked-credentials';
 
@@ -71,7 +72,7 @@ export function connectAds(server: AdsServer): ConnectAds {
         const tracked = new TrackedCredentials(credentials, (socket) => connecting.add(socket));
         client = new Client(target, tracked, channelOptions(server, keepalive));
       } catch (error) {
-        return fail(new AdsStreamError(error instanceof Error ? error.message : String(error)));
+        return fail(new AdsStreamError(messageOf(error)));
       }
       const { connectTimeout = CONNECT_TIMEOUT } = server;
       const patience = setTimeout(

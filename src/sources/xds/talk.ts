@@ -23,6 +23,7 @@ import type { RuleEvent } from '../../streams/rule-source';
 import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
 import { type AdsResponse, AdsStreamError, type ConnectAds } from './ads';
 import type { Agreement } from './agreement';
+import { messageOf } from './message-of';
 import { type ReadResponse, readResponse } from './read-response';
 
 /** What a talk with the server comes to. */
@@ -80,7 +81,7 @@ function decoded(message: Uint8Array): ReadResponse {
   try {
     return readResponse(message);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new AdsStreamError(`a response cannot be decoded: ${reason}`, true);
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import type { Log } from '../../streams/log';
+import { messageOf } from './message-of';
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -43,7 +44,7 @@ export class TlsCredentials {
       this.#contents = contents;
       return this.#credentials;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (this.#credentials === undefined) throw new Error(`the TLS files cannot be used: ${reason}`, { cause: error });
       this.log.warn('the TLS files for the xDS server cannot be used, those read before stay in use', { reason });
       return this.#credentials;

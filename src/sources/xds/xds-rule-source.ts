@@ -18,6 +18,7 @@ import { AdsStreamError, type ConnectAds } from './ads';
 import { Agreement, type XdsNode } from './agreement';
 import type { Backoff } from './backoff';
 import { type LoadResourcesOptions, loadResources } from './load-resources';
+import { messageOf } from './message-of';
 import { type AttemptEnd, reconnect } from './reconnect';
 import { LASTING, type TalkEvent, talk } from './talk';
 
@@ -129,8 +130,4 @@ class Journal {
     }
     this.#trouble = trouble;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
