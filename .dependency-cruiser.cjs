@@ -1,7 +1,12 @@
 // Who may import whom. One entry a folder: what it may reach, and why the rest is closed to it.
-const PURE = ['src/rules', 'src/limiter', 'src/statistics'];
+const PURE = ['src/rules', 'src/limiter', 'src/statistics', 'src/text'];
 
 const layers = [
+  {
+    folder: 'src/text',
+    mayReach: ['src/text'],
+    why: 'text/ is pure and lies lowest: functions on text that every folder may use.',
+  },
   {
     folder: 'src/statistics',
     mayReach: ['src/statistics'],
@@ -9,7 +14,7 @@ const layers = [
   },
   {
     folder: 'src/rules',
-    mayReach: ['src/rules', 'src/statistics', 'node_modules/yaml'],
+    mayReach: ['src/rules', 'src/statistics', 'src/text', 'node_modules/yaml'],
     why: 'rules/ is pure and lies below limiter/: no I/O, no RxJS, no clock. It reads YAML from text, never from files.',
   },
   {
@@ -24,7 +29,7 @@ const layers = [
   },
   {
     folder: 'src/settings',
-    mayReach: ['src/settings'],
+    mayReach: ['src/settings', 'src/text'],
     why: 'settings/ knows nobody; main/ and cli/ hand plain options down.',
   },
   {

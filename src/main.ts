@@ -2,12 +2,11 @@
 // oxlint-disable-next-line import/no-unassigned-import -- what it does has to be done before the others are loaded
 import './main/quiet-libraries';
 import { runService } from './main/run-service';
-import { asError } from './main/as-error';
-import type { Addresses } from './main/doors';
-import { helpText } from './settings/help-text';
-import { type SettingsReading, readSettings } from './settings/read-settings';
-import { secretsOf } from './settings/secrets';
-import { SettingsError } from './settings/settings-error';
+import { asError } from './text/thrown';
+import type { Addresses } from './main/listeners';
+import { helpText } from './settings/docs/help-text';
+import { SettingsError, type SettingsReading, readSettings } from './settings/read-settings';
+import { secretsOf } from './settings/variables/secrets';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
 import { maskSecrets } from './sinks/logs/mask-secrets';

@@ -1,9 +1,9 @@
-// What h2spec asks of a server: any request is answered with a few octets.
+// What h2spec asks of a server: any request is answered with a few bytes.
 const TEXT = Buffer.from('weir\n');
 
 /** An application of src/grpc/http2 (see its `Application`) that answers every request the same. `dist`: a built tree. */
 export async function fixedAnswer(dist) {
-  const { encodeBlock } = (await import(`${dist}/grpc/http2/hpack/encode.js`)).default;
+  const { encodeBlock } = (await import(`${dist}/grpc/http2/headers/hpack/encode.js`)).default;
   const head = encodeBlock([
     [':status', '200'],
     ['content-type', 'text/plain'],

@@ -2,8 +2,8 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { PROFILES } from '../grpc-door/frames.mjs';
-import { Caller, withPrefix } from '../grpc-door/load.mjs';
+import { PROFILES } from '../grpc-server/frames.mjs';
+import { Caller, withPrefix } from '../grpc-server/load.mjs';
 import { startRedis } from './redis.mjs';
 
 const { values: options } = parseArgs({
@@ -24,7 +24,7 @@ const MEASURE_MS = Number(options.seconds) * 1_000;
 const say = (line) => process.stdout.write(`${line}\n`);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-const field = (tag, octets) => Buffer.concat([Buffer.from([tag, octets.length]), octets]);
+const field = (tag, bytes) => Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
 function request(number) {
   const entry = Buffer.concat([field(0x0a, Buffer.from('user')), field(0x12, Buffer.from(`user-${number}`))]);
   return Buffer.concat([field(0x0a, Buffer.from('bench')), field(0x12, field(0x0a, entry))]);

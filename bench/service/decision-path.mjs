@@ -41,7 +41,7 @@ export function decisionPath(load, { rules, statistics, counters = memory(load) 
     windowSpan: 0,
     windowsInFlight: counters.windowsInFlight ?? 1,
     whenFull: counters.whenFull,
-    scheduler: load('sources/turn-scheduler').turnScheduler,
+    scheduler: load('sources/event-loop-turns').turnScheduler,
     onDefect: (error) => {
       throw error;
     },

@@ -79,17 +79,17 @@ function handler(statistics, detailedMetric) {
 /** As the service does it: every call counted and timed. */
 function measured(handle, statistics) {
   const methods = new Map([['/s/ShouldRateLimit', handle]]);
-  const clock = load('sources/turn-clock').turnClock();
+  const clock = load('sources/event-loop-turns').turnClock();
   return load('grpc/measured-methods').measuredMethods(methods, statistics, clock).get('/s/ShouldRateLimit');
 }
 
 /** Pushes to a daemon, and keeps what a scrape would show: both take every duration. */
 function startOutputs(statistics, port) {
   const { Exposition } = load('sinks/statistics/exposition/exposition');
-  const { Mapper } = load('sinks/statistics/exposition/mapping');
-  const { builtInMapping } = load('sinks/statistics/exposition/built-in-mapping');
-  const { SendingOutput } = load('sinks/statistics/sending-output');
-  const { TcpSender } = load('sinks/statistics/tcp-sender');
+  const { Mapper } = load('sinks/statistics/mapping/mapping');
+  const { builtInMapping } = load('sinks/statistics/mapping/built-in-mapping');
+  const { SendingOutput } = load('sinks/statistics/senders/sending-output');
+  const { TcpSender } = load('sinks/statistics/senders/connection-sender');
   const log = { isDebug: false, debug() {}, info() {}, warn: console.warn, error: console.error };
   const exposition = new Exposition({
     statistics,
@@ -100,7 +100,7 @@ function startOutputs(statistics, port) {
     now: () => performance.now(),
   });
   const sender = new TcpSender({ host: '127.0.0.1', port });
-  const format = load('sinks/statistics/statsd-lines').statsdLines({});
+  const format = load('sinks/statistics/lines/statsd-lines').statsdLines({});
   const output = new SendingOutput({ statistics, format, sender, log });
   const { asyncScheduler } = require('rxjs');
   load('streams/flushing')

@@ -1,6 +1,6 @@
 import type { Statistics } from '../statistics/statistics';
 import type { Timer } from '../statistics/timer';
-import type { CancelCause } from '../streams/decide';
+import type { CancelCause } from '../streams/ports/decide';
 import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler, UnaryMethods } from './method';
 
 /**

@@ -1,5 +1,5 @@
-import type { CancelCause } from '../streams/decide';
-import type { CallTrace } from '../streams/tracer';
+import type { CancelCause } from '../streams/ports/decide';
+import type { CallTrace } from '../streams/ports/tracer';
 
 /** The status codes of gRPC that weir answers with. */
 export const GrpcStatus = {

@@ -1,5 +1,5 @@
-import type { CancelCause } from '../streams/decide';
-import type { CallTrace, Tracer } from '../streams/tracer';
+import type { CancelCause } from '../streams/ports/decide';
+import type { CallTrace, Tracer } from '../streams/ports/tracer';
 import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from './method';
 
 /** What is an error of the service and not of the caller, in the eyes of a trace (OpenTelemetry's conventions for RPC). */

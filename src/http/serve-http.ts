@@ -1,18 +1,15 @@
+import type { Middleware } from 'koa';
+import type { Health } from '../streams/health';
 import { Router } from '@koa/router';
 import Koa from 'koa';
-import type { Decide } from '../streams/decide';
-import type { Health } from '../streams/health';
-import type { Log } from '../streams/log';
-import type { Tracer } from '../streams/tracer';
-import { errorBoundary } from './error-boundary';
-import { healthcheckRoute } from './healthcheck-route';
-import { jsonRoute } from './json-route';
-import type { ListenOptions } from './listen';
-import { logUnforeseen } from './log-unforeseen';
-import { methodNotAllowed } from './method-not-allowed';
-import { notFound } from './not-found';
-import { serve } from './serve';
-import type { HttpTimeouts, Listening } from './serve';
+import type { Decide } from '../streams/ports/decide';
+import type { Log } from '../streams/ports/log';
+import type { Tracer } from '../streams/ports/tracer';
+import { errorBoundary } from './server/error-boundary';
+import { jsonRoute } from './json/json-route';
+import type { ListenOptions } from './server/listen';
+import { logUnforeseen, methodNotAllowed, notFound } from './server/fallbacks';
+import { type HttpTimeouts, type Listening, serve } from './server/serve';
 import { traced } from './traced';
 
 export interface HttpOptions extends ListenOptions {
@@ -54,4 +51,14 @@ export function serveHttp(options: HttpOptions): Promise<Listening> {
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
   return serve(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
+}
+
+/** `GET /healthcheck`: 200 `OK`, or 500 and the components that are not healthy. */
+export function healthcheckRoute(health: () => Health): Middleware {
+  return (ctx) => {
+    const { healthy, unhealthy } = health();
+    ctx.status = healthy ? 200 : 500;
+    ctx.type = 'text/plain';
+    ctx.body = healthy ? 'OK' : `unhealthy: ${unhealthy.join(', ')}`;
+  };
 }

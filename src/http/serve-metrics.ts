@@ -1,14 +1,11 @@
 import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import Koa from 'koa';
-import type { Log } from '../streams/log';
-import { errorBoundary } from './error-boundary';
-import type { ListenOptions } from './listen';
-import { logUnforeseen } from './log-unforeseen';
-import { methodNotAllowed } from './method-not-allowed';
-import { notFound } from './not-found';
-import { serve } from './serve';
-import type { HttpTimeouts, Listening } from './serve';
+import type { Log } from '../streams/ports/log';
+import { errorBoundary } from './server/error-boundary';
+import type { ListenOptions } from './server/listen';
+import { logUnforeseen, methodNotAllowed, notFound } from './server/fallbacks';
+import { type HttpTimeouts, type Listening, serve } from './server/serve';
 
 export interface MetricsOptions extends ListenOptions {
   /** Where the page is: PULLMETRICS_PATH. */

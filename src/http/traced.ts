@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import type { CallTrace, Tracer } from '../streams/tracer';
+import type { CallTrace, Tracer } from '../streams/ports/tracer';
 
 /** Gives the requests of a path that the tracer chooses a span each. The outermost of all, so that it sees every answer. */
 export function traced(path: string, tracer: Tracer): Middleware {

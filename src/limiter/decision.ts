@@ -3,7 +3,7 @@ import type { Rule } from '../rules/rule-tree';
 import type { Counter } from '../statistics/counter';
 import { windowStart } from './cache-key';
 import { dynamicMetadata } from './dynamic-metadata';
-import type { Item } from './item';
+import type { LimitedDescriptor } from './limited-descriptor';
 import { countOverByLocalCache, judge } from './judge';
 import type { LimiterOptions } from './options';
 import type { OverLimitCache } from './over-limit-cache';
@@ -27,7 +27,7 @@ const NO_LIMIT: DescriptorStatus = Object.freeze({
 const UNLIMITED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, limitRemaining: MAX_UINT32 });
 
 /** What a descriptor met: a limit, an unlimited rule, or nothing that limits it. */
-export type Resolution = { readonly item: Item; readonly rule: Rule | undefined } | 'unlimited' | 'none';
+export type Resolution = { readonly item: LimitedDescriptor; readonly rule: Rule | undefined } | 'unlimited' | 'none';
 
 /** What all decisions of a limiter share. */
 export interface DecisionContext {
@@ -47,7 +47,7 @@ export class Decision {
     private readonly request: RateLimitRequest,
     private readonly resolutions: readonly Resolution[],
     /** What the store has to be asked, in the order of the descriptors; empty when nothing. */
-    readonly operations: readonly Item[],
+    readonly operations: readonly LimitedDescriptor[],
     private readonly nowSeconds: number,
   ) {}
 
@@ -98,7 +98,7 @@ export class Decision {
     };
   }
 
-  #judge(item: Item): boolean {
+  #judge(item: LimitedDescriptor): boolean {
     const { applied, statistics, callHits } = item;
     if (item.isNegative) return false;
     if (item.overByLocalCache) {

@@ -1,14 +1,13 @@
 import type { Level, Rule } from '../rules/rule-tree';
 import { type Ruleset, matchRule } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
-import { SERVICE_ERRORS } from '../statistics/names';
-import type { Statistics } from '../statistics/statistics';
+import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
 import { cacheKeyBody, windowStart } from './cache-key';
 import { checkRequest } from './check-request';
 import { Decision, type DecisionContext, type Resolution } from './decision';
-import { Item } from './item';
+import { LimitedDescriptor } from './limited-descriptor';
 import type { LimiterOptions } from './options';
 import { OverLimitCache } from './over-limit-cache';
 import { isReplaced, replacedNames } from './replaces';
@@ -100,7 +99,7 @@ export class Limiter {
     }
     const shared = bound.sharedBy(descriptor.entries);
     const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
-    return { item: new Item(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
+    return { item: new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
   }
 
   #override(
@@ -116,13 +115,13 @@ export class Limiter {
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key = body + windowStart(nowSeconds, applied.windowSeconds);
-    return { item: new Item(applied, key, statistics, hits, isNegativeHits), rule: undefined };
+    return { item: new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits), rule: undefined };
   }
 
   /** Counts the hits, asks the local cache, and says what is left to ask the store. */
-  #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly Item[] {
+  #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly LimitedDescriptor[] {
     const { overLimitCache } = this.#context;
-    const operations: Item[] = [];
+    const operations: LimitedDescriptor[] = [];
     let isAnyOver = false;
     for (const resolution of resolutions) {
       if (typeof resolution === 'string') continue;
@@ -160,7 +159,7 @@ function hitsOf({ hitsAddend }: Descriptor, request: RateLimitRequest): number {
  * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with a key known to be over nothing is added any more; otherwise the store decides
  * in one step. Negative hits are neither checked nor stopped.
  */
-function stopIncrements(operations: readonly Item[], isAnyOver: boolean): readonly Item[] {
+function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
   const additions = operations.filter((item) => !item.isNegative);
   if (isAnyOver) {
     for (const item of additions) item.hits = 0;

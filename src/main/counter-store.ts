@@ -3,10 +3,10 @@ import type { SettingsReading } from '../settings/read-settings';
 import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import type { Statistics } from '../statistics/statistics';
-import type { Counters } from '../streams/counters';
+import type { Counters } from '../streams/ports/counters';
 import type { WhenFull } from '../streams/decisions';
-import type { Log } from '../streams/log';
-import { kvstoreOptions } from './kvstore-options';
+import type { Log } from '../streams/ports/log';
+import { kvstoreOptions } from './options';
 
 /** A counter store, and what the decision path and the start of the service have to know of it. */
 export interface CounterStore {

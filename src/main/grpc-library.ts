@@ -1,4 +1,4 @@
-import type { Log } from '../streams/log';
+import type { Log } from '../streams/ports/log';
 
 /**
  * Has the gRPC library tell the log what GRPC_VERBOSITY and GRPC_TRACE ask it for. By itself it would write to standard error,

@@ -4,8 +4,8 @@ import { ruleFileSource } from '../sources/rule-files/rule-file-source';
 import { connectAds } from '../sources/xds/connect-ads';
 import { xdsRuleSource } from '../sources/xds/xds-rule-source';
 import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/log';
-import type { RuleEvent, RuleSource } from '../streams/rule-source';
+import type { Log } from '../streams/ports/log';
+import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 
 /**
  * The events of the rule source that the settings choose, counted and told to the log as they pass. Two gauges let an alert see

@@ -18,23 +18,23 @@ import {
   shareReplay,
 } from 'rxjs';
 import type { RulesAbout } from '../http/debug/rlconfig';
-import { serveDebug } from '../http/serve-debug';
+import { serveDebug } from '../http/debug/serve-debug';
 import { Limiter } from '../limiter/limiter';
 import { listRules } from '../rules/list-rules';
 import type { SettingsReading } from '../settings/read-settings';
 import { terminationSignals } from '../sources/signals';
-import { turnScheduler } from '../sources/turn-scheduler';
+import { turnScheduler } from '../sources/event-loop-turns';
 import { Statistics } from '../statistics/statistics';
 import { type CurrentConfig, currentConfig } from '../streams/current-config';
 import { decisions } from '../streams/decisions';
 import { type DrainOutcome, drain } from '../streams/drain';
 import { type Health, health } from '../streams/health';
 import { lifecycle } from '../streams/lifecycle';
-import type { Log } from '../streams/log';
-import { asError } from './as-error';
+import type { Log } from '../streams/ports/log';
+import { asError } from '../text/thrown';
 import { counterStore } from './counter-store';
-import { type Addresses, Doors } from './doors';
-import { limiterOptions } from './limiter-options';
+import { type Addresses, Listeners } from './listeners';
+import { limiterOptions } from './options';
 import { ruleEvents } from './rule-events';
 import { startStatisticsOutputs } from './statistics-outputs';
 import { startTracing } from './tracing';
@@ -99,7 +99,7 @@ export async function runService(
     statistics: () => statistics.entries(),
     log,
   });
-  const doors = new Doors(settings, {
+  const doors = new Listeners(settings, {
     decide: path.decide,
     health$,
     health: () => wellness,

@@ -13,32 +13,30 @@ import {
   share,
   timer,
 } from 'rxjs';
-import type { Listening } from '../http/serve';
+import type { Listening } from '../http/server/serve';
 import { serveMetrics } from '../http/serve-metrics';
 import type { Settings } from '../settings/settings';
-import { dogstatsdLines } from '../sinks/statistics/dogstatsd-lines';
-import { extraTags } from '../sinks/statistics/extra-tags';
-import { builtInMapping } from '../sinks/statistics/exposition/built-in-mapping';
+import { dogstatsdLines } from '../sinks/statistics/lines/dogstatsd-lines';
+import { type LineFormat, extraTags } from '../sinks/statistics/lines/line-format';
+import { builtInMapping } from '../sinks/statistics/mapping/built-in-mapping';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
-import { Mapper } from '../sinks/statistics/exposition/mapping';
-import { readMappingFile } from '../sinks/statistics/exposition/mapping-file';
-import { jsonLines } from '../sinks/statistics/json-lines';
-import type { LineFormat } from '../sinks/statistics/line-format';
-import type { LineSender } from '../sinks/statistics/line-sender';
-import type { Mogrifier } from '../sinks/statistics/mogrify';
-import { compileRe2 } from '../sinks/statistics/re2';
-import { SendingOutput } from '../sinks/statistics/sending-output';
-import { statsdLines } from '../sinks/statistics/statsd-lines';
-import { StreamSender } from '../sinks/statistics/stream-sender';
-import { TcpSender } from '../sinks/statistics/tcp-sender';
-import { UdpSender } from '../sinks/statistics/udp-sender';
-import { UnixStreamSender } from '../sinks/statistics/unix-stream-sender';
+import { Mapper } from '../sinks/statistics/mapping/mapping';
+import { readMappingFile } from '../sinks/statistics/mapping/mapping-file';
+import { jsonLines } from '../sinks/statistics/lines/json-lines';
+import type { LineSender } from '../sinks/statistics/senders/line-sender';
+import type { Mogrifier } from '../sinks/statistics/lines/mogrify';
+import { compileRe2 } from '../sinks/statistics/mapping/re2';
+import { SendingOutput } from '../sinks/statistics/senders/sending-output';
+import { statsdLines } from '../sinks/statistics/lines/statsd-lines';
+import { StreamSender } from '../sinks/statistics/senders/stream-sender';
+import { TcpSender, UnixStreamSender } from '../sinks/statistics/senders/connection-sender';
+import { UdpSender } from '../sinks/statistics/senders/udp-sender';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
-import type { Log } from '../streams/log';
-import type { StatisticsOutput } from '../streams/statistics-output';
-import { asError } from './as-error';
+import type { Log } from '../streams/ports/log';
+import type { StatisticsOutput } from '../streams/ports/statistics-output';
+import { asError } from '../text/thrown';
 
 /** Milliseconds for the last flush at the end of the service. */
 const LAST_FLUSH = 2_000;
@@ -123,7 +121,7 @@ async function senderTo(settings: Settings, { framing, protocol }: Way): Promise
 async function unixDatagramSender(path: string): Promise<LineSender> {
   try {
     // Not in Node: a native package brings it, which is not there for every machine.
-    const { UnixDatagramSender } = await import('../sinks/statistics/unix-datagram-sender.js');
+    const { UnixDatagramSender } = await import('../sinks/statistics/senders/unix-datagram-sender.js');
     return new UnixDatagramSender({ path });
   } catch (error) {
     const [reason] = asError(error).message.split('\n');

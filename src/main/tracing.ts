@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { Settings } from '../settings/settings';
-import type { Log } from '../streams/log';
-import type { Tracer } from '../streams/tracer';
+import type { Log } from '../streams/ports/log';
+import type { Tracer } from '../streams/ports/tracer';
 import { tellOfGrpcLibrary } from './grpc-library';
 
 /** Milliseconds for the last spans at the end of the service. */

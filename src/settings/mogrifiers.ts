@@ -1,6 +1,6 @@
-import type { Environment } from './environment';
-import { readVariable } from './read-variable';
-import { type Pairs, pairs } from './values/pairs';
+import type { Environment } from './variables/environment';
+import { readVariable } from './variables/read-variable';
+import { type Pairs, pairs } from './values/lists';
 import { text } from './values/text';
 import type { ValueType } from './values/value-type';
 

@@ -1,22 +1,27 @@
 import type { Check } from './checks/check';
-import { deprecations } from './checks/deprecations';
+import { deprecations, statisticsChecks, withoutEffect } from './checks/effects';
 import { listenerChecks } from './checks/listeners';
-import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
-import { withoutEffect } from './checks/without-effect';
-import { chosenDefaults } from './chosen-defaults';
-import { deepFreeze } from './deep-freeze';
-import { type Environment, lookUp } from './environment';
-import { findFeaturesToCome } from './features-to-come';
+import { derivedDefaults } from './derived-defaults';
+import { type Environment, lookUp } from './variables/environment';
+import { findFeaturesToCome } from './checks/features-to-come';
 import { readMogrifiers } from './mogrifiers';
-import { nearestName } from './nearest-name';
-import { readVariable } from './read-variable';
-import { Chosen, type Setting } from './setting';
-import type { Field, Settings } from './settings';
-import { SettingsError } from './settings-error';
-import { settingsTable } from './settings-table';
-import type { SettingsView } from './settings-view';
+import { nearestName } from '../text/nearest-name';
+import { readVariable } from './variables/read-variable';
+import { DerivedDefault, type Setting } from './table/setting';
+import type { Field, Settings, SettingsView } from './settings';
+import { settingsTable } from './table/settings-table';
+
+/** The environment holds settings that cannot be used. The message names every one of them and holds no secret. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+
+  /** One sentence for each thing that is wrong. */
+  constructor(readonly problems: readonly string[]) {
+    super(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
+  }
+}
 
 export interface SettingsReading {
   readonly settings: Settings;
@@ -50,8 +55,8 @@ export function readSettings(environment: Environment): SettingsReading {
     isGiven: (field) => given.has(field),
     nameOf: (field) => given.get(field) ?? neutralNames.get(field) ?? field,
   };
-  for (const [field, choose] of Object.entries<(view: SettingsView) => unknown>(chosenDefaults)) {
-    if (values[field] instanceof Chosen) values[field] = choose(view);
+  for (const [field, choose] of Object.entries<(view: SettingsView) => unknown>(derivedDefaults)) {
+    if (values[field] instanceof DerivedDefault) values[field] = choose(view);
   }
   values['mogrifiers'] = [];
   if (settings.useTaggedstats && isUsable('taggedstatsMogrifiers')) {
@@ -98,4 +103,13 @@ function findSlips(environment: Environment): string[] {
     const meant = knownNames.has(name) ? undefined : nearestName(name, knownNames);
     return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`];
   });
+}
+
+/** Freezes a value of plain objects and arrays, and everything in it. */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const part of Object.values(value)) deepFreeze(part);
+  }
+  return value;
 }

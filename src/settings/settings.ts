@@ -1,6 +1,6 @@
 import type { Mogrifier } from './mogrifiers';
-import type { Chosen, ValueOf } from './setting';
-import type { settingsTable } from './settings-table';
+import type { DerivedDefault, ValueOf } from './table/setting';
+import type { settingsTable } from './table/settings-table';
 
 /** The rows of the table, as a union of their types. */
 export type Row = (typeof settingsTable)[number]['settings'][number];
@@ -20,4 +20,13 @@ export interface Settings extends TableSettings {
 export type Field = Row['field'];
 
 /** The fields whose default follows from other settings. */
-export type ChosenField = Extract<Row, { readonly default: Chosen }>['field'];
+export type DerivedField = Extract<Row, { readonly default: DerivedDefault }>['field'];
+
+/** Some settings and how they were given: what a default that follows from others, or a check across several, looks at. */
+export interface SettingsView<Seen extends Field = Field> {
+  readonly settings: Pick<Settings, Seen>;
+  /** Whether the environment gives the setting. */
+  readonly isGiven: (field: Seen) => boolean;
+  /** The variable that gives the setting, else its neutral name. */
+  readonly nameOf: (field: Seen) => string;
+}

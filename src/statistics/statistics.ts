@@ -5,6 +5,12 @@ import { RuleStatistics } from './rule-statistics';
 import { splitTags } from './tags';
 import { Timer } from './timer';
 
+/** Calls refused for what they ask or because no configuration is loaded; one a call, through whichever door. */
+export const SERVICE_ERRORS = 'ratelimit.service.call.should_rate_limit.service_error';
+
+/** Calls that the counter store, of whatever kind, failed or answered too late; one a call. */
+export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_error';
+
 const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
 /** A key that is longer counts under its rule: a bound on the number of keys bounds no memory when a key may be megabytes. */

@@ -1,6 +1,6 @@
 import { type OperatorFunction, type SchedulerLike, scan, startWith } from 'rxjs';
 import type { Ruleset } from '../rules/ruleset';
-import type { RuleEvent, RuleOrigin } from './rule-source';
+import type { RuleEvent, RuleOrigin } from './ports/rule-source';
 
 /** The rules in force and what became of the newest ones. */
 export interface CurrentConfig {

@@ -4,14 +4,13 @@ import type { Decision } from '../limiter/decision';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
-import { STORE_ERRORS } from '../statistics/names';
-import type { Statistics } from '../statistics/statistics';
-import type { Counters } from './counters';
-import type { Asker, CancelCause, Decide, Question } from './decide';
+import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import type { Counters } from './ports/counters';
+import type { DecisionObserver, CancelCause, Decide, PendingDecision } from './ports/decide';
 import { pipelineWindow } from './pipeline-window';
 import { tracedTrip } from './traced-trip';
-import type { CallTrace, WindowTracer } from './tracer';
-import { type Waiting, Window } from './window';
+import type { CallTrace, WindowTracer } from './ports/tracer';
+import { type WindowCall, Window } from './window';
 
 export interface DecisionsOptions {
   readonly limiter: Limiter;
@@ -65,7 +64,7 @@ export function decisions(options: DecisionsOptions): Decisions {
   const waiting$ = new Subject<Pending>();
   let isOpen = true;
 
-  const ship = (calls: readonly Waiting[]): Observable<Window> => {
+  const ship = (calls: readonly WindowCall[]): Observable<Window> => {
     const window = new Window(calls);
     lastWindow = window.batch.length;
     mergedHits.add(window.mergedHits);
@@ -124,23 +123,23 @@ export function decisions(options: DecisionsOptions): Decisions {
 }
 
 /** Fails calls for which no window could be under way. */
-function refuse(calls: readonly Waiting[]): Observable<Window> {
+function refuse(calls: readonly WindowCall[]): Observable<Window> {
   const window = new Window(calls);
   window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
   return of(window);
 }
 
 /** A question that was answered before it could be cancelled. */
-const ANSWERED: Question = { cancel: () => undefined };
+const ANSWERED: PendingDecision = { cancel: () => undefined };
 
 /** A decision that waits for its window. */
-class Pending implements Waiting, Question {
+class Pending implements WindowCall, PendingDecision {
   isCancelled = false;
   readonly operations: Decision['operations'];
 
   constructor(
     private readonly decision: Decision,
-    private readonly asker: Asker,
+    private readonly asker: DecisionObserver,
     private readonly storeErrors: Counter,
     private readonly onDefect: (error: unknown) => void,
   ) {
@@ -175,8 +174,8 @@ class Pending implements Waiting, Question {
 
 /** Tells the asker; one that throws must not take the rest of its window with it. */
 function answer(
-  asker: Asker,
-  outcome: DecisionError | Parameters<Asker['verdict']>[0],
+  asker: DecisionObserver,
+  outcome: DecisionError | Parameters<DecisionObserver['verdict']>[0],
   onDefect: (error: unknown) => void,
 ): void {
   try {

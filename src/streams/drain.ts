@@ -1,5 +1,16 @@
-import { type Observable, catchError, concat, defer, ignoreElements, map, merge, of, take, timer } from 'rxjs';
-import type { SchedulerLike } from 'rxjs';
+import {
+  type Observable,
+  type SchedulerLike,
+  catchError,
+  concat,
+  defer,
+  ignoreElements,
+  map,
+  merge,
+  of,
+  take,
+  timer,
+} from 'rxjs';
 
 /** One thing that has to end before the process does. */
 export interface DrainStep {

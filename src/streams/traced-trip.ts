@@ -1,8 +1,8 @@
 import { type MonoTypeOperatorFunction, identity, tap } from 'rxjs';
 import type { Count } from '../limiter/counter-operation';
 import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
-import type { CallTrace, WindowTracer } from './tracer';
-import type { Waiting, Window } from './window';
+import type { CallTrace, WindowTracer } from './ports/tracer';
+import type { WindowCall, Window } from './window';
 
 /**
  * Shows a window's trip to the store in the traces of the calls that it carries: it begins now and ends with the first value or
@@ -11,7 +11,7 @@ import type { Waiting, Window } from './window';
 export function tracedTrip(
   tracer: WindowTracer,
   window: Window,
-  calls: readonly Waiting[],
+  calls: readonly WindowCall[],
 ): MonoTypeOperatorFunction<readonly Count[]> {
   const carried = calls.filter(({ isCancelled }) => !isCancelled);
   const traces = carried.flatMap(({ trace }): readonly CallTrace[] => (trace === undefined ? [] : [trace]));

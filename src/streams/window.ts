@@ -1,15 +1,15 @@
 import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
-import type { CallTrace } from './tracer';
+import type { CallTrace } from './ports/tracer';
 
 /** An operation that waits for its count. */
-export interface WaitingOperation extends CounterOperation {
+export interface WindowOperation extends CounterOperation {
   after: number;
 }
 
 /** A call whose operations are gathered into a window. */
-export interface Waiting {
-  readonly operations: readonly WaitingOperation[];
+export interface WindowCall {
+  readonly operations: readonly WindowOperation[];
   /** Told of the window's trip to the store, when somebody wants to know. */
   readonly trace?: CallTrace | undefined;
   /** The caller has gone: the window leaves the call out. */
@@ -36,7 +36,7 @@ class Merged implements CounterOperation {
 }
 
 /** Where an operation's count stands: its place in the batch, and what merged additions before and with it add up to. */
-interface Place {
+interface BatchPosition {
   readonly index: number;
   readonly upTo: number;
 }
@@ -48,11 +48,11 @@ interface Place {
 export class Window {
   /** What the store has to do, in order. */
   readonly batch: CounterOperation[] = [];
-  readonly #calls: readonly Waiting[];
-  readonly #places: Place[] = [];
+  readonly #calls: readonly WindowCall[];
+  readonly #places: BatchPosition[] = [];
   #mergedHits = 0;
 
-  constructor(calls: readonly Waiting[]) {
+  constructor(calls: readonly WindowCall[]) {
     this.#calls = calls.filter((call) => !call.isCancelled);
     this.#merge();
   }
@@ -68,7 +68,7 @@ export class Window {
     for (const call of this.#calls) {
       let error: DecisionError | undefined;
       for (const operation of call.operations) {
-        const { index, upTo } = this.#places[position] as Place;
+        const { index, upTo } = this.#places[position] as BatchPosition;
         position += 1;
         const count = counts[index] as Count;
         if (typeof count === 'number') operation.after = count - (this.batch[index] as CounterOperation).hits + upTo;

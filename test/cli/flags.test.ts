@@ -1,7 +1,4 @@
-import { flagHelp } from '../../src/cli/flag-help';
-import { FlagError, parseFlags } from '../../src/cli/flags';
-import type { FlagSpec } from '../../src/cli/flags';
-
+import { FlagError, type FlagSpec, flagHelp, parseFlags } from '../../src/cli/flags';
 const SPEC = {
   address: { kind: 'string', default: 'localhost:8081', placeholder: 'host:port', help: 'address of the server' },
   domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain to ask about' },

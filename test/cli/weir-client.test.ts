@@ -1,19 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo, Server as NetServer } from 'node:net';
+import { type AddressInfo, type Server as NetServer, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Server, ServerCredentials, status } from '@grpc/grpc-js';
-import type { handleUnaryCall } from '@grpc/grpc-js';
+import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
 import { runClient } from '../../src/cli/client/run-client';
 import {
   RateLimitRequest,
   RateLimitResponse,
   RateLimitResponse_Code as Code,
+  type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import type { RateLimitResponse_DescriptorStatus as DescriptorStatus } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { Code as VerdictCode } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
@@ -471,7 +469,7 @@ describe('the program itself', () => {
   it('prints, says on standard error what is wrong, and ends with the exit code', () => {
     const start = (...argv: string[]) => {
       const program = join(__dirname, '../../src/cli/weir-client.ts');
-      const hook = join(__dirname, '../support/typescript-hook.cjs');
+      const hook = join(__dirname, '../support/processes/typescript-hook.cjs');
       return spawnSync(process.execPath, ['--require', hook, program, ...argv], { encoding: 'utf8' });
     };
     expect(start('-h')).toMatchObject({ status: 0, stdout: expect.stringContaining('-dial_string'), stderr: '' });

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { type Socket, connect } from 'node:net';
-import { FrameType } from '../../src/grpc/http2/protocol';
+import { FrameType } from '../../src/grpc/http2/frames/protocol';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { get, hello, literal, headers, ping, request, rstStream, settings, block, REQUEST } from '../grpc/http2/frames';
 import { RawClient } from '../grpc/http2/raw-client';
-import { RateLimitClient } from '../support/grpc-client';
-import { RuleFolder } from '../support/rule-folder';
-import { WeirProcess } from '../support/weir-process';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
   'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n',

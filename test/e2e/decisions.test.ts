@@ -2,9 +2,9 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import { RateLimitClient } from '../support/grpc-client';
-import { WeirProcess } from '../support/weir-process';
-import { roomInMinute } from '../support/window-room';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { WeirProcess } from '../support/processes/weir-process';
+import { roomInMinute } from '../support/waiting/window-room';
 
 const EXAMPLES = { RUNTIME_ROOT: join(__dirname, '../../examples'), RUNTIME_WATCH_ROOT: 'false' };
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { RateLimitClient } from '../support/grpc-client';
-import { RuleFolder } from '../support/rule-folder';
-import { WeirProcess } from '../support/weir-process';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
   'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n',

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../support/free-ports';
-import { RateLimitClient } from '../support/grpc-client';
-import { HostilePeer } from '../support/hostile-peer';
-import { RuleFolder } from '../support/rule-folder';
-import { WeirProcess } from '../support/weir-process';
+import { freePorts } from '../support/processes/free-ports';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { HostilePeer } from '../support/servers/hostile-peer';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = 'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }]\n';
 const FAST = { STATS_FLUSH_INTERVAL: '10ms', OTEL_BSP_SCHEDULE_DELAY: '10', OTEL_EXPORTER_OTLP_TIMEOUT: '300' };

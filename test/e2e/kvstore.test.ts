@@ -1,10 +1,10 @@
 import { Client, credentials } from '@grpc/grpc-js';
 import { HealthCheckResponse, HealthCheckResponse_ServingStatus as Status } from '../../src/gen/grpc/health/v1/health';
-import { RateLimitClient } from '../support/grpc-client';
-import { isListening } from '../support/is-listening';
-import { RedisProcess } from '../support/redis/redis-process';
-import { RuleFolder } from '../support/rule-folder';
-import { WeirProcess } from '../support/weir-process';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { isListening } from '../support/processes/is-listening';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
   'shop.yaml': [

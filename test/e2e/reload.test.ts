@@ -2,11 +2,11 @@ import { chmodSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AdsServer, SnapshotCache } from '../support/ads-server';
-import { RateLimitClient } from '../support/grpc-client';
-import { ruleResource } from '../support/rule-resources';
-import { domainConfig, limit } from '../support/rules';
-import { WeirProcess } from '../support/weir-process';
+import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { ruleResource } from '../support/data/rule-resources';
+import { domainConfig, limit } from '../support/data/rules';
+import { WeirProcess } from '../support/processes/weir-process';
 
 /** Two rules that always have the same limit: an answer with two limits has seen two rulesets. */
 const BASE = 1_000_000_000;

@@ -2,11 +2,11 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newAuthority } from '../support/certificates';
-import { everythingSaid } from '../support/everything-said';
-import { everySecret, settingRows, tracesTo, underGoNames } from '../support/secret-settings';
-import { Secrets } from '../support/secrets';
-import { WeirProcess } from '../support/weir-process';
+import { newAuthority } from '../support/data/certificates';
+import { everythingSaid } from '../support/processes/everything-said';
+import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
+import { Secrets } from '../support/data/secrets';
+import { WeirProcess } from '../support/processes/weir-process';
 
 type Environment = Readonly<Record<string, string>>;
 

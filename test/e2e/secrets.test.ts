@@ -1,24 +1,24 @@
 import { status as Code } from '@grpc/grpc-js';
-import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/ads-server';
-import { everythingSaid } from '../support/everything-said';
-import { freePorts } from '../support/free-ports';
+import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
+import { everythingSaid } from '../support/processes/everything-said';
+import { freePorts } from '../support/processes/free-ports';
 import {
   type QuotingPeer,
   quotingGrpcCollector,
   quotingHttpCollector,
   quotingProxy,
   quotingStore,
-} from '../support/quoting-peers';
-import { RedisProcess } from '../support/redis/redis-process';
-import { ruleResource } from '../support/rule-resources';
-import { RuleFolder } from '../support/rule-folder';
-import { domainConfig, limit } from '../support/rules';
-import { Secrets } from '../support/secrets';
-import { everySecret, settingRows, tracesTo, underGoNames } from '../support/secret-settings';
+} from '../support/servers/quoting-peers';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { ruleResource } from '../support/data/rule-resources';
+import { RuleFolder } from '../support/data/rule-folder';
+import { domainConfig, limit } from '../support/data/rules';
+import { Secrets } from '../support/data/secrets';
+import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
 import { OtlpReceiver } from '../sinks/traces/otlp-receiver';
 import { TcpReceiver } from '../sinks/statistics/receivers';
-import { until } from '../support/until';
-import { WeirProcess } from '../support/weir-process';
+import { until } from '../support/waiting/until';
+import { WeirProcess } from '../support/processes/weir-process';
 
 type Environment = Readonly<Record<string, string>>;
 type Reach = (weir: WeirProcess) => unknown;

@@ -1,7 +1,7 @@
 import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import { RateLimitClient } from '../support/grpc-client';
-import { RuleFolder } from '../support/rule-folder';
-import { WeirProcess } from '../support/weir-process';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
   'shop.yaml': `domain: shop

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { RuleFolder } from '../support/rule-folder';
-import { RateLimitClient } from '../support/grpc-client';
-import { WeirProcess } from '../support/weir-process';
+import { RuleFolder } from '../support/data/rule-folder';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const MAIN = join(__dirname, '../../dist/main.js');
 const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 5}}]\n';

@@ -3,8 +3,8 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { Arrivals } from '../support/arrivals';
-import { WeirProcess } from '../support/weir-process';
+import { Arrivals } from '../support/waiting/arrivals';
+import { WeirProcess } from '../support/processes/weir-process';
 
 const EXAMPLES = join(__dirname, '../../examples');
 

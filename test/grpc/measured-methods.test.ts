@@ -1,7 +1,7 @@
 import { measuredMethods } from '../../src/grpc/measured-methods';
 import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../../src/grpc/method';
 import { Statistics } from '../../src/statistics/statistics';
-import type { CancelCause } from '../../src/streams/decide';
+import type { CancelCause } from '../../src/streams/ports/decide';
 
 const PATH = '/package.Service/Method';
 const NOTHING = new Uint8Array();

@@ -1,8 +1,7 @@
 import { request as httpRequest } from 'node:http';
-import { serveDebug } from '../../src/http/serve-debug';
-import type { DebugOptions } from '../../src/http/serve-debug';
-import type { Listening } from '../../src/http/serve';
-import { recordingLog, wire, closeAll } from './door';
+import { type DebugOptions, serveDebug } from '../../src/http/debug/serve-debug';
+import type { Listening } from '../../src/http/server/serve';
+import { recordingLog, wire, closeAll } from './http-client';
 
 const opened: Listening[] = [];
 afterEach(async () => {

@@ -1,17 +1,16 @@
 import { createServer } from 'node:net';
 import { Agent, request as httpRequest } from 'node:http';
 import { writeVerdict } from '../../src/http/json/write-verdict';
-import { DecisionError } from '../../src/limiter/decision-error';
-import type { DecisionErrorCode } from '../../src/limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
-import type { Asker, CancelCause, Decide } from '../../src/streams/decide';
-import { ASK, OK, OVER_LIMIT, always, closeAll, openDoor, post, recordingLog, wire } from './door';
+import type { DecisionObserver, CancelCause, Decide } from '../../src/streams/ports/decide';
+import { ASK, OK, OVER_LIMIT, always, closeAll, openDoor, post, recordingLog, wire } from './http-client';
 
 afterEach(closeAll);
 
 /** A decision that waits until the test makes it. */
 function pending() {
-  const asked: { request: RateLimitRequest; asker: Asker }[] = [];
+  const asked: { request: RateLimitRequest; asker: DecisionObserver }[] = [];
   const cancelled: CancelCause[] = [];
   let told = () => {};
   const decide: Decide = (request, asker) => {

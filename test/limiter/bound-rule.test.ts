@@ -6,7 +6,7 @@ import type { Rule } from '../../src/rules/rule-tree';
 import { matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, statisticsKey } from '../../src/rules/statistics-key';
 import { Statistics } from '../../src/statistics/statistics';
-import { type RuleSketch, limit, rulesetOf } from '../support/rules';
+import { type RuleSketch, limit, rulesetOf } from '../support/data/rules';
 
 const PREFIX = 'p_';
 const OPTIONS = { cacheKeyPrefix: PREFIX, nearLimitRatio: 0.8 } as LimiterOptions;

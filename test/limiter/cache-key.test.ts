@@ -1,9 +1,9 @@
 import { cacheKeyBody, windowStart } from '../../src/limiter/cache-key';
 import { matchRule } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
-import { descriptor, entries, request } from '../support/requests';
-import { limit, type RuleSketch, rulesetOf } from '../support/rules';
-import { TestService } from '../support/service';
+import { descriptor, entries, request } from '../support/data/requests';
+import { limit, type RuleSketch, rulesetOf } from '../support/data/rules';
+import { TestService } from '../support/data/service';
 
 const rateLimit = limit(5, 'MINUTE');
 

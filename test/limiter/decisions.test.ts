@@ -1,8 +1,8 @@
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
-import { descriptor, request } from '../support/requests';
-import { limit, type RuleSketch, rulesetOf, unlimited } from '../support/rules';
-import { TestService } from '../support/service';
+import { descriptor, request } from '../support/data/requests';
+import { limit, type RuleSketch, rulesetOf, unlimited } from '../support/data/rules';
+import { TestService } from '../support/data/service';
 import type { LimiterOptions } from '../../src/limiter/options';
 
 // 10 s into a minute, an hour and a day.

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { explainMatch } from '../../src/rules/explain';
 import { matchRule } from '../../src/rules/ruleset';
-import { entries } from '../support/requests';
-import { limit, type RuleSketch, rulesetOf } from '../support/rules';
+import { entries } from '../support/data/requests';
+import { limit, type RuleSketch, rulesetOf } from '../support/data/rules';
 
 const RULES: readonly RuleSketch[] = [
   { key: 'user', value: 'anna', rateLimit: limit(1, 'DAY') },

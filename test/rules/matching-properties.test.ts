@@ -4,7 +4,7 @@ import { buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { listRules } from '../../src/rules/list-rules';
 import { Wildcard } from '../../src/rules/wildcard';
 import type { Entry } from '../../src/limiter/request';
-import { domainConfig, limit, ruleConfig } from '../support/rules';
+import { domainConfig, limit, ruleConfig } from '../support/data/rules';
 
 const key = fc.constantFrom('a', 'b', 'a_b');
 const value = fc.string({ unit: fc.constantFrom('x', 'y', '*'), maxLength: 4 });

@@ -1,5 +1,5 @@
-import { limit, rulesetOf, type RuleSketch, unlimited } from '../support/rules';
-import { entries } from '../support/requests';
+import { limit, rulesetOf, type RuleSketch, unlimited } from '../support/data/rules';
+import { entries } from '../support/data/requests';
 import { matchRule } from '../../src/rules/ruleset';
 
 const perMinute = (requests: number) => limit(requests, 'MINUTE');

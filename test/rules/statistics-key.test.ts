@@ -1,7 +1,7 @@
 import { matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
-import { entries } from '../support/requests';
-import { limit, type RuleSketch, rulesetOf } from '../support/rules';
+import { entries } from '../support/data/requests';
+import { limit, type RuleSketch, rulesetOf } from '../support/data/rules';
 
 const rateLimit = limit(1, 'MINUTE');
 

@@ -1,4 +1,4 @@
-import type { Environment } from '../../src/settings/environment';
+import type { Environment } from '../../src/settings/variables/environment';
 import { readSettings } from '../../src/settings/read-settings';
 import { problemsOf } from './problems-of';
 

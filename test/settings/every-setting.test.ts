@@ -1,7 +1,7 @@
 import { readSettings } from '../../src/settings/read-settings';
-import { readVariable } from '../../src/settings/read-variable';
-import { Chosen, type Setting } from '../../src/settings/setting';
-import { settingsTable } from '../../src/settings/settings-table';
+import { readVariable } from '../../src/settings/variables/read-variable';
+import { DerivedDefault, type Setting } from '../../src/settings/table/setting';
+import { settingsTable } from '../../src/settings/table/settings-table';
 import { problemsOf } from './problems-of';
 
 const rows: readonly Setting[] = settingsTable.flatMap((group): readonly Setting[] => group.settings);
@@ -71,7 +71,7 @@ describe('the table of settings', () => {
     const shapeOf = ({ type, secret, default: value }: Setting) => ({
       allowed: type.allowed,
       secret,
-      default: value instanceof Chosen ? value.text.replace('PERSECOND_', '') : value,
+      default: value instanceof DerivedDefault ? value.text.replace('PERSECOND_', '') : value,
     });
     const pairs = rows.flatMap((second) => {
       const first = rows.find(({ name }) => name === second.name.replace('KVSTORE_PERSECOND_', 'KVSTORE_'));
@@ -90,7 +90,7 @@ describe('the table of settings', () => {
 });
 
 const withDefault = rows.flatMap((row) => {
-  const written = row.default === undefined || row.default instanceof Chosen ? '' : row.type.write(row.default);
+  const written = row.default === undefined || row.default instanceof DerivedDefault ? '' : row.type.write(row.default);
   return written === '' ? [] : [[row.name, written, row] as const];
 });
 

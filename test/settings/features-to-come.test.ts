@@ -1,8 +1,6 @@
-import { findFeaturesToCome } from '../../src/settings/features-to-come';
-import { chosen, group, setting } from '../../src/settings/setting';
-import { boolean } from '../../src/settings/values/boolean';
-import { choice } from '../../src/settings/values/choice';
-
+import { findFeaturesToCome } from '../../src/settings/checks/features-to-come';
+import { derived, group, setting } from '../../src/settings/table/setting';
+import { boolean, choice } from '../../src/settings/values/choices';
 const table = [
   group({
     title: 'Kitchen',
@@ -13,7 +11,7 @@ const table = [
         field: 'heat',
         name: 'HEAT',
         type: choice({ wood: [], gas: ['propane'] }),
-        default: chosen('gas where OVEN is set, else wood'),
+        default: derived('gas where OVEN is set, else wood'),
         help: '',
         valuesToCome: { gas: 'gas' },
       }),

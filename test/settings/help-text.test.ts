@@ -1,6 +1,6 @@
-import { helpText } from '../../src/settings/help-text';
-import { settingsMarkdown } from '../../src/settings/settings-markdown';
-import { settingsTable } from '../../src/settings/settings-table';
+import { helpText } from '../../src/settings/docs/help-text';
+import { settingsMarkdown } from '../../src/settings/docs/settings-markdown';
+import { settingsTable } from '../../src/settings/table/settings-table';
 
 const names = settingsTable.flatMap((group) => [
   ...group.settings.flatMap((row) => [row.name, ...('alias' in row && row.alias !== undefined ? [row.alias] : [])]),

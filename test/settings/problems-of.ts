@@ -1,6 +1,5 @@
-import type { Environment } from '../../src/settings/environment';
-import { readSettings } from '../../src/settings/read-settings';
-import { SettingsError } from '../../src/settings/settings-error';
+import type { Environment } from '../../src/settings/variables/environment';
+import { SettingsError, readSettings } from '../../src/settings/read-settings';
 
 /** What is wrong with an environment, sentence by sentence. */
 export function problemsOf(environment: Environment): readonly string[] {

@@ -1,5 +1,4 @@
-import { readSettings } from '../../src/settings/read-settings';
-import { SettingsError } from '../../src/settings/settings-error';
+import { SettingsError, readSettings } from '../../src/settings/read-settings';
 import { problemsOf } from './problems-of';
 
 describe('reading the settings', () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { withSettings } from '../../src/settings/readme-section';
-import { settingsMarkdown } from '../../src/settings/settings-markdown';
+import { withSettings } from '../../src/settings/docs/readme-section';
+import { settingsMarkdown } from '../../src/settings/docs/settings-markdown';
 
 test("the README's tables of settings are those of the table (node scripts/settings-table.mjs writes them)", () => {
   const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');

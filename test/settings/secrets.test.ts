@@ -1,4 +1,4 @@
-import { secretsOf } from '../../src/settings/secrets';
+import { secretsOf } from '../../src/settings/variables/secrets';
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 

@@ -1,18 +1,8 @@
-import { boolean } from '../../src/settings/values/boolean';
-import { choice } from '../../src/settings/values/choice';
-import { grpcHeaders } from '../../src/settings/values/grpc-headers';
-import { grpcTarget } from '../../src/settings/values/grpc-target';
-import { host } from '../../src/settings/values/host';
-import { list } from '../../src/settings/values/list';
-import { listenAddress } from '../../src/settings/values/listen-address';
-import { logFormat } from '../../src/settings/values/log-format';
-import { messageSize } from '../../src/settings/values/message-size';
-import { pairs } from '../../src/settings/values/pairs';
-import { ratio } from '../../src/settings/values/ratio';
-import { statisticsHost } from '../../src/settings/values/statistics-host';
-import { isStoreAddress } from '../../src/settings/values/store-address';
+import { boolean, choice, logFormat } from '../../src/settings/values/choices';
+import { grpcHeaders, list, pairs } from '../../src/settings/values/lists';
+import { grpcTarget, hostName, isStoreAddress, listenAddress, statisticsHost } from '../../src/settings/values/addresses';
+import { messageSize, ratio, workers } from '../../src/settings/values/numbers';
 import { headerName } from '../../src/settings/values/text';
-import { workers } from '../../src/settings/values/workers';
 import { readingOf } from './reading-of';
 
 describe('a boolean', () => {
@@ -154,10 +144,10 @@ describe('a gRPC target', () => {
 
 describe('a host', () => {
   test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('can be %s', (text) => {
-    expect(readingOf(host, text)).toBe(text);
+    expect(readingOf(hostName, text)).toBe(text);
   });
   test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('cannot be %s', (text) => {
-    expect(readingOf(host, text)).toBe('refused');
+    expect(readingOf(hostName, text)).toBe('refused');
   });
 });
 

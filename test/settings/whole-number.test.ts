@@ -1,6 +1,5 @@
 import * as fc from 'fast-check';
-import { port } from '../../src/settings/values/port';
-import { parseWholeNumber, wholeNumber } from '../../src/settings/values/whole-number';
+import { parseWholeNumber, port, wholeNumber } from '../../src/settings/values/numbers';
 import { readingOf } from './reading-of';
 
 describe('a whole number', () => {

@@ -1,6 +1,6 @@
 import { type Subscription } from 'rxjs';
-import type { RuleEvent, RuleSource } from '../../src/streams/rule-source';
-import { Arrivals } from '../support/arrivals';
+import type { RuleEvent, RuleSource } from '../../src/streams/ports/rule-source';
+import { Arrivals } from '../support/waiting/arrivals';
 import { summary } from './rule-files/summary';
 
 /** A place that rules come from, in the hands of a test. */

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ruleFileSource } from '../../src/sources/rule-files/rule-file-source';
-import { AdsServer, SnapshotCache } from '../support/ads-server';
-import { ruleResource, simpleResource } from '../support/rule-resources';
-import { domainConfig } from '../support/rules';
-import { xdsSource } from '../support/xds-rules';
+import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
+import { ruleResource, simpleResource } from '../support/data/rule-resources';
+import { domainConfig } from '../support/data/rules';
+import { xdsSource } from '../support/data/xds-rules';
 import { type RuleSourceRig, describeRuleSource } from './rule-source-contract';
 import { HINTS_ALONE } from './rule-files/watched-rules';
 

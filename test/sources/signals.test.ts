@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { TypeScriptProcess } from '../support/typescript-process';
+import { TypeScriptProcess } from '../support/processes/typescript-process';
 
 describe('termination signals', () => {
   it('are told by their names as long as somebody listens, and end the process as ever afterwards', async () => {

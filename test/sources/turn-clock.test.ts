@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { turnClock } from '../../src/sources/turn-clock';
+import { turnClock } from '../../src/sources/event-loop-turns';
 
 describe('a clock of turns', () => {
   it('is read once in a callback, and anew in the next one', async () => {

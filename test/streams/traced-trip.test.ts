@@ -1,13 +1,13 @@
 import { of, throwError } from 'rxjs';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { tracedTrip } from '../../src/streams/traced-trip';
-import type { CallTrace, WindowLoad, WindowTracer } from '../../src/streams/tracer';
-import { type Waiting, Window } from '../../src/streams/window';
+import type { CallTrace, WindowLoad, WindowTracer } from '../../src/streams/ports/tracer';
+import { type WindowCall, Window } from '../../src/streams/window';
 
 const TRACE: CallTrace = { ended: () => undefined };
 const OTHER: CallTrace = { ended: () => undefined };
 
-const waiting = (key: string, more: Partial<Waiting> = {}): Waiting => ({
+const waiting = (key: string, more: Partial<WindowCall> = {}): WindowCall => ({
   operations: [{ key, hits: 1, windowSeconds: 60, limit: 10, guard: undefined, after: 0 }],
   isCancelled: false,
   settle: () => undefined,
@@ -27,7 +27,7 @@ function recorder() {
   return { told, tracer };
 }
 
-const trip = (calls: readonly Waiting[], tracer: WindowTracer) => tracedTrip(tracer, new Window(calls), calls);
+const trip = (calls: readonly WindowCall[], tracer: WindowTracer) => tracedTrip(tracer, new Window(calls), calls);
 
 describe('the trip of a window to the store', () => {
   it('is told from its beginning to its end, with the calls that are traced', () => {

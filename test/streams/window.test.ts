@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { CounterOperation } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
-import { type Waiting, type WaitingOperation, Window } from '../../src/streams/window';
+import { type WindowCall, type WindowOperation, Window } from '../../src/streams/window';
 
 interface Step {
   readonly key: string;
@@ -10,11 +10,11 @@ interface Step {
   readonly limit: number;
 }
 
-class Call implements Waiting {
+class Call implements WindowCall {
   isCancelled = false;
   outcome: readonly number[] | DecisionError | undefined;
 
-  constructor(readonly operations: readonly WaitingOperation[]) {}
+  constructor(readonly operations: readonly WindowOperation[]) {}
 
   settle(): void {
     this.outcome = this.operations.map(({ after }) => after);

@@ -44,7 +44,7 @@ export async function start({ dist, redisPort }) {
         path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
         requestStream: false,
         responseStream: false,
-        requestDeserialize: (octets) => RateLimitRequest.decode(octets),
+        requestDeserialize: (bytes) => RateLimitRequest.decode(bytes),
         responseSerialize: (response) => Buffer.from(RateLimitResponse.encode(response).finish()),
       },
     },

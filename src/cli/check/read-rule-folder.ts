@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { folderProblem } from '../../rules/files/folder-problem';
-import type { Problem } from '../../rules/files/problem';
+import { type Problem, folderProblem } from '../../rules/files/problems/problem';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/list-rule-files';
 

@@ -1,5 +1,5 @@
-import { formatProblem } from '../../rules/files/format-problem';
-import type { Problem } from '../../rules/files/problem';
+import { formatProblem } from '../../rules/files/problems/format-problem';
+import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
 import type { FolderResult } from './read-rule-folder';
 

@@ -1,7 +1,6 @@
 import { explainMatch } from '../../rules/explain';
 import { buildRuleset, type KeyValue } from '../../rules/ruleset';
-import { flagHelp } from '../flag-help';
-import { FlagError } from '../flags';
+import { FlagError, flagHelp } from '../flags';
 import { CHECK_FLAGS, type CheckRequest, readCheckRequest } from './flags';
 import { formatExplanation } from './format-explanation';
 import { type FolderResult, readRuleFolder } from './read-rule-folder';

@@ -1,5 +1,4 @@
-import { Client, Metadata } from '@grpc/grpc-js';
-import type { ChannelCredentials } from '@grpc/grpc-js';
+import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { FlagError } from '../flags';
 import { explainFailure } from './explain-failure';

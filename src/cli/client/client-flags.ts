@@ -1,6 +1,4 @@
-import { flagHelp } from '../flag-help';
-import type { FlagSpec } from '../flags';
-
+import { type FlagSpec, flagHelp } from '../flags';
 /** The flags of weir-client; those that the Go client has are named as there. */
 export const CLIENT_FLAGS = {
   dial_string: {

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { credentials } from '@grpc/grpc-js';
-import type { ChannelCredentials } from '@grpc/grpc-js';
+import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import { FlagError } from '../flags';
 
 /** How the connection is secured, by the flags of these names. */

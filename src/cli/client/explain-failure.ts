@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 
 /** What a failed call says about itself. */
-export interface Failure {
+export interface ClientFailure {
   readonly code: status;
   readonly details: string;
 }
@@ -18,7 +18,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Why there is no answer, in one sentence for the person who asked. */
-export function explainFailure(address: string, timeoutMs: number, { code, details }: Failure): string {
+export function explainFailure(address: string, timeoutMs: number, { code, details }: ClientFailure): string {
   if (code === status.DEADLINE_EXCEEDED) return `no answer from ${address} within ${timeoutMs / 1000} s`;
   const reason = NO_CONNECTION.exec(details)?.groups?.['reason'];
   if (reason !== undefined) {

@@ -1,11 +1,9 @@
 import type { RateLimitDescriptor } from '../../gen/envoy/extensions/common/ratelimit/v3/ratelimit';
 import {
+  type RateLimitResponse,
   RateLimitResponse_Code as Code,
+  type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
-} from '../../gen/envoy/service/ratelimit/v3/rls';
-import type {
-  RateLimitResponse,
-  RateLimitResponse_DescriptorStatus as DescriptorStatus,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { durationJson } from './response-json';
 

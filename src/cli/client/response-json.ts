@@ -1,11 +1,9 @@
 import {
+  type RateLimitResponse,
   RateLimitResponse_Code as Code,
+  type RateLimitResponse_DescriptorStatus as DescriptorStatus,
+  type RateLimitResponse_RateLimit as RateLimit,
   RateLimitResponse_RateLimit_Unit as Unit,
-} from '../../gen/envoy/service/ratelimit/v3/rls';
-import type {
-  RateLimitResponse,
-  RateLimitResponse_DescriptorStatus as DescriptorStatus,
-  RateLimitResponse_RateLimit as RateLimit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import type { HeaderValue } from '../../gen/envoy/config/core/v3/base';
 import type { Duration } from '../../gen/google/protobuf/duration';

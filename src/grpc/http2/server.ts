@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import { performance } from 'node:perf_hooks';
 import tls from 'node:tls';
-import type { Application } from './application';
-import { Connection, type ConnectionContext } from './connection';
-import { HeaderBlockReader } from './header-blocks';
-import { DEFAULT_LIMITS, type Limits } from './limits';
+import type { Application } from './streams/application';
+import { Connection, type ConnectionContext } from './connection/connection';
+import { HeaderBlockReader } from './headers/header-blocks';
+import { DEFAULT_LIMITS, type Limits } from './limits/limits';
 import { type ListenAddress, listen } from './listen';
-import type { Refusal } from './refusals';
+import type { Refusal } from './limits/refusals';
 import { type ServerTls, secureContextOptions, serverTlsOptions } from './tls-options';
 
 /** How often time is looked at; deadlines are kept within this. */

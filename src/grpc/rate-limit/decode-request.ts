@@ -6,7 +6,7 @@ import {
   type RateLimitRequest,
 } from '../../limiter/request';
 import { unitByNumber } from '../../rules/unit';
-import { Wire, WireReader } from './wire-reader';
+import { Wire, WireReader } from './protobuf-reader';
 
 // Tags, `fieldNumber << 3 | wireType`, of the messages of proto/envoy.
 const REQUEST_DOMAIN = (1 << 3) | Wire.LEN;

@@ -1,7 +1,7 @@
 import { Struct } from '../../gen/google/protobuf/struct';
 import type { CurrentLimit, DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
-import { Wire } from './wire-reader';
-import { WireWriter } from './wire-writer';
+import { Wire } from './protobuf-reader';
+import { WireWriter } from './protobuf-writer';
 
 // Tags, `fieldNumber << 3 | wireType`, of the messages of proto/envoy.
 const RESPONSE_OVERALL_CODE = (1 << 3) | Wire.VARINT;

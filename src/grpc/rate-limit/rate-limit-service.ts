@@ -1,15 +1,13 @@
-import type { DecisionError } from '../../limiter/decision-error';
+import type { DecisionError, DecisionErrorCode } from '../../limiter/decision-error';
+import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { Counter } from '../../statistics/counter';
-import { SERVICE_ERRORS } from '../../statistics/names';
-import type { Statistics } from '../../statistics/statistics';
-import type { Asker, Decide } from '../../streams/decide';
-import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
+import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
+import type { DecisionObserver, Decide } from '../../streams/ports/decide';
 import { decodeRequest } from './decode-request';
 import { encodeResponse } from './encode-response';
-import { STATUS_OF } from './status';
-import { WireError } from './wire-reader';
+import { WireError } from './protobuf-reader';
 
 export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
@@ -35,7 +33,7 @@ function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): R
   }
 }
 
-class CallingAsker implements Asker {
+class CallingAsker implements DecisionObserver {
   constructor(private readonly call: UnaryCall) {}
 
   get trace(): UnaryCall['trace'] {
@@ -50,3 +48,13 @@ class CallingAsker implements Asker {
     this.call.fail(STATUS_OF[error.code], error.message);
   }
 }
+
+/** The status of a call that got no verdict. Proxies treat every status but OK alike, so being exact costs nothing. */
+export const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
+  invalid_request: GrpcStatus.INVALID_ARGUMENT,
+  no_configuration: GrpcStatus.FAILED_PRECONDITION,
+  store_failed: GrpcStatus.UNAVAILABLE,
+  store_timeout: GrpcStatus.UNAVAILABLE,
+  store_pool_empty: GrpcStatus.RESOURCE_EXHAUSTED,
+  shutting_down: GrpcStatus.UNAVAILABLE,
+};

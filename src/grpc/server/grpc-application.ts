@@ -1,14 +1,13 @@
-import type { Application } from '../http2/application';
-import type { RequestHead } from '../http2/request-head';
-import type { Stream } from '../http2/stream';
+import type { Application } from '../http2/streams/application';
+import type { RequestHead } from '../http2/headers/request-head';
+import type { Stream } from '../http2/streams/stream';
 import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../method';
-import { BidirectionalCall } from './bidirectional-call';
-import type { Call } from './call';
-import type { CallContext } from './call-context';
-import { type Accepted, type Meaning, RequestInterpreter } from './request';
-import { refusal } from './responses';
-import { ServerStreamingCall } from './server-streaming-call';
-import { UnaryServerCall } from './unary-call';
+import { BidirectionalCall } from './calls/bidirectional-call';
+import type { Call, CallContext } from './calls/call';
+import { type Accepted, type Meaning, RequestInterpreter } from './heads/request';
+import { refusal } from './heads/responses';
+import { ServerStreamingCall } from './calls/server-streaming-call';
+import { UnaryServerCall } from './calls/unary-call';
 
 /** gRPC over HTTP/2 (the protocol document of the gRPC project), as an application of our HTTP/2 server. */
 export class GrpcApplication implements Application<Meaning, Call> {

@@ -1,18 +1,18 @@
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import type { Limits } from '../http2/limits';
+import type { Limits } from '../http2/limits/limits';
 import type { ListenAddress } from '../http2/listen';
-import type { Refusal } from '../http2/refusals';
+import type { Refusal } from '../http2/limits/refusals';
 import { serveHttp2 } from '../http2/server';
 import type { ServerTls } from '../http2/tls-options';
 import type { StreamingMethods, UnaryMethods } from '../method';
-import type { Call } from './call';
+import type { Call } from './calls/call';
 import { GrpcApplication } from './grpc-application';
-import { Inflater } from './inflater';
-import type { Meaning } from './request';
-import { FailureBlocks } from './responses';
+import { Inflater } from './messages/inflater';
+import type { Meaning } from './heads/request';
+import { FailureBlocks } from './heads/responses';
 
-export interface DoorOptions {
+export interface GrpcServerOptions {
   readonly listen: ListenAddress;
   /** Without it the door speaks cleartext. */
   readonly tls?: ServerTls | undefined;
@@ -29,7 +29,7 @@ export interface DoorOptions {
 }
 
 /** The gRPC door: a listening server. */
-export interface Door {
+export interface GrpcServer {
   /** Where it listens, with the port that the system picked; the path of a Unix socket. */
   readonly address: AddressInfo | string;
   /** Connections that are open. */
@@ -49,7 +49,7 @@ export interface Door {
 }
 
 /** Opens the gRPC door. Rejects when it cannot listen, or the TLS material cannot be used. */
-export function serve(options: DoorOptions): Promise<Door> {
+export function serve(options: GrpcServerOptions): Promise<GrpcServer> {
   const { refused = () => {}, threw = () => {} } = options;
   const application = new GrpcApplication(
     {

@@ -1,8 +1,7 @@
 import { Session } from 'node:inspector/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from 'koa';
-import { CallerGone } from '../caller-gone';
-import { Refusal } from '../refusal';
+import { CallerGone, HttpError } from '../server/errors';
 import type { DebugEndpoint } from './endpoint';
 
 const DEFAULT_SECONDS = 30;
@@ -17,7 +16,7 @@ export function cpuProfile(): DebugEndpoint {
     about: `a CPU profile of the next ?seconds=${DEFAULT_SECONDS}, to open in the performance tab of browser dev tools`,
     get: async (ctx) => {
       const seconds = readSeconds(ctx.query['seconds']);
-      if (running) throw new Refusal(409, 'busy', 'a CPU profile is being taken already; one at a time');
+      if (running) throw new HttpError(409, 'busy', 'a CPU profile is being taken already; one at a time');
       running = true;
       try {
         const profile = await record(seconds, callerOf(ctx));
@@ -34,7 +33,7 @@ export function cpuProfile(): DebugEndpoint {
 function readSeconds(text: string | string[] | undefined): number {
   const seconds = text === undefined ? DEFAULT_SECONDS : /^\d+(\.\d+)?$/.test(String(text)) ? Number(text) : Number.NaN;
   if (!(seconds >= MIN_SECONDS && seconds <= MAX_SECONDS)) {
-    throw new Refusal(400, 'invalid_request', `seconds must be a number from ${MIN_SECONDS} to ${MAX_SECONDS}`);
+    throw new HttpError(400, 'invalid_request', `seconds must be a number from ${MIN_SECONDS} to ${MAX_SECONDS}`);
   }
   return seconds;
 }

@@ -1,4 +1,4 @@
-import { MalformedBody } from './malformed-body';
+import { MalformedBody } from '../server/errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHITE_SPACE = /[ \t\n\r]*/y;

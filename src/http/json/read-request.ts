@@ -1,5 +1,10 @@
-import { NO_HITS_ADDEND } from '../../limiter/request';
-import type { Descriptor, Entry, LimitOverride, RateLimitRequest } from '../../limiter/request';
+import {
+  type Descriptor,
+  type Entry,
+  type LimitOverride,
+  NO_HITS_ADDEND,
+  type RateLimitRequest,
+} from '../../limiter/request';
 import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
 import { JsonCursor } from './json-cursor';
 import { readEnum, readUint32, readUint64 } from './scalars';

@@ -1,6 +1,4 @@
-import { excerpt } from './json-cursor';
-import type { JsonCursor } from './json-cursor';
-
+import { type JsonCursor, excerpt } from './json-cursor';
 const MAX_UINT32 = 0xffff_ffff;
 const MAX_UINT64 = 2 ** 64;
 const MIN_INT32 = -0x8000_0000;

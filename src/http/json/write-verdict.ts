@@ -1,5 +1,4 @@
-import { Code } from '../../limiter/verdict';
-import type { DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
+import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 
 /** A verdict as RateLimitResponse in proto3 JSON: defaults left out, enums by name, durations as `"30s"`. */
 export function writeVerdict({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): string {

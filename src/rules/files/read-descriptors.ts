@@ -1,12 +1,12 @@
 import type { RuleConfig } from '../rule-config';
-import { checkEffect } from './check-effect';
-import { readFields, type Fields } from './fields';
+import { checkEffect } from './checks/check-effect';
+import { readFields, type Fields } from './fields/fields';
 import { readMetadata } from './read-metadata';
 import { readRateLimit, type ReadRateLimit } from './read-rate-limit';
-import { readBoolean, readList, readText, sayEmpty } from './read-values';
-import type { Reading, RulePlace } from './reading';
-import { oneLine, showText } from './yaml-text';
-import type { YamlMap } from './yaml-tree';
+import { readBoolean, readList, readText, sayEmpty } from './fields/read-values';
+import type { Reading, RulePlace } from './fields/reading';
+import { oneLine, showText } from './yaml/yaml-text';
+import type { YamlMap } from './yaml/yaml-tree';
 
 /** The rules of one level that have been read, by key and value: a second of the same is a duplicate. */
 export type Siblings = Map<string, RulePlace>;

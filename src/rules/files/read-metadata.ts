@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '../rule-config';
-import { isMergeKey, mergeSources, type Fields } from './fields';
-import { isNull, sayEmpty } from './read-values';
-import type { Reading } from './reading';
-import { booleanOf, numberOf, scalarType } from './yaml-scalar';
-import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
-import { describeNode, printNode, showText } from './yaml-text';
+import { isMergeKey, mergeSources, type Fields } from './fields/fields';
+import { isNull, sayEmpty } from './fields/read-values';
+import type { Reading } from './fields/reading';
+import { booleanOf, numberOf, scalarType } from './yaml/yaml-scalar';
+import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml/yaml-tree';
+import { describeNode, printNode, showText } from './yaml/yaml-text';
 
 /** `metadata`: any mapping that can be said in JSON. */
 export function readMetadata(reading: Reading, fields: Fields): JsonObject | undefined {

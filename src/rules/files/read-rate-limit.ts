@@ -1,13 +1,13 @@
 import type { RateLimitConfig } from '../rule-config';
 import { UNIT_NAMES, unitByName, type UnitName } from '../unit';
-import { readFields, type Field, type Fields } from './fields';
+import { readFields, type Field, type Fields } from './fields/fields';
 import { nearestName } from './nearest-name';
-import { isNull, readBoolean, readList, readText, sayEmpty, sayWrongType } from './read-values';
-import type { Reading } from './reading';
-import type { Place } from './source-text';
-import { isOctalByZero, numberOf, scalarType } from './yaml-scalar';
-import { showText } from './yaml-text';
-import type { YamlScalar } from './yaml-tree';
+import { isNull, readBoolean, readList, readText, sayEmpty, sayWrongType } from './fields/read-values';
+import type { Reading } from './fields/reading';
+import type { Place } from './problems/source-text';
+import { isOctalByZero, numberOf, scalarType } from './yaml/yaml-scalar';
+import { showText } from './yaml/yaml-text';
+import type { YamlScalar } from './yaml/yaml-tree';
 
 /** The largest `requests_per_unit`: it is an unsigned 32-bit number in the protocol. */
 export const MAX_REQUESTS_PER_UNIT = 4_294_967_295;

@@ -1,9 +1,9 @@
 import type { DomainConfig } from '../rule-config';
-import { decodeText } from './decode-text';
-import { parseYaml } from './parse-yaml';
-import { parsePlainYaml } from './plain-yaml';
-import type { Problem } from './problem';
-import { ProblemReport } from './problem-report';
+import { decodeText } from './yaml/decode-text';
+import { parseYaml } from './yaml/parse-yaml';
+import { parsePlainYaml } from './yaml/plain-yaml';
+import type { Problem } from './problems/problem';
+import { ProblemReport } from './problems/problem-report';
 import { type RuleTree, readRuleTrees } from './read-rule-trees';
 
 /** A rule file as it was found. */

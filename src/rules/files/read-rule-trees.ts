@@ -1,13 +1,13 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
-import { checkRules } from './check-rules';
-import { readFields, type Fields } from './fields';
-import type { ProblemReport } from './problem-report';
+import { checkRules } from './checks/check-rules';
+import { readFields, type Fields } from './fields/fields';
+import type { ProblemReport } from './problems/problem-report';
 import { readDescriptors, type Siblings } from './read-descriptors';
-import { readText } from './read-values';
-import { Reading, type RulePlace } from './reading';
-import type { Place, Source } from './source-text';
-import { showText, describeNode } from './yaml-text';
-import type { YamlMap, YamlNode } from './yaml-tree';
+import { readText } from './fields/read-values';
+import { Reading, type RulePlace } from './fields/reading';
+import type { Place, Source } from './problems/source-text';
+import { showText, describeNode } from './yaml/yaml-text';
+import type { YamlMap, YamlNode } from './yaml/yaml-tree';
 
 /** The rules of one domain, as a rule file or another form of a configuration says them. */
 export interface RuleTree {

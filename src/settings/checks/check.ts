@@ -1,5 +1,4 @@
-import type { Field } from '../settings';
-import type { SettingsView } from '../settings-view';
+import type { Field, SettingsView } from '../settings';
 
 /** A rule that holds between settings. It is left out while one of those it looks at cannot be used by itself. */
 export interface Check {

@@ -1,6 +1,5 @@
-import type { Field } from '../settings';
-import type { SettingsView } from '../settings-view';
-import type { HostPort } from '../values/host-port';
+import type { Field, SettingsView } from '../settings';
+import type { HostPort } from '../values/addresses';
 import { check } from './check';
 
 interface Listener<Seen extends Field> {

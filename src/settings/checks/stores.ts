@@ -1,6 +1,6 @@
 import type { Settings } from '../settings';
-import { splitList } from '../values/list';
-import { isSocketPath, isStoreAddress } from '../values/store-address';
+import { splitList } from '../values/lists';
+import { isSocketPath, isStoreAddress } from '../values/addresses';
 import { check } from './check';
 
 /** What is wrong with an address list of a key-value store. It may hold a password, so that it is not quoted. */

@@ -1,10 +1,9 @@
-import { later } from '../later';
-import { chosen, group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { choice } from '../values/choice';
+import { later } from './later';
+import { derived, group, setting } from './setting';
+import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
 import { text } from '../values/text';
-import { wholeNumber } from '../values/whole-number';
+import { wholeNumber } from '../values/numbers';
 
 /** The longest time to live that every kind of store takes, in seconds. */
 const LONGEST_JITTER = 2_147_483_647;
@@ -16,7 +15,7 @@ export const counterSettings = group({
       field: 'backendType',
       name: 'BACKEND_TYPE',
       type: choice({ memory: [], kvstore: ['redis'], plaincache: ['memcache'] }),
-      default: chosen(
+      default: derived(
         'kvstore where KVSTORE_URL is set, plaincache where PLAINCACHE_HOST_PORT or PLAINCACHE_SRV is, else memory',
       ),
       help: 'Where counters live: in this process, in a key-value store, or in memcached.',

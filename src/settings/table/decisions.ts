@@ -1,6 +1,6 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { ratio } from '../values/ratio';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
+import { ratio } from '../values/numbers';
 
 export const decisionSettings = group({
   title: 'Decisions',

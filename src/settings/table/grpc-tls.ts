@@ -1,5 +1,5 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { filePath, text } from '../values/text';
 
 export const grpcTlsSettings = group({

@@ -1,8 +1,8 @@
-import { chosen, group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { derived, group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
 import { credentials, poolOnEmpty, socketType, storeType, storeUrl } from '../values/store-types';
-import { wholeNumber } from '../values/whole-number';
+import { wholeNumber } from '../values/numbers';
 
 export const kvstorePersecondSettings = group({
   title: 'Second key-value store, for limits per second',
@@ -38,7 +38,7 @@ export const kvstorePersecondSettings = group({
       name: 'KVSTORE_PERSECOND_SOCKET_TYPE',
       alias: 'REDIS_PERSECOND_SOCKET_TYPE',
       type: socketType,
-      default: chosen('unix where KVSTORE_PERSECOND_URL is a path, else tcp'),
+      default: derived('unix where KVSTORE_PERSECOND_URL is a path, else tcp'),
       help: 'How a single store is reached.',
     }),
     setting({

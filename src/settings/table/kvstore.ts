@@ -1,9 +1,9 @@
-import { chosen, group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { derived, group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
 import { credentials, poolOnEmpty, socketType, storeType, storeUrl } from '../values/store-types';
 import { filePath } from '../values/text';
-import { wholeNumber } from '../values/whole-number';
+import { wholeNumber } from '../values/numbers';
 
 export const kvstoreSettings = group({
   title: 'Key-value store (Redis, Valkey)',
@@ -31,7 +31,7 @@ export const kvstoreSettings = group({
       name: 'KVSTORE_SOCKET_TYPE',
       alias: 'REDIS_SOCKET_TYPE',
       type: socketType,
-      default: chosen('unix where KVSTORE_URL is a path, else tcp'),
+      default: derived('unix where KVSTORE_URL is a path, else tcp'),
       help: 'How a single store is reached.',
     }),
     setting({

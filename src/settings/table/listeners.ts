@@ -1,7 +1,7 @@
-import { group, setting } from '../setting';
+import { group, setting } from './setting';
 import { duration } from '../values/duration';
-import { host } from '../values/host';
-import { port } from '../values/port';
+import { hostName } from '../values/addresses';
+import { port } from '../values/numbers';
 import { filePath } from '../values/text';
 
 const HOUR = 3_600_000;
@@ -13,7 +13,7 @@ export const listenerSettings = group({
     setting({
       field: 'host',
       name: 'HOST',
-      type: host,
+      type: hostName,
       default: '0.0.0.0',
       help: 'Address of the HTTP listener: /json and /healthcheck.',
     }),
@@ -21,7 +21,7 @@ export const listenerSettings = group({
     setting({
       field: 'grpcHost',
       name: 'GRPC_HOST',
-      type: host,
+      type: hostName,
       default: '0.0.0.0',
       help: 'Address of the gRPC listener.',
     }),
@@ -50,7 +50,7 @@ export const listenerSettings = group({
     setting({
       field: 'debugHost',
       name: 'DEBUG_HOST',
-      type: host,
+      type: hostName,
       default: '0.0.0.0',
       help: 'Address of the debug listener: /rlconfig, /stats, profiles.',
     }),

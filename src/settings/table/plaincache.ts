@@ -1,11 +1,11 @@
-import { later } from '../later';
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { later } from './later';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
-import { list } from '../values/list';
-import { isServer, isSocketPath } from '../values/store-address';
+import { list } from '../values/lists';
+import { isServer, isSocketPath } from '../values/addresses';
 import { filePath, textLike } from '../values/text';
-import { wholeNumber } from '../values/whole-number';
+import { wholeNumber } from '../values/numbers';
 
 export const plaincacheSettings = group({
   title: 'Memcache-type store (memcached)',

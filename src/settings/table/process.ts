@@ -1,8 +1,7 @@
-import { later } from '../later';
-import { group, setting } from '../setting';
-import { choice } from '../values/choice';
-import { logFormat } from '../values/log-format';
-import { workers } from '../values/workers';
+import { later } from './later';
+import { group, setting } from './setting';
+import { choice, logFormat } from '../values/choices';
+import { workers } from '../values/numbers';
 
 export const processSettings = group({
   title: 'Process and logs',

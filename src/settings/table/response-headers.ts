@@ -1,5 +1,5 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { headerName } from '../values/text';
 
 export const responseHeaderSettings = group({

@@ -1,6 +1,5 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { choice } from '../values/choice';
+import { group, setting } from './setting';
+import { boolean, choice } from '../values/choices';
 import { filePath } from '../values/text';
 
 export const ruleSettings = group({

@@ -1,12 +1,9 @@
-import { chosen, group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { choice } from '../values/choice';
+import { derived, group, setting } from './setting';
+import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
-import { list } from '../values/list';
-import { listenAddress } from '../values/listen-address';
-import { pairs } from '../values/pairs';
-import { port } from '../values/port';
-import { statisticsHost } from '../values/statistics-host';
+import { list, pairs } from '../values/lists';
+import { listenAddress, statisticsHost } from '../values/addresses';
+import { port } from '../values/numbers';
 import { filePath, textLike } from '../values/text';
 
 export const statisticsOutputSettings = group({
@@ -32,7 +29,7 @@ export const statisticsOutputSettings = group({
       name: 'USE_PUSHSTATS',
       alias: 'USE_STATSD',
       type: boolean,
-      default: chosen('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is'),
+      default: derived('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is'),
       help: 'Pushes to a statsd daemon.',
     }),
     setting({

@@ -1,6 +1,6 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { wholeNumber } from '../values/whole-number';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
+import { wholeNumber } from '../values/numbers';
 
 export const statisticsSettings = group({
   title: 'Statistics',

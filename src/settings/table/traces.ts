@@ -1,7 +1,6 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
-import { choice } from '../values/choice';
-import { ratio } from '../values/ratio';
+import { group, setting } from './setting';
+import { boolean, choice } from '../values/choices';
+import { ratio } from '../values/numbers';
 import { text } from '../values/text';
 
 export const traceSettings = group({

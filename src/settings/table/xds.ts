@@ -1,11 +1,9 @@
-import { group, setting } from '../setting';
-import { boolean } from '../values/boolean';
+import { group, setting } from './setting';
+import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
-import { grpcHeaders } from '../values/grpc-headers';
-import { grpcTarget } from '../values/grpc-target';
-import { DEFAULT_MESSAGE_BYTES, messageSize } from '../values/message-size';
-import { pairs } from '../values/pairs';
-import { ratio } from '../values/ratio';
+import { grpcHeaders, pairs } from '../values/lists';
+import { grpcTarget } from '../values/addresses';
+import { DEFAULT_MESSAGE_BYTES, messageSize, ratio } from '../values/numbers';
 import { filePath, text } from '../values/text';
 
 export const xdsSettings = group({

@@ -1,4 +1,4 @@
-import { choice } from './choice';
+import { choice } from './choices';
 import { text } from './text';
 
 /** The value types that both instances of the key-value store share. */

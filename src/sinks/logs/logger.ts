@@ -1,9 +1,11 @@
 import pino from 'pino';
-import type { Log, LogFields, LogValue } from '../../streams/log';
+import type { Log, LogFields, LogValue } from '../../streams/ports/log';
 import { describeError } from './describe-error';
-import type { LogLevel } from './level';
-import { logfmtKey, logfmtValue } from './logfmt';
-import { maskCredentials } from './mask-credentials';
+import { maskCredentials } from '../../text/hide-credentials';
+
+/** The names of levels in log lines, least severe first. */
+export const LOG_LEVELS = ['debug', 'info', 'warning', 'error', 'fatal'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Takes whole lines, each with its line feed. */
 export interface LogStream {
@@ -99,4 +101,18 @@ function toText(line: string): string {
   let text = `time="${time}" level=${level} msg=${JSON.stringify(message)}`;
   for (const [key, value] of Object.entries(fields)) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
   return `${text}\n`;
+}
+
+const PLAIN = /^[\p{L}\p{N}\p{P}\p{S}]+$/u;
+const QUOTED = /["=\\]/;
+
+/** A value as logfmt writes it: bare where it is one word, else quoted and escaped as in JSON. Never more than one line. */
+export function logfmtValue(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return PLAIN.test(text) && !QUOTED.test(text) ? text : JSON.stringify(text);
+}
+
+/** A key as logfmt can carry it: what would end it becomes `_`. */
+export function logfmtKey(key: string): string {
+  return key.replaceAll(/[^\p{L}\p{N}_.@-]/gu, '_') || '_';
 }

@@ -5,12 +5,12 @@ import {
   SpanKind,
   SpanStatusCode,
   TraceFlags,
+  type Tracer as SpanMaker,
   createTraceState,
   trace,
 } from '@opentelemetry/api';
-import type { Tracer as SpanMaker } from '@opentelemetry/api';
 import type { DecisionErrorCode } from '../../limiter/decision-error';
-import type { CallTrace, TraceCarrier, Tracer, WindowLoad, WindowTrace } from '../../streams/tracer';
+import type { CallTrace, TraceCarrier, Tracer, WindowLoad, WindowTrace } from '../../streams/ports/tracer';
 import { PARENT_FIELDS, type Parent, type Wish, readParent } from './parent';
 
 type Attributes = Readonly<Record<string, string | number>>;

@@ -6,8 +6,8 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
-import type { Log } from '../../streams/log';
-import type { Tracer } from '../../streams/tracer';
+import type { Log } from '../../streams/ports/log';
+import type { Tracer } from '../../streams/ports/tracer';
 import { OtlpTracer } from './otlp-tracer';
 import { retriedExporter } from './retried-exporter';
 import { unixClock } from './unix-clock';

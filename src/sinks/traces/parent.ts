@@ -1,4 +1,4 @@
-import type { TraceCarrier } from '../../streams/tracer';
+import type { TraceCarrier } from '../../streams/ports/tracer';
 
 /** The span of a caller that a call belongs to. */
 export interface Parent {

@@ -1,5 +1,5 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-import type { Log } from '../../streams/log';
+import type { Log } from '../../streams/ports/log';
 
 /** The exporters' code for spans that were taken. */
 const SUCCESS = 0;

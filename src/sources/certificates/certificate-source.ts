@@ -12,10 +12,9 @@ import {
   timer,
 } from 'rxjs';
 import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
-import { FolderWatches } from '../watching/folder-watches';
+import { FolderWatches, type WatchPoint, type WatchPoints } from '../watching/folder-watches';
 import { settleHints } from '../watching/settle-hints';
-import { Tracker, identityOf } from '../watching/trail';
-import type { WatchPoint, WatchPoints } from '../watching/watch-point';
+import { Tracker, identityOf } from '../watching/symlink-trail';
 import { type CertificateFiles, type Certificates, readCertificates } from './read-certificates';
 
 export type CertificateEvent =

@@ -1,6 +1,6 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { codeOf } from '../watching/trail';
+import { codeOf } from '../watching/symlink-trail';
 
 /** Paths of PEM files, absolute. */
 export interface CertificateFiles {

@@ -1,7 +1,7 @@
-import { summarizeProblem } from '../../rules/files/format-problem';
-import type { Problem } from '../../rules/files/problem';
+import { summarizeProblem } from '../../rules/files/problems/format-problem';
+import type { Problem } from '../../rules/files/problems/problem';
 import { type RuleFile, readRuleFiles } from '../../rules/files/read-rule-files';
-import type { CheckedRules } from '../rule-thread/hand-over';
+import type { CheckedRules } from '../rule-thread/transfer-rules';
 
 /** A log shows this many of each kind; `weir-check` shows them all. */
 const MOST_LINES = 50;

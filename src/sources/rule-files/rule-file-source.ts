@@ -12,8 +12,8 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import type { RuleSource } from '../../streams/rule-source';
-import { type Doubt, believe } from './believe';
+import type { RuleSource } from '../../streams/ports/rule-source';
+import { type Doubt, confirmChange } from './confirm-change';
 import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
 import type { LoadOptions } from './load-rules';
 import { RuleFolder } from './rule-folder';
@@ -67,7 +67,7 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     const hints$ = folder.hints$.pipe(settleHints(settling, scheduler));
     const polls$ = defer(() => timer(folder.isLarge ? 2 * poll : poll, scheduler)).pipe(repeat());
     return merge(hints$, polls$, of('start')).pipe(
-      exhaustMapWithTrailing(() => believe(() => folder.look(), doubt, scheduler)),
+      exhaustMapWithTrailing(() => confirmChange(() => folder.look(), doubt, scheduler)),
       distinctUntilChanged((before, now) => before.key === now.key),
       tap((found) => folder.believe(found)),
       map(({ event }) => event),

@@ -1,13 +1,12 @@
 import { type Observable, catchError, defer, map, of, switchMap, tap } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
-import type { RuleEvent, RulesLoaded } from '../../streams/rule-source';
-import type { Believable } from './believe';
+import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
+import { type Believable, mayBeWorkInProgress } from './confirm-change';
 import { FolderWatches } from '../watching/folder-watches';
 import type { RuleFiles } from './list-rule-files';
 import { type LoadOptions, loadRules } from './load-rules';
 import { type FileFacts, type Reading, readConsistently } from './snapshot';
-import { type Survey, survey } from './survey';
-import { mayBeWorkInProgress } from './work-in-progress';
+import { type Survey, survey } from './stat-folder';
 
 export interface RuleFolderOptions extends LoadOptions {
   readonly ignoreDotFiles: boolean;

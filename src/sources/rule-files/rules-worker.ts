@@ -1,8 +1,8 @@
 // Runs in a thread of its own: reads and checks rule files, and hands the rules over.
 import { parentPort, workerData } from 'node:worker_threads';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import { giveWay } from '../rule-thread/give-way';
-import { handOver } from '../rule-thread/hand-over';
+import { lowerPriority } from '../rule-thread/lower-priority';
+import { transferRules } from '../rule-thread/transfer-rules';
 import { checkFiles } from './check-files';
 
 export interface RulesWorkerData {
@@ -11,7 +11,7 @@ export interface RulesWorkerData {
 }
 
 if (parentPort !== null) {
-  giveWay();
+  lowerPriority();
   const { files, mergeDomainConfigs }: RulesWorkerData = workerData;
-  handOver(checkFiles(files, mergeDomainConfigs), parentPort);
+  transferRules(checkFiles(files, mergeDomainConfigs), parentPort);
 }

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import { type SeenFile, type Survey, because } from './survey';
-import { codeOf } from '../watching/trail';
+import { type SeenFile, type Survey, because } from './stat-folder';
+import { codeOf } from '../watching/symlink-trail';
 
 /** What is remembered of a file when its content no longer is. */
 export interface FileFacts extends SeenFile {

@@ -1,7 +1,7 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Observable } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
-import type { RulesMessage } from './hand-over';
+import type { RulesMessage } from './transfer-rules';
 import { RowsBuilder } from './rule-rows';
 
 /** What became of rules: a ruleset, or lines that say what is wrong with them. */

@@ -1,5 +1,5 @@
 /** How long to wait before a stream is opened again. Times are in milliseconds. */
-export interface Backoff {
+export interface BackoffOptions {
   /** After a stream that worked (CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL). */
   readonly retryInterval: number;
   /** After the first failure in a row (XDS_CLIENT_BACKOFF_INITIAL_INTERVAL). */
@@ -17,7 +17,7 @@ export interface Backoff {
  * @param failures streams in a row that failed; 0 after one that worked
  * @param random from 0 to 1
  */
-export function waitAfter(failures: number, backoff: Backoff, random: () => number): number {
+export function waitAfter(failures: number, backoff: BackoffOptions, random: () => number): number {
   if (failures === 0) return backoff.retryInterval;
   const { initialInterval, maxInterval, randomFactor, jitter } = backoff;
   const growth = randomFactor > 1 ? randomFactor : 1 + randomFactor;

@@ -1,14 +1,14 @@
 import type { Any } from '../../gen/google/protobuf/any';
 import { DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
 import { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { Problem } from '../../rules/files/problem';
-import { ProblemReport } from '../../rules/files/problem-report';
+import type { Problem } from '../../rules/files/problems/problem';
+import { ProblemReport } from '../../rules/files/problems/problem-report';
 import { readRuleTrees } from '../../rules/files/read-rule-trees';
-import { showText } from '../../rules/files/yaml-text';
-import type { CheckedRules } from '../rule-thread/hand-over';
-import { messageOf } from './message-of';
+import { showText } from '../../rules/files/yaml/yaml-text';
+import type { CheckedRules } from '../rule-thread/transfer-rules';
+import { messageOf } from '../../text/thrown';
 import { resourceTree } from './resource-tree';
-import { RULES_TYPE_URL } from './type-url';
+import { RULES_TYPE_URL } from './ads';
 
 /** An answer and a log show this many of each kind. */
 const MOST_LINES = 50;

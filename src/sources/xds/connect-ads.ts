@@ -10,10 +10,10 @@ import {
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
-import type { Log } from '../../streams/log';
+import type { Log } from '../../streams/ports/log';
 import { type AdsEvent, AdsStreamError, type ConnectAds } from './ads';
-import { messageOf } from './message-of';
-import { TlsCredentials, type TlsFiles } from './tls-credentials';
+import { messageOf } from '../../text/thrown';
+import { TlsCredentials, type AdsTlsFiles } from './tls-credentials';
 import { TrackedCredentials } from './tracked-credentials';
 
 export interface AdsServer {
@@ -30,7 +30,7 @@ export interface AdsServer {
   readonly log: Log;
 }
 
-export interface AdsTls extends TlsFiles {
+export interface AdsTls extends AdsTlsFiles {
   /** The name that the server's certificate must carry; that of its host when undefined. */
   readonly serverName: string | undefined;
 }

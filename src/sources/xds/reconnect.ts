@@ -1,5 +1,5 @@
 import { EMPTY, type MonoTypeOperatorFunction, type SchedulerLike, catchError, defer, repeat, tap, timer } from 'rxjs';
-import { type Backoff, waitAfter } from './backoff';
+import { type BackoffOptions, waitAfter } from './backoff';
 
 /** How an attempt ended, and what follows. */
 export interface AttemptEnd {
@@ -12,7 +12,7 @@ export interface AttemptEnd {
 }
 
 export interface ReconnectOptions<T> {
-  readonly backoff: Backoff;
+  readonly backoff: BackoffOptions;
   /** Whether this value shows that the attempt works. */
   readonly works: (value: T) => boolean;
   /** Whether an attempt that ends with this error failed, even though it worked before. */

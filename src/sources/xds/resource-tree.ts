@@ -3,11 +3,11 @@ import type {
   RateLimitDescriptor,
   RateLimitPolicy,
 } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { Problem } from '../../rules/files/problem';
+import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleTree } from '../../rules/files/read-rule-trees';
-import type { Place, Source } from '../../rules/files/source-text';
-import { showText } from '../../rules/files/yaml-text';
-import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml-tree';
+import type { Place, Source } from '../../rules/files/problems/source-text';
+import { showText } from '../../rules/files/yaml/yaml-text';
+import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
 import type { Json } from '../../rules/rule-config';
 import { UNIT_NAMES } from '../../rules/unit';
 

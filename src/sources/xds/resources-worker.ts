@@ -1,7 +1,7 @@
 // Runs in a thread of its own: decodes and checks the resources of a response, and hands the rules over.
 import { parentPort, workerData } from 'node:worker_threads';
-import { giveWay } from '../rule-thread/give-way';
-import { handOver } from '../rule-thread/hand-over';
+import { lowerPriority } from '../rule-thread/lower-priority';
+import { transferRules } from '../rule-thread/transfer-rules';
 import { checkResources } from './check-resources';
 
 export interface ResourcesWorkerData {
@@ -11,7 +11,7 @@ export interface ResourcesWorkerData {
 }
 
 if (parentPort !== null) {
-  giveWay();
+  lowerPriority();
   const { message, mergeDomainConfigs }: ResourcesWorkerData = workerData;
-  handOver(checkResources(message, mergeDomainConfigs), parentPort);
+  transferRules(checkResources(message, mergeDomainConfigs), parentPort);
 }

@@ -2,11 +2,11 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { ChannelCredentials } from '@grpc/grpc-js';
-import type { Log } from '../../streams/log';
-import { messageOf } from './message-of';
+import type { Log } from '../../streams/ports/log';
+import { messageOf } from '../../text/thrown';
 
 /** Paths of PEM files. */
-export interface TlsFiles {
+export interface AdsTlsFiles {
   /** Trusted beside the roots that everybody trusts (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
   readonly ca: string | undefined;
   /** What we show, and its key; both or none (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
@@ -28,7 +28,7 @@ export class TlsCredentials {
   #credentials: ChannelCredentials | undefined;
 
   constructor(
-    private readonly files: TlsFiles,
+    private readonly files: AdsTlsFiles,
     private readonly log: Log,
   ) {}
 

@@ -12,22 +12,22 @@ import {
   tap,
   throwError,
 } from 'rxjs';
-import type { Log } from '../../streams/log';
-import type { RuleEvent, RuleSource } from '../../streams/rule-source';
+import type { Log } from '../../streams/ports/log';
+import type { RuleEvent, RuleSource } from '../../streams/ports/rule-source';
 import { AdsStreamError, type ConnectAds } from './ads';
-import { Agreement, type XdsNode } from './agreement';
-import type { Backoff } from './backoff';
+import { SotwState, type XdsNode } from './sotw-state';
+import type { BackoffOptions } from './backoff';
 import { type LoadResourcesOptions, loadResources } from './load-resources';
-import { messageOf } from './message-of';
+import { messageOf } from '../../text/thrown';
 import { type AttemptEnd, reconnect } from './reconnect';
-import { LASTING, type TalkEvent, talk } from './talk';
+import { LASTING, type TalkEvent, adsStream } from './ads-stream';
 
 export interface XdsRuleOptions extends LoadResourcesOptions {
   /** The address of the server, for people. */
   readonly server: string;
   readonly connect: ConnectAds;
   readonly node: XdsNode;
-  readonly backoff: Backoff;
+  readonly backoff: BackoffOptions;
   readonly log: Log;
   /** Told when the connection to the server stands and when it no longer does. */
   readonly onConnection?: (stands: boolean) => void;
@@ -50,9 +50,9 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
   const { onConnection = () => undefined } = options;
   const source = `xDS server ${server}`;
   const events$ = defer(() => {
-    const agreement = new Agreement({ node, source, load: (message) => loadResources(message, options) });
+    const agreement = new SotwState({ node, source, load: (message) => loadResources(message, options) });
     const journal = new Journal(options, agreement);
-    return talk(connect, agreement, scheduler).pipe(
+    return adsStream(connect, agreement, scheduler).pipe(
       tap((event) => journal.note(event)),
       catchError((error: unknown): Observable<SourceEvent> => {
         const failed$ = throwError(() => error);
@@ -89,7 +89,7 @@ class Journal {
 
   constructor(
     private readonly options: XdsRuleOptions,
-    private readonly agreement: Agreement,
+    private readonly agreement: SotwState,
   ) {}
 
   note(event: TalkEvent): void {

@@ -1,10 +1,10 @@
-import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
-import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
-import type { Refusal } from '../../../src/grpc/http2/refusals';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
+import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
+import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
 import {
   REQUEST,
   block,
-  bytes,
+  bytesOf,
   continuation,
   data,
   endedOf,
@@ -101,7 +101,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
     ['HEADERS after the end', (id) => Buffer.concat([get(id, '/hold'), headers(id)])],
     [
       'PRIORITY of a wrong length',
-      (id) => Buffer.concat([get(id, '/hold'), frame(FrameType.PRIORITY, 0, id, bytes(0))]),
+      (id) => Buffer.concat([get(id, '/hold'), frame(FrameType.PRIORITY, 0, id, bytesOf(0))]),
     ],
     ['a stream that depends on itself', (id) => Buffer.concat([get(id, '/hold'), priority(id, id)])],
     [
@@ -152,11 +152,11 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
 });
 
 describe('a header block', () => {
-  const begun = headers(1, bytes(), { endHeaders: false, endStream: true });
+  const begun = headers(1, bytesOf(), { endHeaders: false, endStream: true });
 
   it('may come in nine pieces', () => {
     const peer = connected().send(
-      Buffer.concat([begun, times(7, () => continuation(1, bytes())), continuation(1, request(), true)]),
+      Buffer.concat([begun, times(7, () => continuation(1, bytesOf())), continuation(1, request(), true)]),
     );
 
     expect(endedOf(peer.frames)).toEqual([1]);
@@ -164,7 +164,7 @@ describe('a header block', () => {
 
   it.each([
     ['more than eight CONTINUATIONs', times(9, () => continuation(1, literal(['x', 'y'])))],
-    ['more than eight empty CONTINUATIONs', times(9, () => continuation(1, bytes()))],
+    ['more than eight empty CONTINUATIONs', times(9, () => continuation(1, bytesOf()))],
     ['32 KiB', times(3, () => continuation(1, Buffer.alloc(11_000)))],
   ])('of %s ends the connection', (_title, frames) => {
     expectCalm(connected().send(Buffer.concat([begun, frames])), 'header_block');
@@ -172,28 +172,28 @@ describe('a header block', () => {
 
   it('on a stream already refused is bounded just so', () => {
     const peer = connected({ maxConcurrentStreams: 0 });
-    peer.send(Buffer.concat([begun, times(9, () => continuation(1, bytes()))]));
+    peer.send(Buffer.concat([begun, times(9, () => continuation(1, bytesOf()))]));
 
     expectCalm(peer, 'header_block');
   });
 
   it('that is never ended ends the connection, however it drips', () => {
     const peer = connected().send(begun);
-    for (let second = 0; second < 9; second++) peer.wait(1_000).send(bytes(0).subarray(0, second % 2));
+    for (let second = 0; second < 9; second++) peer.wait(1_000).send(bytesOf(0).subarray(0, second % 2));
     expectAlive(new MemoryPeer().send(hello()));
     peer.wait(1_100);
 
     expectCalm(peer, 'header_timeout');
   });
 
-  it('cut off by the end of the connection at any octet leaves nothing behind', () => {
-    const octets = Buffer.concat([
+  it('cut off by the end of the connection at any byte leaves nothing behind', () => {
+    const bytes = Buffer.concat([
       hello(),
       headers(1, request('/hold').subarray(0, 20), { endHeaders: false }),
       continuation(1, request('/hold').subarray(20), true),
     ]);
-    for (let length = 0; length <= octets.length; length++) {
-      const peer = new MemoryPeer().send(octets.subarray(0, length));
+    for (let length = 0; length <= bytes.length; length++) {
+      const peer = new MemoryPeer().send(bytes.subarray(0, length));
       peer.connection.wireClosed();
       peer.wait(60_000, 10_000);
       expect(peer.crashes).toEqual([]);
@@ -359,7 +359,7 @@ describe('floods', () => {
 
   it('of tiny DATA are not what a stream of small messages is', () => {
     const peer = connected().send(headers(1, request('/messages')));
-    for (let at = 0; at < 10_000; at++) peer.send(data(1, 'twenty octets each..'));
+    for (let at = 0; at < 10_000; at++) peer.send(data(1, 'twenty bytes each..'));
 
     expectAlive(peer);
   });
@@ -508,12 +508,12 @@ describe('a peer that does not read', () => {
 
 describe('a peer that is slow', () => {
   it.each([
-    ['says nothing', bytes()],
+    ['says nothing', bytesOf()],
     ['stops inside the preface', PREFACE.subarray(0, 12)],
     ['stops after the preface', PREFACE],
     ['stops inside SETTINGS', Buffer.concat([PREFACE, settings([1, 1]).subarray(0, 12)])],
-  ])('ends after ten seconds when it %s', (_title, octets) => {
-    const peer = new MemoryPeer().send(octets).wait(9_900);
+  ])('ends after ten seconds when it %s', (_title, bytes) => {
+    const peer = new MemoryPeer().send(bytes).wait(9_900);
     expect(goawaysOf(peer.frames)).toEqual([]);
     peer.wait(200);
 

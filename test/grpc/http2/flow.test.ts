@@ -1,4 +1,4 @@
-import { ErrorCode, Flag, FrameType, Setting } from '../../../src/grpc/http2/protocol';
+import { ErrorCode, Flag, FrameType, Setting } from '../../../src/grpc/http2/frames/protocol';
 import {
   type Frame,
   data,
@@ -52,7 +52,7 @@ describe('what we send', () => {
     ]);
   });
 
-  it('is cut into frames of at most 16,384 octets, whatever the peer would take', () => {
+  it('is cut into frames of at most 16,384 bytes, whatever the peer would take', () => {
     const peer = connected()
       .send(settings([Setting.MAX_FRAME_SIZE, 2 ** 24 - 1]))
       .send(get(1, '/big/40000'));
@@ -122,7 +122,7 @@ describe('what we send', () => {
     expect(bodies(peer.frames, 1)).toEqual([10_000, 5]);
   });
 
-  it('is a single octet where the peer allows no more', () => {
+  it('is a single byte where the peer allows no more', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 1]))
       .send(get(1));

@@ -1,8 +1,8 @@
-import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman-code-lengths';
-import { FieldNames } from '../../../src/grpc/http2/hpack/field-names';
-import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/field-section-decoder';
-import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
-import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
+import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/headers/hpack/huffman-code-lengths';
+import { FieldNames } from '../../../src/grpc/http2/headers/hpack/field-names';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field-section-decoder';
+import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
+import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
 
 /** A frame as it crosses the wire. */
 export interface Frame {
@@ -16,11 +16,11 @@ export interface Frame {
 export type SentField = readonly [name: string, value: string];
 
 const EMPTY = Buffer.alloc(0);
-export const bytes = (...values: number[]): Buffer => Buffer.from(values);
+export const bytesOf = (...values: number[]): Buffer => Buffer.from(values);
 export const uint32 = (value: number): Buffer => {
-  const octets = Buffer.alloc(4);
-  octets.writeUInt32BE(value >>> 0);
-  return octets;
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value >>> 0);
+  return bytes;
 };
 
 /** Any frame, right or wrong; `length` lies about the payload where it is given. */
@@ -39,37 +39,37 @@ export function frame(
   return Buffer.concat([header, payload]);
 }
 
-/** The frames in `octets`, which must be whole; `rest` is what is not. */
-export function parseFrames(octets: Buffer): { frames: Frame[]; rest: Buffer } {
+/** The frames in `bytes`, which must be whole; `rest` is what is not. */
+export function parseFrames(bytes: Buffer): { frames: Frame[]; rest: Buffer } {
   const frames: Frame[] = [];
   let at = 0;
-  while (octets.length - at >= 9) {
-    const length = octets.readUIntBE(at, 3);
-    if (octets.length - at - 9 < length) break;
+  while (bytes.length - at >= 9) {
+    const length = bytes.readUIntBE(at, 3);
+    if (bytes.length - at - 9 < length) break;
     frames.push({
-      type: octets[at + 3]!,
-      flags: octets[at + 4]!,
-      stream: octets.readUInt32BE(at + 5),
-      payload: octets.subarray(at + 9, at + 9 + length),
+      type: bytes[at + 3]!,
+      flags: bytes[at + 4]!,
+      stream: bytes.readUInt32BE(at + 5),
+      payload: bytes.subarray(at + 9, at + 9 + length),
     });
     at += 9 + length;
   }
-  return { frames, rest: octets.subarray(at) };
+  return { frames, rest: bytes.subarray(at) };
 }
 
 // ---------------------------------------------------------------- HPACK, as a client writes it
 
 export function integer(value: number, mask: number, flags: number): Buffer {
-  if (value < mask) return bytes(flags | value);
-  const octets = [flags | mask];
+  if (value < mask) return bytesOf(flags | value);
+  const bytes = [flags | mask];
   let rest = value - mask;
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) octets.push((rest % 0x80) | 0x80);
-  return bytes(...octets, rest);
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
+  return bytesOf(...bytes, rest);
 }
 
 export function string(text: string | Buffer): Buffer {
-  const octets = Buffer.isBuffer(text) ? text : Buffer.from(text, 'latin1');
-  return Buffer.concat([integer(octets.length, 0x7f, 0), octets]);
+  const bytes = Buffer.isBuffer(text) ? text : Buffer.from(text, 'latin1');
+  return Buffer.concat([integer(bytes.length, 0x7f, 0), bytes]);
 }
 
 /** Canonical codes from their lengths, computed apart from the decoder under test. */
@@ -77,37 +77,38 @@ const CODES = (() => {
   const codes: string[] = [];
   let next = 0n;
   let length = 0;
-  for (const { bits, octet } of HUFFMAN_CODE_LENGTHS.map((codeLength, at) => ({
+  for (const { bits, byte } of HUFFMAN_CODE_LENGTHS.map((codeLength, at) => ({
     bits: codeLength,
-    octet: at,
-  })).toSorted((a, b) => a.bits - b.bits || a.octet - b.octet)) {
+    byte: at,
+  })).toSorted((a, b) => a.bits - b.bits || a.byte - b.byte)) {
     next <<= BigInt(bits - length);
     length = bits;
-    codes[octet] = next.toString(2).padStart(bits, '0');
+    codes[byte] = next.toString(2).padStart(bits, '0');
     next++;
   }
   return codes;
 })();
 
-/** The Huffman code of `octets` as bits, without padding. */
-export const huffmanBits = (octets: Iterable<number>): string => Array.from(octets, (octet) => CODES[octet]!).join('');
+/** The Huffman code of `bytes` as bits, without padding. */
+export const huffmanBits = (bytes: Iterable<number>): string => Array.from(bytes, (byte) => CODES[byte]!).join('');
 
-/** Bits as octets, padded with ones unless told otherwise. */
+/** Bits as bytes, padded with ones unless told otherwise. */
 export function packBits(bits: string, padding = '1'): Buffer {
   const padded = bits.padEnd(Math.ceil(bits.length / 8) * 8, padding);
-  return Buffer.from(padded.match(/.{8}/g)?.map((octet) => Number.parseInt(octet, 2)) ?? []);
+  return Buffer.from(padded.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2)) ?? []);
 }
 
 export function huffmanString(text: string | Buffer): Buffer {
-  const octets = packBits(huffmanBits(Buffer.from(text as string, 'latin1')));
-  return Buffer.concat([integer(octets.length, 0x7f, 0x80), octets]);
+  const bytes = packBits(huffmanBits(Buffer.from(text as string, 'latin1')));
+  return Buffer.concat([integer(bytes.length, 0x7f, 0x80), bytes]);
 }
 
 export const indexed = (index: number): Buffer => integer(index, 0x7f, 0x80);
 /** Literal without indexing, its name spelled out. */
-export const literal = ([name, value]: SentField): Buffer => Buffer.concat([bytes(0), string(name), string(value)]);
+export const literal = ([name, value]: SentField): Buffer => Buffer.concat([bytesOf(0), string(name), string(value)]);
 /** Literal with incremental indexing, its name spelled out. */
-export const inserted = ([name, value]: SentField): Buffer => Buffer.concat([bytes(0x40), string(name), string(value)]);
+export const inserted = ([name, value]: SentField): Buffer =>
+  Buffer.concat([bytesOf(0x40), string(name), string(value)]);
 export const sizeUpdate = (size: number): Buffer => integer(size, 0x1f, 0x20);
 
 export const REQUEST: readonly SentField[] = [
@@ -147,8 +148,8 @@ export function headers(
     flags,
     stream,
     Buffer.concat([
-      padding === undefined ? EMPTY : bytes(padding),
-      dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytes(15)]),
+      padding === undefined ? EMPTY : bytesOf(padding),
+      dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytesOf(15)]),
       fields,
       Buffer.alloc(padding ?? 0),
     ]),
@@ -159,16 +160,16 @@ export function headers(
 export const get = (stream: number, path = '/'): Buffer => headers(stream, request(path), { endStream: true });
 
 export function data(stream: number, body: Buffer | string = EMPTY, endStream = false, padding?: number): Buffer {
-  const octets = Buffer.from(body as string);
-  if (padding === undefined) return frame(FrameType.DATA, endStream ? Flag.END_STREAM : 0, stream, octets);
+  const bytes = Buffer.from(body as string);
+  if (padding === undefined) return frame(FrameType.DATA, endStream ? Flag.END_STREAM : 0, stream, bytes);
   const flags = Flag.PADDED | (endStream ? Flag.END_STREAM : 0);
-  return frame(FrameType.DATA, flags, stream, Buffer.concat([bytes(padding), octets, Buffer.alloc(padding)]));
+  return frame(FrameType.DATA, flags, stream, Buffer.concat([bytesOf(padding), bytes, Buffer.alloc(padding)]));
 }
 
 export const continuation = (stream: number, fragment: Buffer, endHeaders = false): Buffer =>
   frame(FrameType.CONTINUATION, endHeaders ? Flag.END_HEADERS : 0, stream, fragment);
 export const priority = (stream: number, dependency: number): Buffer =>
-  frame(FrameType.PRIORITY, 0, stream, Buffer.concat([uint32(dependency), bytes(15)]));
+  frame(FrameType.PRIORITY, 0, stream, Buffer.concat([uint32(dependency), bytesOf(15)]));
 export const rstStream = (stream: number, code: number = ErrorCode.CANCEL): Buffer =>
   frame(FrameType.RST_STREAM, 0, stream, uint32(code));
 export const settings = (...values: (readonly [setting: number, value: number])[]): Buffer =>
@@ -177,7 +178,7 @@ export const settings = (...values: (readonly [setting: number, value: number])[
     0,
     0,
     Buffer.concat(
-      values.map(([setting, value]) => Buffer.concat([bytes(setting >> 8, setting & 0xff), uint32(value)])),
+      values.map(([setting, value]) => Buffer.concat([bytesOf(setting >> 8, setting & 0xff), uint32(value)])),
     ),
   );
 export const settingsAck = frame(FrameType.SETTINGS, Flag.ACK, 0);
@@ -195,9 +196,9 @@ export const hello = (...values: (readonly [setting: number, value: number])[]):
 // ---------------------------------------------------------------- what the server says
 
 /** Fields of a response block: our server's need no table. */
-export function fieldsOf(octets: Buffer): Record<string, string> {
+export function fieldsOf(bytes: Buffer): Record<string, string> {
   const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
-  decoder.decode(new DynamicTable(), octets, 0, octets.length);
+  decoder.decode(new DynamicTable(), bytes, 0, bytes.length);
   return Object.fromEntries(decoder.fields.slice(0, decoder.count).map(({ name, value }) => [name.text, value]));
 }
 

@@ -1,5 +1,5 @@
-import { HeaderBlockReader } from '../../../src/grpc/http2/header-blocks';
-import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
+import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
 import { serveHttp2 } from '../../../src/grpc/http2/server';
 import { endedOf, get, goawaysOf, hello, ping } from './frames';
 import { MemoryPeer } from './memory-peer';
@@ -24,11 +24,11 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
     let alive = 0;
     let refused = 0;
     for (let number = 0; number < SEQUENCES; number++) {
-      const octets = frames.sequence();
+      const bytes = frames.sequence();
       const peer = new MemoryPeer({}, new TestApplication(), headerBlocks);
-      for (const chunk of frames.cut(octets)) peer.send(chunk);
+      for (const chunk of frames.cut(bytes)) peer.send(chunk);
       if (frames.below(4) === 0) peer.wait(100);
-      const told = `connection ${number} of seed ${SEED}: ${octets.toString('base64')}`;
+      const told = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
 
       if (peer.crashes.length > 0) throw new Error(told, { cause: peer.crashes[0] });
       if (peer.connection.isOver) {

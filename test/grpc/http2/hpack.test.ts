@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import net, { type AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
-import { encodeBlock } from '../../../src/grpc/http2/hpack/encode';
-import { FieldNames } from '../../../src/grpc/http2/hpack/field-names';
-import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/field-section-decoder';
-import { decodeHuffman, maxDecodedLength } from '../../../src/grpc/http2/hpack/huffman';
-import { STATIC_TABLE } from '../../../src/grpc/http2/hpack/static-table';
-import { FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
+import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
+import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
+import { FieldNames } from '../../../src/grpc/http2/headers/hpack/field-names';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field-section-decoder';
+import { decodeHuffman, maxDecodedLength } from '../../../src/grpc/http2/headers/hpack/huffman';
+import { STATIC_TABLE } from '../../../src/grpc/http2/headers/hpack/static-table';
+import { FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
 import {
   type SentField,
   fieldsOf,
@@ -46,9 +46,9 @@ function decoding(limits = { maxHeaderListBytes: 1e6, maxHeaderFields: 1e4 }) {
   };
 }
 
-function decodeText(octets: Buffer): string | undefined {
-  const target = Buffer.alloc(maxDecodedLength(octets.length));
-  const length = decodeHuffman(octets, 0, octets.length, target);
+function decodeText(bytes: Buffer): string | undefined {
+  const target = Buffer.alloc(maxDecodedLength(bytes.length));
+  const length = decodeHuffman(bytes, 0, bytes.length, target);
   return length < 0 ? undefined : target.toString('latin1', 0, length);
 }
 
@@ -88,7 +88,7 @@ describe('the examples of RFC 7541, appendix C', () => {
     expect(decode(hex(third))).toEqual(THIRD);
   });
 
-  it('of responses are decoded with evictions (C.5, its table being of 256 octets)', () => {
+  it('of responses are decoded with evictions (C.5, its table being of 256 bytes)', () => {
     const { decode } = decoding();
     decode(sizeUpdate(256));
     decode(
@@ -108,28 +108,28 @@ describe('the examples of RFC 7541, appendix C', () => {
 });
 
 describe('Huffman code', () => {
-  it('of every octet is decoded', () => {
-    for (let octet = 0; octet < 256; octet++) {
-      const text = String.fromCharCode(octet);
-      expect(decodeText(packBits(huffmanBits([octet])))).toBe(text);
+  it('of every byte is decoded', () => {
+    for (let byte = 0; byte < 256; byte++) {
+      const text = String.fromCharCode(byte);
+      expect(decodeText(packBits(huffmanBits([byte])))).toBe(text);
     }
   });
 
-  it('of any octets is decoded', () => {
+  it('of any bytes is decoded', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 64 }), (octets) => {
-        expect(decodeText(packBits(huffmanBits(octets)))).toBe(Buffer.from(octets).toString('latin1'));
+      fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
+        expect(decodeText(packBits(huffmanBits(bytes)))).toBe(Buffer.from(bytes).toString('latin1'));
       }),
       { numRuns: 1_000 },
     );
   });
 
-  it('of any octets at all is decoded or refused within the length foretold', () => {
+  it('of any bytes at all is decoded or refused within the length foretold', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 64 }), (octets) => {
-        const text = decodeText(Buffer.from(octets));
-        // What was decoded is what these octets are the code of.
-        if (text !== undefined) expect(packBits(huffmanBits(Buffer.from(text, 'latin1')))).toEqual(Buffer.from(octets));
+      fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
+        const text = decodeText(Buffer.from(bytes));
+        // What was decoded is what these bytes are the code of.
+        if (text !== undefined) expect(packBits(huffmanBits(Buffer.from(text, 'latin1')))).toEqual(Buffer.from(bytes));
       }),
       { numRuns: 1_000 },
     );
@@ -320,7 +320,7 @@ describe('what a block meant before', () => {
     ]);
   });
 
-  it('is told apart by every octet, and many blocks are remembered', () => {
+  it('is told apart by every byte, and many blocks are remembered', () => {
     const blocks = Array.from({ length: 40 }, (_, at) => Buffer.concat([rest, literal([':path', `/p${at}`])]));
     const seen = paths(...blocks, ...blocks.toReversed(), Buffer.concat([rest, literal([':path', '/q0'])]));
 

@@ -1,4 +1,4 @@
-import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/protocol';
+import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/frames/protocol';
 import { data, endedOf, get, goaway, goawaysOf, headers, hello, ping, request, resetsOf } from './frames';
 import { MemoryPeer } from './memory-peer';
 

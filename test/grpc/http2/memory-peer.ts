@@ -1,13 +1,13 @@
-import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection';
-import { HeaderBlockReader } from '../../../src/grpc/http2/header-blocks';
-import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits';
-import type { Refusal } from '../../../src/grpc/http2/refusals';
-import type { Wire } from '../../../src/grpc/http2/wire';
+import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection/connection';
+import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
+import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
+import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
+import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
 import { type Frame, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
 /** A wire that takes what the test lets it take. */
-class MemoryWire implements Wire {
+class MemoryWire implements Transport {
   sent: Buffer[] = [];
   isPaused = false;
   isEnded = false;
@@ -16,11 +16,11 @@ class MemoryWire implements Wire {
   isRead = true;
   writableLength = 0;
 
-  write(octets: Uint8Array): void {
+  write(bytes: Uint8Array): void {
     // A socket reports this as an error, and is destroyed before its last words are out.
     if (this.isEnded) throw new Error('write after end');
-    this.sent.push(Buffer.from(octets));
-    if (!this.isRead) this.writableLength += octets.length;
+    this.sent.push(Buffer.from(bytes));
+    if (!this.isRead) this.writableLength += bytes.length;
   }
   pause(): void {
     this.isPaused = true;
@@ -36,7 +36,7 @@ class MemoryWire implements Wire {
   }
 }
 
-/** How octets reach the connection. */
+/** How bytes reach the connection. */
 export type Cut = 'in one chunk' | 'byte by byte' | number;
 
 /** A connection without a socket, its time and its turns in the test's hand. */
@@ -75,14 +75,14 @@ export class MemoryPeer {
     this.connection = new Connection(this.context, this.wire);
   }
 
-  /** Hands octets over, cut as told: a number is where to cut in two. */
-  send(octets: Buffer, cut: Cut = 'in one chunk'): this {
+  /** Hands bytes over, cut as told: a number is where to cut in two. */
+  send(bytes: Buffer, cut: Cut = 'in one chunk'): this {
     // Each chunk is a copy, as each read of a socket is: what the server keeps of it must not change under it.
-    if (cut === 'in one chunk') this.connection.receive(Buffer.from(octets));
-    else if (cut === 'byte by byte') for (const octet of octets) this.connection.receive(Buffer.from([octet]));
+    if (cut === 'in one chunk') this.connection.receive(Buffer.from(bytes));
+    else if (cut === 'byte by byte') for (const byte of bytes) this.connection.receive(Buffer.from([byte]));
     else {
-      this.connection.receive(Buffer.from(octets.subarray(0, cut)));
-      this.connection.receive(Buffer.from(octets.subarray(cut)));
+      this.connection.receive(Buffer.from(bytes.subarray(0, cut)));
+      this.connection.receive(Buffer.from(bytes.subarray(cut)));
     }
     return this.endTurns();
   }

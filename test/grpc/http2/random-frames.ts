@@ -1,8 +1,8 @@
-import { FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
+import { FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
 import {
   REQUEST,
   type SentField,
-  bytes,
+  bytesOf,
   continuation,
   data,
   frame,
@@ -32,18 +32,18 @@ export class RandomFrames {
     return Math.floor(this.random() * end);
   }
 
-  /** Octets of one connection from its beginning. */
+  /** Bytes of one connection from its beginning. */
   sequence(): Buffer {
-    const beginning = this.isOnceIn(40) ? [this.octets(30)] : [PREFACE, settings(...this.settings()), settingsAck];
+    const beginning = this.isOnceIn(40) ? [this.bytesOf(30)] : [PREFACE, settings(...this.settings()), settingsAck];
     const frames = Array.from({ length: 1 + this.below(8) }, () => this.frame());
-    const octets = Buffer.concat([...beginning, ...frames]);
-    return this.isOnceIn(3) ? this.damaged(octets) : octets;
+    const bytes = Buffer.concat([...beginning, ...frames]);
+    return this.isOnceIn(3) ? this.damaged(bytes) : bytes;
   }
 
-  /** The octets as they might be cut on their way. */
-  cut(octets: Buffer): Buffer[] {
-    const cuts = Array.from({ length: this.below(4) }, () => this.below(octets.length + 1)).toSorted((a, b) => a - b);
-    return [0, ...cuts].map((from, at) => octets.subarray(from, cuts[at] ?? octets.length));
+  /** The bytes as they might be cut on their way. */
+  cut(bytes: Buffer): Buffer[] {
+    const cuts = Array.from({ length: this.below(4) }, () => this.below(bytes.length + 1)).toSorted((a, b) => a - b);
+    return [0, ...cuts].map((from, at) => bytes.subarray(from, cuts[at] ?? bytes.length));
   }
 
   private isOnceIn(times: number): boolean {
@@ -54,7 +54,7 @@ export class RandomFrames {
     return choices[this.below(choices.length)]!;
   }
 
-  private octets(most: number): Buffer {
+  private bytesOf(most: number): Buffer {
     return Buffer.from(Array.from({ length: this.below(most + 1) }, () => this.below(256)));
   }
 
@@ -82,9 +82,9 @@ export class RandomFrames {
       case 0:
         return inserted([name, value]);
       case 1:
-        return Buffer.concat([bytes(0x10), huffmanString(name), huffmanString(value)]);
+        return Buffer.concat([bytesOf(0x10), huffmanString(name), huffmanString(value)]);
       case 2:
-        return Buffer.concat([bytes(0x40), huffmanString(name), huffmanString(value)]);
+        return Buffer.concat([bytesOf(0x40), huffmanString(name), huffmanString(value)]);
       default:
         return literal([name, value]);
     }
@@ -102,7 +102,7 @@ export class RandomFrames {
           indexed(this.below(70)),
           Buffer.concat([integer(this.below(70), 0x3f, 0x40), huffmanString('y')]),
           sizeUpdate(this.below(4_200)),
-          this.octets(8),
+          this.bytesOf(8),
         ),
       );
     }
@@ -155,20 +155,20 @@ export class RandomFrames {
       case 13:
         return this.isOnceIn(3) ? goaway(this.stream(), this.number()) : settingsAck;
       case 14:
-        return frame(this.below(14), this.below(256), stream, this.octets(40));
+        return frame(this.below(14), this.below(256), stream, this.bytesOf(40));
       default:
         return frame(
           this.pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
           0,
           0,
-          Buffer.concat([uint32(this.number()), this.octets(4)]),
+          Buffer.concat([uint32(this.number()), this.bytesOf(4)]),
         );
     }
   }
 
-  /** Some octets changed, lost, doubled or thrown in. */
-  private damaged(octets: Buffer): Buffer {
-    let result = Buffer.from(octets);
+  /** Some bytes changed, lost, doubled or thrown in. */
+  private damaged(bytes: Buffer): Buffer {
+    let result = Buffer.from(bytes);
     for (let damages = 1 + this.below(3); damages > 0; damages--) {
       const at = this.below(result.length);
       switch (this.below(4)) {
@@ -180,10 +180,10 @@ export class RandomFrames {
           break;
         case 2:
           result = Buffer.concat([result.subarray(0, at), result.subarray(at + 1 + this.below(12))]);
-          if (result.length === 0) return octets;
+          if (result.length === 0) return bytes;
           break;
         default:
-          result = Buffer.concat([result.subarray(0, at), this.octets(10), result.subarray(at)]);
+          result = Buffer.concat([result.subarray(0, at), this.bytesOf(10), result.subarray(at)]);
       }
     }
     return result;

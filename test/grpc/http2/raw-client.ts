@@ -1,6 +1,6 @@
 import net from 'node:net';
 import tls from 'node:tls';
-import { FrameType } from '../../../src/grpc/http2/protocol';
+import { FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { type Frame, parseFrames } from './frames';
 
 const PATIENCE_MS = 20_000;
@@ -34,8 +34,8 @@ export class RawClient {
     socket.on('error', () => {});
   }
 
-  send(...octets: Buffer[]): this {
-    this.socket.write(Buffer.concat(octets));
+  send(...bytes: Buffer[]): this {
+    this.socket.write(Buffer.concat(bytes));
     return this;
   }
 
@@ -62,7 +62,7 @@ export class RawClient {
     return this;
   }
 
-  /** Whether a PING with these octets has been acknowledged. */
+  /** Whether a PING with these bytes has been acknowledged. */
   heard(opaque: string): boolean {
     return this.frames.some(({ type, payload }) => type === FrameType.PING && payload.toString('latin1') === opaque);
   }

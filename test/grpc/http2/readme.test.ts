@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits';
-import { REFUSALS } from '../../../src/grpc/http2/refusals';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
+import { REFUSALS } from '../../../src/grpc/http2/limits/refusals';
 
 const README = readFileSync(`${__dirname}/../../../src/grpc/http2/README.md`, 'utf8');
 const rows = /## Limits\n(.*?)\n## /s

@@ -1,4 +1,4 @@
-import { ErrorCode } from '../../../src/grpc/http2/protocol';
+import { ErrorCode } from '../../../src/grpc/http2/frames/protocol';
 import { endedOf, goawaysOf, ping, resetsOf } from './frames';
 import { type Cut, MemoryPeer } from './memory-peer';
 import { REQUIREMENTS } from './requirements';
@@ -6,15 +6,15 @@ import { seededRandom } from './seeded-random';
 
 const random = seededRandom('the cuts of requirements.test.ts');
 
-describe.each(REQUIREMENTS)('RFC 9113, section $section: $title', ({ before, octets, then }) => {
-  const cuts: Cut[] = ['in one chunk', 1 + Math.floor(random() * (octets.length - 1))];
-  // Some cases are long for what they say, and their octets all alike.
-  if (octets.length < 5_000) cuts.push('byte by byte');
+describe.each(REQUIREMENTS)('RFC 9113, section $section: $title', ({ before, bytes, then }) => {
+  const cuts: Cut[] = ['in one chunk', 1 + Math.floor(random() * (bytes.length - 1))];
+  // Some cases are long for what they say, and their bytes all alike.
+  if (bytes.length < 5_000) cuts.push('byte by byte');
 
   it.each(cuts)('is judged the same, cut %s', (cut) => {
     const peer = new MemoryPeer();
     if (before.length > 0) peer.send(before);
-    peer.send(octets, cut);
+    peer.send(bytes, cut);
 
     expect(peer.crashes).toEqual([]);
     if ('goaway' in then) {

@@ -1,10 +1,10 @@
-import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
-import type { Refusal } from '../../../src/grpc/http2/refusals';
+import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
+import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
 import {
   REQUEST,
   type SentField,
   block,
-  bytes,
+  bytesOf,
   continuation,
   data,
   frame,
@@ -41,7 +41,7 @@ const {
   NO_ERROR,
 } = ErrorCode;
 
-/** What the server does about some octets. */
+/** What the server does about some bytes. */
 export type Verdict =
   /** GOAWAY with this code, and the end. */
   | { readonly goaway: ErrorCode; readonly as: Refusal; readonly lastStream?: number }
@@ -56,7 +56,7 @@ export interface Requirement {
   /** What is sent, and dealt with, before. */
   readonly before: Buffer;
   /** What is judged. */
-  readonly octets: Buffer;
+  readonly bytes: Buffer;
   readonly then: Verdict;
 }
 
@@ -64,9 +64,9 @@ const list: Requirement[] = [];
 const from =
   (before: Buffer) =>
   (section: string, title: string, then: Verdict, ...frames: Buffer[]): void => {
-    list.push({ section, title, before, octets: Buffer.concat(frames), then });
+    list.push({ section, title, before, bytes: Buffer.concat(frames), then });
   };
-/** From the first octet of the connection. */
+/** From the first byte of the connection. */
 const raw = from(Buffer.alloc(0));
 /** After the preface. */
 const after = from(hello());
@@ -88,7 +88,7 @@ raw(
   ends(PROTOCOL_ERROR),
   Buffer.from('GET / HTTP/1.1\r\nHost: weir\r\n\r\n'),
 );
-raw('3.4', 'a preface wrong in its last octet', ends(PROTOCOL_ERROR), PREFACE.subarray(0, 23), Buffer.from('x'));
+raw('3.4', 'a preface wrong in its last byte', ends(PROTOCOL_ERROR), PREFACE.subarray(0, 23), Buffer.from('x'));
 raw('3.4', 'a first frame that is not SETTINGS', ends(PROTOCOL_ERROR), PREFACE, ping());
 raw('3.4', 'a first frame of an unknown type', ends(PROTOCOL_ERROR), PREFACE, frame(0xfa, 0, 0));
 raw('3.4', 'a first SETTINGS that is an acknowledgement', ends(PROTOCOL_ERROR), PREFACE, settingsAck);
@@ -148,44 +148,39 @@ after(
   ends(FRAME_SIZE_ERROR),
   frame(FrameType.HEADERS, 0x2c, 1, Buffer.alloc(5)),
 );
-after('6.5', 'SETTINGS of 5 octets', ends(FRAME_SIZE_ERROR), frame(FrameType.SETTINGS, 0, 0, Buffer.alloc(5)));
+after('6.5', 'SETTINGS of 5 bytes', ends(FRAME_SIZE_ERROR), frame(FrameType.SETTINGS, 0, 0, Buffer.alloc(5)));
 after(
   '6.5',
   'an acknowledgement of SETTINGS with a payload',
   ends(FRAME_SIZE_ERROR),
   frame(FrameType.SETTINGS, 1, 0, Buffer.alloc(6)),
 );
-after('6.7', 'PING of 7 octets', ends(FRAME_SIZE_ERROR), frame(FrameType.PING, 0, 0, Buffer.alloc(7)));
-after(
-  '6.9',
-  'WINDOW_UPDATE of 3 octets',
-  ends(FRAME_SIZE_ERROR),
-  frame(FrameType.WINDOW_UPDATE, 0, 0, Buffer.alloc(3)),
-);
+after('6.7', 'PING of 7 bytes', ends(FRAME_SIZE_ERROR), frame(FrameType.PING, 0, 0, Buffer.alloc(7)));
+after('6.9', 'WINDOW_UPDATE of 3 bytes', ends(FRAME_SIZE_ERROR), frame(FrameType.WINDOW_UPDATE, 0, 0, Buffer.alloc(3)));
 after(
   '6.4',
-  'RST_STREAM of 5 octets',
+  'RST_STREAM of 5 bytes',
   ends(FRAME_SIZE_ERROR),
   headers(1),
   frame(FrameType.RST_STREAM, 0, 1, Buffer.alloc(5)),
 );
-after('6.8', 'GOAWAY of 7 octets', ends(FRAME_SIZE_ERROR), frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(7)));
+after('6.8', 'GOAWAY of 7 bytes', ends(FRAME_SIZE_ERROR), frame(FrameType.GOAWAY, 0, 0, Buffer.alloc(7)));
 after(
   '6.3',
-  'PRIORITY of 4 octets',
+  'PRIORITY of 4 bytes',
   resets(1, FRAME_SIZE_ERROR),
   headers(1),
   frame(FrameType.PRIORITY, 0, 1, Buffer.alloc(4)),
 );
 after(
   '6.3',
-  'PRIORITY of 4 octets on an idle stream, which cannot be reset',
+  'PRIORITY of 4 bytes on an idle stream, which cannot be reset',
   ends(FRAME_SIZE_ERROR),
   frame(FrameType.PRIORITY, 0, 1, Buffer.alloc(4)),
 );
 
 // ---------------------------------------------------------------- which stream
-for (const [name, octets] of [
+for (const [name, bytes] of [
   ['DATA', data(0, 'x')],
   ['HEADERS', headers(0)],
   ['PRIORITY', priority(0, 1)],
@@ -194,7 +189,7 @@ for (const [name, octets] of [
   ['PING', frame(FrameType.PING, 0, 1, Buffer.alloc(8))],
   ['GOAWAY', frame(FrameType.GOAWAY, 0, 1, Buffer.alloc(8))],
 ] as const) {
-  after('6', `${name} on the wrong kind of stream`, ends(PROTOCOL_ERROR), octets);
+  after('6', `${name} on the wrong kind of stream`, ends(PROTOCOL_ERROR), bytes);
 }
 after('6.10', 'CONTINUATION on stream 0', ends(PROTOCOL_ERROR), continuation(0, block()));
 after(
@@ -226,14 +221,14 @@ after(
   'padding that leaves nothing',
   answers(1),
   headers(1),
-  frame(FrameType.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytes(4, 0, 0, 0, 0)),
+  frame(FrameType.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytesOf(4, 0, 0, 0, 0)),
 );
 after(
   '6.1',
   'padding longer than the payload',
   ends(PROTOCOL_ERROR),
   headers(1),
-  frame(FrameType.DATA, Flag.PADDED, 1, bytes(5, 0, 0, 0, 0)),
+  frame(FrameType.DATA, Flag.PADDED, 1, bytesOf(5, 0, 0, 0, 0)),
 );
 after(
   '6.2',
@@ -245,13 +240,13 @@ after(
   '6.2',
   'padding longer than what priority leaves',
   ends(PROTOCOL_ERROR),
-  frame(FrameType.HEADERS, 0x2d, 1, Buffer.concat([bytes(5), uint32(3), bytes(15), bytes(1, 2, 3, 4)])),
+  frame(FrameType.HEADERS, 0x2d, 1, Buffer.concat([bytesOf(5), uint32(3), bytesOf(15), bytesOf(1, 2, 3, 4)])),
 );
 after(
   '6.2',
   'a pad length of 255 in a short frame',
   ends(PROTOCOL_ERROR),
-  frame(FrameType.HEADERS, 0x2d, 1, Buffer.concat([bytes(255), uint32(3), bytes(15), block()])),
+  frame(FrameType.HEADERS, 0x2d, 1, Buffer.concat([bytesOf(255), uint32(3), bytesOf(15), block()])),
 );
 
 // ---------------------------------------------------------------- header blocks and frames between them
@@ -459,31 +454,31 @@ after(
   '7541 5.2',
   'a string past the end of the block',
   compression,
-  get1(Buffer.concat([request(), bytes(0), string('x'), bytes(5), Buffer.from('four')])),
+  get1(Buffer.concat([request(), bytesOf(0), string('x'), bytesOf(5), Buffer.from('four')])),
 );
-after('7541 5.1', 'an integer cut short', compression, get1(Buffer.concat([request(), bytes(0xff, 0x80)])));
+after('7541 5.1', 'an integer cut short', compression, get1(Buffer.concat([request(), bytesOf(0xff, 0x80)])));
 after(
   '7541 5.1',
   'an integer of endless continuation',
   compression,
-  get1(Buffer.concat([request(), bytes(0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01)])),
+  get1(Buffer.concat([request(), bytesOf(0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01)])),
 );
 after(
   '7541 5.1',
   'an integer above 2^31-1',
   compression,
-  get1(Buffer.concat([request(), bytes(0xff, 0xff, 0xff, 0xff, 0xff, 0x0f)])),
+  get1(Buffer.concat([request(), bytesOf(0xff, 0xff, 0xff, 0xff, 0xff, 0x0f)])),
 );
-after('9113 4.3', 'a literal without a value', compression, get1(Buffer.concat([request(), bytes(0), string('x')])));
-const huffman = (octets: Buffer) =>
-  get1(Buffer.concat([request(), bytes(0), string('x'), integer(octets.length, 0x7f, 0x80), octets]));
+after('9113 4.3', 'a literal without a value', compression, get1(Buffer.concat([request(), bytesOf(0), string('x')])));
+const huffman = (bytes: Buffer) =>
+  get1(Buffer.concat([request(), bytesOf(0), string('x'), integer(bytes.length, 0x7f, 0x80), bytes]));
 after(
   '7541 5.2',
   'Huffman padding of 8 ones',
   compression,
-  huffman(Buffer.concat([packBits(huffmanBits(Buffer.from('0'))), bytes(0xff)])),
+  huffman(Buffer.concat([packBits(huffmanBits(Buffer.from('0'))), bytesOf(0xff)])),
 );
-after('7541 5.2', 'a Huffman string of one octet of ones', compression, huffman(bytes(0xff)));
+after('7541 5.2', 'a Huffman string of one byte of ones', compression, huffman(bytesOf(0xff)));
 after('7541 5.2', 'Huffman padding of zeros', compression, huffman(packBits(huffmanBits(Buffer.from('0')), '0')));
 after('7541 5.2', 'EOS inside a Huffman string', compression, huffman(packBits('1'.repeat(30))));
 after('7541 4.2', 'a table size update after a field', compression, get1(Buffer.concat([request(), sizeUpdate(0)])));
@@ -542,7 +537,7 @@ for (const name of ['X-Upper', 'a b', 'a\x7f', 'a\xff', 'a:b', '', '\x00', 'a\r'
 for (const value of [' a', 'a ', '\ta', 'a\t', ' ', 'a\0b', 'a\rb', 'a\nb']) {
   after('8.2.1', `the field value ${JSON.stringify(value)}`, malformed, carrying(['x', value]));
 }
-after('8.2.1', 'a field value of octets that are odd but allowed', answers(1), carrying(['x', '\x01 \x7f\xff']));
+after('8.2.1', 'a field value of bytes that are odd but allowed', answers(1), carrying(['x', '\x01 \x7f\xff']));
 after('8.2.1', 'an empty field value', answers(1), carrying(['x', '']));
 for (const name of [':method', ':scheme', ':path']) {
   after('8.3.1', `a request without ${name}`, malformed, without(name));
@@ -645,7 +640,7 @@ after(
     Buffer.concat([
       indexed(3),
       indexed(6),
-      bytes(0x14),
+      bytesOf(0x14),
       string('/'),
       literal(['x', 'y']),
       inserted(['te', 'trailers']),

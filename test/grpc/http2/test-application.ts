@@ -1,6 +1,6 @@
-import type { Application } from '../../../src/grpc/http2/application';
-import { encodeBlock } from '../../../src/grpc/http2/hpack/encode';
-import type { Stream } from '../../../src/grpc/http2/stream';
+import type { Application } from '../../../src/grpc/http2/streams/application';
+import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
+import type { Stream } from '../../../src/grpc/http2/streams/stream';
 
 const HEAD = encodeBlock([[':status', '200']]);
 export const ANSWER = 'weir';
@@ -12,7 +12,7 @@ interface State {
 }
 
 /**
- * An application that does as the path says: `/` answers a few octets, `/big/n` answers n octets, `/hold` works for ever and
+ * An application that does as the path says: `/` answers a few bytes, `/big/n` answers n bytes, `/hold` works for ever and
  * heeds no cancellation, `/early` answers before the request has ended, `/keep` keeps its body in memory.
  */
 export class TestApplication implements Application<string, State> {

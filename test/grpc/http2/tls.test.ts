@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
-import type { Refusal } from '../../../src/grpc/http2/refusals';
+import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
 import { type Http2Server, serveHttp2 } from '../../../src/grpc/http2/server';
 import type { ServerTls } from '../../../src/grpc/http2/tls-options';
-import { type Authority, newAuthority } from '../../support/certificates';
+import { type Authority, newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, ping } from './frames';
 import { RawClient, connectTls, eventually } from './raw-client';
 import { TestApplication } from './test-application';

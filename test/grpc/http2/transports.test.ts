@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
-import type { Refusal } from '../../../src/grpc/http2/refusals';
+import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
 import { type Http2Server, serveHttp2 } from '../../../src/grpc/http2/server';
-import { type Authority, newAuthority } from '../../support/certificates';
+import { type Authority, newAuthority } from '../../support/data/certificates';
 import {
   data,
   endedOf,
@@ -73,13 +73,13 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await good.until(`an answer on stream ${id}`, () => endedOf(good.frames.slice(-3)).includes(id));
   };
 
-  it.each(REQUIREMENTS)('$section: $title', async ({ before, octets, then }) => {
+  it.each(REQUIREMENTS)('$section: $title', async ({ before, bytes, then }) => {
     const client = connect();
     if (before.length > 0) {
       client.send(before, ping('settled.'));
       await client.until('the beginning', () => client.heard('settled.'));
     }
-    client.send(octets);
+    client.send(bytes);
     if ('goaway' in then) {
       await client.until('the end', () => client.isEnded);
       // Our last words arrived, although the peer had sent more than was read.
@@ -107,10 +107,10 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await expectGoodClientServed();
   });
 
-  it('a peer that vanishes at any octet of its handshake and its call leaves no connection behind', async () => {
-    const octets = Buffer.concat([hello(), headers(1, request('/hold')), data(1, 'x'.repeat(20), true)]);
-    for (let length = 0; length < octets.length; length += 3) {
-      const client = connect().send(octets.subarray(0, length));
+  it('a peer that vanishes at any byte of its handshake and its call leaves no connection behind', async () => {
+    const bytes = Buffer.concat([hello(), headers(1, request('/hold')), data(1, 'x'.repeat(20), true)]);
+    for (let length = 0; length < bytes.length; length += 3) {
+      const client = connect().send(bytes.subarray(0, length));
       client.socket.once(transport === 'TLS' ? 'secureConnect' : 'connect', () => {
         if (client.socket.resetAndDestroy !== undefined && transport === 'cleartext') client.socket.resetAndDestroy();
         else client.socket.destroy();
@@ -153,7 +153,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     const client = connect().send(hello([4, 5_000]));
     client.send(get(1, '/big/100000'));
     let received = 0;
-    await client.until('100,000 octets', () => {
+    await client.until('100,000 bytes', () => {
       const bodies = client.frames.filter(({ type }) => type === FrameType.DATA);
       const total = bodies.reduce((sum, { payload }) => sum + payload.length, 0);
       if (total > received) client.send(windowUpdate(1, total - received), windowUpdate(0, total - received));

@@ -5,7 +5,7 @@ import {
 } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
-import { WireError } from '../../../src/grpc/rate-limit/wire-reader';
+import { WireError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';

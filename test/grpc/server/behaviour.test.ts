@@ -30,9 +30,9 @@ const TIMEOUTS_OF_GRPC_JS = new Map<string, Partial<WireAnswer>>([
 const REFUSED_BY_NODE = { reset: 1 };
 
 const path = (name: string) => ({ ':path': `/test.Service/${name}` });
-/** Octets in DATA frames that the window at the beginning admits. */
-const inFrames = (octets: Buffer): Buffer[] =>
-  Array.from({ length: Math.ceil(octets.length / 16_000) }, (_, at) => octets.subarray(at * 16_000, (at + 1) * 16_000));
+/** Bytes in DATA frames that the window at the beginning admits. */
+const inFrames = (bytes: Buffer): Buffer[] =>
+  Array.from({ length: Math.ceil(bytes.length / 16_000) }, (_, at) => bytes.subarray(at * 16_000, (at + 1) * 16_000));
 const gzip = { 'grpc-encoding': 'gzip' };
 
 const BEHAVIOURS: readonly Behaviour[] = [
@@ -40,7 +40,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
   { title: 'an empty message is a message', call: { body: [prefixed('')] }, expected: { ...OK, messages: [''] } },
   {
     title: 'a message in many DATA frames is one',
-    call: { body: Array.from(prefixed('hello'), (octet) => Buffer.from([octet])) },
+    call: { body: Array.from(prefixed('hello'), (byte) => Buffer.from([byte])) },
     expected: OK,
   },
   {
@@ -165,7 +165,7 @@ const BEHAVIOURS: readonly Behaviour[] = [
     reference: OK,
   },
   {
-    title: 'a length over 4 MiB is RESOURCE_EXHAUSTED at its fifth octet',
+    title: 'a length over 4 MiB is RESOURCE_EXHAUSTED at its fifth byte',
     call: { body: [Buffer.from([0, 0, 0x40, 0, 1])], isOpen: true },
     expected: failed(8),
   },

@@ -8,9 +8,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { GrpcStatus } from '../../../src/grpc/method';
-import { encodeStatusMessage } from '../../../src/grpc/server/status-message';
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
-import { newAuthority } from '../../support/certificates';
+import { encodeStatusMessage } from '../../../src/grpc/server/heads/status-message';
+import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { newAuthority } from '../../support/data/certificates';
 import { data, fieldsOf, headers, hello, ping, request, resetsOf, rstStream } from '../http2/frames';
 import { type RawClient, connectPlain, eventually } from '../http2/raw-client';
 import { type TestServer, methods, Seen, startDoor } from './servers';
@@ -46,7 +46,7 @@ function clientOf(
   return client;
 }
 
-const pass = (octets: Buffer): Buffer => octets;
+const pass = (bytes: Buffer): Buffer => bytes;
 const path = (name: string): string => `/test.Service/${name}`;
 const call = (client: Client, name: string, message: Buffer | string, options = {}): Promise<string> =>
   new Promise((resolve, reject) => {
@@ -326,7 +326,7 @@ describe('requests that are not whole', () => {
     collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
     for (let at = 0; at < calls; at++) {
-      // A refused call that fills most of a chunk, then one octet of a message that is not whole.
+      // A refused call that fills most of a chunk, then one byte of a message that is not whole.
       const [filler, unfinished] = [4 * at + 1, 4 * at + 3];
       client.send(
         headers(filler, request(path('Nothing'), ...GRPC)),

@@ -7,7 +7,7 @@ import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
 import { healthService } from '../../../src/grpc/server/health/health-service';
 import { reflectionService } from '../../../src/grpc/server/reflection/reflection-service';
-import { type Door, serve } from '../../../src/grpc/server/serve';
+import { type GrpcServer, serve } from '../../../src/grpc/server/serve';
 import { eventually } from '../http2/raw-client';
 
 jest.setTimeout(30_000);
@@ -17,7 +17,7 @@ const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 
 const health$ = new BehaviorSubject({ healthy: true, unhealthy: [] as string[] });
-let door: Door;
+let door: GrpcServer;
 let client: Client;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 beforeEach(() => health$.next({ healthy: true, unhealthy: [] }));
 
-const pass = (octets: Buffer): Buffer => octets;
+const pass = (bytes: Buffer): Buffer => bytes;
 const encoded = (service: string): Buffer => Buffer.from(HealthCheckRequest.encode({ service }).finish());
 const unary = (method: string, message: Buffer): Promise<Buffer> =>
   new Promise((resolve, reject) => {
@@ -72,7 +72,7 @@ describe('grpc.health.v1.Health', () => {
   function watch(service: string): { told: number[]; stream: ClientReadableStream<Buffer> } {
     const stream = client.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(service));
     const told: number[] = [];
-    stream.on('data', (octets: Buffer) => told.push(HealthCheckResponse.decode(octets).status));
+    stream.on('data', (bytes: Buffer) => told.push(HealthCheckResponse.decode(bytes).status));
     stream.on('error', () => {});
     return { told, stream };
   }
@@ -104,7 +104,7 @@ describe('grpc.health.v1.Health', () => {
     const caller = new Client(`127.0.0.1:${(own.address as AddressInfo).port}`, credentials.createInsecure());
     const stream = caller.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(''));
     const told: number[] = [];
-    stream.on('data', (octets: Buffer) => told.push(HealthCheckResponse.decode(octets).status));
+    stream.on('data', (bytes: Buffer) => told.push(HealthCheckResponse.decode(bytes).status));
     const ended = new Promise<ServiceError>((resolve) => stream.on('error', (error) => resolve(error as ServiceError)));
     await eventually('the first', () => told.length === 1);
     health$.next({ healthy: false, unhealthy: ['termination'] });
@@ -130,7 +130,7 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
         pass,
       );
       const answers: ServerReflectionResponse[] = [];
-      stream.on('data', (octets: Buffer) => answers.push(ServerReflectionResponse.decode(octets)));
+      stream.on('data', (bytes: Buffer) => answers.push(ServerReflectionResponse.decode(bytes)));
       stream.on('error', reject);
       stream.on('end', () => resolve(answers));
       for (const messageRequest of requests) {
@@ -140,7 +140,7 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
     });
   const filesOf = ({ messageResponse }: ServerReflectionResponse): string[] =>
     messageResponse?.$case === 'fileDescriptorResponse'
-      ? messageResponse.value.fileDescriptorProto.map((octets) => fromBinary(FileDescriptorProtoSchema, octets).name)
+      ? messageResponse.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name)
       : [];
 
   it('lists what is served', async () => {

@@ -6,7 +6,7 @@ import {
   ServerCredentials,
 } from '@grpc/grpc-js';
 import type { AddressInfo } from 'node:net';
-import { type Door, type DoorOptions, serve } from '../../../src/grpc/server/serve';
+import { type GrpcServer, type GrpcServerOptions, serve } from '../../../src/grpc/server/serve';
 import {
   type Cancellable,
   GrpcStatus,
@@ -108,7 +108,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
   };
 }
 
-export async function startDoor(options: Partial<DoorOptions> = {}): Promise<TestServer & { door: Door }> {
+export async function startDoor(options: Partial<GrpcServerOptions> = {}): Promise<TestServer & { door: GrpcServer }> {
   const seen = new Seen();
   const door = await serve({
     listen: { host: '127.0.0.1', port: 0 },
@@ -125,7 +125,7 @@ export async function startReference(): Promise<TestServer> {
   const seen = new Seen();
   const { unary, streaming } = methods(seen);
   const server: GrpcJsServer = new Server();
-  const pass = (octets: Buffer): Buffer => octets;
+  const pass = (bytes: Buffer): Buffer => bytes;
   const definition = (path: string, requestStream: boolean, responseStream: boolean) => ({
     path,
     requestStream,

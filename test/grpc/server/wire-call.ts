@@ -1,18 +1,18 @@
-import { FrameType } from '../../../src/grpc/http2/protocol';
-import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/field-section-decoder';
-import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
-import { FieldNames } from '../../../src/grpc/http2/hpack/field-names';
+import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field-section-decoder';
+import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
+import { FieldNames } from '../../../src/grpc/http2/headers/hpack/field-names';
 import { block, data, headers, hello, windowUpdate } from '../http2/frames';
 import { connectPlain } from '../http2/raw-client';
 import type { AddressInfo } from 'node:net';
 
-/** A message with the five octets before it. */
+/** A message with the five bytes before it. */
 export function prefixed(message: Buffer | string, flag = 0): Buffer {
-  const octets = Buffer.from(message as string);
+  const bytes = Buffer.from(message as string);
   const prefix = Buffer.alloc(5);
   prefix[0] = flag;
-  prefix.writeUInt32BE(octets.length, 1);
-  return Buffer.concat([prefix, octets]);
+  prefix.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([prefix, bytes]);
 }
 
 export interface WireCall {
@@ -52,7 +52,7 @@ export async function callOnWire(
   };
   const sent = Object.entries(all).filter((field): field is [string, string] => field[1] !== undefined);
   const client = connectPlain(address);
-  const frames = body.map((octets, at) => data(1, octets, at === body.length - 1 && !isOpen));
+  const frames = body.map((bytes, at) => data(1, bytes, at === body.length - 1 && !isOpen));
   client.send(
     hello([4, 2 ** 31 - 1]),
     windowUpdate(0, 2 ** 30),
@@ -78,12 +78,12 @@ export async function callOnWire(
     decoder.decode(table, payload, 0, payload.length);
     for (const { name, value } of decoder.fields.slice(0, decoder.count)) answer[name.text] = value;
   }
-  let octets = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
+  let bytes = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
   const messages: string[] = [];
-  while (octets.length >= 5) {
-    const end = 5 + octets.readUInt32BE(1);
-    messages.push(octets.subarray(5, end).toString());
-    octets = octets.subarray(end);
+  while (bytes.length >= 5) {
+    const end = 5 + bytes.readUInt32BE(1);
+    messages.push(bytes.subarray(5, end).toString());
+    bytes = bytes.subarray(end);
   }
   const reset = own.find(({ type }) => type === FrameType.RST_STREAM)?.payload.readUInt32BE();
   return {

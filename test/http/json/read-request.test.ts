@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
-import { MalformedBody } from '../../../src/http/json/malformed-body';
+import { MalformedBody } from '../../../src/http/server/errors';
 import { readRequest } from '../../../src/http/json/read-request';
-import { NO_HITS_ADDEND } from '../../../src/limiter/request';
-import type { Descriptor, RateLimitRequest } from '../../../src/limiter/request';
+import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
 import { UNIT_NAMES, unitByName, unitByNumber } from '../../../src/rules/unit';
 
 const NO_UNIT = undefined;

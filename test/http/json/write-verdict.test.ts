@@ -1,6 +1,5 @@
 import { writeVerdict } from '../../../src/http/json/write-verdict';
-import { Code } from '../../../src/limiter/verdict';
-import type { DescriptorStatus, Verdict } from '../../../src/limiter/verdict';
+import { Code, type DescriptorStatus, type Verdict } from '../../../src/limiter/verdict';
 import { unitByName } from '../../../src/rules/unit';
 
 const MINUTE = unitByName('MINUTE')!;

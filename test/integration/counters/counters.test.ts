@@ -1,11 +1,11 @@
 import { firstValueFrom } from 'rxjs';
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
-import type { Counters } from '../../../src/streams/counters';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { RedisSentinels } from '../../support/redis/redis-sentinels';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { instance, options } from '../kvstore/options';
 import { countingScenarios } from './scenarios';
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import type { Count, CounterOperation, Guard } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
-import type { Counters } from '../../../src/streams/counters';
-import { until } from '../../support/until';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { until } from '../../support/waiting/until';
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
 

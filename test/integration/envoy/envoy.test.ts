@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { EnvoyProcess } from '../../support/envoy-process';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
-import { roomInMinute } from '../../support/window-room';
+import { EnvoyProcess } from '../../support/processes/envoy-process';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { roomInMinute } from '../../support/waiting/window-room';
 
 const EXAMPLE = {
   RUNTIME_ROOT: join(__dirname, '../../../examples/envoy'),

@@ -1,5 +1,5 @@
-import { type Deployment, readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import { type Deployment, readDeployment } from '../../../src/sinks/counters/kvstore/stores/deployment';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { instance } from './options';
 
 function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {

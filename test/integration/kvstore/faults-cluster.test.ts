@@ -1,7 +1,7 @@
-import { keySlot } from '../../../src/sinks/counters/kvstore/cluster/key-slot';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import type { RedisProcess } from '../../support/redis/redis-process';
-import { until } from '../../support/until';
+import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import type { RedisProcess } from '../../support/processes/redis/redis-process';
+import { until } from '../../support/waiting/until';
 import { type FaultRow, faultTests } from './fault-table';
 import { type Course, playFailover } from './play-failover';
 

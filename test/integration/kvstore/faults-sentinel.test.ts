@@ -1,6 +1,6 @@
-import type { RedisProcess } from '../../support/redis/redis-process';
-import { RedisSentinels } from '../../support/redis/redis-sentinels';
-import { until } from '../../support/until';
+import type { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { until } from '../../support/waiting/until';
 import { type FaultRow, faultTests } from './fault-table';
 import { type Course, playFailover } from './play-failover';
 import { storedCounts } from './stored-counts';

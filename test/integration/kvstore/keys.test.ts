@@ -1,14 +1,14 @@
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
-import { keySlot } from '../../../src/sinks/counters/kvstore/cluster/key-slot';
+import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
 import { Statistics } from '../../../src/statistics/statistics';
 import { Limiter } from '../../../src/limiter/limiter';
-import { request } from '../../support/requests';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { limit, rulesetOf } from '../../support/rules';
-import { DEFAULT_OPTIONS } from '../../support/service';
+import { request } from '../../support/data/requests';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { limit, rulesetOf } from '../../support/data/rules';
+import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { operation, take } from '../counters/scenarios';
 import { instance, options } from './options';
 

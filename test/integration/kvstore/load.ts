@@ -1,7 +1,7 @@
 import { firstValueFrom } from 'rxjs';
 import type { Count, CounterOperation } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
-import type { Counters } from '../../../src/streams/counters';
+import type { Counters } from '../../../src/streams/ports/counters';
 
 /** What callers of one moment saw. */
 export type Answer = 'OK' | DecisionError['code'];

@@ -1,6 +1,6 @@
-import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { Statistics } from '../../../src/statistics/statistics';
-import { RecordedLog } from '../../support/recorded-log';
+import { RecordedLog } from '../../support/data/recorded-log';
 
 /** One instance as the tests use it: a short timeout, a small pool. */
 export function instance(url: string, more: Partial<InstanceOptions> = {}): InstanceOptions {

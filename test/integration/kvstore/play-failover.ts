@@ -1,6 +1,6 @@
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
-import { RecordedLog } from '../../support/recorded-log';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { RecordedLog } from '../../support/data/recorded-log';
 import type { FaultRow } from './fault-table';
 import type { Load } from './load';
 import { instance, options } from './options';

@@ -1,6 +1,6 @@
 import { firstValueFrom } from 'rxjs';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { until } from '../../support/until';
+import { until } from '../../support/waiting/until';
 import type { FaultRow } from './fault-table';
 import { Load } from './load';
 

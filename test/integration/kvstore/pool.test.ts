@@ -1,13 +1,13 @@
 import { firstValueFrom } from 'rxjs';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { Statistics } from '../../../src/statistics/statistics';
-import { FaultProxy } from '../../support/fault-proxy';
-import { freePorts } from '../../support/free-ports';
-import { RecordedLog } from '../../support/recorded-log';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { until } from '../../support/until';
+import { FaultProxy } from '../../support/servers/fault-proxy';
+import { freePorts } from '../../support/processes/free-ports';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { until } from '../../support/waiting/until';
 import { operation, take } from '../counters/scenarios';
 import { instance, options } from './options';
 

@@ -1,4 +1,4 @@
-// A longer run of the chaos test: node --require ./test/support/typescript-hook.cjs test/integration/kvstore/run-chaos.ts 300
+// A longer run of the chaos test: node --require ./test/support/processes/typescript-hook.cjs test/integration/kvstore/run-chaos.ts 300
 import { DEPLOYMENTS, chaos } from './chaos';
 
 const SECONDS = Number(process.argv[2] ?? 60);

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, TlsFiles } from '../../../src/sinks/counters/kvstore/options';
-import { RecordedLog } from '../../support/recorded-log';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { RedisSentinels } from '../../support/redis/redis-sentinels';
-import { until } from '../../support/until';
-import { type Authority, newAuthority } from '../../support/certificates';
+import type { InstanceOptions, StoreTlsFiles } from '../../../src/sinks/counters/kvstore/connections/options';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { until } from '../../support/waiting/until';
+import { type Authority, newAuthority } from '../../support/data/certificates';
 import { operation, take } from '../counters/scenarios';
 import { instance, options } from './options';
 
@@ -22,7 +22,7 @@ afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())
 
 interface Attempt {
   readonly main: InstanceOptions;
-  readonly tlsFiles?: TlsFiles;
+  readonly tlsFiles?: StoreTlsFiles;
   readonly log?: RecordedLog;
 }
 
@@ -141,7 +141,7 @@ describe('TLS', () => {
   let authority: Authority;
   let folder: string;
   let server: RedisProcess;
-  let files: TlsFiles;
+  let files: StoreTlsFiles;
 
   const file = (name: string, text: string): string => {
     const path = join(folder, name);
@@ -206,7 +206,7 @@ describe('TLS', () => {
 
   it('refuses files that cannot be used, by name, before anything starts', () => {
     const main = instance(`localhost:${server.port}`, { tls: true });
-    const open = (more: Partial<TlsFiles>) => () => attempt({ main, tlsFiles: { ...files, ...more } });
+    const open = (more: Partial<StoreTlsFiles>) => () => attempt({ main, tlsFiles: { ...files, ...more } });
     expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/absent\.pem cannot be read/);
     expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/text\.pem.* do not work/);
     expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(/other\.key do not work/);

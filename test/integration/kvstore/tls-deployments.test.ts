@@ -1,10 +1,10 @@
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, TlsFiles } from '../../../src/sinks/counters/kvstore/options';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import { RedisSentinels } from '../../support/redis/redis-sentinels';
-import { RedisTls } from '../../support/redis/redis-tls';
-import { until } from '../../support/until';
+import type { InstanceOptions, StoreTlsFiles } from '../../../src/sinks/counters/kvstore/connections/options';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { RedisTls } from '../../support/processes/redis/redis-tls';
+import { until } from '../../support/waiting/until';
 import { operation, take } from '../counters/scenarios';
 import { instance, options } from './options';
 
@@ -25,7 +25,7 @@ afterAll(() => {
 const opened: KvstoreCounters[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 
-function open(main: InstanceOptions, tlsFiles: TlsFiles, maxElapsedTime: number): KvstoreCounters {
+function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime: number): KvstoreCounters {
   const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime };
   const counters = kvstoreCounters(options(main, { startup, tlsFiles }));
   opened.push(counters);
@@ -33,14 +33,14 @@ function open(main: InstanceOptions, tlsFiles: TlsFiles, maxElapsedTime: number)
 }
 
 /** Counters on the store, once it has been reached. */
-async function reach(main: InstanceOptions, tlsFiles: TlsFiles): Promise<KvstoreCounters> {
+async function reach(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<KvstoreCounters> {
   const counters = open(main, tlsFiles, 0);
   await firstValueFrom(counters.ready$);
   return counters;
 }
 
 /** Rejects with the reason why the store cannot be reached. */
-function giveUp(main: InstanceOptions, tlsFiles: TlsFiles): Promise<void> {
+function giveUp(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<void> {
   return firstValueFrom(open(main, tlsFiles, 200).ready$);
 }
 
@@ -67,7 +67,7 @@ describe('sentinels and servers that speak TLS', () => {
 
   const main = (more: Partial<InstanceOptions> = {}): InstanceOptions =>
     instance(sentinels.url, { type: 'sentinel', tls: true, ...more });
-  const skipping = (files: TlsFiles): TlsFiles => ({ ...files, skipHostnameVerification: true });
+  const skipping = (files: StoreTlsFiles): StoreTlsFiles => ({ ...files, skipHostnameVerification: true });
 
   it('are counted on where names are skipped, also after the master has changed', async () => {
     const counters = await reach(main(), skipping(tls.files()));

@@ -1,10 +1,10 @@
 import { RateLimitResponse_Code } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
-import { RateLimitClient } from '../../support/grpc-client';
-import { RedisCluster } from '../../support/redis/redis-cluster';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { RedisSentinels } from '../../support/redis/redis-sentinels';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const CLIENTS = 50;
 const CALLS = 20;

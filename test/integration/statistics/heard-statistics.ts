@@ -1,5 +1,5 @@
-import { freePorts } from '../../support/free-ports';
-import { WeirProcess } from '../../support/weir-process';
+import { freePorts } from '../../support/processes/free-ports';
+import { WeirProcess } from '../../support/processes/weir-process';
 import type { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
 import { bothDaemons } from './both-daemons';
 

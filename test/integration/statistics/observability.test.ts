@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { freePorts } from '../../support/free-ports';
-import { PrometheusProcess } from '../../support/prometheus-process';
+import { freePorts } from '../../support/processes/free-ports';
+import { PrometheusProcess } from '../../support/processes/prometheus-process';
 import { groupingsOf, selectorsOf } from './promql';
 import { WatchedServices } from './watched-services';
 

@@ -1,11 +1,11 @@
 import { status } from '@grpc/grpc-js';
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import { RateLimitClient } from '../../support/grpc-client';
-import { callByHand } from '../../support/call-by-hand';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
-import { roomInMinute } from '../../support/window-room';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { callByHand } from '../../support/clients/call-by-hand';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { roomInMinute } from '../../support/waiting/window-room';
 import { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
 import { bothDaemons } from './both-daemons';
 

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../../support/free-ports';
-import { type DescriptorSketch, RateLimitClient } from '../../support/grpc-client';
-import { PrometheusProcess } from '../../support/prometheus-process';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { freePorts } from '../../support/processes/free-ports';
+import { type DescriptorSketch, RateLimitClient } from '../../support/clients/grpc-client';
+import { PrometheusProcess } from '../../support/processes/prometheus-process';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const ALERTS = join(__dirname, '../../../examples/observability/weir-alerts.yaml');
 const RULES = `

@@ -1,7 +1,7 @@
-import { RateLimitClient } from '../../support/grpc-client';
-import { RuleFolder } from '../../support/rule-folder';
-import { StatsdProcess } from '../../support/statsd-process';
-import { WeirProcess } from '../../support/weir-process';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { StatsdProcess } from '../../support/processes/statsd-process';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = `
 domain: shop

@@ -1,4 +1,4 @@
-import { WeirProcess } from '../../support/weir-process';
+import { WeirProcess } from '../../support/processes/weir-process';
 import { UnixDatagramReceiver } from '../../sinks/statistics/unix-datagram-receiver';
 import { SocketFolder } from '../../sinks/statistics/unix-receiver';
 import { HITS, weirWithAgent } from './weir-with-agent';

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { hello, ping } from '../../grpc/http2/frames';
-import { AdsServer, SnapshotCache } from '../../support/ads-server';
-import { RateLimitClient } from '../../support/grpc-client';
-import { RedisProcess } from '../../support/redis/redis-process';
-import { simpleResource } from '../../support/rule-resources';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { simpleResource } from '../../support/data/rule-resources';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = `
 domain: shop

@@ -1,6 +1,6 @@
-import { RateLimitClient } from '../../support/grpc-client';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }]';
 

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { OtlpReceiver } from '../../sinks/traces/otlp-receiver';
 import type { Span } from '../../sinks/traces/read-spans';
-import { freePorts } from '../../support/free-ports';
-import { KeptProcess } from '../../support/kept-process';
-import { until } from '../../support/until';
-import { isListening } from '../../support/is-listening';
+import { freePorts } from '../../support/processes/free-ports';
+import { KeptProcess } from '../../support/processes/kept-process';
+import { until } from '../../support/waiting/until';
+import { isListening } from '../../support/processes/is-listening';
 
 const COLLECTOR = join(
   __dirname,

@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
-import { SilentPeer } from '../../support/silent-peer';
-import { WeirProcess } from '../../support/weir-process';
+import { SilentPeer } from '../../support/servers/silent-peer';
+import { WeirProcess } from '../../support/processes/weir-process';
 import { CollectorProcess } from './collector-process';
 import { TlsGateway } from './tls-gateway';
 import { CALLER, type Headers, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';

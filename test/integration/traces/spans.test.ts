@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import type { Span } from '../../sinks/traces/read-spans';
-import { RedisProcess } from '../../support/redis/redis-process';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { CollectorProcess } from './collector-process';
 import { CALLER, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
 

@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Certificate, newAuthority } from '../../support/certificates';
-import { freePorts } from '../../support/free-ports';
-import { KeptProcess } from '../../support/kept-process';
-import { until } from '../../support/until';
+import { type Certificate, newAuthority } from '../../support/data/certificates';
+import { freePorts } from '../../support/processes/free-ports';
+import { KeptProcess } from '../../support/processes/kept-process';
+import { until } from '../../support/waiting/until';
 import type { CollectorPorts } from './collector-process';
-import { isListening } from '../../support/is-listening';
+import { isListening } from '../../support/processes/is-listening';
 
 const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 

@@ -2,8 +2,8 @@ import { Client, Metadata, type ServiceError, credentials, status } from '@grpc/
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import type { Span } from '../../sinks/traces/read-spans';
-import { RuleFolder } from '../../support/rule-folder';
-import { WeirProcess } from '../../support/weir-process';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000 } }]';
 

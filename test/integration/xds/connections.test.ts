@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { type ServerHttp2Session, createServer as createHttp2Server } from 'node:http2';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { status as Code } from '@grpc/grpc-js';
-import { AdsServer, SnapshotCache } from '../../support/ads-server';
-import { freePorts } from '../../support/free-ports';
-import { simpleResource } from '../../support/rule-resources';
-import { SilentPeer } from '../../support/silent-peer';
-import { XdsRules } from '../../support/xds-rules';
+import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
+import { freePorts } from '../../support/processes/free-ports';
+import { simpleResource } from '../../support/data/rule-resources';
+import { SilentPeer } from '../../support/servers/silent-peer';
+import { XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
 
 const NO_TLS_FILES = { ca: undefined, certificate: undefined, key: undefined, serverName: undefined };

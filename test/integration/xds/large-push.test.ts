@@ -1,7 +1,7 @@
-import { AdsServer } from '../../support/ads-server';
-import { ruleResource } from '../../support/rule-resources';
-import { domainConfig, limit } from '../../support/rules';
-import { XdsRules } from '../../support/xds-rules';
+import { AdsServer } from '../../support/servers/ads-server';
+import { ruleResource } from '../../support/data/rule-resources';
+import { domainConfig, limit } from '../../support/data/rules';
+import { XdsRules } from '../../support/data/xds-rules';
 
 test('5,000 resources are decoded and checked beside the event loop, and built between its turns', async () => {
   await using server = await AdsServer.start();

@@ -1,8 +1,8 @@
-import { RULES_TYPE_URL } from '../../../src/sources/xds/type-url';
-import { AdsServer, type AdsServerStream, SnapshotCache } from '../../support/ads-server';
-import { resourceOf, ruleResource, simpleResource } from '../../support/rule-resources';
-import { domainConfig, limit } from '../../support/rules';
-import { type XdsRulesOptions, XdsRules } from '../../support/xds-rules';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { AdsServer, type AdsServerStream, SnapshotCache } from '../../support/servers/ads-server';
+import { resourceOf, ruleResource, simpleResource } from '../../support/data/rule-resources';
+import { domainConfig, limit } from '../../support/data/rules';
+import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
 
 const NODE = { id: 'test-node', cluster: '', metadata: { zone: 'a' } };

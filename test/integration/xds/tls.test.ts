@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { type Authority, type Certificate, newAuthority } from '../../support/certificates';
-import { AdsServer, SnapshotCache } from '../../support/ads-server';
-import { simpleResource } from '../../support/rule-resources';
-import { XdsRules } from '../../support/xds-rules';
+import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
+import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
+import { simpleResource } from '../../support/data/rule-resources';
+import { XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
 
 let authority: Authority;

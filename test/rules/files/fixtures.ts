@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
-import type { Problem } from '../../../src/rules/files/problem';
+import type { Problem } from '../../../src/rules/files/problems/problem';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 
 const FOLDER = join(__dirname, 'fixtures');

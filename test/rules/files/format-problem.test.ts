@@ -1,5 +1,5 @@
-import { formatProblem, summarizeProblem } from '../../../src/rules/files/format-problem';
-import type { Problem } from '../../../src/rules/files/problem';
+import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/format-problem';
+import type { Problem } from '../../../src/rules/files/problems/problem';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 
 /** The first error of a text. */

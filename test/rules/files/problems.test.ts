@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
-import { MAX_FILE_BYTES } from '../../../src/rules/files/decode-text';
-import { formatProblem } from '../../../src/rules/files/format-problem';
-import { PROBLEM_CODES } from '../../../src/rules/files/problem-codes';
+import { MAX_FILE_BYTES } from '../../../src/rules/files/yaml/decode-text';
+import { formatProblem } from '../../../src/rules/files/problems/format-problem';
+import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { fixtures, problemsOf, withoutFolder } from './fixtures';
 

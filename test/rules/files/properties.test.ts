@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { stringify, type ToStringOptions } from 'yaml';
-import { parsePlainYaml } from '../../../src/rules/files/plain-yaml';
-import { parseYaml } from '../../../src/rules/files/parse-yaml';
-import { formatProblem, summarizeProblem } from '../../../src/rules/files/format-problem';
-import { ProblemReport } from '../../../src/rules/files/problem-report';
+import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
+import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
+import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/format-problem';
+import { ProblemReport } from '../../../src/rules/files/problems/problem-report';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
-import { SourceText } from '../../../src/rules/files/source-text';
+import { SourceText } from '../../../src/rules/files/problems/source-text';
 import type { DomainConfig, Json, RateLimitConfig, RuleConfig } from '../../../src/rules/rule-config';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';

@@ -1,7 +1,7 @@
-import type { Problem } from '../../../src/rules/files/problem';
+import type { Problem } from '../../../src/rules/files/problems/problem';
 import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import type { RuleConfig } from '../../../src/rules/rule-config';
-import { domainConfig, limit, ruleConfig, unlimited } from '../../support/rules';
+import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 
 const read = (...texts: readonly string[]) => readWith(false, texts);
 const readMerged = (...texts: readonly string[]) => readWith(true, texts);

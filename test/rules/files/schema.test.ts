@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { parseDocument } from 'yaml';
-import type { ProblemCode } from '../../../src/rules/files/problem-codes';
+import type { ProblemCode } from '../../../src/rules/files/problems/problem-codes';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { fixtures } from './fixtures';
 

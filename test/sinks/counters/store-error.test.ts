@@ -1,4 +1,4 @@
-import { replyCode, storeError } from '../../../src/sinks/counters/kvstore/store-error';
+import { replyCode, storeError } from '../../../src/sinks/counters/kvstore/connections/store-error';
 
 function reply(message: string): Error {
   const error = new Error(message);

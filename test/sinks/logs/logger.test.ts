@@ -1,9 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { LOG_LEVELS } from '../../../src/sinks/logs/level';
-import { createLogger } from '../../../src/sinks/logs/logger';
-import type { LoggerOptions } from '../../../src/sinks/logs/logger';
-import { maskCredentials } from '../../../src/sinks/logs/mask-credentials';
+import { LOG_LEVELS, type LoggerOptions, createLogger } from '../../../src/sinks/logs/logger';
+import { maskCredentials } from '../../../src/text/hide-credentials';
 import { DecisionError } from '../../../src/limiter/decision-error';
 
 const RFC_3339 = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
@@ -147,7 +145,7 @@ describe('credentials', () => {
 });
 
 describe('standard error', () => {
-  const hook = join(__dirname, '../../support/typescript-hook.cjs');
+  const hook = join(__dirname, '../../support/processes/typescript-hook.cjs');
   const logger = JSON.stringify(join(__dirname, '../../../src/sinks/logs/logger.ts'));
   const run = (act: string) => {
     const script = `const log = require(${logger}).createLogger({ level: 'info', format: 'text' }); ${act}`;

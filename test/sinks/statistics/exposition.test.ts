@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { builtInMapping } from '../../../src/sinks/statistics/exposition/built-in-mapping';
+import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
 import { Exposition } from '../../../src/sinks/statistics/exposition/exposition';
-import { Mapper, type MappingTable } from '../../../src/sinks/statistics/exposition/mapping';
-import { readMappingFile } from '../../../src/sinks/statistics/exposition/mapping-file';
+import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping/mapping';
+import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
 import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
 import { RecentQuantiles } from '../../../src/sinks/statistics/exposition/recent-quantiles';
 import { Statistics } from '../../../src/statistics/statistics';

@@ -1,8 +1,8 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
-import { extraTags } from '../../../src/sinks/statistics/extra-tags';
-import { jsonLines } from '../../../src/sinks/statistics/json-lines';
-import { compileRe2 } from '../../../src/sinks/statistics/re2';
-import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
+import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
+import { extraTags } from '../../../src/sinks/statistics/lines/line-format';
+import { jsonLines } from '../../../src/sinks/statistics/lines/json-lines';
+import { compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
+import { statsdLines } from '../../../src/sinks/statistics/lines/statsd-lines';
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = extraTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });

@@ -1,6 +1,6 @@
-import { builtInMapping } from '../../../src/sinks/statistics/exposition/built-in-mapping';
-import { Mapper, type StatisticType } from '../../../src/sinks/statistics/exposition/mapping';
-import { MappingFileError, readMappingFile } from '../../../src/sinks/statistics/exposition/mapping-file';
+import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
+import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping/mapping';
+import { MappingFileError, readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
 
 const mapperOf = (text: string) => new Mapper(readMappingFile(text));
 

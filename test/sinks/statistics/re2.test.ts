@@ -1,4 +1,4 @@
-import { ExpressionError, compileRe2 } from '../../../src/sinks/statistics/re2';
+import { ExpressionError, compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
 
 describe('an expression in the syntax of RE2', () => {
   it.each([

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
-import { StreamSender } from '../../../src/sinks/statistics/stream-sender';
-import { TcpSender } from '../../../src/sinks/statistics/tcp-sender';
-import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
+import { StreamSender } from '../../../src/sinks/statistics/senders/stream-sender';
+import { TcpSender } from '../../../src/sinks/statistics/senders/connection-sender';
+import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
 import { TcpReceiver, UdpReceiver } from './receivers';
 
 describe('lines over TCP', () => {

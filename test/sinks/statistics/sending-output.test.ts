@@ -1,11 +1,10 @@
-import type { LineSender } from '../../../src/sinks/statistics/line-sender';
-import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
-import { statsdLines } from '../../../src/sinks/statistics/statsd-lines';
-import { TakenInPart } from '../../../src/sinks/statistics/taken-in-part';
-import { TcpSender } from '../../../src/sinks/statistics/tcp-sender';
-import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
+import { type LineSender, TakenInPart } from '../../../src/sinks/statistics/senders/line-sender';
+import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-output';
+import { statsdLines } from '../../../src/sinks/statistics/lines/statsd-lines';
+import { TcpSender } from '../../../src/sinks/statistics/senders/connection-sender';
+import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
 import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/door';
+import { recordingLog } from '../../http/http-client';
 import { TcpReceiver, UdpReceiver } from './receivers';
 
 const RULE = 'ratelimit.service.rate_limit.d.k.total_hits';

@@ -1,8 +1,8 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/dogstatsd-lines';
-import type { LineSender } from '../../../src/sinks/statistics/line-sender';
-import { SendingOutput } from '../../../src/sinks/statistics/sending-output';
+import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
+import type { LineSender } from '../../../src/sinks/statistics/senders/line-sender';
+import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-output';
 import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/door';
+import { recordingLog } from '../../http/http-client';
 
 /** What a daemon of tags is sent at each flush. */
 export function taggedOutput(sender: LineSender) {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { TakenInPart } from '../../../src/sinks/statistics/taken-in-part';
-import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-sender';
+import { TakenInPart } from '../../../src/sinks/statistics/senders/line-sender';
+import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
 import { UnixDatagramReceiver } from './unix-datagram-receiver';
 import { SocketFolder } from './unix-receiver';
 import { taggedOutput } from './tagged-output';

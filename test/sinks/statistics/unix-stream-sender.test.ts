@@ -1,4 +1,4 @@
-import { UnixStreamSender } from '../../../src/sinks/statistics/unix-stream-sender';
+import { UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
 import { SocketFolder, UnixReceiver } from './unix-receiver';
 import { taggedOutput } from './tagged-output';
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CertificateEvent, certificateSource } from '../../../src/sources/certificates/certificate-source';
-import { type Authority, newAuthority } from '../../support/certificates';
+import { type Authority, newAuthority } from '../../support/data/certificates';
 
 let authority: Authority;
 let folder: string;

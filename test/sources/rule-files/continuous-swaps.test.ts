@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { TypeScriptProcess } from '../../support/typescript-process';
+import { TypeScriptProcess } from '../../support/processes/typescript-process';
 import { RuleTree } from './rule-tree';
 import { FILES, SWAPS } from './swapping-process';
 import { HINTS_ALONE, WatchedRules } from './watched-rules';

@@ -2,7 +2,7 @@ import { chmodSync, readFileSync } from 'node:fs';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { TypeScriptProcess } from '../../support/typescript-process';
+import { TypeScriptProcess } from '../../support/processes/typescript-process';
 import { RuleTree, rules } from './rule-tree';
 import { HINTS_ALONE } from './watched-rules';
 

@@ -1,4 +1,4 @@
-import type { RuleEvent } from '../../../src/streams/rule-source';
+import type { RuleEvent } from '../../../src/streams/ports/rule-source';
 
 /** An event in a line: `a=1 b=2` for two domains and the limits of their first rules. */
 export function summary(event: RuleEvent): string {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Subject, firstValueFrom, type Subscription } from 'rxjs';
 import type { Ruleset } from '../../../src/rules/ruleset';
-import type { RuleEvent } from '../../../src/streams/rule-source';
+import type { RuleEvent } from '../../../src/streams/ports/rule-source';
 import { type RuleFileOptions, ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
 import { summary } from './summary';
 

@@ -7,9 +7,9 @@ import { listRules } from '../../../src/rules/list-rules';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
 import { buildRuleset } from '../../../src/rules/ruleset';
 import { checkResources } from '../../../src/sources/xds/check-resources';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/type-url';
-import { resourceOf, ruleResource } from '../../support/rule-resources';
-import { domainConfig, limit, ruleConfig, unlimited } from '../../support/rules';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { resourceOf, ruleResource } from '../../support/data/rule-resources';
+import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 
 /** More than these are counted only. */
 const MOST_LINES = 50;

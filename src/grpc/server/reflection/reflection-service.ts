@@ -23,10 +23,10 @@ export function reflectionService(services: readonly string[]): StreamingMethods
   };
 
   const handle: BidirectionalHandler = (call) => ({
-    message(octets) {
+    message(bytes) {
       let request: ServerReflectionRequest;
       try {
-        request = ServerReflectionRequest.decode(octets);
+        request = ServerReflectionRequest.decode(bytes);
       } catch {
         return call.fail(GrpcStatus.INTERNAL, 'request is not a ServerReflectionRequest');
       }

@@ -1,14 +1,14 @@
 import { Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import type { Counters } from '../../../streams/counters';
+import type { Counters } from '../../../streams/ports/counters';
 import type { WhenFull } from '../../../streams/decisions';
-import { countApart } from './count-apart';
-import { mainInstance, openStore, perSecondInstance } from './open-store';
-import type { InstanceOptions, KvstoreOptions } from './options';
-import type { Store } from './store';
-import { storeError } from './store-error';
-import { TlsMaterial } from './tls-material';
-import { waitForStore } from './wait-for-store';
+import { splitByInstance } from './stores/split-by-instance';
+import { mainInstance, openStore, perSecondInstance } from './stores/open-store';
+import type { InstanceOptions, KvstoreOptions } from './connections/options';
+import type { Store } from './stores/store';
+import { storeError } from './connections/store-error';
+import { TlsMaterial } from './connections/tls-material';
+import { waitForStore } from './stores/wait-for-store';
 
 /** Counters in a key-value store, and what the decision path has to know of its pools. */
 export interface KvstoreCounters extends Counters {
@@ -39,7 +39,7 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
   const underWay = new Set<Promise<void>>();
 
   const count = (batch: readonly CounterOperation[]): Promise<readonly Count[]> =>
-    perSecondStore === undefined ? mainStore.run(batch) : countApart(batch, mainStore, perSecondStore);
+    perSecondStore === undefined ? mainStore.run(batch) : splitByInstance(batch, mainStore, perSecondStore);
 
   return {
     windowsInFlight,

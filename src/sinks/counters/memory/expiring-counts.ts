@@ -1,6 +1,6 @@
 import { Queue } from './queue';
 
-interface Entry {
+interface StoredCount {
   readonly key: string;
   count: number;
   /** Unix time in milliseconds. */
@@ -12,8 +12,8 @@ interface Entry {
  * made, so a queue for each lifetime (there are as many as units) knows what expires next, without searching.
  */
 export class ExpiringCounts {
-  readonly #entries = new Map<string, Entry>();
-  readonly #queues = new Map<number, Queue<Entry>>();
+  readonly #entries = new Map<string, StoredCount>();
+  readonly #queues = new Map<number, Queue<StoredCount>>();
   evictions = 0;
 
   constructor(private readonly maxKeys: number) {}
@@ -58,12 +58,12 @@ export class ExpiringCounts {
     }
   }
 
-  #live(key: string, now: number): Entry | undefined {
+  #live(key: string, now: number): StoredCount | undefined {
     const entry = this.#entries.get(key);
     return entry !== undefined && entry.expiresAt > now ? entry : undefined;
   }
 
-  #make(key: string, now: number, lifetime: number): Entry {
+  #make(key: string, now: number, lifetime: number): StoredCount {
     // Two leave for one that comes, so that a flood of new keys cannot outrun the expiry of old ones.
     this.expire(now, 2);
     while (this.#entries.size >= this.maxKeys && this.#evict());
@@ -77,7 +77,7 @@ export class ExpiringCounts {
 
   /** Makes room: the key that would expire soonest goes, so that a flood of short-lived keys displaces only its like. */
   #evict(): boolean {
-    let soonest: Queue<Entry> | undefined;
+    let soonest: Queue<StoredCount> | undefined;
     for (const queue of this.#queues.values()) {
       const entry = queue.peek();
       if (entry !== undefined && entry.expiresAt < (soonest?.peek()?.expiresAt ?? Infinity)) soonest = queue;
@@ -88,7 +88,7 @@ export class ExpiringCounts {
     return true;
   }
 
-  #drop(queue: Queue<Entry>): void {
+  #drop(queue: Queue<StoredCount>): void {
     const entry = queue.shift();
     // A key that expired and was made again stands in the map as its new entry, which stays.
     if (entry !== undefined && this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);

@@ -1,7 +1,7 @@
 import { type Observable, of } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import { DecisionError } from '../../../limiter/decision-error';
-import type { Counters } from '../../../streams/counters';
+import type { Counters } from '../../../streams/ports/counters';
 import { ExpiringCounts } from './expiring-counts';
 
 export interface MemoryCountersOptions {

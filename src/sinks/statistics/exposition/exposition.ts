@@ -5,7 +5,7 @@ import { NO_TAGS, type Tags } from '../../../statistics/tags';
 import type { Timer } from '../../../statistics/timer';
 import { Family, type FamilyType, NumberSeries } from './family';
 import { labelText, metricName } from './label-text';
-import type { Mapped, Mapper, StatisticType } from './mapping';
+import type { Mapped, Mapper, StatisticType } from '../mapping/mapping';
 import { timerSeries } from './timer-series';
 
 export interface ExpositionOptions {

@@ -2,7 +2,7 @@ import { Histogram } from '../../../statistics/histogram';
 import type { Timer } from '../../../statistics/timer';
 import type { Series } from './family';
 import { numberText } from './label-text';
-import type { Observer } from './mapping';
+import type { Observer } from '../mapping/mapping';
 import { RecentQuantiles } from './recent-quantiles';
 
 /** A series of durations, from as many timers as map to it. */

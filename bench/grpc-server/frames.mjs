@@ -1,0 +1,108 @@
+// The frames of a load client.
+
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
+const MAX_31_BITS = 2 ** 31 - 1;
+const DEFAULT_WINDOW = 65_535;
+
+export function frame(type, flags, stream, payload) {
+  const header = Buffer.alloc(9);
+  header.writeUIntBE(payload.length, 0, 3);
+  header[3] = type;
+  header[4] = flags;
+  header.writeUInt32BE(stream, 5);
+  return Buffer.concat([header, payload]);
+}
+
+export const SETTINGS_ACK = frame(4, 1, 0, Buffer.alloc(0));
+
+/** Preface, SETTINGS with a stream window of 16 MiB as Envoy's, and a connection window that never runs out. */
+export function opening() {
+  const increment = Buffer.alloc(4);
+  increment.writeUInt32BE(MAX_31_BITS - DEFAULT_WINDOW);
+  return Buffer.concat([PREFACE, frame(4, 0, 0, Buffer.from([0, 4, 1, 0, 0, 0])), frame(8, 0, 0, increment)]);
+}
+
+const text = (value) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value, 'latin1')]);
+/** `:method: POST` and `:scheme: http`, both of the static table. */
+const POST_HTTP = Buffer.from([0x83, 0x86]);
+const PATH_NOT_INDEXED = Buffer.from([0x04]);
+const STATIC_NAMES = { ':path': 4, ':authority': 1, 'content-type': 31, 'user-agent': 58 };
+const TABLE_BYTES = 4_096;
+
+/** An encoder that puts every field into the table, as grpc-go's does: indices move with every insertion. */
+class Encoder {
+  inserted = 0;
+  size = 0;
+  entries = [];
+
+  encode(fields) {
+    return Buffer.concat([POST_HTTP, ...fields.map(([name, value]) => this.field(name, value))]);
+  }
+
+  field(name, value) {
+    const known = this.entries.findLast((entry) => entry.name === name && entry.value === value);
+    if (known !== undefined) return Buffer.from(integer(this.indexOf(known), 0x7f, 0x80));
+    const named = STATIC_NAMES[name] ?? this.indexOf(this.entries.findLast((entry) => entry.name === name));
+    const literal =
+      named === 0 ? Buffer.concat([Buffer.from([0x40]), text(name)]) : Buffer.from(integer(named, 0x3f, 0x40));
+    this.insert({ name, value, number: this.inserted++, cost: name.length + value.length + 32 });
+    return Buffer.concat([literal, text(value)]);
+  }
+
+  indexOf(entry) {
+    return entry === undefined ? 0 : 62 + this.inserted - 1 - entry.number;
+  }
+
+  insert(entry) {
+    this.entries.push(entry);
+    this.size += entry.cost;
+    while (this.size > TABLE_BYTES) this.size -= this.entries.shift().cost;
+  }
+}
+
+function integer(value, mask, flags) {
+  return value < mask ? [flags | value] : [flags | mask, value - mask];
+}
+
+/** The n-th block of every connection is the same: made once, when first asked for. */
+function remembered(encode) {
+  const blocks = [];
+  return (call) => {
+    while (blocks.length <= call) blocks.push(encode(blocks.length));
+    return blocks[call];
+  };
+}
+
+/**
+ * Header blocks as two kinds of client send them; each gives a function that tells the block of a connection's n-th call.
+ * `envoy`: the path spelled out, all else from the table, the same bytes every time. `deadline`: as grpc-go with deadlines,
+ * a new grpc-timeout goes into the table with every call, so that no two blocks are the same.
+ */
+export const PROFILES = {
+  envoy(path) {
+    const fixed = Buffer.concat([POST_HTTP, PATH_NOT_INDEXED, text(path)]);
+    const encoder = new Encoder();
+    const fields = [
+      [':authority', 'ratelimit'],
+      ['te', 'trailers'],
+      ['grpc-timeout', '20S'],
+      ['content-type', 'application/grpc'],
+      ['x-envoy-internal', 'true'],
+      ['x-forwarded-for', '10.0.0.7'],
+      ['x-envoy-expected-rq-timeout-ms', '20'],
+    ];
+    const blocks = [0, 1].map(() => Buffer.concat([fixed, encoder.encode(fields).subarray(POST_HTTP.length)]));
+    return (call) => blocks[Math.min(call, 1)];
+  },
+  deadline(path) {
+    const encoder = new Encoder();
+    const fixed = [
+      [':path', path],
+      [':authority', 'localhost:8081'],
+      ['content-type', 'application/grpc'],
+      ['user-agent', 'grpc-go/1.85.0'],
+      ['te', 'trailers'],
+    ];
+    return remembered((call) => encoder.encode([...fixed, ['grpc-timeout', `${9_000_000 + (call % 999_999)}u`]]));
+  },
+};

@@ -1,0 +1,64 @@
+const SLOTS = 64;
+/** Longer blocks carry what changes with every call. */
+const MAX_BLOCK_BYTES = 256;
+/** For a block that no dynamic index occurs in: its meaning never changes. */
+const ANY_GENERATION = -1;
+
+interface MemoEntry<V> {
+  /** A copy: a view would keep the whole chunk it came in. */
+  readonly block: Uint8Array;
+  readonly generation: number;
+  readonly value: V;
+}
+
+/**
+ * What the header blocks of a connection meant, by their exact bytes and the state of its dynamic table. Holds blocks
+ * that changed nothing in the table; a hash finds the place, all bytes are compared.
+ */
+export class HeaderMemo<V> {
+  private slots: (MemoEntry<V> | undefined)[] | undefined;
+  private latest: MemoEntry<V> | undefined;
+
+  find(source: Uint8Array, start: number, end: number, generation: number): V | undefined {
+    const { latest } = this;
+    if (latest === undefined) return undefined;
+    if (matches(latest, source, start, end, generation)) return latest.value;
+    if (end - start > MAX_BLOCK_BYTES) return undefined;
+    const entry = this.slots![slotOf(source, start, end)];
+    if (entry === undefined || !matches(entry, source, start, end, generation)) return undefined;
+    this.latest = entry;
+    return entry.value;
+  }
+
+  /** `readTable`: whether the meaning depends on the dynamic table. */
+  remember(source: Uint8Array, start: number, end: number, generation: number, readTable: boolean, value: V): void {
+    if (end - start > MAX_BLOCK_BYTES) return;
+    this.slots ??= Array.from({ length: SLOTS });
+    this.latest = {
+      block: Uint8Array.prototype.slice.call(source, start, end),
+      generation: readTable ? generation : ANY_GENERATION,
+      value,
+    };
+    this.slots[slotOf(source, start, end)] = this.latest;
+  }
+}
+
+function matches(
+  entry: MemoEntry<unknown>,
+  source: Uint8Array,
+  start: number,
+  end: number,
+  generation: number,
+): boolean {
+  const { block } = entry;
+  if (block.length !== end - start) return false;
+  if (entry.generation !== generation && entry.generation !== ANY_GENERATION) return false;
+  for (let at = 0; at < block.length; at++) if (block[at] !== source[start + at]) return false;
+  return true;
+}
+
+function slotOf(source: Uint8Array, start: number, end: number): number {
+  let hash = end - start;
+  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + source[at]!) | 0;
+  return hash & (SLOTS - 1);
+}

@@ -1,0 +1,91 @@
+import { EOS_CODE_LENGTH, HUFFMAN_CODE_LENGTHS } from './huffman-code-lengths';
+
+const EOS = 256;
+/** The decoder reads 4 bits at a time: no code is shorter than 5, so a step yields one byte at most. */
+const STEP_BITS = 4;
+const STEPS = 1 << STEP_BITS;
+/** A step's entry: the byte it yields, plus one, in the bits below this; the node it leads to above it. */
+const NODE_SHIFT = 9;
+const BYTE_MASK = (1 << NODE_SHIFT) - 1;
+const INVALID = -1;
+const PADDING_BITS = 7;
+
+interface Tables {
+  /** By node × 16 + the next 4 bits. */
+  readonly steps: Int32Array;
+  /** By node: whether a string may end there, the bits since the last byte being fewer than 8 and all ones. */
+  readonly mayEnd: Uint8Array;
+}
+
+function buildTables(): Tables {
+  const symbols = [...HUFFMAN_CODE_LENGTHS, EOS_CODE_LENGTH]
+    .map((length, symbol) => ({ length, symbol }))
+    .toSorted((a, b) => a.length - b.length || a.symbol - b.symbol);
+  // The code tree: children by node × 2 + bit; 0 is not there yet, a positive number a node, a negative one -1 - symbol.
+  const children = [0, 0];
+  const depths = [0];
+  const allOnes = [true];
+  let code = 0;
+  let codeLength = symbols[0]!.length;
+  for (const { length, symbol } of symbols) {
+    code *= 2 ** (length - codeLength);
+    codeLength = length;
+    let node = 0;
+    for (let bit = length - 1; bit >= 0; bit--) {
+      const branch = node * 2 + ((code >>> bit) & 1);
+      if (bit === 0) children[branch] = -1 - symbol;
+      else if (children[branch] === 0) {
+        children[branch] = depths.length;
+        depths.push(depths[node]! + 1);
+        allOnes.push(allOnes[node]! && (branch & 1) === 1);
+        children.push(0, 0);
+      }
+      node = children[branch]!;
+    }
+    code++;
+  }
+
+  const steps = new Int32Array(depths.length * STEPS);
+  for (let start = 0; start < depths.length; start++) {
+    for (let bits = 0; bits < STEPS; bits++) {
+      let node = start;
+      let bytePlusOne = 0;
+      let valid = true;
+      for (let bit = STEP_BITS - 1; bit >= 0 && valid; bit--) {
+        node = children[node * 2 + ((bits >>> bit) & 1)]!;
+        if (node >= 0) continue;
+        valid = -1 - node !== EOS;
+        bytePlusOne = -node;
+        node = 0;
+      }
+      steps[start * STEPS + bits] = valid ? (node << NODE_SHIFT) | bytePlusOne : INVALID;
+    }
+  }
+  return { steps, mayEnd: Uint8Array.from(depths, (depth, node) => (depth <= PADDING_BITS && allOnes[node] ? 1 : 0)) };
+}
+
+const { steps, mayEnd } = buildTables();
+
+/** The most bytes that `length` bytes of Huffman code can become: no code is shorter than 5 bits. */
+export const maxDecodedLength = (length: number): number => Math.floor((length * 8) / 5);
+
+/**
+ * Decodes the Huffman code in `source[start, end)` into `target` from its beginning; `target` holds
+ * {@link maxDecodedLength} bytes. Returns how many bytes it wrote, or -1 where RFC 7541, section 5.2, asks for an error:
+ * EOS inside, padding of more than 7 bits, or padding that is not all ones.
+ */
+export function decodeHuffman(source: Uint8Array, start: number, end: number, target: Uint8Array): number {
+  let node = 0;
+  let length = 0;
+  for (let at = start; at < end; at++) {
+    const byte = source[at]!;
+    let step = steps[node * STEPS + (byte >>> STEP_BITS)]!;
+    if (step === INVALID) return -1;
+    if ((step & BYTE_MASK) !== 0) target[length++] = (step & BYTE_MASK) - 1;
+    step = steps[(step >> NODE_SHIFT) * STEPS + (byte & (STEPS - 1))]!;
+    if (step === INVALID) return -1;
+    if ((step & BYTE_MASK) !== 0) target[length++] = (step & BYTE_MASK) - 1;
+    node = step >> NODE_SHIFT;
+  }
+  return mayEnd[node] === 1 ? length : -1;
+}

@@ -1,0 +1,72 @@
+import { resolve } from 'node:path';
+import { type Observable, Subscription, firstValueFrom, shareReplay, skip } from 'rxjs';
+import type { ServerTls } from '../grpc/http2/tls-options';
+import type { GrpcServer } from '../grpc/server/serve';
+import type { Settings } from '../settings/settings';
+import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';
+import type { Certificates } from '../sources/certificates/read-certificates';
+import type { Statistics } from '../statistics/statistics';
+import type { Log } from '../streams/ports/log';
+
+/** The certificates of the gRPC door, which take the place of each other while it is open. */
+export class GrpcTls {
+  readonly #events$: Observable<CertificateEvent>;
+  readonly #subscriptions = new Subscription();
+  readonly #clientName: string | undefined;
+
+  constructor(
+    settings: Settings,
+    private readonly statistics: Statistics,
+    private readonly log: Log,
+  ) {
+    const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert, grpcClientTlsSan } = settings;
+    this.#clientName = grpcClientTlsSan;
+    this.#events$ = certificateSource({
+      // The settings are checked: with TLS on, both are there.
+      cert: resolve(grpcServerTlsCert ?? ''),
+      key: resolve(grpcServerTlsKey ?? ''),
+      clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
+    }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
+    this.#subscriptions.add(this.#events$.subscribe());
+  }
+
+  /**
+   * The certificates to begin with.
+   *
+   * @throws when they cannot be used: the service does not begin without
+   */
+  async first(): Promise<ServerTls> {
+    const event = await firstValueFrom(this.#events$);
+    this.#count(event);
+    if (event.kind === 'rejected') throw new Error(`TLS of the gRPC listener: ${event.reason}`);
+    return this.#serverTls(event.certificates);
+  }
+
+  /** From here on every change reaches the door; what cannot be used leaves it as it is, and the log says so. */
+  follow(door: Pick<GrpcServer, 'replaceTls'>): void {
+    this.#subscriptions.add(
+      this.#events$.pipe(skip(1)).subscribe((event) => {
+        this.#count(event);
+        if (event.kind === 'rejected') {
+          this.log.error(`the new certificates of the gRPC listener are refused; those in use stay: ${event.reason}`);
+          return;
+        }
+        door.replaceTls(this.#serverTls(event.certificates));
+        this.log.info('new certificates of the gRPC listener are in use');
+      }),
+    );
+  }
+
+  close(): void {
+    this.#subscriptions.unsubscribe();
+  }
+
+  #serverTls({ cert, key, clientCa }: Certificates): ServerTls {
+    return { cert, key, clientCa, clientName: this.#clientName };
+  }
+
+  #count({ kind }: CertificateEvent): void {
+    this.statistics.counter('certs.load_attempts').add(1);
+    if (kind === 'rejected') this.statistics.counter('certs.load_failures').add(1);
+  }
+}

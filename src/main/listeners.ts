@@ -1,0 +1,109 @@
+import type { Observable } from 'rxjs';
+import { measuredMethods } from '../grpc/measured-methods';
+import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
+import { healthService } from '../grpc/server/health/health-service';
+import { reflectionService } from '../grpc/server/reflection/reflection-service';
+import { type GrpcServer, serve } from '../grpc/server/serve';
+import { tracedMethods } from '../grpc/traced-methods';
+import type { Listening } from '../http/server/serve';
+import { serveHttp } from '../http/serve-http';
+import type { Settings } from '../settings/settings';
+import { turnClock } from '../sources/event-loop-turns';
+import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
+import type { Decide } from '../streams/ports/decide';
+import type { Health } from '../streams/health';
+import type { Log } from '../streams/ports/log';
+import type { Tracer } from '../streams/ports/tracer';
+import { asError } from '../text/thrown';
+import { GrpcTls } from './grpc-certificates';
+
+/** Where the service listens: ports, or the path of a Unix socket. */
+export interface Addresses {
+  readonly grpc: number | string;
+  readonly http: number;
+  readonly debug: number;
+}
+
+export interface ListenersOptions {
+  readonly decide: Decide;
+  /** The present health on subscribing, then every change. */
+  readonly health$: Observable<Health>;
+  readonly health: () => Health;
+  readonly statistics: Statistics;
+  readonly log: Log;
+  /** Chooses calls to be traced, when there is tracing. */
+  readonly tracer: Tracer | undefined;
+}
+
+/** The listeners for decisions, which open when the service is ready and are closed one after the other. */
+export class Listeners {
+  #grpc: GrpcServer | undefined;
+  #http: Listening | undefined;
+  readonly #tls: GrpcTls | undefined;
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly options: ListenersOptions,
+  ) {
+    this.#tls = settings.grpcServerUseTls ? new GrpcTls(settings, options.statistics, options.log) : undefined;
+  }
+
+  /** @throws what keeps a door shut: a port that is taken, a certificate that cannot be used */
+  async open(): Promise<Omit<Addresses, 'debug'>> {
+    this.#http = await this.#openHttp();
+    this.#grpc = await this.#openGrpc();
+    const { address } = this.#grpc;
+    return { grpc: typeof address === 'string' ? address : address.port, http: this.#http.address.port };
+  }
+
+  /** Takes no new gRPC calls and ends streams; resolves when the calls under way are answered, or after `grace` milliseconds. */
+  async drainGrpc(grace: number): Promise<void> {
+    this.#tls?.close();
+    await this.#grpc?.drain(grace);
+  }
+
+  /** Takes no new HTTP requests; resolves when those under way are answered. */
+  async closeHttp(): Promise<void> {
+    await this.#http?.close();
+  }
+
+  #openHttp(): Promise<Listening> {
+    const { decide, health, statistics, log, tracer } = this.options;
+    const { host, port } = this.settings;
+    const serviceErrors = statistics.counter(SERVICE_ERRORS);
+    return serveHttp({ host, port, decide, health, onMalformed: () => serviceErrors.add(1), log, tracer });
+  }
+
+  async #openGrpc(): Promise<GrpcServer> {
+    const { decide, health$, statistics, log, tracer } = this.options;
+    const { settings } = this;
+    const health = healthService(health$);
+    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]);
+    const door = await serve({
+      listen:
+        settings.grpcUds === undefined
+          ? { host: settings.grpcHost, port: settings.grpcPort }
+          : { path: settings.grpcUds },
+      tls: await this.#tls?.first(),
+      limits: {
+        maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
+        maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
+      },
+      unary: measuredMethods(tracer === undefined ? methods : tracedMethods(methods, tracer), statistics, turnClock()),
+      keepMetadata: tracer?.fields,
+      streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
+      refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
+      threw: (path, error) =>
+        log.error('a gRPC call met a defect; the service goes on', { path, error: asError(error) }),
+    });
+    this.#tls?.follow(door);
+    return door;
+  }
+}
+
+/** What reflection names beside itself. */
+const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health'];
+
+function neverWhenZero(milliseconds: number): number {
+  return milliseconds === 0 ? Infinity : milliseconds;
+}

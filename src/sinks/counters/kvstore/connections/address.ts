@@ -1,0 +1,91 @@
+/** What a connection authenticates with. Never logged, never part of an error. */
+export interface Credentials {
+  readonly username: string | undefined;
+  readonly password: string;
+}
+
+/** Reads `password` or `user:password`, split at the first colon (KVSTORE_AUTH). */
+export function parseCredentials(text: string): Credentials {
+  const colon = text.indexOf(':');
+  if (colon < 0) return { username: undefined, password: text };
+  return { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
+}
+/** Where a server listens. */
+export type Server =
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly family: 0 | 4 | 6 }
+  | { readonly kind: 'unix'; readonly path: string };
+
+/** One item of an address list, and what it says beside the place. */
+export interface Address {
+  readonly server: Server;
+  readonly credentials: Credentials | undefined;
+  readonly db: number | undefined;
+  /** `rediss`, `redis`, or undefined where the item has no scheme. */
+  readonly scheme: 'redis' | 'rediss' | undefined;
+}
+
+const DEFAULT_PORT = 6379;
+const SOCKET_PATH = /^(?:unix:)?(?:\/\/)?(?=\/)/;
+
+/** A server's name for logs and for telling nodes apart: `host:port`, `[v6]:port`, or the socket's path. */
+export function nameOf(server: Server): string {
+  if (server.kind === 'unix') return server.path;
+  return hostPort(server.host, server.port);
+}
+
+export function hostPort(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/**
+ * Reads `host:port`, a socket's path, or a `redis://` or `rediss://` URL with user, password and database.
+ *
+ * @throws Error whose message completes "the address …"; it never quotes the address, which may hold a password
+ */
+export function parseAddress(text: string): Address {
+  if (/^rediss?:\/\//i.test(text)) return parseUrl(text);
+  const plain = { credentials: undefined, db: undefined, scheme: undefined };
+  if (SOCKET_PATH.test(text)) return { server: { kind: 'unix', path: text.replace(SOCKET_PATH, '') }, ...plain };
+  return { server: parseHostPort(text), ...plain };
+}
+
+/** Reads `host:port` and `[v6]:port`. */
+export function parseHostPort(text: string): Server {
+  const match = /^(?:\[([^\]]+)\]|([^:/@\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port < 1 || port > 65_535) throw new Error('is not host:port');
+  return { kind: 'tcp', host: match[1] ?? (match[2] as string), port, family: 0 };
+}
+
+function parseUrl(text: string): Address {
+  if (!URL.canParse(text)) throw new Error('is not a URL; escape what is special in its password');
+  const url = new URL(text);
+  if (url.hostname === '') throw new Error('names no host');
+  const username = url.searchParams.get('username') ?? unescape(url.username);
+  const password = url.searchParams.get('password') ?? unescape(url.password);
+  return {
+    server: {
+      kind: 'tcp',
+      host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: url.port === '' ? DEFAULT_PORT : Number(url.port),
+      family: 0,
+    },
+    credentials: password === '' ? undefined : { username: username || undefined, password },
+    db: parseDb(url.searchParams.get('db') ?? unescape(url.pathname.replace(/^\//, ''))),
+    scheme: url.protocol === 'rediss:' ? 'rediss' : 'redis',
+  };
+}
+
+function parseDb(text: string): number | undefined {
+  if (text === '') return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new Error('has a database that is not a whole number');
+  return Number(text);
+}
+
+function unescape(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error('has a % that begins no escape');
+  }
+}

@@ -1,0 +1,27 @@
+import type { Counter } from '../../../../statistics/counter';
+import type { Statistics } from '../../../../statistics/statistics';
+
+/** The statistics of the connections of one instance, over all its servers. */
+export class PoolStatistics {
+  readonly #total: Counter;
+  readonly #closed: Counter;
+  #active = 0;
+
+  /** @param name `redis_pool` or `redis_per_second_pool` */
+  constructor(statistics: Statistics, name: string) {
+    this.#total = statistics.counter(`ratelimit.${name}.cx_total`);
+    this.#closed = statistics.counter(`ratelimit.${name}.cx_local_close`);
+    statistics.gauge(`ratelimit.${name}.cx_active`, () => this.#active);
+  }
+
+  opened(): void {
+    this.#active += 1;
+    this.#total.add(1);
+  }
+
+  /** For whatever reason, as the Go service counts them. */
+  closed(): void {
+    this.#active -= 1;
+    this.#closed.add(1);
+  }
+}

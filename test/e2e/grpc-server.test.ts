@@ -1,0 +1,268 @@
+import { Client, type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { once } from 'node:events';
+import { firstValueFrom, Subject, filter, take, toArray } from 'rxjs';
+import {
+  HealthCheckRequest,
+  HealthCheckResponse,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../src/gen/grpc/health/v1/health';
+import { ServerReflectionRequest, ServerReflectionResponse } from '../../src/gen/grpc/reflection/v1/reflection';
+import { type Authority, newAuthority } from '../support/data/certificates';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { RuleFolder } from '../support/data/rule-folder';
+import { WeirProcess } from '../support/processes/weir-process';
+
+const RULES = {
+  'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000}}]\n',
+};
+let rules: RuleFolder;
+beforeAll(async () => {
+  rules = await RuleFolder.with(RULES);
+});
+afterAll(() => rules[Symbol.asyncDispose]());
+
+const bytes = (value: Buffer): Buffer => value;
+
+function checkHealth(client: Client, service: string): Promise<Status> {
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      '/grpc.health.v1.Health/Check',
+      bytes,
+      (answer: Buffer) => HealthCheckResponse.decode(answer),
+      Buffer.from(HealthCheckRequest.encode({ service }).finish()),
+      (error, response) => (error === null && response ? resolve(response.status) : reject(error ?? new Error('none'))),
+    );
+  });
+}
+
+describe('gRPC health and reflection', () => {
+  it('follow the health of the service, and a Watch hears of its end', async () => {
+    await using weir = await WeirProcess.start({ env: rules.env });
+    const client = new Client(weir.grpcAddress, credentials.createInsecure());
+    for (const name of ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService']) {
+      expect(await checkHealth(client, name)).toBe(Status.SERVING);
+    }
+    await expect(checkHealth(client, 'other')).rejects.toMatchObject({ code: 5 });
+
+    const heard$ = new Subject<Status>();
+    const watch = client.makeServerStreamRequest(
+      '/grpc.health.v1.Health/Watch',
+      bytes,
+      (answer: Buffer) => HealthCheckResponse.decode(answer),
+      Buffer.from(HealthCheckRequest.encode({ service: '' }).finish()),
+    );
+    watch.on('data', ({ status }: HealthCheckResponse) => heard$.next(status));
+    const ended = new Promise((resolve) => watch.once('error', resolve));
+    const heard = firstValueFrom(heard$.pipe(take(2), toArray()));
+    await firstValueFrom(heard$.pipe(filter((status) => status === Status.SERVING)));
+    weir.signal('SIGTERM');
+    expect(await heard).toEqual([Status.SERVING, Status.NOT_SERVING]);
+    expect(await ended).toMatchObject({ code: 14 });
+    expect(await weir.exited).toBe(0);
+    client.close();
+  });
+
+  it('list the services for tools that have no .proto files', async () => {
+    await using weir = await WeirProcess.start({ env: rules.env });
+    const client = new Client(weir.grpcAddress, credentials.createInsecure());
+    const call = client.makeBidiStreamRequest(
+      '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
+      bytes,
+      (answer: Buffer) => ServerReflectionResponse.decode(answer),
+    );
+    const answer = new Promise<ServerReflectionResponse>((resolve) => call.once('data', resolve));
+    call.write(
+      Buffer.from(
+        ServerReflectionRequest.encode({ host: '', messageRequest: { $case: 'listServices', value: '*' } }).finish(),
+      ),
+    );
+    const { messageResponse } = await answer;
+    const names =
+      messageResponse?.$case === 'listServicesResponse' ? messageResponse.value.service.map(({ name }) => name) : [];
+    expect(names).toEqual([
+      'envoy.service.ratelimit.v3.RateLimitService',
+      'grpc.health.v1.Health',
+      'grpc.reflection.v1.ServerReflection',
+      'grpc.reflection.v1alpha.ServerReflection',
+    ]);
+    const ended = new Promise((resolve) => call.once('status', resolve));
+    call.end();
+    expect(await ended).toMatchObject({ code: 0 });
+    client.close();
+  });
+});
+
+describe('GRPC_UDS', () => {
+  it('serves on a Unix socket, takes the place of one left behind, and refuses one that is alive', async () => {
+    const own = await mkdtemp(join(tmpdir(), 'weir-uds-'));
+    const env = { ...rules.env, GRPC_UDS: join(own, 'grpc.sock') };
+    const ask = async () => {
+      using client = new RateLimitClient(`unix:${env.GRPC_UDS}`);
+      return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
+    };
+    {
+      await using first = await WeirProcess.start({ env });
+      expect(await ask()).toBe(999);
+      await using second = await WeirProcess.start({ env, awaitServing: false });
+      expect(await second.exited).toBe(1);
+      expect(second.output).toContain(`cannot listen on ${env.GRPC_UDS}: another process listens there`);
+      first.signal('SIGKILL');
+      await first.exited;
+    }
+    await using third = await WeirProcess.start({ env });
+    expect(await ask()).toBe(999);
+    third.signal('SIGTERM');
+    expect(await third.exited).toBe(0);
+    await rm(own, { recursive: true });
+  });
+});
+
+describe('GRPC_MAX_CONNECTION_AGE', () => {
+  it('tells a connection to go away, and the caller notices nothing', async () => {
+    await using weir = await WeirProcess.start({ env: { ...rules.env, GRPC_MAX_CONNECTION_AGE: '300ms' } });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const until = Date.now() + 1500;
+    let answered = 0;
+    while (Date.now() < until) {
+      await client.ask('shop', [`user=${answered}`]);
+      answered += 1;
+    }
+    expect(answered).toBeGreaterThan(10);
+  });
+});
+
+describe('TLS of the gRPC listener', () => {
+  let authority: Authority;
+  let own: string;
+  beforeAll(() => {
+    authority = newAuthority();
+  });
+  afterAll(() => authority.dispose());
+  beforeEach(async () => {
+    own = await mkdtemp(join(tmpdir(), 'weir-tls-'));
+    await writeFile(join(own, 'ca.crt'), authority.ca);
+  });
+  afterEach(() => rm(own, { recursive: true, force: true }));
+
+  const put = async (names: readonly string[]) => {
+    const { cert, key } = authority.issue(...names);
+    await writeFile(join(own, 'tls.crt'), cert);
+    await writeFile(join(own, 'tls.key'), key);
+  };
+  const env = (more: Record<string, string> = {}) => ({
+    ...rules.env,
+    GRPC_SERVER_USE_TLS: 'true',
+    GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'),
+    GRPC_SERVER_TLS_KEY: join(own, 'tls.key'),
+    ...more,
+  });
+  const ask = async (weir: WeirProcess, channel: ChannelCredentials) => {
+    using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
+    return (await client.ask('shop', ['user=x'])).overallCode;
+  };
+  /** The DNS names that the server shows to a new connection. */
+  const shownNames = async (weir: WeirProcess) => {
+    const socket = connect({
+      host: '127.0.0.1',
+      port: weir.ports.grpc,
+      ca: authority.ca,
+      servername: 'localhost',
+      ALPNProtocols: ['h2'],
+    });
+    await once(socket, 'secureConnect');
+    const names = socket.getPeerCertificate().subjectaltname;
+    socket.destroy();
+    return names;
+  };
+
+  it('answers callers that trust the certificate, with a new one while it runs, and keeps the old when the new is broken', async () => {
+    await put(['localhost']);
+    await using weir = await WeirProcess.start({ env: env() });
+    const trusting = credentials.createSsl(Buffer.from(authority.ca));
+    expect(await ask(weir, trusting)).toBe(1);
+
+    await put(['localhost', 'renewed']);
+    await weir.until('the new certificate', async () => (await shownNames(weir))?.includes('renewed'));
+
+    await writeFile(join(own, 'tls.key'), 'broken');
+    await weir.line(/those in use stay: .*tls\.key is not a private key/);
+    expect(await ask(weir, trusting)).toBe(1);
+    expect(weir.output.match(/those in use stay/g)).toHaveLength(1);
+  });
+
+  it('asks callers for a certificate of the CA, with the name that is wanted', async () => {
+    await put(['localhost']);
+    await using weir = await WeirProcess.start({
+      env: env({ GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' }),
+    });
+    const showing = (pair?: { cert: string; key: string }) =>
+      credentials.createSsl(Buffer.from(authority.ca), pair && Buffer.from(pair.key), pair && Buffer.from(pair.cert));
+    expect(await ask(weir, showing(authority.issue('proxy')))).toBe(1);
+    await expect(ask(weir, showing(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
+    await expect(ask(weir, showing())).rejects.toMatchObject({ code: 14 });
+    const stranger = newAuthority();
+    await expect(ask(weir, showing(stranger.issue('proxy')))).rejects.toMatchObject({ code: 14 });
+    stranger.dispose();
+  });
+
+  it('does not begin with a certificate that cannot be used', async () => {
+    await put(['localhost']);
+    await writeFile(join(own, 'tls.crt'), 'broken');
+    await using weir = await WeirProcess.start({ env: env(), awaitServing: false });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toMatch(/tls\.crt is not a certificate in PEM/);
+  });
+});
+
+it('two instances that are restarted one after the other under load fail no call of a client that knows both', async () => {
+  const [one, other] = await Promise.all([
+    WeirProcess.start({ env: rules.env }),
+    WeirProcess.start({ env: rules.env }),
+  ]);
+  using client = new RateLimitClient(
+    `ipv4:${one.grpcAddress},${other.grpcAddress}`,
+    credentials.createInsecure(),
+    // Back at once when an instance is there again; otherwise as any client does.
+    {
+      'grpc.service_config': ROUND_ROBIN,
+      'grpc.initial_reconnect_backoff_ms': 50,
+      'grpc.max_reconnect_backoff_ms': 200,
+    },
+  );
+  let goesOn = true;
+  let answered = 0;
+  const failures: unknown[] = [];
+  const callers = Array.from({ length: 32 }, async (_, number) => {
+    while (goesOn) {
+      try {
+        await client.ask('shop', [`user=${number}`]);
+        answered += 1;
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  });
+  /** Ends an instance, and starts another on the same port; waits until it has been asked. */
+  const restarted = async (weir: WeirProcess) => {
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    const next = await WeirProcess.start({ env: { ...rules.env, GRPC_PORT: String(weir.ports.grpc) } });
+    await next.until('calls to come back', async () =>
+      (await next.statistics()).has('ratelimit_server.ShouldRateLimit.total_requests'),
+    );
+    return next;
+  };
+  const nextOne = await restarted(one);
+  const nextOther = await restarted(other);
+  goesOn = false;
+  await Promise.all(callers);
+  for (const weir of [one, other, nextOne, nextOther]) await weir[Symbol.asyncDispose]();
+  expect(failures).toEqual([]);
+  expect(answered).toBeGreaterThan(100);
+});
+
+const ROUND_ROBIN = JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] });

@@ -1,0 +1,64 @@
+import { turnScheduler } from '../../src/sources/event-loop-turns';
+
+/** Runs the present turn and the next ones until the work has run; says what had happened before it. */
+function order(schedule: (done: () => void) => void): Promise<readonly string[]> {
+  const seen: string[] = [];
+  return new Promise((resolve) => {
+    schedule(() => {
+      seen.push('work');
+      resolve(seen);
+    });
+    seen.push('code');
+    process.nextTick(() => seen.push('tick'));
+    void Promise.resolve().then(() => seen.push('microtask'));
+  });
+}
+
+describe('the scheduler of turns', () => {
+  it('runs work without delay at the end of the present turn, after everything that was ready', async () => {
+    const seen = await order((done) => turnScheduler.schedule(done));
+    expect([...seen].sort()).toEqual(['code', 'microtask', 'tick', 'work']);
+    expect(seen.at(-1)).toBe('work');
+  });
+
+  it('runs work below a millisecond at the end of the turn in which its delay has elapsed, and lets turns pass until then', async () => {
+    const readings = [100, 100.3, 100.7, 100.9];
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => readings.shift() ?? NaN);
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      if (readings.length > 0) setImmediate(count);
+    };
+    setImmediate(count);
+    await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), 0.9));
+    clock.mockRestore();
+    expect([turns, readings]).toEqual([3, []]);
+  });
+
+  it.each([0, 0.5, 2])('runs nothing that was unsubscribed from, delay %f', async (delay) => {
+    const ran: string[] = [];
+    turnScheduler.schedule(() => ran.push('cancelled'), delay).unsubscribe();
+    await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), delay + 1));
+    expect(ran).toEqual([]);
+  });
+
+  it('hands work its state, and lets it schedule itself again', async () => {
+    const states = await new Promise<readonly number[]>((resolve) => {
+      const seen: number[] = [];
+      turnScheduler.schedule(
+        function again(state) {
+          seen.push(state ?? NaN);
+          if (state !== undefined && state < 3) this.schedule(state + 1);
+          else resolve(seen);
+        },
+        0,
+        1,
+      );
+    });
+    expect(states).toEqual([1, 2, 3]);
+  });
+
+  it('tells the time of the wall clock', () => {
+    expect(Math.abs(turnScheduler.now() - Date.now())).toBeLessThan(1000);
+  });
+});

@@ -1,0 +1,51 @@
+import { type ChannelCredentials, Client, type ClientOptions, type ServiceError, credentials } from '@grpc/grpc-js';
+import { RateLimitRequest, RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+import { entries } from '../data/requests';
+
+/** Entries as `key=value,key2=value2`, or a descriptor of the protocol. */
+export type DescriptorSketch = string | RateLimitRequest['descriptors'][number];
+
+/** The decision service as a caller sees it, over grpc-js. */
+export class RateLimitClient implements Disposable {
+  readonly #client: Client;
+
+  constructor(
+    address: string,
+    channel: ChannelCredentials = credentials.createInsecure(),
+    options: Partial<ClientOptions> = {},
+  ) {
+    this.#client = new Client(address, channel, options);
+  }
+
+  ask(domain: string, descriptors: readonly DescriptorSketch[], hitsAddend = 0): Promise<RateLimitResponse> {
+    return this.send(
+      Buffer.from(
+        RateLimitRequest.encode({ domain, descriptors: descriptors.map(wireDescriptor), hitsAddend }).finish(),
+      ),
+    );
+  }
+
+  /** Sends bytes as they are, whether they are a request or not. */
+  send(message: Buffer): Promise<RateLimitResponse> {
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        SHOULD_RATE_LIMIT,
+        (bytes: Buffer) => bytes,
+        (bytes: Buffer) => RateLimitResponse.decode(bytes),
+        message,
+        (error: ServiceError | null, response?: RateLimitResponse) =>
+          error === null && response !== undefined ? resolve(response) : reject(error ?? new Error('no response')),
+      );
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+}
+
+function wireDescriptor(sketch: DescriptorSketch): RateLimitRequest['descriptors'][number] {
+  if (typeof sketch !== 'string') return sketch;
+  return { entries: [...entries(sketch)], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
+}

@@ -1,0 +1,40 @@
+import type { Log, LogFields } from '../../../src/streams/ports/log';
+
+export interface RecordedLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A log that keeps its lines for the test to look at. */
+export class RecordedLog implements Log {
+  readonly isDebug = true;
+  readonly lines: RecordedLine[] = [];
+
+  debug(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: 'debug', message, fields });
+  }
+
+  info(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: 'info', message, fields });
+  }
+
+  warn(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: 'warn', message, fields });
+  }
+
+  error(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: 'error', message, fields });
+  }
+
+  get messages(): readonly string[] {
+    return this.lines.map(({ message }) => message);
+  }
+
+  /** Everything that was written, as one text. */
+  get text(): string {
+    return this.lines
+      .map(({ message, fields }) => `${message} ${Object.values(fields).map(String).join(' ')}`)
+      .join('\n');
+  }
+}

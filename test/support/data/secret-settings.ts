@@ -1,0 +1,62 @@
+import type { Setting } from '../../../src/settings/table/setting';
+import { settingsTable } from '../../../src/settings/table/settings-table';
+import type { Secrets } from './secrets';
+
+export const settingRows: readonly Setting[] = settingsTable.flatMap(({ settings }): readonly Setting[] => settings);
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Where the service finds its peers, each as `host:port`; the stores as addresses or lists of them, without a scheme. */
+export interface Places {
+  readonly store: string;
+  readonly perSecond: string;
+  readonly xds: string;
+  readonly otlp: string;
+}
+
+/** A secret of its own in every setting, and in every variable of the libraries, that is made for one; all of them in use. */
+export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: Places): Environment {
+  return {
+    BACKEND_TYPE: 'kvstore',
+    KVSTORE_URL: withCredentials(store, secrets.inUrl('KVSTORE_URL')),
+    KVSTORE_AUTH: `ann:${secrets.of('KVSTORE_AUTH')}`,
+    KVSTORE_SENTINEL_AUTH: secrets.of('KVSTORE_SENTINEL_AUTH'),
+    KVSTORE_PERSECOND: 'true',
+    KVSTORE_PERSECOND_URL: withCredentials(perSecond, secrets.inUrl('KVSTORE_PERSECOND_URL')),
+    KVSTORE_PERSECOND_AUTH: secrets.of('KVSTORE_PERSECOND_AUTH'),
+    KVSTORE_PERSECOND_SENTINEL_AUTH: `ann:${secrets.of('KVSTORE_PERSECOND_SENTINEL_AUTH')}`,
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: xds,
+    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: [
+      `authorization:Bearer ${secrets.of('CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS')}`,
+      `proxy-authorization:Basic ${basic(secrets.of('another of CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS'))}`,
+      `key-bin:${secrets.of('a third of CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS')}`,
+    ].join(','),
+    ...tracesTo(secrets, otlp),
+  };
+}
+
+/** Traces with a secret in every variable of OTLP that is made for one. */
+export function tracesTo(secrets: Secrets, otlp: string): Environment {
+  return {
+    TRACING_ENABLED: 'true',
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://ann:${secrets.inUrl('OTEL_EXPORTER_OTLP_ENDPOINT')}@${otlp}`,
+    OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('OTEL_EXPORTER_OTLP_HEADERS')}`,
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: `x-token=Bearer%20${secrets.inUrl('OTEL_EXPORTER_OTLP_TRACES_HEADERS')}`,
+    OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
+    OTEL_BSP_SCHEDULE_DELAY: '20',
+  };
+}
+
+/** The same settings under the names that the Go service has for them. */
+export function underGoNames(environment: Environment): Environment {
+  const aliases = new Map(settingRows.map(({ name, alias }) => [name, alias ?? name]));
+  return Object.fromEntries(Object.entries(environment).map(([name, text]) => [aliases.get(name) ?? name, text]));
+}
+
+const basic = (password: string) => Buffer.from(`ann:${password}`).toString('base64');
+
+/** Every `host:port` of the list as a URL with user and password. */
+function withCredentials(list: string, password: string): string {
+  return list.replaceAll(/[^,]+:\d+/g, (place) => `redis://ann:${password}@${place}`);
+}

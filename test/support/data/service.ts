@@ -1,0 +1,93 @@
+import { VirtualTimeScheduler } from 'rxjs';
+import { Limiter } from '../../../src/limiter/limiter';
+import type { LimiterOptions } from '../../../src/limiter/options';
+import type { RateLimitRequest } from '../../../src/limiter/request';
+import type { Verdict } from '../../../src/limiter/verdict';
+import type { Ruleset } from '../../../src/rules/ruleset';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import { Statistics } from '../../../src/statistics/statistics';
+import { type Decisions, decisions } from '../../../src/streams/decisions';
+
+export const DEFAULT_OPTIONS: LimiterOptions = {
+  cacheKeyPrefix: '',
+  nearLimitRatio: 0.8,
+  localCacheBytes: 0,
+  stopIncrementWhenOverLimit: false,
+  shadowMode: false,
+  quotaMode: false,
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
+
+/** The whole decision path on the memory store, at a time that the test sets; a question is answered when it is asked. */
+export class TestService {
+  /** Unix time in milliseconds. */
+  now: number;
+  ruleset: Ruleset | undefined;
+  readonly statistics = new Statistics(10_000);
+  readonly counters: MemoryCounters;
+  readonly #decisions: Decisions;
+  readonly #scheduler = new VirtualTimeScheduler();
+
+  constructor(ruleset: Ruleset | undefined, options: Partial<LimiterOptions> = {}, startsAt = 1_000_000_000_000) {
+    this.ruleset = ruleset;
+    this.now = startsAt;
+    this.counters = new MemoryCounters({ maxKeys: 100_000, now: () => this.now });
+    this.#scheduler.now = () => this.now;
+    this.#decisions = decisions({
+      limiter: new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics),
+      ruleset: () => this.ruleset,
+      counters: this.counters,
+      statistics: this.statistics,
+      windowSpan: 0,
+      windowsInFlight: 1,
+      scheduler: this.#scheduler,
+      onDefect: (error) => {
+        throw error;
+      },
+    });
+    this.#decisions.windows$.subscribe();
+  }
+
+  /** Asks and waits for the answer; an error is thrown. */
+  ask(request: RateLimitRequest): Verdict {
+    const [verdict] = this.askTogether(request);
+    return verdict as Verdict;
+  }
+
+  /** Asks several in one pipeline window. */
+  askTogether(...requests: readonly RateLimitRequest[]): readonly Verdict[] {
+    const verdicts: Verdict[] = [];
+    let failure: Error | undefined;
+    for (const request of requests) {
+      this.#decisions.decide(request, {
+        verdict: (verdict) => verdicts.push(verdict),
+        error: (error) => {
+          failure = error;
+        },
+      });
+    }
+    this.#scheduler.flush();
+    if (failure !== undefined) throw failure;
+    return verdicts;
+  }
+
+  /** The statistics that moved since the last call, by name without the rules' prefix; gauges are left out. */
+  moved(): Readonly<Record<string, number>> {
+    const moved: Record<string, number> = {};
+    const now = new Map(this.statistics.entries());
+    for (const [name, value] of now) {
+      const delta = value - (this.#seen.get(name) ?? 0);
+      if (delta !== 0 && !GAUGES.test(name)) moved[name.replace('ratelimit.service.rate_limit.', '')] = delta;
+    }
+    this.#seen = now;
+    return moved;
+  }
+  #seen: ReadonlyMap<string, number> = new Map();
+
+  async close(): Promise<void> {
+    await this.counters.close();
+  }
+}
+
+const GAUGES = /^ratelimit\.(localcache|statistics|pipeline)\./;

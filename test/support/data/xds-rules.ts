@@ -1,0 +1,92 @@
+import { join } from 'node:path';
+import type { Subscription } from 'rxjs';
+import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connect-ads';
+import { type XdsRuleOptions, xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
+import type { Log } from '../../../src/streams/ports/log';
+import type { RuleEvent, RuleSource } from '../../../src/streams/ports/rule-source';
+import { Arrivals } from '../waiting/arrivals';
+
+/** Waits that no test waits for. */
+const SHORT = { retryInterval: 10, initialInterval: 10, maxInterval: 20, randomFactor: 0.5, jitter: false };
+
+export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>> &
+  Partial<Server> & { target: string };
+
+/** An xDS source as the service puts it together, with short waits. */
+export function xdsSource({
+  target,
+  headers = {},
+  maxMessageBytes = 4_194_304,
+  tls,
+  ...more
+}: XdsRulesOptions): RuleSource {
+  const { log = new LinesLog(), connectTimeout } = more;
+  const timeout = connectTimeout === undefined ? {} : { connectTimeout };
+  return xdsRuleSource({
+    server: target,
+    connect: connectAds({ target, headers, maxMessageBytes, tls, log, ...timeout }),
+    node: { id: 'test-node', metadata: { zone: 'a' } },
+    backoff: SHORT,
+    mergeDomainConfigs: false,
+    workerFile: join(__dirname, 'resources-worker-entry.cjs'),
+    ...more,
+    log,
+  });
+}
+
+/** A subscription to an xDS source, and what it tells. */
+export class XdsRules {
+  readonly #arrivals = new Arrivals<RuleEvent>('an event');
+  readonly log: LinesLog;
+  readonly events: RuleEvent[] = [];
+  readonly #subscription: Subscription;
+
+  constructor(options: XdsRulesOptions) {
+    this.log = options.log instanceof LinesLog ? options.log : new LinesLog();
+    this.#subscription = xdsSource({ ...options, log: this.log }).events$.subscribe((event) => {
+      this.events.push(event);
+      this.#arrivals.add(event);
+    });
+  }
+
+  next(): Promise<RuleEvent> {
+    return this.#arrivals.next();
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription.unsubscribe();
+  }
+}
+
+/** A log that can be read. */
+export class LinesLog implements Log {
+  readonly isDebug = true;
+  readonly #lines = new Arrivals<string>('a line');
+  readonly lines: string[] = [];
+
+  debug(message: string): void {
+    this.#add(`debug ${message}`);
+  }
+  info(message: string): void {
+    this.#add(`info ${message}`);
+  }
+  warn(message: string): void {
+    this.#add(`warn ${message}`);
+  }
+  error(message: string): void {
+    this.#add(`error ${message}`);
+  }
+
+  /** The next line of this kind, awaited. */
+  async line(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const line = await this.#lines.next();
+      if (pattern.test(line)) return line;
+    }
+  }
+
+  #add(line: string): void {
+    this.lines.push(line);
+    this.#lines.add(line);
+  }
+}

@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type Server, createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from './free-ports';
+
+const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
+const CONFIG = join(__dirname, '../../../examples/envoy/envoy.yaml');
+const PATIENCE = 20_000;
+
+export interface EnvoyOptions {
+  readonly weirPort: number;
+  /** Changes to the configuration of examples/envoy, each a text and what stands in its place. */
+  readonly changes?: readonly (readonly [from: string, to: string])[];
+}
+
+/** A real Envoy with the configuration of examples/envoy, in front of a small upstream. */
+export class EnvoyProcess implements AsyncDisposable {
+  #output = '';
+
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly upstream: Server,
+    private readonly own: string,
+    private readonly port: number,
+    private readonly adminPort: number,
+  ) {
+    child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
+  }
+
+  static async start({ weirPort, changes = [] }: EnvoyOptions): Promise<EnvoyProcess> {
+    const upstream = createServer((_request, response) => response.end('hello\n')).listen(0, '127.0.0.1');
+    await once(upstream, 'listening');
+    const upstreamPort = (upstream.address() as { port: number }).port;
+    const [port, adminPort] = await freePorts(2);
+    const own = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
+    const config = replaceAll(await readFile(CONFIG, 'utf8'), [
+      ['port_value: 10000', `port_value: ${port}`],
+      ['port_value: 9901', `port_value: ${adminPort}`],
+      ['port_value: 9000', `port_value: ${upstreamPort}`],
+      ['port_value: 8081', `port_value: ${weirPort}`],
+      // A request that is not answered in time passes, which a busy machine must not decide.
+      ['timeout: 0.25s', 'timeout: 10s'],
+      ...changes,
+    ]);
+    await writeFile(join(own, 'envoy.yaml'), config);
+    const child = spawn(
+      ENVOY,
+      ['-c', join(own, 'envoy.yaml'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'],
+      {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
+    const envoy = new EnvoyProcess(child, upstream, own, port, adminPort);
+    await envoy.#ready();
+    return envoy;
+  }
+
+  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.port}${path}`, { headers });
+  }
+
+  /** Counters of Envoy's own, by name. */
+  async statistics(): Promise<ReadonlyMap<string, number>> {
+    const text = await (await fetch(`http://127.0.0.1:${this.adminPort}/stats`)).text();
+    return new Map(text.split('\n').map((line) => [line.split(': ')[0] ?? '', Number(line.split(': ')[1])]));
+  }
+
+  async #ready(): Promise<void> {
+    const deadline = Date.now() + PATIENCE;
+    for (;;) {
+      const state = await fetch(`http://127.0.0.1:${this.adminPort}/ready`).catch(() => undefined);
+      if (state?.status === 200) return;
+      if (this.child.exitCode !== null || Date.now() > deadline)
+        throw new Error(`Envoy does not start:\n${this.#output}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const exited = once(this.child, 'exit');
+    this.child.kill('SIGKILL');
+    await exited;
+    this.upstream.closeAllConnections();
+    this.upstream.close();
+    await rm(this.own, { recursive: true, force: true });
+  }
+}
+
+function replaceAll(text: string, changes: readonly (readonly [from: string, to: string])[]): string {
+  return changes.reduce((changed, [from, to]) => {
+    if (!changed.includes(from)) throw new Error(`examples/envoy/envoy.yaml has no ${from}`);
+    return changed.replaceAll(from, to);
+  }, text);
+}

@@ -1,0 +1,124 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { freePorts } from './free-ports';
+import { KeptProcess } from './kept-process';
+import { until } from '../waiting/until';
+
+export interface PrometheusOptions {
+  /** Of the job `weir`, as `host:port`; they may come later. */
+  readonly targets: readonly string[];
+  /** Files of rules. */
+  readonly rules?: readonly string[];
+}
+
+/** One series of an answer, and its value. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+interface Result {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: readonly [time: number, value: string];
+}
+interface Answer<Data> {
+  readonly status: 'success' | 'error';
+  readonly data?: Data;
+  readonly error?: string;
+}
+
+/** A real Prometheus that scrapes and evaluates twice a second, asked by its HTTP API. It looks for targets every 5 s. */
+export class PrometheusProcess implements AsyncDisposable {
+  private constructor(
+    private readonly kept: KeptProcess,
+    private readonly port: number,
+    private readonly folder: string,
+    private readonly targets: number,
+  ) {}
+
+  static async start({ targets, rules = [] }: PrometheusOptions): Promise<PrometheusProcess> {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
+    const [port] = await freePorts(1);
+    const config = {
+      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '500ms' },
+      rule_files: rules,
+      scrape_configs: [{ job_name: 'weir', static_configs: [{ targets }] }],
+    };
+    await writeFile(join(folder, 'prometheus.yml'), stringify(config));
+    const kept = new KeptProcess([
+      'prometheus',
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ]);
+    const prometheus = new PrometheusProcess(kept, port, folder, targets.length);
+    await prometheus.until('it is ready', () => prometheus.#isReady());
+    return prometheus;
+  }
+
+  /** What an endpoint of the API answers; fails with what it says when it does not succeed. */
+  async api<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
+    const asked = new URLSearchParams(parameters).toString();
+    const address = `http://127.0.0.1:${this.port}/api/v1/${path}?${asked}`;
+    const answer = (await (await fetch(address)).json()) as Answer<Data>;
+    if (answer.data === undefined) throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
+    return answer.data;
+  }
+
+  /** What an expression is, now or in some seconds as things stand. */
+  async query(expression: string, { inSeconds = 0 } = {}): Promise<readonly Sample[]> {
+    const time = String(Date.now() / 1000 + inSeconds);
+    const { result } = await this.api<{ readonly result: readonly Result[] }>('query', { query: expression, time });
+    return result.map(({ metric, value: [, value] }) => ({ labels: metric, value: Number(value) }));
+  }
+
+  /** The value of an expression that is one series; undefined when there is none. */
+  async value(expression: string): Promise<number | undefined> {
+    const samples = await this.query(expression);
+    if (samples.length > 1) throw new Error(`${expression} is ${samples.length} series`);
+    return samples[0]?.value;
+  }
+
+  /** One of its own statistics, summed over its labels; undefined when it has none of the name. */
+  async own(name: string): Promise<number | undefined> {
+    const page = await (await fetch(`http://127.0.0.1:${this.port}/metrics`)).text();
+    const lines = page.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+    if (lines.length === 0) return undefined;
+    return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+  }
+
+  /** Waits until every target has been scraped so often from now on. */
+  async scraped(times: number): Promise<void> {
+    const before = await this.#scrapes();
+    await this.until(`${times} scrapes`, async () => (await this.#scrapes()) >= before + times);
+  }
+
+  /** As {@link until}, and fails with what it wrote. */
+  async until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+    try {
+      return await until(what, ask);
+    } catch (error) {
+      throw new Error(`${String(error)}; Prometheus wrote:\n${this.kept.lines.slice(-30).join('\n')}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Of the target that was scraped least; 0 while one is down. */
+  async #scrapes(): Promise<number> {
+    const counts = await this.query('sum_over_time(up{job="weir"}[1h]) and up{job="weir"} == 1');
+    return counts.length < this.targets ? 0 : Math.min(...counts.map(({ value }) => value));
+  }
+
+  async #isReady(): Promise<boolean> {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/-/ready`).catch(() => undefined);
+    return answer?.status === 200;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kept.crash();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

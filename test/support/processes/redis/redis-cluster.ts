@@ -1,0 +1,167 @@
+import { freePorts } from '../free-ports';
+import { until } from '../../waiting/until';
+import { RedisProcess, type RedisProcessOptions } from './redis-process';
+
+const SLOTS = 16_384;
+
+export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
+  /** 0 or 1 for each master. */
+  readonly replicas?: 0 | 1;
+  /** Milliseconds after which a node that is silent is taken for gone. */
+  readonly nodeTimeout?: number;
+  /** Directives for one server, for example under which port it is announced. */
+  readonly directivesOf?: (index: number) => readonly string[];
+}
+
+/** A real cluster of three masters. */
+export class RedisCluster implements AsyncDisposable {
+  private constructor(
+    readonly masters: readonly RedisProcess[],
+    readonly replicas: readonly RedisProcess[],
+    private readonly busPorts: readonly number[],
+  ) {}
+
+  static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
+    const { replicas = 0, nodeTimeout = 1000, directives = [], directivesOf = () => [], ...rest } = options;
+    const busPorts = await freePorts(6);
+    const servers = await Promise.all(
+      Array.from({ length: 3 + 3 * replicas }, (_, index) =>
+        RedisProcess.start({
+          ...rest,
+          directives: [
+            ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeout)],
+            ...[
+              '--cluster-config-file',
+              'nodes.conf',
+              '--cluster-port',
+              String(busPorts[index]),
+              '--repl-diskless-sync-delay',
+              '0',
+            ],
+            ...directives,
+            ...directivesOf(index),
+          ],
+        }),
+      ),
+    );
+    const cluster = new RedisCluster(servers.slice(0, 3), servers.slice(3), busPorts);
+    try {
+      await cluster.#form();
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+    return cluster;
+  }
+
+  get servers(): readonly RedisProcess[] {
+    return [...this.masters, ...this.replicas];
+  }
+
+  get url(): string {
+    return this.masters.map(({ address }) => address).join(',');
+  }
+
+  /** The master that holds a slot, as its first server sees it. */
+  async ownerOf(slot: number): Promise<RedisProcess> {
+    const ranges = (await this.masters[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+    const range = ranges.find(([first, last]) => first <= slot && slot <= last);
+    const owner = this.servers.find(({ port }) => port === range?.[2][1]);
+    if (owner === undefined) throw new Error(`nobody holds slot ${slot}`);
+    return owner;
+  }
+
+  /** What the cluster holds for these keys, as the masters of the moment have it; 0 for what is absent. */
+  async storedCounts(keys: readonly string[]): Promise<readonly number[]> {
+    await until('all slots are held', () => this.isWell(this.servers.filter(({ isUp }) => isUp)));
+    const masters = await this.#mastersNow();
+    const found = new Map<string, number>();
+    for (const { control } of masters) {
+      const pipeline = control.pipeline();
+      for (const key of keys) pipeline.get(key);
+      // Where a key is not held, the node says so.
+      for (const [index, [error, count]] of ((await pipeline.exec()) ?? []).entries()) {
+        if (error === null) found.set(keys[index] as string, Number(count));
+        else if (!error.message.startsWith('MOVED')) throw error;
+      }
+    }
+    return keys.map((key) => {
+      const count = found.get(key);
+      if (count === undefined) throw new Error(`nobody holds ${key}`);
+      return count;
+    });
+  }
+
+  /**
+   * Moves slots, with what is in them, to a master that does not hold the first of them. To one only: several at the same
+   * time would each claim the newest configuration.
+   *
+   * @param halfWay done while the slots are announced to move and their keys are not
+   */
+  async move(slots: readonly number[], halfWay: () => Promise<void>): Promise<void> {
+    const masters = await this.#mastersNow();
+    const owners = await Promise.all([...new Set(slots)].map((slot) => this.ownerOf(slot)));
+    const to = masters.find((master) => master !== owners[0]) as RedisProcess;
+    const toId = await to.control.cluster('MYID');
+    const moves = [...new Set(slots)]
+      .map((slot, index) => ({ slot, from: owners[index] as RedisProcess }))
+      .filter(({ from }) => from !== to);
+    for (const { slot, from } of moves) {
+      await to.control.cluster('SETSLOT', slot, 'IMPORTING', await from.control.cluster('MYID'));
+      await from.control.cluster('SETSLOT', slot, 'MIGRATING', toId);
+    }
+    await halfWay();
+    for (const { slot, from } of moves) {
+      for (;;) {
+        const keys = await from.control.cluster('GETKEYSINSLOT', slot, 100);
+        if (keys.length === 0) break;
+        await from.control.call('MIGRATE', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...keys);
+      }
+      for (const { control } of [to, from, ...masters]) await control.cluster('SETSLOT', slot, 'NODE', toId);
+    }
+  }
+
+  async #mastersNow(): Promise<RedisProcess[]> {
+    const up = this.servers.filter(({ isUp }) => isUp);
+    const roles = await Promise.all(up.map(async ({ control }) => (await control.role())[0]));
+    return up.filter((_, index) => roles[index] === 'master');
+  }
+
+  /** Whether all others agree on who holds the slots, and this server is not among those. */
+  async isWellWithout(server: RedisProcess): Promise<boolean> {
+    const others = this.servers.filter((each) => each !== server);
+    const ranges = (await others[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+    return ranges.every(([, , [, port]]) => port !== server.port) && this.isWell(others);
+  }
+
+  /** Whether every server that runs sees all slots held. */
+  async isWell(servers = this.servers): Promise<boolean> {
+    const states = await Promise.all(servers.map(({ control }) => control.cluster('INFO')));
+    return states.every((state) => /cluster_state:ok/.test(state) && /cluster_slots_ok:16384/.test(state));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()));
+  }
+
+  async #form(): Promise<void> {
+    const [first] = this.masters as [RedisProcess, ...RedisProcess[]];
+    const bounds = [0, 1, 2, 3].map((part) => Math.floor((SLOTS * part) / 3));
+    for (const [index, server] of this.servers.entries()) {
+      await server.control.cluster('SET-CONFIG-EPOCH', index + 1);
+      if (index < 3) {
+        await server.control.cluster('ADDSLOTSRANGE', bounds[index] as number, (bounds[index + 1] as number) - 1);
+      }
+      if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, this.busPorts[0] as number);
+    }
+    await until('the cluster is formed', () => this.isWell());
+    for (const [index, replica] of this.replicas.entries()) {
+      const master = this.masters[index] as RedisProcess;
+      const id = await master.control.cluster('MYID');
+      await until('the replica knows its master', () => replica.control.cluster('REPLICATE', id).catch(() => false));
+    }
+    for (const replica of this.replicas) {
+      await until('the replica follows', async () => (await replica.control.info()).includes('master_link_status:up'));
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Redis, type RedisOptions } from 'ioredis';
+import { freePorts } from '../free-ports';
+import { until } from '../../waiting/until';
+
+// The shell ends the server when its own standard input does: also when the test process is killed.
+const KEEPER = 'exec 3<&0; "$@" </dev/null & echo "pid $!"; cat <&3 >/dev/null; kill -9 $! 2>/dev/null; wait';
+
+export interface RedisProcessOptions {
+  /** Directives as on the command line, for example `['--requirepass', 'secret']`. */
+  readonly directives?: readonly string[];
+  /** What follows the configuration file on the command line. */
+  readonly mode?: readonly string[];
+  /** Whether the port speaks TLS, and no other is there. */
+  readonly isTls?: boolean;
+  /** How the test's own client connects, beside the port. */
+  readonly control?: RedisOptions;
+  /** Written into the configuration file, line by line. */
+  readonly configuration?: (own: { readonly port: number; readonly folder: string }) => readonly string[];
+}
+
+/** A real redis-server on a free port of 127.0.0.1 and a Unix socket, in a folder of its own. */
+export class RedisProcess implements AsyncDisposable {
+  #child: ChildProcess | undefined;
+  #pid = 0;
+  #isUp = false;
+  #control: Redis | undefined;
+
+  private constructor(
+    readonly port: number,
+    readonly folder: string,
+    private readonly options: RedisProcessOptions,
+  ) {}
+
+  static async start(options: RedisProcessOptions = {}): Promise<RedisProcess> {
+    for (let attempt = 1; ; attempt += 1) {
+      const [port] = await freePorts(1);
+      const server = new RedisProcess(port, await mkdtemp(join(tmpdir(), 'weir-redis-')), options);
+      try {
+        await server.run();
+        return server;
+      } catch (error) {
+        await server[Symbol.asyncDispose]();
+        // Somebody was quicker with the port.
+        if (attempt === 3) throw error;
+      }
+    }
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get socket(): string {
+    return join(this.folder, 'redis.sock');
+  }
+
+  get pid(): number {
+    return this.#pid;
+  }
+
+  /** The test's own client, which is not the one under test's. */
+  get control(): Redis {
+    this.#control ??= new Redis({
+      port: this.port,
+      host: '127.0.0.1',
+      retryStrategy: () => 20,
+      disableClientInfo: true,
+      maxRetriesPerRequest: null,
+      ...this.options.control,
+    }).on('error', () => undefined);
+    return this.#control;
+  }
+
+  /** Runs the server, again when it was ended; `isReady` is the line of its log that is waited for. */
+  async run({ isReady = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/ } = {}): Promise<void> {
+    const { directives = [], mode = [], isTls = false, configuration = () => [] } = this.options;
+    const file = join(this.folder, 'redis.conf');
+    const lines = configuration({ port: this.port, folder: this.folder });
+    if (lines.length > 0 && this.#child === undefined) await writeFile(file, `${lines.join('\n')}\n`);
+    const command = [
+      'redis-server',
+      ...(lines.length > 0 ? [file] : []),
+      ...(isTls ? ['--port', '0', '--tls-port', String(this.port)] : ['--port', String(this.port)]),
+      ...['--bind', '127.0.0.1', '--dir', this.folder],
+      ...(mode.includes('--sentinel') ? [] : ['--unixsocket', this.socket, '--save', '', '--appendonly', 'no']),
+      ...directives,
+      ...mode,
+    ];
+    const child = spawn('sh', ['-c', KEEPER, 'sh', ...command], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child;
+    const output: string[] = [];
+    createInterface(child.stdout).on('line', (line) => {
+      output.push(line);
+      const pid = /^pid (\d+)$/.exec(line);
+      if (pid !== null) this.#pid = Number(pid[1]);
+    });
+    await until('redis-server listens', () => {
+      if (output.some((line) => isReady.test(line))) return true;
+      if (output.some((line) => /Failed listening|FATAL|Fatal|ERROR|Bad directive/.test(line))) {
+        throw new Error(output.join('\n'));
+      }
+      return false;
+    });
+    this.#isUp = true;
+  }
+
+  /** Whether it can answer: it was neither crashed nor stopped by the test. */
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#isUp = name === 'SIGCONT';
+    process.kill(this.#pid, name);
+  }
+
+  /** Ends the server as a crash would, and waits until it is gone; {@link run} brings it back, empty. */
+  async crash(): Promise<void> {
+    const child = this.#child;
+    this.#isUp = false;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.stdin?.end();
+    await exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#control?.disconnect();
+    await this.crash();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

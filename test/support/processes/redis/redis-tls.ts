@@ -1,0 +1,49 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StoreTlsFiles } from '../../../../src/sinks/counters/kvstore/connections/options';
+import { type Authority, type Certificate, newAuthority } from '../../data/certificates';
+import type { RedisProcessOptions } from './redis-process';
+
+/** An authority, the servers' certificates that it has signed, and one for those who connect to them. */
+export class RedisTls implements Disposable {
+  readonly #authority: Authority = newAuthority();
+  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-redis-tls-'));
+  readonly #client: Certificate = this.#authority.issue('client');
+
+  /** What the client is given: the CA and, where the servers ask for one, the certificate. */
+  files({ withCertificate = false } = {}): StoreTlsFiles {
+    return {
+      caFile: this.#file('ca.pem', this.#authority.ca),
+      certFile: withCertificate ? this.#file('client.pem', this.#client.cert) : undefined,
+      keyFile: withCertificate ? this.#file('client.key', this.#client.key) : undefined,
+      skipHostnameVerification: false,
+    };
+  }
+
+  /** Directives of a server whose certificate carries this name or address, and which speaks TLS to its peers too. */
+  directives(name: string): readonly string[] {
+    const { cert, key } = this.#authority.issue(name);
+    return [
+      ...['--tls-cert-file', this.#file(`${name}.pem`, cert), '--tls-key-file', this.#file(`${name}.key`, key)],
+      ...['--tls-ca-cert-file', this.#file('ca.pem', this.#authority.ca), '--tls-replication', 'yes'],
+    ];
+  }
+
+  /** How a server with such directives is started, and how the test's own client connects to it. */
+  get server(): Pick<RedisProcessOptions, 'isTls' | 'control'> {
+    const tls = { ca: this.#authority.ca, ...this.#client, checkServerIdentity: () => undefined };
+    return { isTls: true, control: { tls } };
+  }
+
+  [Symbol.dispose](): void {
+    this.#authority.dispose();
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  #file(name: string, text: string): string {
+    const path = join(this.#folder, name);
+    writeFileSync(path, text);
+    return path;
+  }
+}

@@ -1,0 +1,139 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { freePorts } from './free-ports';
+import { underPermissions } from './permissions';
+
+const MAIN = join(__dirname, '../../../dist/main.js');
+const PATIENCE = 20_000;
+
+export interface WeirOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether to wait until it serves; true when not given. */
+  readonly awaitServing?: boolean;
+  /** Whether the permissions of files hold for it also when the tests run as root; false when not given. */
+  readonly underPermissions?: boolean;
+}
+
+/** The built service as a process of its own, on ports that were free, seen from outside only. */
+export class WeirProcess implements AsyncDisposable {
+  readonly #lines: string[] = [];
+  #isOver = false;
+  readonly exited: Promise<number | null>;
+
+  private constructor(
+    private readonly child: ChildProcess,
+    readonly ports: { readonly http: number; readonly grpc: number; readonly debug: number },
+    private readonly own: string,
+  ) {
+    for (const stream of [child.stderr, child.stdout]) {
+      if (stream !== null) createInterface(stream).on('line', (line) => this.#lines.push(line));
+    }
+    // Not before everything it has written is there.
+    this.exited = once(child, 'close').then(([code]) => code as number | null);
+    void this.exited.then(() => (this.#isOver = true));
+  }
+
+  /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
+  static async start(options: WeirOptions = {}): Promise<WeirProcess> {
+    for (let attempt = 1; ; attempt += 1) {
+      const weir = await WeirProcess.#spawn(options);
+      if (options.awaitServing === false) return weir;
+      try {
+        await weir.line(/msg="?serving|"@message":"serving"/);
+        return weir;
+      } catch (error) {
+        await weir[Symbol.asyncDispose]();
+        // Somebody was quicker with a port.
+        if (attempt === 3 || !weir.output.includes('EADDRINUSE')) throw error;
+      }
+    }
+  }
+
+  static async #spawn({ env = {}, underPermissions: isUnder = false }: WeirOptions): Promise<WeirProcess> {
+    const [http, grpc, debug] = await freePorts(3);
+    const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
+    const command = [process.execPath, MAIN] as const;
+    const [program, ...args] = isUnder ? underPermissions([...command]) : command;
+    const child = spawn(program, args, {
+      cwd: own,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env['PATH'],
+        HOST: '127.0.0.1',
+        GRPC_HOST: '127.0.0.1',
+        DEBUG_HOST: '127.0.0.1',
+        PORT: String(http),
+        GRPC_PORT: String(grpc),
+        DEBUG_PORT: String(debug),
+        LOG_LEVEL: 'info',
+        BACKEND_TYPE: 'memory',
+        ...env,
+      },
+    });
+    return new WeirProcess(child, { http, grpc, debug }, own);
+  }
+
+  /** What it has written so far, standard error and output together. */
+  get output(): string {
+    return this.#lines.join('\n');
+  }
+
+  get pid(): number | undefined {
+    return this.child.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  get grpcAddress(): string {
+    return `127.0.0.1:${this.ports.grpc}`;
+  }
+
+  http(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.ports.http}${path}`, init);
+  }
+
+  async debug(path: string): Promise<string> {
+    return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`)).text();
+  }
+
+  /** The statistics by name, as /stats shows them. */
+  async statistics(): Promise<ReadonlyMap<string, number>> {
+    const lines = (await this.debug('/stats')).trimEnd().split('\n');
+    return new Map(
+      lines.map((line) => [line.slice(0, line.lastIndexOf(': ')), Number(line.slice(line.lastIndexOf(' ')))]),
+    );
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.child.kill(name);
+  }
+
+  /** Waits for a line; fails when the process ends without it. */
+  async line(pattern: RegExp): Promise<string> {
+    return this.until(`a line like ${String(pattern)}`, () => this.#lines.find((line) => pattern.test(line)));
+  }
+
+  /** Asks again and again until there is an answer; undefined and false are none. */
+  async until<T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+    const deadline = Date.now() + PATIENCE;
+    for (;;) {
+      const answer = await ask();
+      if (answer !== undefined && answer !== false) return answer;
+      if (this.#isOver) throw new Error(`the process ended while waiting for ${what}:\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`waited in vain for ${what}:\n${this.output}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.isRunning) this.child.kill('SIGKILL');
+    await this.exited;
+    await rm(this.own, { recursive: true, force: true });
+  }
+}

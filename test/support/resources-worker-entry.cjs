@@ -1,3 +1,0 @@
-// oxlint-disable no-unassigned-import -- both are modules that act when they are loaded
-require('./typescript-hook.cjs');
-require('../../src/sources/xds/resources-worker.ts');

@@ -1,0 +1,186 @@
+import {
+  type Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type StatusObject,
+  status as Code,
+} from '@grpc/grpc-js';
+import { DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
+import type { Any } from '../../../src/gen/google/protobuf/any';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { Arrivals } from '../waiting/arrivals';
+
+export interface AdsServerOptions {
+  readonly credentials?: ServerCredentials;
+  /** 0 or nothing: a free one. */
+  readonly port?: number;
+  /** Without: streams are left to the test. */
+  readonly cache?: SnapshotCache;
+}
+
+/** A management server: aggregated discovery over grpc-js, played by the test or by a snapshot cache. */
+export class AdsServer implements AsyncDisposable {
+  readonly #streams = new Arrivals<AdsServerStream>('a stream');
+  /** Every request that came, of all streams. */
+  readonly requests: DiscoveryRequest[] = [];
+
+  #port = 0;
+
+  private constructor(private readonly server: Server) {}
+
+  static async start({ credentials = ServerCredentials.createInsecure(), port = 0, cache }: AdsServerOptions = {}) {
+    const server = new Server();
+    const self = new AdsServer(server);
+    const handler = (call: ServerDuplexStream<DiscoveryRequest, Buffer>) => {
+      const stream = new AdsServerStream(call, (request) => self.requests.push(request));
+      self.#streams.add(stream);
+      cache?.serve(stream);
+    };
+    server.addService(SERVICE, { streamAggregatedResources: handler });
+    self.#port = await new Promise<number>((resolve, reject) => {
+      server.bindAsync(`127.0.0.1:${port}`, credentials, (error, it) => (error === null ? resolve(it) : reject(error)));
+    });
+    return self;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get streamCount(): number {
+    return this.#streams.count;
+  }
+
+  /** The next stream that a client opens, awaited. */
+  nextStream(): Promise<AdsServerStream> {
+    return this.#streams.next();
+  }
+
+  /** Ends at once, with all streams. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.server.forceShutdown();
+    await Promise.resolve();
+  }
+}
+
+/** A stream as the server sees it. */
+export class AdsServerStream {
+  readonly #requests = new Arrivals<DiscoveryRequest>('a request');
+  /** Resolves when the client has gone. */
+  readonly gone: Promise<void>;
+  lastNonce = '';
+  #count = 0;
+
+  constructor(
+    private readonly call: ServerDuplexStream<DiscoveryRequest, Buffer>,
+    onRequest: (request: DiscoveryRequest) => void,
+  ) {
+    call.on('data', (request: DiscoveryRequest) => {
+      onRequest(request);
+      this.#requests.add(request);
+    });
+    call.on('error', () => undefined);
+    this.gone = new Promise((resolve) => call.on('cancelled', () => resolve()));
+  }
+
+  get metadata(): Metadata {
+    return this.call.metadata;
+  }
+
+  /** What the client takes for the name of the server. */
+  get authority(): string {
+    return this.call.getHost();
+  }
+
+  get requestCount(): number {
+    return this.#requests.count;
+  }
+
+  onRequest(listener: (request: DiscoveryRequest) => void): void {
+    this.call.on('data', listener);
+  }
+
+  nextRequest(): Promise<DiscoveryRequest> {
+    return this.#requests.next();
+  }
+
+  /** Sends a response; what is left out is what a good server says. */
+  send(versionInfo: string, resources: readonly Any[], more: Partial<DiscoveryResponse> = {}): void {
+    this.#count += 1;
+    this.lastNonce = more.nonce ?? `nonce-${this.#count}`;
+    const nonce = this.lastNonce;
+    this.sendBytes(
+      DiscoveryResponse.encode({
+        versionInfo,
+        resources: [...resources],
+        canary: false,
+        typeUrl: RULES_TYPE_URL,
+        ...more,
+        nonce,
+      }).finish(),
+    );
+  }
+
+  /** Sends bytes as they are, whether they are a response or not. */
+  sendBytes(bytes: Uint8Array): void {
+    this.call.write(Buffer.from(bytes));
+  }
+
+  /** Ends the stream, in order without a status. */
+  end(status?: Partial<StatusObject>): void {
+    if (status === undefined) this.call.end();
+    else this.call.emit('error', { code: Code.UNKNOWN, details: '', ...status });
+  }
+}
+
+/**
+ * Answers as the snapshot caches of the widespread control planes do: they compare nothing but version texts. A refusal carries
+ * another version than the cache's, so that the refused response comes again at once; a request with an old nonce is ignored.
+ */
+export class SnapshotCache {
+  #version = '';
+  #resources: readonly Any[] = [];
+  readonly #watches = new Map<AdsServerStream, string>();
+
+  /** @param answersAgain whether a new stream that has the version in force is answered (newer caches do, older ones are silent) */
+  constructor(private readonly answersAgain = false) {}
+
+  publish(version: string, resources: readonly Any[]): void {
+    this.#version = version;
+    this.#resources = resources;
+    for (const [stream, known] of this.#watches) {
+      if (known !== version) this.#respond(stream);
+    }
+  }
+
+  serve(stream: AdsServerStream): void {
+    stream.onRequest(({ versionInfo, responseNonce }) => {
+      if (responseNonce !== '' && responseNonce !== stream.lastNonce) return;
+      const isNew = responseNonce === '' && (this.answersAgain || versionInfo !== this.#version);
+      if (this.#version !== '' && (isNew || versionInfo !== this.#version)) this.#respond(stream);
+      else this.#watches.set(stream, versionInfo);
+    });
+  }
+
+  #respond(stream: AdsServerStream): void {
+    this.#watches.delete(stream);
+    stream.send(this.#version, this.#resources);
+  }
+}
+
+const SERVICE = {
+  streamAggregatedResources: {
+    path: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: (request: DiscoveryRequest) => Buffer.from(DiscoveryRequest.encode(request).finish()),
+    requestDeserialize: (bytes: Buffer) => DiscoveryRequest.decode(bytes),
+    responseSerialize: (bytes: Buffer) => bytes,
+    responseDeserialize: (bytes: Buffer) => bytes,
+  },
+} as const;
