@@ -5,7 +5,9 @@ import { marbles } from '../support/marbles';
 
 const first = rulesetOf('first');
 const second = rulesetOf('second');
-const origin = (version: string) => ({ source: 'files', version });
+function origin(version: string) {
+  return { source: 'files', version };
+}
 const events: Record<string, RuleEvent> = {
   a: { kind: 'loaded', ruleset: first, origin: origin('1'), warnings: [] },
   b: { kind: 'loaded', ruleset: second, origin: origin('2'), warnings: [] },
@@ -13,9 +15,15 @@ const events: Record<string, RuleEvent> = {
 };
 
 const nothing = { loaded: undefined, rejected: undefined };
-const loadedFirst = (at: number) => ({ ruleset: first, origin: origin('1'), at });
-const loadedSecond = (at: number) => ({ ruleset: second, origin: origin('2'), at });
-const rejected = (at: number) => ({ reason: 'shop.yaml:1:1: bad', at });
+function loadedFirst(at: number) {
+  return { ruleset: first, origin: origin('1'), at };
+}
+function loadedSecond(at: number) {
+  return { ruleset: second, origin: origin('2'), at };
+}
+function rejected(at: number) {
+  return { reason: 'shop.yaml:1:1: bad', at };
+}
 
 describe('the current configuration', () => {
   it('good, bad, good: the bad one changes nothing but is told, the next good one takes over', () => {

@@ -16,14 +16,17 @@ const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') }, 
 
 /** A store whose answers the scenario gives, and which remembers what it was sent. */
 class ScriptedStore implements Counters {
+  readonly #answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>;
   readonly sent: string[] = [];
   readonly connected$ = new Subject<boolean>();
 
-  constructor(private readonly answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>) {}
+  constructor(answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>) {
+    this.#answer = answer;
+  }
 
   apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
     this.sent.push(batch.map(({ key, hits }) => `${key.split('_')[2]}+${hits}`).join(' '));
-    return this.answer(batch);
+    return this.#answer(batch);
   }
 
   close(): Promise<void> {

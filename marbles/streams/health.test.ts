@@ -3,7 +3,9 @@ import { marbles } from '../support/marbles';
 
 const state = { t: true, f: false };
 const healthy = { healthy: true, unhealthy: [] };
-const without = (...unhealthy: string[]) => ({ healthy: false, unhealthy });
+function without(...unhealthy: string[]) {
+  return { healthy: false, unhealthy };
+}
 
 describe('health folds its components', () => {
   it('well only while every component is, naming those that are not', () => {

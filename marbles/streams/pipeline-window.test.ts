@@ -3,7 +3,9 @@ import { pipelineWindow } from '../../src/streams/pipeline-window';
 import { marbles } from '../support/marbles';
 
 type Ship = (values: readonly string[]) => Observable<string>;
-const joined = (values: readonly string[]) => values.join('');
+function joined(values: readonly string[]) {
+  return values.join('');
+}
 /** A store that answers at once with what it was sent. */
 const atOnce: Ship = (values) => of(joined(values));
 

@@ -7,12 +7,14 @@ import { rulesetOf } from '../../test/support/data/rules';
 import { marbles } from '../support/marbles';
 import { buildRuleset } from '../../src/rules/ruleset';
 
-const loaded = (domains: number): RuleEvent => ({
-  kind: 'loaded',
-  ruleset: domains === 0 ? buildRuleset([]) : rulesetOf('shop'),
-  origin: { source: 'xDS server xds:1', version: String(domains) },
-  warnings: [],
-});
+function loaded(domains: number): RuleEvent {
+  return {
+    kind: 'loaded',
+    ruleset: domains === 0 ? buildRuleset([]) : rulesetOf('shop'),
+    origin: { source: 'xDS server xds:1', version: String(domains) },
+    warnings: [],
+  };
+}
 /** `1` rules of a domain, `0` rules of none, `x` bad rules. */
 const EVENTS: Record<string, RuleEvent> = {
   0: loaded(0),

@@ -67,18 +67,20 @@ export class FlagError extends Error {
 export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[], spec: Spec): ParsedFlags<Spec> {
   const values: Record<string, string | string[] | number | boolean> = {};
   for (const [name, flag] of Object.entries(spec)) values[name] = initialValue(flag);
-  const parsed = (help: boolean, rest: readonly string[]): ParsedFlags<Spec> => ({
-    help,
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- built above and below by each flag's kind
-    values: values as FlagValues<Spec>,
-    rest,
-  });
+  function parsed(help: boolean, rest: readonly string[]): ParsedFlags<Spec> {
+    return {
+      help,
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- built above and below by each flag's kind
+      values: values as FlagValues<Spec>,
+      rest,
+    };
+  }
 
   let at = 0;
   while (at < argv.length) {
     const argument = argv[at]!;
     if (argument === '-' || !argument.startsWith('-')) break;
-    at++;
+    at += 1;
     if (argument === '--') break;
 
     const { name, value } = splitArgument(argument);

@@ -24,46 +24,48 @@ function measured(path: string, handle: UnaryHandler, statistics: Statistics, no
 }
 
 class MeasuredCall implements UnaryCall, Cancellable {
-  private readonly begun: number;
-  private isOver = false;
-  private work: Cancellable | undefined;
+  readonly #call: UnaryCall;
+  readonly #responseTime: Timer;
+  readonly #now: () => number;
+  readonly #begun: number;
+  #isOver = false;
+  #work: Cancellable | undefined;
 
-  constructor(
-    private readonly call: UnaryCall,
-    private readonly responseTime: Timer,
-    private readonly now: () => number,
-  ) {
-    this.begun = now();
+  constructor(call: UnaryCall, responseTime: Timer, now: () => number) {
+    this.#call = call;
+    this.#responseTime = responseTime;
+    this.#now = now;
+    this.#begun = now();
   }
 
   reply(message: Uint8Array): void {
-    this.call.reply(message);
-    this.end();
+    this.#call.reply(message);
+    this.#end();
   }
 
   fail(status: GrpcStatus, message: string): void {
-    this.call.fail(status, message);
-    this.end();
+    this.#call.fail(status, message);
+    this.#end();
   }
 
   onCancel(work: Cancellable): void {
-    this.work = work;
-    this.call.onCancel(this);
+    this.#work = work;
+    this.#call.onCancel(this);
   }
 
   cancel(cause: CancelCause): void {
-    this.end();
-    this.work?.cancel(cause);
+    this.#end();
+    this.#work?.cancel(cause);
   }
 
   metadata(name: string): string | undefined {
-    return this.call.metadata?.(name);
+    return this.#call.metadata?.(name);
   }
 
   /** A service may answer a call that was cancelled meanwhile. */
-  private end(): void {
-    if (this.isOver) return;
-    this.isOver = true;
-    this.responseTime.record(this.now() - this.begun);
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#responseTime.record(this.#now() - this.#begun);
   }
 }

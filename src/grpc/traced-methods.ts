@@ -27,27 +27,30 @@ function traced(path: string, handle: UnaryHandler, tracer: Tracer): UnaryHandle
 }
 
 class TracedCall implements UnaryCall, Cancellable {
+  readonly #call: UnaryCall;
   #isOver = false;
   #work: Cancellable | undefined;
 
   constructor(
-    private readonly call: UnaryCall,
+    call: UnaryCall,
     readonly trace: CallTrace,
-  ) {}
+  ) {
+    this.#call = call;
+  }
 
   reply(message: Uint8Array): void {
-    this.call.reply(message);
+    this.#call.reply(message);
     this.#end(GrpcStatus.OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
-    this.call.fail(status, message);
+    this.#call.fail(status, message);
     this.#end(status);
   }
 
   onCancel(work: Cancellable): void {
     this.#work = work;
-    this.call.onCancel(this);
+    this.#call.onCancel(this);
   }
 
   cancel(cause: CancelCause): void {
@@ -56,7 +59,7 @@ class TracedCall implements UnaryCall, Cancellable {
   }
 
   metadata(name: string): string | undefined {
-    return this.call.metadata?.(name);
+    return this.#call.metadata?.(name);
   }
 
   #end(status: GrpcStatus): void {

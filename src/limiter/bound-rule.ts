@@ -19,6 +19,7 @@ class Shared {
 
 /** What a decision needs of a rule and does not change from call to call, worked out at the rule's first match. */
 export class BoundRule {
+  readonly #options: LimiterOptions;
   /** Undefined for a rule without a limit and for an unlimited one. */
   readonly applied: AppliedLimit | undefined;
   readonly #plainKey: string;
@@ -29,10 +30,11 @@ export class BoundRule {
 
   constructor(
     readonly rule: Rule,
-    private readonly options: LimiterOptions,
+    options: LimiterOptions,
     /** The registry that the rule's statistics stand in: a binding is good for this one alone. */
     readonly statistics: Statistics,
   ) {
+    this.#options = options;
     this.applied = limitOfRule(rule, options.nearLimitRatio);
     this.#plainKey = plainStatisticsKey(rule);
     const levels = runtimeStatisticsLevels(rule);
@@ -54,7 +56,7 @@ export class BoundRule {
   cacheKey(shared: Shared, entries: readonly Entry[], { windowSeconds }: AppliedLimit, nowSeconds: number): string {
     const start = windowStart(nowSeconds, windowSeconds);
     if (this.#sharesKeys && shared.window === start) return shared.key;
-    const key = cacheKeyBody(this.options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
+    const key = cacheKeyBody(this.#options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
     if (this.#sharesKeys) {
       shared.window = start;
       shared.key = key;

@@ -42,19 +42,28 @@ export interface DecisionContext {
  * back into the operations' `after`; then {@link verdict} is asked for, once.
  */
 export class Decision {
+  readonly #context: DecisionContext;
+  readonly #request: RateLimitRequest;
+  readonly #resolutions: readonly Resolution[];
+  readonly #nowSeconds: number;
   constructor(
-    private readonly context: DecisionContext,
-    private readonly request: RateLimitRequest,
-    private readonly resolutions: readonly Resolution[],
+    context: DecisionContext,
+    request: RateLimitRequest,
+    resolutions: readonly Resolution[],
     /** What the store has to be asked, in the order of the descriptors; empty when nothing. */
     readonly operations: readonly LimitedDescriptor[],
-    private readonly nowSeconds: number,
-  ) {}
+    nowSeconds: number,
+  ) {
+    this.#context = context;
+    this.#request = request;
+    this.#resolutions = resolutions;
+    this.#nowSeconds = nowSeconds;
+  }
 
   /** Judges the counts, moves the statistics, and folds the statuses into an answer. */
   verdict(): Verdict {
-    const { options, globalShadowMode } = this.context;
-    const { resolutions } = this;
+    const { options, globalShadowMode } = this.#context;
+    const resolutions = this.#resolutions;
     const statuses: DescriptorStatus[] = [];
     const overall = new OverallCode();
     for (const resolution of resolutions) {
@@ -79,7 +88,7 @@ export class Decision {
               resolutions.map((resolution) => isQuota(resolution, options)),
             ),
       dynamicMetadata: options.dynamicMetadata
-        ? dynamicMetadata(this.request, metadataOfPassed(resolutions, statuses))
+        ? dynamicMetadata(this.#request, metadataOfPassed(resolutions, statuses))
         : undefined,
     };
   }
@@ -94,7 +103,7 @@ export class Decision {
       code: isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK,
       currentLimit: applied.currentLimit,
       limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - item.after),
-      secondsUntilReset: applied.windowSeconds - (this.nowSeconds % applied.windowSeconds),
+      secondsUntilReset: applied.windowSeconds - (this.#nowSeconds % applied.windowSeconds),
     };
   }
 
@@ -107,9 +116,9 @@ export class Decision {
     }
     const isOver = judge(applied, callHits, item.after, statistics);
     if (isOver) {
-      const { nowSeconds } = this;
+      const nowSeconds = this.#nowSeconds;
       const windowEnd = windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds;
-      this.context.overLimitCache.add(item.key, applied.requestsPerUnit, windowEnd, nowSeconds);
+      this.#context.overLimitCache.add(item.key, applied.requestsPerUnit, windowEnd, nowSeconds);
     }
     return isOver;
   }

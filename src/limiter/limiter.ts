@@ -22,13 +22,14 @@ const UNKNOWN_DOMAIN_ROLL_UP = 'other.domain_not_found';
  * statistics it moves and the local cache it keeps; the time comes in as a number.
  */
 export class Limiter {
+  readonly #options: LimiterOptions;
+  readonly #statistics: Statistics;
   readonly #context: DecisionContext;
   readonly #serviceErrors: Counter;
 
-  constructor(
-    private readonly options: LimiterOptions,
-    private readonly statistics: Statistics,
-  ) {
+  constructor(options: LimiterOptions, statistics: Statistics) {
+    this.#options = options;
+    this.#statistics = statistics;
     this.#context = {
       options,
       overLimitCache: new OverLimitCache(options.localCacheBytes),
@@ -64,7 +65,7 @@ export class Limiter {
 
   #unknownDomain(request: RateLimitRequest, nowSeconds: number): Decision {
     const key = `${request.domain}.domain_not_found`;
-    this.statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
+    this.#statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
     const resolutions: Resolution[] = request.descriptors.map(() => 'none');
     return new Decision(this.#context, request, resolutions, [], nowSeconds);
   }
@@ -110,10 +111,10 @@ export class Limiter {
     nowSeconds: number,
   ): Resolution {
     if (unit === undefined) return 'none';
-    const applied = limitOfOverride({ requestsPerUnit, unit }, this.options.nearLimitRatio);
-    const body = cacheKeyBody(this.options.cacheKeyPrefix, domain, entries, undefined);
+    const applied = limitOfOverride({ requestsPerUnit, unit }, this.#options.nearLimitRatio);
+    const body = cacheKeyBody(this.#options.cacheKeyPrefix, domain, entries, undefined);
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
-    const statistics = this.statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
+    const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key = body + windowStart(nowSeconds, applied.windowSeconds);
     return { item: new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits), rule: undefined };
   }
@@ -137,13 +138,13 @@ export class Limiter {
       if (item.overByLocalCache) isAnyOver = true;
       else operations.push(item);
     }
-    return this.options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
+    return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
   }
 
   #bind(rule: Rule): BoundRule {
     const { bound } = rule;
-    if (bound instanceof BoundRule && bound.statistics === this.statistics) return bound;
-    const made = new BoundRule(rule, this.options, this.statistics);
+    if (bound instanceof BoundRule && bound.statistics === this.#statistics) return bound;
+    const made = new BoundRule(rule, this.#options, this.#statistics);
     rule.bound = made;
     return made;
   }

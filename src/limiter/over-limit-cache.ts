@@ -15,6 +15,7 @@ interface OverLimit {
  * rule 15). Bounded by bytes, as far as they can be told; the oldest keys leave first.
  */
 export class OverLimitCache {
+  readonly #maxBytes: number;
   readonly #entries = new Map<string, OverLimit>();
   #bytes = 0;
   #accessTimes = 0;
@@ -25,7 +26,9 @@ export class OverLimitCache {
   overwritten = 0;
 
   /** @param maxBytes 0 keeps nothing (LocalCacheSizeInBytes) */
-  constructor(private readonly maxBytes: number) {}
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
 
   get size(): number {
     return this.#entries.size;
@@ -38,7 +41,7 @@ export class OverLimitCache {
 
   /** Whether the key is known to be over a limit of this height: one that was raised since is asked for again. */
   isOver(key: string, limit: number, nowSeconds: number): boolean {
-    if (this.maxBytes === 0) return false;
+    if (this.#maxBytes === 0) return false;
     const entry = this.#entries.get(key);
     if (entry !== undefined && entry.expiresAt <= nowSeconds) {
       this.#remove(key);
@@ -56,13 +59,13 @@ export class OverLimitCache {
   /** Remembers that the key is over until its window ends. */
   add(key: string, limit: number, expiresAt: number, nowSeconds: number): void {
     const cost = costOf(key);
-    if (cost > this.maxBytes) return;
+    if (cost > this.#maxBytes) return;
     if (this.#remove(key)) this.overwritten += 1;
     this.#entries.set(key, { limit, expiresAt, accessedAt: nowSeconds });
     this.#accessTimes += nowSeconds;
     this.#bytes += cost;
     for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.maxBytes) break;
+      if (this.#bytes <= this.#maxBytes) break;
       const isExpired = (this.#entries.get(oldest)?.expiresAt ?? Infinity) <= nowSeconds;
       this.#remove(oldest);
       // Of a window that is over nobody asks any more: its end is seen here.

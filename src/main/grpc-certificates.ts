@@ -10,15 +10,15 @@ import type { Log } from '../streams/ports/log';
 
 /** The certificates of the gRPC door, which take the place of each other while it is open. */
 export class GrpcTls {
+  readonly #statistics: Statistics;
+  readonly #log: Log;
   readonly #events$: Observable<CertificateEvent>;
   readonly #subscriptions = new Subscription();
   readonly #clientName: string | undefined;
 
-  constructor(
-    settings: Settings,
-    private readonly statistics: Statistics,
-    private readonly log: Log,
-  ) {
+  constructor(settings: Settings, statistics: Statistics, log: Log) {
+    this.#statistics = statistics;
+    this.#log = log;
     const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert, grpcClientTlsSan } = settings;
     this.#clientName = grpcClientTlsSan;
     this.#events$ = certificateSource({
@@ -48,11 +48,11 @@ export class GrpcTls {
       this.#events$.pipe(skip(1)).subscribe((event) => {
         this.#count(event);
         if (event.kind === 'rejected') {
-          this.log.error(`the new certificates of the gRPC listener are refused; those in use stay: ${event.reason}`);
+          this.#log.error(`the new certificates of the gRPC listener are refused; those in use stay: ${event.reason}`);
           return;
         }
         door.replaceTls(this.#serverTls(event.certificates));
-        this.log.info('new certificates of the gRPC listener are in use');
+        this.#log.info('new certificates of the gRPC listener are in use');
       }),
     );
   }
@@ -66,7 +66,7 @@ export class GrpcTls {
   }
 
   #count({ kind }: CertificateEvent): void {
-    this.statistics.counter('certs.load_attempts').add(1);
-    if (kind === 'rejected') this.statistics.counter('certs.load_failures').add(1);
+    this.#statistics.counter('certs.load_attempts').add(1);
+    if (kind === 'rejected') this.#statistics.counter('certs.load_failures').add(1);
   }
 }

@@ -6,6 +6,8 @@ import type { Log } from '../streams/ports/log';
  */
 export async function tellOfGrpcLibrary(log: Log): Promise<void> {
   const { setLogger } = await import('@grpc/grpc-js');
-  const tell = (message: unknown): void => log.debug(`grpc-js: ${String(message)}`);
+  function tell(message: unknown): void {
+    log.debug(`grpc-js: ${String(message)}`);
+  }
   setLogger({ error: tell, info: tell, debug: tell });
 }

@@ -37,14 +37,15 @@ export interface ListenersOptions {
 
 /** The listeners for decisions, which open when the service is ready and are closed one after the other. */
 export class Listeners {
+  readonly #settings: Settings;
+  readonly #options: ListenersOptions;
   #grpc: GrpcServer | undefined;
   #http: Listening | undefined;
   readonly #tls: GrpcTls | undefined;
 
-  constructor(
-    private readonly settings: Settings,
-    private readonly options: ListenersOptions,
-  ) {
+  constructor(settings: Settings, options: ListenersOptions) {
+    this.#settings = settings;
+    this.#options = options;
     this.#tls = settings.grpcServerUseTls ? new GrpcTls(settings, options.statistics, options.log) : undefined;
   }
 
@@ -68,15 +69,15 @@ export class Listeners {
   }
 
   #openHttp(): Promise<Listening> {
-    const { decide, health, statistics, log, tracer } = this.options;
-    const { host, port } = this.settings;
+    const { decide, health, statistics, log, tracer } = this.#options;
+    const { host, port } = this.#settings;
     const serviceErrors = statistics.counter(SERVICE_ERRORS);
     return serveHttp({ host, port, decide, health, onMalformed: () => serviceErrors.add(1), log, tracer });
   }
 
   async #openGrpc(): Promise<GrpcServer> {
-    const { decide, health$, statistics, log, tracer } = this.options;
-    const { settings } = this;
+    const { decide, health$, statistics, log, tracer } = this.#options;
+    const settings = this.#settings;
     const health = healthService(health$);
     const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]);
     const door = await serve({

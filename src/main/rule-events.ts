@@ -52,11 +52,11 @@ function files(settings: Settings, statistics: Statistics): RuleSource {
   const failures = statistics.counter('runtime.load_failures');
   let count = 0;
   statistics.gauge('runtime.num_values', () => count);
-  const countLoad = (event: RuleEvent): void => {
+  function countLoad(event: RuleEvent): void {
     attempts.add(1);
     if (event.kind === 'rejected') failures.add(1);
     else count = event.files ?? 0;
-  };
+  }
   return { events$: events$.pipe(tap(countLoad)) };
 }
 

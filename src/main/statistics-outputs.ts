@@ -87,8 +87,9 @@ async function sendingOutputs(
 ): Promise<readonly StatisticsOutput[]> {
   const extra = extraTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
-  const add = (format: LineFormat, sender: LineSender) =>
-    outputs.push(new SendingOutput({ statistics, format, sender, log }));
+  function add(format: LineFormat, sender: LineSender) {
+    return outputs.push(new SendingOutput({ statistics, format, sender, log }));
+  }
   if (settings.usePushstats) {
     add(statsdLines(extra), await senderTo(settings, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }

@@ -37,20 +37,20 @@ export function readMogrifiers(environment: Environment, names: readonly string[
   const problems: string[] = [];
   const warnings: string[] = [];
 
-  const read = <Value>(variable: string, type: ValueType<Value>) => {
+  function read<Value>(variable: string, type: ValueType<Value>) {
     const reading = readVariable(environment, { name: NAME + variable, alias: ALIAS + variable, type });
     problems.push(...reading.problems);
     warnings.push(...reading.warnings);
     return reading;
-  };
-  const requirePart = (mogrifier: string, part: 'PATTERN' | 'NAME') => {
+  }
+  function requirePart(mogrifier: string, part: 'PATTERN' | 'NAME') {
     const variable = `${mogrifier}_${part}`;
     const { givenAs, value } = read(variable, text());
     if (givenAs === undefined) {
       problems.push(`${NAME}${variable} is not set, but TAGGEDSTATS_MOGRIFIERS names ${mogrifier}.`);
     }
     return value ?? '';
-  };
+  }
 
   const listed = names.map((name) => name.toUpperCase());
   const mogrifiers = listed.map((name) => ({

@@ -44,7 +44,9 @@ const knownNames = new Set(rows.flatMap(({ name, alias }) => (alias === undefine
  */
 export function readSettings(environment: Environment): SettingsReading {
   const { values, given, unusable, problems, warnings } = readRows(environment);
-  const isUsable = (field: string) => !unusable.has(field);
+  function isUsable(field: string) {
+    return !unusable.has(field);
+  }
 
   // The rows are those that the type is made of, so that every field is there with its type, save the defaults that follow
   // from other settings and the mogrifiers, which are filled in next.
@@ -66,8 +68,9 @@ export function readSettings(environment: Environment): SettingsReading {
     warnings.push(...reading.warnings);
   }
 
-  const findAll = (checks: readonly Check[]) =>
-    checks.filter(({ concerns }) => concerns.every(isUsable)).flatMap(({ find }) => find(view) ?? []);
+  function findAll(checks: readonly Check[]) {
+    return checks.filter(({ concerns }) => concerns.every(isUsable)).flatMap(({ find }) => find(view) ?? []);
+  }
   const toCome = findFeaturesToCome(settingsTable, {
     variables: given,
     value: (field) => (isUsable(field) ? values[field] : undefined),

@@ -16,10 +16,12 @@ class TurnScheduler implements SchedulerLike {
 }
 
 class TurnAction<T> extends Subscription implements SchedulerAction<T> {
+  readonly #work: (this: SchedulerAction<T>, state?: T) => void;
   #cancel: () => void = () => undefined;
 
-  constructor(private readonly work: (this: SchedulerAction<T>, state?: T) => void) {
+  constructor(work: (this: SchedulerAction<T>, state?: T) => void) {
     super();
+    this.#work = work;
   }
 
   schedule(state?: T, delay = 0): Subscription {
@@ -27,7 +29,7 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
     this.#cancel();
     const run = (): void => {
       this.#cancel = () => undefined;
-      this.work(state);
+      this.#work(state);
     };
     if (delay >= 1) {
       const timer = setTimeout(run, delay);
@@ -66,9 +68,9 @@ export const turnScheduler: SchedulerLike = new TurnScheduler();
 export function turnClock(read: () => number = () => performance.now()): () => number {
   let now = 0;
   let isRead = false;
-  const forget = (): void => {
+  function forget(): void {
     isRead = false;
-  };
+  }
   return () => {
     if (!isRead) {
       now = read();

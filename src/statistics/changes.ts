@@ -18,12 +18,15 @@ const LOOKED_AT = 8;
  * counter: while nobody takes anything, memory stays as it is and the next delta becomes larger.
  */
 export class Changes {
+  readonly #statistics: Statistics;
   readonly #counters: number[] = [];
   readonly #rules: number[] = [];
   /** The last that was given out. */
   #batch = new Batch();
 
-  constructor(private readonly statistics: Statistics) {}
+  constructor(statistics: Statistics) {
+    this.#statistics = statistics;
+  }
 
   /**
    * The changes by and by, at most some more than `size` at a time, so that other work can go between. A batch counts as
@@ -31,7 +34,7 @@ export class Changes {
    * {@link takeFirst} was told.
    */
   *batches(size: number): Generator<readonly Change[], void, void> {
-    const { counters, rules } = this.statistics;
+    const { counters, rules } = this.#statistics;
     let batch = (this.#batch = new Batch());
     for (let index = 0; index < counters.length; index += 1) {
       const { name, tags, value } = counters[index] as (typeof counters)[number];

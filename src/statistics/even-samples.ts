@@ -11,17 +11,20 @@ export interface SampleSet {
  * every second, every fourth, and so on.
  */
 export class EvenSamples implements Samples {
+  readonly #limit: number;
   #kept: number[] = [];
   #stride = 1;
   #untilNext = 0;
 
   /** @param limit an even number, so that what follows the last of a full set is still in step after every second is gone */
-  constructor(private readonly limit: number) {}
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
 
   add(values: Float64Array, count: number): void {
     let at = this.#untilNext;
     while (at < count) {
-      if (this.#kept.length === this.limit) {
+      if (this.#kept.length === this.#limit) {
         this.#kept = this.#kept.filter((_, index) => index % 2 === 0);
         this.#stride *= 2;
       }

@@ -2,6 +2,7 @@ import type { Samples } from './timer';
 
 /** Counts samples by bounds, each bound belonging to the bucket below it as in Prometheus. */
 export class Histogram implements Samples {
+  readonly #scale: number;
   /** How many samples lie in each bucket, the last being that above every bound. Not cumulative. */
   readonly counts: Float64Array;
   sum = 0;
@@ -13,13 +14,15 @@ export class Histogram implements Samples {
    */
   constructor(
     readonly bounds: readonly number[],
-    private readonly scale: number,
+    scale: number,
   ) {
+    this.#scale = scale;
     this.counts = new Float64Array(bounds.length + 1);
   }
 
   add(values: Float64Array, count: number): void {
-    const { bounds, counts, scale } = this;
+    const { bounds, counts } = this;
+    const scale = this.#scale;
     for (let at = 0; at < count; at += 1) {
       const value = (values[at] as number) * scale;
       let bucket = 0;

@@ -22,13 +22,13 @@ const UPPER = HALVES[0] === 0 ? 1 : 0;
 
 /** Counts samples in bins whose width grows with the value, so that every quantile can be told within 1 %. */
 export class QuantileSketch implements Samples {
-  private readonly bins = new Float64Array(BINS);
+  readonly #bins = new Float64Array(BINS);
   count = 0;
   sum = 0;
   max = 0;
 
   add(values: Float64Array, count: number): void {
-    const { bins } = this;
+    const bins = this.#bins;
     let { sum, max } = this;
     for (let at = 0; at < count; at += 1) {
       const value = values[at] as number;
@@ -44,14 +44,15 @@ export class QuantileSketch implements Samples {
 
   /** Takes the samples of another in. */
   merge(other: QuantileSketch): void {
-    for (let bin = 0; bin < BINS; bin += 1) this.bins[bin] = (this.bins[bin] as number) + (other.bins[bin] as number);
+    for (let bin = 0; bin < BINS; bin += 1)
+      this.#bins[bin] = (this.#bins[bin] as number) + (other.#bins[bin] as number);
     this.count += other.count;
     this.sum += other.sum;
     this.max = Math.max(this.max, other.max);
   }
 
   clear(): void {
-    this.bins.fill(0);
+    this.#bins.fill(0);
     this.count = 0;
     this.sum = 0;
     this.max = 0;
@@ -63,7 +64,7 @@ export class QuantileSketch implements Samples {
     const rank = Math.max(1, Math.ceil(share * this.count));
     let below = 0;
     for (let bin = 0; bin < BINS; bin += 1) {
-      below += this.bins[bin] as number;
+      below += this.#bins[bin] as number;
       if (below >= rank) return Math.min(this.max, middleOf(bin));
     }
     return this.max;

@@ -27,6 +27,7 @@ export interface Gauge {
  * caller sent are admitted up to a bound, because an unbounded name is a memory leak that callers control.
  */
 export class Statistics {
+  readonly #maxRuntimeKeys: number;
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #timers = new Map<string, Timer>();
@@ -41,7 +42,8 @@ export class Statistics {
   #rolledUp = 0;
 
   /** @param maxRuntimeKeys how many keys that carry request values are kept apart (STATS_MAX_RUNTIME_KEYS) */
-  constructor(private readonly maxRuntimeKeys: number) {
+  constructor(maxRuntimeKeys: number) {
+    this.#maxRuntimeKeys = maxRuntimeKeys;
     this.gauge('ratelimit.statistics.runtime_keys', () => this.#runtimeKeys());
     this.gauge('ratelimit.statistics.rolled_up', () => this.#rolledUp);
   }
@@ -156,7 +158,7 @@ export class Statistics {
   }
 
   #rollsUp(key: string): boolean {
-    if (this.#runtimeKeys() < this.maxRuntimeKeys && key.length <= LONGEST_RUNTIME_KEY) return false;
+    if (this.#runtimeKeys() < this.#maxRuntimeKeys && key.length <= LONGEST_RUNTIME_KEY) return false;
     this.#rolledUp += 1;
     return true;
   }

@@ -11,29 +11,29 @@ const GATHERED = 512;
  * path. Whoever keeps samples takes them from here in heaps.
  */
 export class Timer {
-  private readonly gathered = new Float64Array(GATHERED);
-  private count = 0;
-  private readonly keepers: Samples[] = [];
+  readonly #gathered = new Float64Array(GATHERED);
+  #count = 0;
+  readonly #keepers: Samples[] = [];
 
   constructor(readonly name: string) {}
 
   record(milliseconds: number): void {
-    this.gathered[this.count] = milliseconds;
-    this.count += 1;
-    if (this.count === GATHERED) this.settle();
+    this.#gathered[this.#count] = milliseconds;
+    this.#count += 1;
+    if (this.#count === GATHERED) this.settle();
   }
 
   /** Gives the samples from now on to somebody who keeps them. */
   giveTo(keeper: Samples): void {
     this.settle();
-    this.keepers.push(keeper);
+    this.#keepers.push(keeper);
   }
 
   /** Hands out what was gathered: to be called by whoever wants to look at what it keeps. */
   settle(): void {
-    const { count } = this;
+    const count = this.#count;
     if (count === 0) return;
-    this.count = 0;
-    for (const keeper of this.keepers) keeper.add(this.gathered, count);
+    this.#count = 0;
+    for (const keeper of this.#keepers) keeper.add(this.#gathered, count);
   }
 }

@@ -64,7 +64,7 @@ export function decisions(options: DecisionsOptions): Decisions {
   const waiting$ = new Subject<Pending>();
   let isOpen = true;
 
-  const ship = (calls: readonly WindowCall[]): Observable<Window> => {
+  function ship(calls: readonly WindowCall[]): Observable<Window> {
     const window = new Window(calls);
     lastWindow = window.batch.length;
     mergedHits.add(window.mergedHits);
@@ -80,7 +80,7 @@ export function decisions(options: DecisionsOptions): Decisions {
         return of(window);
       }),
     );
-  };
+  }
 
   const windows$ = waiting$.pipe(
     pipelineWindow(
@@ -134,41 +134,44 @@ const ANSWERED: PendingDecision = { cancel: () => undefined };
 
 /** A decision that waits for its window. */
 class Pending implements WindowCall, PendingDecision {
+  readonly #decision: Decision;
+  readonly #asker: DecisionObserver;
+  readonly #storeErrors: Counter;
+  readonly #onDefect: (error: unknown) => void;
   isCancelled = false;
   readonly operations: Decision['operations'];
 
-  constructor(
-    private readonly decision: Decision,
-    private readonly asker: DecisionObserver,
-    private readonly storeErrors: Counter,
-    private readonly onDefect: (error: unknown) => void,
-  ) {
+  constructor(decision: Decision, asker: DecisionObserver, storeErrors: Counter, onDefect: (error: unknown) => void) {
+    this.#decision = decision;
+    this.#asker = asker;
+    this.#storeErrors = storeErrors;
+    this.#onDefect = onDefect;
     this.operations = decision.operations;
   }
 
   get trace(): CallTrace | undefined {
-    return this.asker.trace;
+    return this.#asker.trace;
   }
 
   cancel(cause: CancelCause): void {
     this.isCancelled = true;
-    if (cause === 'deadline_exceeded') this.storeErrors.add(1);
+    if (cause === 'deadline_exceeded') this.#storeErrors.add(1);
   }
 
   settle(): void {
     let outcome;
     try {
-      outcome = this.decision.verdict();
+      outcome = this.#decision.verdict();
     } catch (error) {
-      outcome = asDecisionError(error, this.onDefect);
+      outcome = asDecisionError(error, this.#onDefect);
     }
-    if (!this.isCancelled) answer(this.asker, outcome, this.onDefect);
+    if (!this.isCancelled) answer(this.#asker, outcome, this.#onDefect);
   }
 
   fail(error: DecisionError): void {
     if (this.isCancelled) return;
-    this.storeErrors.add(1);
-    answer(this.asker, error, this.onDefect);
+    this.#storeErrors.add(1);
+    answer(this.#asker, error, this.#onDefect);
   }
 }
 

@@ -42,7 +42,7 @@ export function pipelineWindow<T, R>(
       let overflowing = 0;
       let isComplete = false;
 
-      const close = (carry: (values: readonly T[]) => Observable<R>, done: () => void): void => {
+      function close(carry: (values: readonly T[]) => Observable<R>, done: () => void): void {
         const values = gathered;
         gathered = [];
         isDue = false;
@@ -59,17 +59,17 @@ export function pipelineWindow<T, R>(
             },
           }),
         );
-      };
+      }
 
-      const proceed = (): void => {
+      function proceed(): void {
         if (isDue && inFlight < windowsInFlight) {
           inFlight += 1;
           close(ship, () => (inFlight -= 1));
         }
         if (isComplete && !isDue && inFlight + overflowing === 0) subscriber.complete();
-      };
+      }
 
-      const due = (): void => {
+      function due(): void {
         isDue = true;
         proceed();
         if (!isDue || overflow === undefined) return;
@@ -77,7 +77,7 @@ export function pipelineWindow<T, R>(
           overflowing += 1;
           close(overflow.ship, () => (overflowing -= 1));
         }, overflow.after);
-      };
+      }
 
       subscriber.add(() => closing?.unsubscribe());
       subscriber.add(() => waiting?.unsubscribe());

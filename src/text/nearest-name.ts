@@ -22,10 +22,12 @@ export function nearestName(name: string, known: Iterable<string>): string | und
 function countSlips(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= from.length; row++) {
+  for (let row = 1; row <= from.length; row += 1) {
     const current = [row];
-    for (let column = 1; column <= to.length; column++) {
-      const cell = (cells: readonly number[], back: number) => cells[column - back] ?? Infinity;
+    for (let column = 1; column <= to.length; column += 1) {
+      function cell(cells: readonly number[], back: number) {
+        return cells[column - back] ?? Infinity;
+      }
       const same = from[row - 1] === to[column - 1];
       const swapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
       current.push(

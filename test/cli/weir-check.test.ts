@@ -39,8 +39,12 @@ function write(files: Readonly<Record<string, string>>): void {
   }
 }
 
-const check = (...flags: readonly string[]) => runCheck(['-config_dir', dir, ...flags]);
-const lastLine = ({ stdout }: CheckRun) => stdout.trimEnd().split('\n').at(-1);
+function check(...flags: readonly string[]) {
+  return runCheck(['-config_dir', dir, ...flags]);
+}
+function lastLine({ stdout }: CheckRun) {
+  return stdout.trimEnd().split('\n').at(-1);
+}
 
 describe('weir-check', () => {
   it('says what it read of good files, and exits with 0', async () => {

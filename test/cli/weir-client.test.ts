@@ -47,10 +47,9 @@ function response(fields: Partial<RateLimitResponse> = {}): RateLimitResponse {
   };
 }
 
-const answering =
-  (fields?: Partial<RateLimitResponse>): Handler =>
-  (_call, callback) =>
-    callback(null, response(fields));
+function answering(fields?: Partial<RateLimitResponse>): Handler {
+  return (_call, callback) => callback(null, response(fields));
+}
 
 /** A rate limit service on a port of the system's choice; its address. */
 async function serve(
@@ -102,8 +101,9 @@ async function run(argv: readonly string[], timeoutMs?: number): Promise<Run> {
   return { code, out, err };
 }
 
-const ask = (address: string, ...more: string[]) =>
-  run(['-dial_string', address, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
+function ask(address: string, ...more: string[]) {
+  return run(['-dial_string', address, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
+}
 
 describe('weir-client asks', () => {
   it('what its flags say', async () => {
@@ -396,8 +396,12 @@ describe('what goes wrong is one sentence and exit code 1:', () => {
 });
 
 describe('with TLS', () => {
-  const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  const file = (name: string) => join(folder, name);
+  function openssl(...args: string[]) {
+    return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
+  }
+  function file(name: string) {
+    return join(folder, name);
+  }
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
 
   beforeAll(() => {
@@ -422,12 +426,13 @@ describe('with TLS', () => {
     }
   });
 
-  const serverCredentials = (mutual: boolean) =>
-    ServerCredentials.createSsl(
+  function serverCredentials(mutual: boolean) {
+    return ServerCredentials.createSsl(
       readFileSync(file('ca.pem')),
       [{ private_key: readFileSync(file('server.key')), cert_chain: readFileSync(file('server.pem')) }],
       mutual,
     );
+  }
   const trust = ['-grpc-use-tls', '-grpc-server-ca-file', file('ca.pem')];
 
   it('asks a server whose CA it is told', async () => {
@@ -467,11 +472,11 @@ describe('with TLS', () => {
 
 describe('the program itself', () => {
   it('prints, says on standard error what is wrong, and ends with the exit code', () => {
-    const start = (...argv: string[]) => {
+    function start(...argv: string[]) {
       const program = join(__dirname, '../../src/cli/weir-client.ts');
       const hook = join(__dirname, '../support/processes/typescript-hook.cjs');
       return spawnSync(process.execPath, ['--require', hook, program, ...argv], { encoding: 'utf8' });
-    };
+    }
     expect(start('-h')).toMatchObject({ status: 0, stdout: expect.stringContaining('-dial_string'), stderr: '' });
     expect(start('-x')).toMatchObject({
       status: 1,

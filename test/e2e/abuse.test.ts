@@ -27,9 +27,12 @@ afterAll(async () => {
   await rules[Symbol.asyncDispose]();
 });
 
-const times = (count: number, make: (at: number) => Buffer) =>
-  Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
-const stream = (at: number) => 2 * at + 1;
+function times(count: number, make: (at: number) => Buffer) {
+  return Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+}
+function stream(at: number) {
+  return 2 * at + 1;
+}
 
 async function attacker(): Promise<RawClient> {
   const socket = connect(weir.ports.grpc, '127.0.0.1');
@@ -38,8 +41,9 @@ async function attacker(): Promise<RawClient> {
 }
 
 /** A call of the decision method whose message has not come yet. */
-const begun = (id: number) =>
-  headers(id, request(SHOULD_RATE_LIMIT, ['content-type', 'application/grpc'], ['te', 'trailers']));
+function begun(id: number) {
+  return headers(id, request(SHOULD_RATE_LIMIT, ['content-type', 'application/grpc'], ['te', 'trailers']));
+}
 
 /** Memory of the process, in MiB. */
 async function residentMemory(): Promise<number> {
@@ -95,13 +99,16 @@ it('2,000 connections that do nothing keep nobody else from being answered, and 
 
 it('200,000 methods that do not exist, each with a name of its own, grow neither memory nor statistics', async () => {
   const client = await attacker();
-  const call = (at: number) =>
-    headers(
+  function call(at: number) {
+    return headers(
       stream(at),
       request(`/no.such.Service/Method${at}`, ['content-type', 'application/grpc'], ['te', 'trailers']),
       { endStream: true },
     );
-  const answered = () => client.frames.filter(({ type }) => type === FrameType.HEADERS).length;
+  }
+  function answered() {
+    return client.frames.filter(({ type }) => type === FrameType.HEADERS).length;
+  }
   let names = 0;
   let memory = 0;
   for (let round = 0; round < 20; round += 1) {

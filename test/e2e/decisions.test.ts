@@ -19,12 +19,15 @@ afterAll(async () => {
   await weir[Symbol.asyncDispose]();
 });
 
-const json = (body: unknown) =>
-  weir.http('/json', { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
-const asJson = (domain: string, key: string, value: string) => ({
-  domain,
-  descriptors: [{ entries: [{ key, value }] }],
-});
+function json(body: unknown) {
+  return weir.http('/json', { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
+}
+function asJson(domain: string, key: string, value: string) {
+  return {
+    domain,
+    descriptors: [{ entries: [{ key, value }] }],
+  };
+}
 
 describe('the service on the example rules', () => {
   beforeEach(roomInMinute);
@@ -74,8 +77,9 @@ describe('the service on the example rules', () => {
 
 describe('bad input gets a clear error, moves no counter, and the service lives', () => {
   /** What the rules have counted. */
-  const counted = async () =>
-    [...(await weir.statistics())].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
+  async function counted() {
+    return [...(await weir.statistics())].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
+  }
 
   const user = { entries: [{ key: 'user', value: 'x' }] };
   it.each<[what: string, body: unknown, status: number, message: string]>([
@@ -143,8 +147,9 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
   });
 
   it('each refused call is counted once as a service error, through either door', async () => {
-    const errors = async () =>
-      (await weir.statistics()).get('ratelimit.service.call.should_rate_limit.service_error') ?? 0;
+    async function errors() {
+      return (await weir.statistics()).get('ratelimit.service.call.should_rate_limit.service_error') ?? 0;
+    }
     const before = await errors();
     await json('{');
     await json({ domain: 'shop' });

@@ -25,7 +25,9 @@ beforeAll(async () => {
 });
 afterAll(() => rules[Symbol.asyncDispose]());
 
-const bytes = (value: Buffer): Buffer => value;
+function bytes(value: Buffer): Buffer {
+  return value;
+}
 
 function checkHealth(client: Client, service: string): Promise<Status> {
   return new Promise((resolve, reject) => {
@@ -100,10 +102,10 @@ describe('GRPC_UDS', () => {
   it('serves on a Unix socket, takes the place of one left behind, and refuses one that is alive', async () => {
     const own = await mkdtemp(join(tmpdir(), 'weir-uds-'));
     const env = { ...rules.env, GRPC_UDS: join(own, 'grpc.sock') };
-    const ask = async () => {
+    async function ask() {
       using client = new RateLimitClient(`unix:${env.GRPC_UDS}`);
       return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
-    };
+    }
     {
       await using first = await WeirProcess.start({ env });
       expect(await ask()).toBe(999);
@@ -148,24 +150,26 @@ describe('TLS of the gRPC listener', () => {
   });
   afterEach(() => rm(own, { recursive: true, force: true }));
 
-  const put = async (names: readonly string[]) => {
+  async function put(names: readonly string[]) {
     const { cert, key } = authority.issue(...names);
     await writeFile(join(own, 'tls.crt'), cert);
     await writeFile(join(own, 'tls.key'), key);
-  };
-  const env = (more: Record<string, string> = {}) => ({
-    ...rules.env,
-    GRPC_SERVER_USE_TLS: 'true',
-    GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'),
-    GRPC_SERVER_TLS_KEY: join(own, 'tls.key'),
-    ...more,
-  });
-  const ask = async (weir: WeirProcess, channel: ChannelCredentials) => {
+  }
+  function env(more: Record<string, string> = {}) {
+    return {
+      ...rules.env,
+      GRPC_SERVER_USE_TLS: 'true',
+      GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'),
+      GRPC_SERVER_TLS_KEY: join(own, 'tls.key'),
+      ...more,
+    };
+  }
+  async function ask(weir: WeirProcess, channel: ChannelCredentials) {
     using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
     return (await client.ask('shop', ['user=x'])).overallCode;
-  };
+  }
   /** The DNS names that the server shows to a new connection. */
-  const shownNames = async (weir: WeirProcess) => {
+  async function shownNames(weir: WeirProcess) {
     const socket = connect({
       host: '127.0.0.1',
       port: weir.ports.grpc,
@@ -177,7 +181,7 @@ describe('TLS of the gRPC listener', () => {
     const names = socket.getPeerCertificate().subjectaltname;
     socket.destroy();
     return names;
-  };
+  }
 
   it('answers callers that trust the certificate, with a new one while it runs, and keeps the old when the new is broken', async () => {
     await put(['localhost']);
@@ -199,8 +203,13 @@ describe('TLS of the gRPC listener', () => {
     await using weir = await WeirProcess.start({
       env: env({ GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' }),
     });
-    const showing = (pair?: { cert: string; key: string }) =>
-      credentials.createSsl(Buffer.from(authority.ca), pair && Buffer.from(pair.key), pair && Buffer.from(pair.cert));
+    function showing(pair?: { cert: string; key: string }) {
+      return credentials.createSsl(
+        Buffer.from(authority.ca),
+        pair && Buffer.from(pair.key),
+        pair && Buffer.from(pair.cert),
+      );
+    }
     expect(await ask(weir, showing(authority.issue('proxy')))).toBe(1);
     await expect(ask(weir, showing(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
     await expect(ask(weir, showing())).rejects.toMatchObject({ code: 14 });
@@ -247,7 +256,7 @@ it('two instances that are restarted one after the other under load fail no call
     }
   });
   /** Ends an instance, and starts another on the same port; waits until it has been asked. */
-  const restarted = async (weir: WeirProcess) => {
+  async function restarted(weir: WeirProcess) {
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     const next = await WeirProcess.start({ env: { ...rules.env, GRPC_PORT: String(weir.ports.grpc) } });
@@ -255,7 +264,7 @@ it('two instances that are restarted one after the other under load fail no call
       (await next.statistics()).has('ratelimit_server.ShouldRateLimit.total_requests'),
     );
     return next;
-  };
+  }
   const nextOne = await restarted(one);
   const nextOther = await restarted(other);
   goesOn = false;

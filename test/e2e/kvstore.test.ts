@@ -56,7 +56,9 @@ function grpcHealth(weir: WeirProcess): Promise<Status> {
   }).finally(() => client.close());
 }
 
-const healthcheck = async (weir: WeirProcess): Promise<number> => (await weir.http('/healthcheck')).status;
+async function healthcheck(weir: WeirProcess): Promise<number> {
+  return (await weir.http('/healthcheck')).status;
+}
 
 describe('the service on a real server', () => {
   it('counts there, together with others, under the settings of the Go service', async () => {

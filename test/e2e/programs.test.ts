@@ -47,8 +47,9 @@ describe('weir-client', () => {
     await using weir = await WeirProcess.start({
       env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false' },
     });
-    const ask = (...more: string[]) =>
-      program('weir-client', '-dial_string', weir.grpcAddress, '-domain', 'shop', ...more);
+    function ask(...more: string[]) {
+      return program('weir-client', '-dial_string', weir.grpcAddress, '-domain', 'shop', ...more);
+    }
     expect(await ask('-descriptors', 'user=anna')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
     expect(await ask('-descriptors', 'user=mallory')).toMatchObject({
       code: 0,

@@ -14,10 +14,11 @@ const KEYS = ['left', 'right'];
 const RELOADS = 4;
 const CALLERS = 250;
 
-const ruleFile = (version: number, domain = 'shop') =>
-  `domain: ${domain}\ndescriptors:\n${KEYS.map(
+function ruleFile(version: number, domain = 'shop') {
+  return `domain: ${domain}\ndescriptors:\n${KEYS.map(
     (key) => `  - { key: ${key}, rate_limit: { unit: year, requests_per_unit: ${BASE + version} } }\n`,
   ).join('')}`;
+}
 
 /** A place that rules come from while calls are under way. */
 interface Rules extends AsyncDisposable {
@@ -87,11 +88,12 @@ async function renamingEditor(): Promise<Rules> {
 async function managementServer(moreDomains = 0): Promise<Rules> {
   const cache = new SnapshotCache();
   const server = await AdsServer.start({ cache });
-  const resource = (domain: string, version: number) =>
-    ruleResource(
+  function resource(domain: string, version: number) {
+    return ruleResource(
       domain,
       domainConfig(domain, ...KEYS.map((key) => ({ key, rateLimit: limit(BASE + version, 'YEAR') }))),
     );
+  }
   return {
     env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },
     publish: (version) => {
@@ -146,11 +148,13 @@ class Callers {
   }
 }
 
-const limitNow = async (client: RateLimitClient) => {
+async function limitNow(client: RateLimitClient) {
   const { statuses } = await client.ask('shop', ['left=b']);
   return statuses[0]?.currentLimit?.requestsPerUnit;
-};
-const successes = async (weir: WeirProcess) => (await weir.statistics()).get('ratelimit.service.config_load_success');
+}
+async function successes(weir: WeirProcess) {
+  return (await weir.statistics()).get('ratelimit.service.config_load_success');
+}
 
 describe.each<[string, () => Promise<Rules>]>([
   ['a link that is switched', switchedLink],
@@ -166,7 +170,7 @@ describe.each<[string, () => Promise<Rules>]>([
     using client = new RateLimitClient(weir.grpcAddress);
     const callers = new Callers(weir.grpcAddress);
     try {
-      for (let version = 1; version <= RELOADS; version++) {
+      for (let version = 1; version <= RELOADS; version += 1) {
         await rules.publish(version);
         await weir.until(`load ${version}`, async () => ((await successes(weir)) ?? 0) > version);
         // The very next call is decided by them.
@@ -192,8 +196,9 @@ describe.each<[string, () => Promise<Rules>]>([
 });
 
 /** How many lines it has written that look like this. */
-const lines = (weir: WeirProcess, pattern: RegExp) =>
-  weir.output.split('\n').filter((line) => pattern.test(line)).length;
+function lines(weir: WeirProcess, pattern: RegExp) {
+  return weir.output.split('\n').filter((line) => pattern.test(line)).length;
+}
 const REFUSED = /level=error.*those in force stay/;
 
 describe('rules that go away', () => {

@@ -28,7 +28,9 @@ async function expectSilence(env: Environment, says: RegExp): Promise<void> {
 }
 
 describe('no secret is shown by settings that cannot be used:', () => {
-  const at = (name: string) => `redis://ann:${secrets.inUrl(name)}@127.0.0.1`;
+  function at(name: string) {
+    return `redis://ann:${secrets.inUrl(name)}@127.0.0.1`;
+  }
   const everywhere = Object.fromEntries(settingRows.map(({ name }) => [name, `${at(name)}:x`]));
   const stores = {
     BACKEND_TYPE: 'kvstore',
@@ -91,10 +93,10 @@ describe('no secret is shown by settings that cannot be used:', () => {
 
 describe('no key is shown that stands', () => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-keys-'));
-  const file = (name: string, text: string): string => {
+  function file(name: string, text: string): string {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
-  };
+  }
   const authority = newAuthority();
   const issued = authority.issue('localhost');
   const key = file('key.yaml', secrets.file('key', issued.key));

@@ -63,8 +63,9 @@ async function expectSilence(env: Environment, reach: Reach): Promise<void> {
 const serving: Reach = (weir) => weir.line(/msg="?serving|"@message":"serving"/);
 
 /** Waits for a line about one of the stores; the order of its parts depends on the format. */
-const storeSays = (weir: WeirProcess, store: string, what: string): Promise<string> =>
-  weir.line(new RegExp(`(?=.*store"?[=:]"?${store}).*${what}`));
+function storeSays(weir: WeirProcess, store: string, what: string): Promise<string> {
+  return weir.line(new RegExp(`(?=.*store"?[=:]"?${store}).*${what}`));
+}
 
 const unreachable: Reach = async (weir) => {
   for (const store of ['main', 'per second'])
@@ -82,10 +83,11 @@ async function adsServer(): Promise<AdsServer> {
   return AdsServer.start({ cache });
 }
 
-const rules = () =>
-  RuleFolder.with({
+function rules() {
+  return RuleFolder.with({
     'shop.yaml': 'domain: shop\ndescriptors: [{ key: key, rate_limit: { unit: day, requests_per_unit: 5 } }]',
   });
+}
 
 describe('a secret is in this test', () => {
   const environment = everySecret(secrets, { store: 's:1', perSecond: 'p:1', xds: 'x:1', otlp: 'o:1' });
@@ -202,10 +204,10 @@ describe('no secret is shown', () => {
 
 describe('no secret is shown under sentinels and on a cluster, with the names of the Go service,', () => {
   const started: AsyncDisposable[] = [];
-  const use = <Server extends AsyncDisposable>(server: Server): Server => {
+  function use<Server extends AsyncDisposable>(server: Server): Server {
     started.push(server);
     return server;
-  };
+  }
   let env: Environment;
   let master: RedisProcess;
   let cluster: RedisProcess;

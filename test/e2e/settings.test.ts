@@ -20,7 +20,9 @@ async function answers(env: Record<string, string>): Promise<[RateLimitResponse,
   return [await client.ask('shop', ['banned=x', 'ten=x'], 4), await weir.statistics()];
 }
 
-const of = (key: string) => `ratelimit.service.rate_limit.shop.${key}`;
+function of(key: string) {
+  return `ratelimit.service.rate_limit.shop.${key}`;
+}
 
 describe('settings act on decisions', () => {
   it.each<

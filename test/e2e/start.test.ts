@@ -21,11 +21,12 @@ async function runToEnd(env: Record<string, string>, ...args: string[]) {
   }
 }
 
-const refuses = async (url: string) =>
-  fetch(url).then(
+async function refuses(url: string) {
+  return fetch(url).then(
     () => false,
     () => true,
   );
+}
 
 describe('settings', () => {
   it('that are wrong are all listed in one message, and the process ends with 1', async () => {
@@ -127,7 +128,9 @@ describe('while it runs', () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
     await using weir = await WeirProcess.start({ env: rules.env });
     using client = new RateLimitClient(weir.grpcAddress);
-    const left = async () => (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
+    async function left() {
+      return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
+    }
     expect(await left()).toBe(4);
 
     await rules.write(

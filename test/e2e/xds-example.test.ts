@@ -44,8 +44,9 @@ test('the example of a management server does what its README says', async () =>
   });
   await plane.line(/^default connected, with no rules$/);
   await plane.line(/^ACK by default: version 1$/);
-  const limited = (unit: string) =>
-    `domain: shop\ndescriptors: [{key: key, rate_limit: {unit: ${unit}, requests_per_unit: 7}}]\n`;
+  function limited(unit: string) {
+    return `domain: shop\ndescriptors: [{key: key, rate_limit: {unit: ${unit}, requests_per_unit: 7}}]\n`;
+  }
   await writeFile(join(folder, 'shop.yaml'), limited('hour'));
   const [, version = ''] = await plane.line(/^ACK by default: version ([2-9])$/);
   expect(await weir.debug('/rlconfig')).toContain('shop.key: unit=HOUR requests_per_unit=7');

@@ -25,7 +25,9 @@ export function always(verdict: Verdict): Decide {
 /** A log that keeps its lines as `level message`. */
 export function recordingLog(): Log & { readonly lines: string[] } {
   const lines: string[] = [];
-  const write = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
+  function write(level: string) {
+    return (message: string) => void lines.push(`${level} ${message}`);
+  }
   return {
     lines,
     isDebug: true,
@@ -91,16 +93,17 @@ export function wire(port: number): Wire {
   const ended = new Promise<string>((resolve) => {
     socket.once('close', () => resolve(received));
   });
-  const until = (pattern: RegExp) =>
-    new Promise<string>((resolve) => {
-      const look = () => {
+  function until(pattern: RegExp) {
+    return new Promise<string>((resolve) => {
+      function look() {
         if (!pattern.test(received)) return;
         socket.off('data', look);
         resolve(received);
-      };
+      }
       socket.on('data', look);
       look();
       void ended.then(resolve);
     });
+  }
   return { socket, errors, send: (text) => void socket.write(text), until, ended };
 }

@@ -106,13 +106,14 @@ describe('/rlconfig', () => {
 
 describe('/stats', () => {
   it('has a line a statistic, sorted by name', async () => {
-    const statistics = () =>
-      new Map([
+    function statistics() {
+      return new Map([
         ['b.total_hits', 3],
         ['B.x', 0.5],
         ['a.within_limit', 9007199254740991],
         ['a-b', 0],
       ]);
+    }
     const { url } = await openDebug({ statistics });
     expect(await textOf(`${url}/stats`)).toBe('B.x: 0.5\na-b: 0\na.within_limit: 9007199254740991\nb.total_hits: 3\n');
   });
@@ -145,11 +146,11 @@ describe('/debug/pprof/profile', () => {
     const { url, port } = await openDebug();
     const first = wire(port);
     first.send('GET /debug/pprof/profile HTTP/1.1\r\nHost: x\r\n\r\n');
-    const status = async () => {
+    async function status() {
       const response = await fetch(`${url}/debug/pprof/profile?seconds=0.1`);
       await response.arrayBuffer();
       return response.status;
-    };
+    }
     while ((await status()) !== 409);
     first.socket.destroy();
     while ((await status()) === 409);

@@ -23,22 +23,22 @@ function pending() {
       },
     };
   };
-  const until = async (condition: () => boolean) => {
+  async function until(condition: () => boolean) {
     while (!condition()) {
       await new Promise<void>((resolve) => {
         told = resolve;
       });
     }
-  };
+  }
   return { decide, asked, cancelled, until };
 }
 
-const failing =
-  (error: DecisionError): Decide =>
-  (_request, asker) => {
+function failing(error: DecisionError): Decide {
+  return (_request, asker) => {
     asker.error(error);
     return { cancel: () => {} };
   };
+}
 
 describe('/healthcheck', () => {
   it('answers 200 OK while the service is healthy', async () => {
@@ -219,7 +219,9 @@ describe('POST /json', () => {
 
 describe('a body over 1 MiB', () => {
   const LIMIT = 1024 * 1024;
-  const bodyOf = (bytes: number) => ASK + ' '.repeat(bytes - ASK.length);
+  function bodyOf(bytes: number) {
+    return ASK + ' '.repeat(bytes - ASK.length);
+  }
   const TOO_LARGE = { error: { code: 'body_too_large', message: 'a request body may have up to 1 MiB' } };
 
   it('is refused with 413, one byte above the limit, and one of exactly the limit is not', async () => {
@@ -246,11 +248,13 @@ describe('a body over 1 MiB', () => {
     const length = announced ? `Content-Length: ${4 * LIMIT}` : 'Transfer-Encoding: chunked';
     caller.send(`POST /json HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`);
     const piece = ' '.repeat(LIMIT / 4);
-    const send = () => caller.send(announced ? piece : `${piece.length.toString(16)}\r\n${piece}\r\n`);
-    for (let i = 0; i < 8; i++) send();
+    function send() {
+      return caller.send(announced ? piece : `${piece.length.toString(16)}\r\n${piece}\r\n`);
+    }
+    for (let i = 0; i < 8; i += 1) send();
     expect(await caller.until(/\}\}$/)).toMatch(/^HTTP\/1\.1 413 /);
     // The connection still takes what is under way, then closes in order.
-    for (let i = 0; i < 8; i++) send();
+    for (let i = 0; i < 8; i += 1) send();
     if (!announced) caller.send('0\r\n\r\n');
     expect(await caller.ended).toMatch(/\}\}$/);
     expect(caller.errors).toEqual([]);

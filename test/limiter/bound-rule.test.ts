@@ -12,7 +12,9 @@ const PREFIX = 'p_';
 const OPTIONS = { cacheKeyPrefix: PREFIX, nearLimitRatio: 0.8 } as LimiterOptions;
 const MINUTE = 60;
 
-const entriesOf = (values: readonly string[]) => values.map((value, level) => ({ key: `k${level}`, value }));
+function entriesOf(values: readonly string[]) {
+  return values.map((value, level) => ({ key: `k${level}`, value }));
+}
 
 /** A path of rules `k0`, `k1`, …; the last has the limit. */
 function pathOf([first, ...rest]: readonly Partial<RuleSketch>[], depth = 0): RuleSketch {
@@ -36,10 +38,12 @@ describe('what a rule keeps from call to call', () => {
     valueToMetric: fc.boolean(),
     isShared: fc.boolean(),
   });
-  const sketchOf = ({ isShared, ...sketch }: { isShared: boolean; value: string }) => ({
-    ...sketch,
-    shareThreshold: isShared && sketch.value.includes('*'),
-  });
+  function sketchOf({ isShared, ...sketch }: { isShared: boolean; value: string }) {
+    return {
+      ...sketch,
+      shareThreshold: isShared && sketch.value.includes('*'),
+    };
+  }
 
   it('gives each call the cache key and the statistics of their definitions, whatever came before it', () => {
     fc.assert(
@@ -54,8 +58,9 @@ describe('what a rule keeps from call to call', () => {
         ),
         (levels, calls) => {
           const sketches = levels.map(sketchOf);
-          const fits = (values: readonly string[]) =>
-            sketches.every(({ value }, depth) => value !== 'ab' || values[depth] === 'ab');
+          function fits(values: readonly string[]) {
+            return sketches.every(({ value }, depth) => value !== 'ab' || values[depth] === 'ab');
+          }
           const { rule, bound } = bind(sketches, ['ab', 'ab', 'ab'].slice(0, levels.length), 1_000);
           for (const { values, seconds } of calls) {
             const entries = entriesOf(values.slice(0, levels.length));
@@ -73,11 +78,11 @@ describe('what a rule keeps from call to call', () => {
 
   it('counts values beyond the bound under the rule, each with a cache key of its own', () => {
     const { rule, bound } = bind([{ detailedMetric: true }], ['a'], 1);
-    const keyOf = (value: string) => {
+    function keyOf(value: string) {
       const entries = entriesOf([value]);
       const shared = bound.sharedBy(entries);
       return [shared.statistics.name, bound.cacheKey(shared, entries, bound.applied!, 0)];
-    };
+    }
     const rolledUp = NAME + plainStatisticsKey(rule);
     expect(['a', 'b', 'c', 'b', 'a'].map(keyOf)).toEqual([
       [`${NAME}shop.k0_a`, 'p_shop_k0_a_0'],
@@ -90,10 +95,10 @@ describe('what a rule keeps from call to call', () => {
 
   it('keeps what it meets below the bound, and nothing of what comes after', () => {
     const { bound } = bind([{}, { detailedMetric: true }], ['a', 'a'], 3);
-    const isKept = (values: string) => {
+    function isKept(values: string) {
       const entries = entriesOf(values.split(''));
       return bound.sharedBy(entries) === bound.sharedBy(entries);
-    };
+    }
     expect(['ab', 'ac', 'bb', 'bc', 'ab'].map(isKept)).toEqual([true, true, true, false, true]);
   });
 });

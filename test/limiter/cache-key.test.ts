@@ -53,14 +53,18 @@ describe('rules that share their threshold', () => {
         { key: 'k', value: 'b*', rateLimit },
       ),
     );
-    const left = (text: string) => service.ask(request('shop', [descriptor(text)])).statuses[0]?.limitRemaining;
+    function left(text: string) {
+      return service.ask(request('shop', [descriptor(text)])).statuses[0]?.limitRemaining;
+    }
     expect([left('k=a1'), left('k=a2'), left('k=b1'), left('k=b2')]).toEqual([4, 3, 4, 4]);
     await service.close();
   });
 
   it('give a key of one window anew in the next one', async () => {
     const service = new TestService(rulesetOf('shop', { key: 'k', value: 'v', rateLimit }));
-    const left = () => service.ask(request('shop', ['k=v'])).statuses[0]?.limitRemaining;
+    function left() {
+      return service.ask(request('shop', ['k=v'])).statuses[0]?.limitRemaining;
+    }
     expect([left(), left()]).toEqual([4, 3]);
     service.now += 60_000;
     expect(left()).toBe(4);

@@ -16,8 +16,12 @@ function serve(rules: readonly RuleSketch[], options: Partial<LimiterOptions> = 
 }
 afterEach(() => Promise.all(services.splice(0).map((service) => service.close())));
 
-const codes = ({ statuses }: Verdict) => statuses.map(({ code }) => (code === Code.OK ? 'OK' : 'OVER'));
-const perMinute = (requests: number, more = {}) => limit(requests, 'MINUTE', more);
+function codes({ statuses }: Verdict) {
+  return statuses.map(({ code }) => (code === Code.OK ? 'OK' : 'OVER'));
+}
+function perMinute(requests: number, more = {}) {
+  return limit(requests, 'MINUTE', more);
+}
 
 describe('the answer', () => {
   it('has the limit, what is left, and the seconds until the window ends', () => {
@@ -39,7 +43,9 @@ describe('the answer', () => {
 
   it('is OVER_LIMIT from the first request beyond the limit until the window ends, then begins anew', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2) }]);
-    const ask = () => service.ask(request('shop', ['k=x'])).overallCode;
+    function ask() {
+      return service.ask(request('shop', ['k=x'])).overallCode;
+    }
     expect([ask(), ask(), ask(), ask()]).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OVER_LIMIT]);
     service.now += 49_999;
     expect(ask()).toBe(Code.OVER_LIMIT);
@@ -120,7 +126,9 @@ describe('rule 9: an unlimited rule', () => {
 });
 
 describe('rule 10: replaces', () => {
-  const named = (name: string, replaces: readonly string[] = []) => perMinute(5, { name, replaces });
+  function named(name: string, replaces: readonly string[] = []) {
+    return perMinute(5, { name, replaces });
+  }
   it('drops the replaced rule: OK without limit, no counter, no statistic', () => {
     const service = serve([
       { key: 'a', rateLimit: named('general') },
@@ -204,11 +212,14 @@ describe('rule 12: global shadow mode', () => {
 });
 
 describe('rule 13: negative hits', () => {
-  const negative = (hits: number) => descriptor('k=x', { hitsAddend: hits, isNegativeHits: true });
+  function negative(hits: number) {
+    return descriptor('k=x', { hitsAddend: hits, isNegativeHits: true });
+  }
   it('take away from the counter, down to 0, and are always OK', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
-    const left = (...descriptors: Parameters<typeof request>[1]) =>
-      service.ask(request('shop', descriptors)).statuses[0]?.limitRemaining;
+    function left(...descriptors: Parameters<typeof request>[1]) {
+      return service.ask(request('shop', descriptors)).statuses[0]?.limitRemaining;
+    }
     expect(left(descriptor('k=x', { hitsAddend: 8 }))).toBe(2);
     expect(left(negative(3))).toBe(5);
     expect(left(negative(100))).toBe(10);
@@ -263,10 +274,14 @@ describe('hits_addend', () => {
 });
 
 describe('a limit that the request brings along', () => {
-  const override = (requestsPerUnit: number) => ({ limit: { requestsPerUnit, unit: unitByName('HOUR') } });
+  function override(requestsPerUnit: number) {
+    return { limit: { requestsPerUnit, unit: unitByName('HOUR') } };
+  }
   it('replaces the rule, is never in shadow mode, and counts under the entries of the request', () => {
     const service = serve([{ key: 'k', value: 'x', rateLimit: perMinute(1), shadowMode: true }]);
-    const ask = () => service.ask(request('shop', [descriptor('k=x', override(1))]));
+    function ask() {
+      return service.ask(request('shop', [descriptor('k=x', override(1))]));
+    }
     expect(ask().statuses[0]).toMatchObject({
       currentLimit: { requestsPerUnit: 1, unit: unitByName('HOUR'), name: '' },
       secondsUntilReset: 3590,
@@ -389,7 +404,9 @@ describe('statistics of a decision', () => {
 });
 
 describe('quota', () => {
-  const quota = (requests: number): Partial<RuleSketch> => ({ rateLimit: perMinute(requests), quotaMode: true });
+  function quota(requests: number): Partial<RuleSketch> {
+    return { rateLimit: perMinute(requests), quotaMode: true };
+  }
   it('over alone among quotas is over; beside one that passes it is not', () => {
     const service = serve([
       { key: 'a', ...quota(0) },
@@ -433,7 +450,9 @@ describe('quota', () => {
       ],
       { quotaMode: true },
     );
-    const overall = (...descriptors: string[]) => service.ask(request('shop', descriptors)).overallCode;
+    function overall(...descriptors: string[]) {
+      return service.ask(request('shop', descriptors)).overallCode;
+    }
     expect(overall('a=x')).toBe(Code.OVER_LIMIT);
     expect(overall('a=x', 'u=x')).toBe(Code.OVER_LIMIT);
     expect(overall('a=x', 'none=x')).toBe(Code.OK);
@@ -445,7 +464,9 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     { key: 'a', rateLimit: perMinute(1) },
     { key: 'b', rateLimit: perMinute(10) },
   ];
-  const remaining = ({ statuses }: Verdict) => statuses.map(({ limitRemaining }) => limitRemaining);
+  function remaining({ statuses }: Verdict) {
+    return statuses.map(({ limitRemaining }) => limitRemaining);
+  }
 
   it('adds to no other key when one would go over', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });

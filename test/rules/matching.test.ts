@@ -2,7 +2,9 @@ import { limit, rulesetOf, type RuleSketch, unlimited } from '../support/data/ru
 import { entries } from '../support/data/requests';
 import { matchRule } from '../../src/rules/ruleset';
 
-const perMinute = (requests: number) => limit(requests, 'MINUTE');
+function perMinute(requests: number) {
+  return limit(requests, 'MINUTE');
+}
 
 /** The rule that a descriptor meets, by the number of its limit; undefined when it meets none. */
 function met(rules: readonly RuleSketch[], descriptor: string): number | undefined {
@@ -98,7 +100,9 @@ describe('rule 5: a rule without value matches every value', () => {
 });
 
 describe('rule 6: wildcards', () => {
-  const wildcard = (value: string): RuleSketch[] => [{ key: 'path', value, rateLimit: perMinute(1) }];
+  function wildcard(value: string): RuleSketch[] {
+    return [{ key: 'path', value, rateLimit: perMinute(1) }];
+  }
   it.each([
     ['/api/*', '/api/users', true],
     ['/api/*', '/api/', true],

@@ -48,11 +48,13 @@ describe('the statistics key of one level', () => {
 });
 
 describe('the statistics key of nested levels', () => {
-  const nested = (outer: Partial<RuleSketch>, inner: Partial<RuleSketch>): RuleSketch => ({
-    key: 'a',
-    ...outer,
-    descriptors: [{ key: 'b', rateLimit, ...inner }],
-  });
+  function nested(outer: Partial<RuleSketch>, inner: Partial<RuleSketch>): RuleSketch {
+    return {
+      key: 'a',
+      ...outer,
+      descriptors: [{ key: 'b', rateLimit, ...inner }],
+    };
+  }
 
   it.each<[name: string, outer: Partial<RuleSketch>, inner: Partial<RuleSketch>, key: string]>([
     ['each level adds its key', {}, {}, 'shop.a.b'],

@@ -3,8 +3,9 @@ import { readSettings } from '../../src/settings/read-settings';
 import { problemsOf } from './problems-of';
 
 /** Problems, but for those that the features of a later release give rise to. */
-const contradictions = (environment: Environment) =>
-  problemsOf(environment).filter((problem) => !problem.includes('a later release brings'));
+function contradictions(environment: Environment) {
+  return problemsOf(environment).filter((problem) => !problem.includes('a later release brings'));
+}
 
 const refused: readonly (readonly [string, Environment, string])[] = [
   [
@@ -148,10 +149,10 @@ test.each<readonly [string, Environment]>([
 
 describe('the kind of store, where BACKEND_TYPE is not set', () => {
   // A kind that a later release brings is refused with its name, so that both ways show which one was chosen.
-  const storeOf = (environment: Environment) => {
+  function storeOf(environment: Environment) {
     const problems = problemsOf(environment).filter((problem) => problem.startsWith('BACKEND_TYPE'));
     return problems[0]?.match(/therefore (\w+)/)?.[1] ?? readSettings(environment).settings.backendType;
-  };
+  }
 
   test.each<readonly [string, Environment]>([
     ['memory', {}],
@@ -167,8 +168,9 @@ describe('the kind of store, where BACKEND_TYPE is not set', () => {
 });
 
 test('a store at a path is reached by a Unix socket, any other by TCP, unless KVSTORE_SOCKET_TYPE says otherwise', () => {
-  const socketOf = (environment: Environment) =>
-    readSettings({ BACKEND_TYPE: 'memory', ...environment }).settings.kvstoreSocketType;
+  function socketOf(environment: Environment) {
+    return readSettings({ BACKEND_TYPE: 'memory', ...environment }).settings.kvstoreSocketType;
+  }
   expect(socketOf({ KVSTORE_URL: '/run/redis.sock' })).toBe('unix');
   expect(socketOf({ KVSTORE_URL: 'unix:///run/redis.sock' })).toBe('unix');
   expect(socketOf({ KVSTORE_URL: 'a:1' })).toBe('tcp');
@@ -185,8 +187,9 @@ test('a deprecated setting that is used gets a warning', () => {
 });
 
 test('a window of its own for the second store gets a warning: the one window serves both', () => {
-  const ofWindows = (environment: Environment) =>
-    readSettings(environment).warnings.filter((warning) => warning.includes('PIPELINE_WINDOW'));
+  function ofWindows(environment: Environment) {
+    return readSettings(environment).warnings.filter((warning) => warning.includes('PIPELINE_WINDOW'));
+  }
   expect(ofWindows({ REDIS_PERSECOND_PIPELINE_WINDOW: '1ms' })).toEqual([
     'REDIS_PERSECOND_PIPELINE_WINDOW has no effect: the window of KVSTORE_PIPELINE_WINDOW serves both stores.',
   ]);

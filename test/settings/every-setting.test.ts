@@ -68,11 +68,13 @@ describe('the table of settings', () => {
   );
 
   test('treats the second key-value store as the first', () => {
-    const shapeOf = ({ type, secret, default: value }: Setting) => ({
-      allowed: type.allowed,
-      secret,
-      default: value instanceof DerivedDefault ? value.text.replace('PERSECOND_', '') : value,
-    });
+    function shapeOf({ type, secret, default: value }: Setting) {
+      return {
+        allowed: type.allowed,
+        secret,
+        default: value instanceof DerivedDefault ? value.text.replace('PERSECOND_', '') : value,
+      };
+    }
     const pairs = rows.flatMap((second) => {
       const first = rows.find(({ name }) => name === second.name.replace('KVSTORE_PERSECOND_', 'KVSTORE_'));
       return first === undefined || first === second ? [] : [[first, second] as const];

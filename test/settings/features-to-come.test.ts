@@ -27,8 +27,9 @@ const table = [
   }),
 ];
 
-const find = (variables: Record<string, string>, values: Record<string, unknown> = {}) =>
-  findFeaturesToCome(table, { variables: new Map(Object.entries(variables)), value: (field) => values[field] });
+function find(variables: Record<string, string>, values: Record<string, unknown> = {}) {
+  return findFeaturesToCome(table, { variables: new Map(Object.entries(variables)), value: (field) => values[field] });
+}
 
 describe('a setting of a later release', () => {
   test('says nothing while it is not set', () => {

@@ -51,7 +51,9 @@ describe('reading the settings', () => {
   });
 
   test('takes LOG_LEVEL in any case, and the words of the Go service for the nearest level', () => {
-    const levelOf = (text: string) => readSettings({ LOG_LEVEL: text }).settings.logLevel;
+    function levelOf(text: string) {
+      return readSettings({ LOG_LEVEL: text }).settings.logLevel;
+    }
     expect(['DEBUG', 'trace', 'Info', 'warning', 'WARN', 'error', 'fatal', 'panic'].map(levelOf)).toEqual([
       'debug',
       'debug',
@@ -79,8 +81,8 @@ describe('reading the settings', () => {
 
 describe('settings that cannot be used', () => {
   test('are all named in one error, each with what was given and what is allowed', () => {
-    const read = () =>
-      readSettings({
+    function read() {
+      return readSettings({
         PORT: 'tcp://10.0.0.1:80',
         GRPC_PORT: '99999',
         SHADOW_MODE: 'yes',
@@ -90,6 +92,7 @@ describe('settings that cannot be used', () => {
         LIMIT_RESET_HEADER: 'X Reset',
         PROMETHEUS_PATH: 'metrics',
       });
+    }
     expect(read).toThrow(SettingsError);
     expect(read).toThrow(
       [

@@ -1,6 +1,8 @@
 import { secretsOf } from '../../src/settings/variables/secrets';
 
-const base64 = (text: string) => Buffer.from(text).toString('base64');
+function base64(text: string) {
+  return Buffer.from(text).toString('base64');
+}
 
 describe('the secrets of an environment', () => {
   test.each<[what: string, environment: Record<string, string>, secrets: readonly string[]]>([

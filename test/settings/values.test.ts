@@ -1,6 +1,12 @@
 import { boolean, choice, logFormat } from '../../src/settings/values/choices';
 import { grpcHeaders, list, pairs } from '../../src/settings/values/lists';
-import { grpcTarget, hostName, isStoreAddress, listenAddress, statisticsHost } from '../../src/settings/values/addresses';
+import {
+  grpcTarget,
+  hostName,
+  isStoreAddress,
+  listenAddress,
+  statisticsHost,
+} from '../../src/settings/values/addresses';
 import { messageSize, ratio, workers } from '../../src/settings/values/numbers';
 import { headerName } from '../../src/settings/values/text';
 import { readingOf } from './reading-of';

@@ -25,10 +25,10 @@ describe('the scheduler of turns', () => {
     const readings = [100, 100.3, 100.7, 100.9];
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => readings.shift() ?? NaN);
     let turns = 0;
-    const count = (): void => {
+    function count(): void {
       turns += 1;
       if (readings.length > 0) setImmediate(count);
-    };
+    }
     setImmediate(count);
     await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), 0.9));
     clock.mockRestore();

@@ -13,15 +13,16 @@ import { HINTS_ALONE } from './rule-files/watched-rules';
 /** Long enough for files to be looked at: there is nothing that tells. */
 const QUIET = 250;
 
-const ruleFile = (domain: string, limit: number) =>
-  `domain: ${domain}\ndescriptors: [{key: key, rate_limit: {unit: minute, requests_per_unit: ${limit}}}]\n`;
+function ruleFile(domain: string, limit: number) {
+  return `domain: ${domain}\ndescriptors: [{key: key, rate_limit: {unit: minute, requests_per_unit: ${limit}}}]\n`;
+}
 
 /** Files in a folder that a link is switched to, as a whole. */
 async function switchedFolders(): Promise<RuleSourceRig> {
   const base = await mkdtemp(join(tmpdir(), 'weir-contract-'));
   const root = join(base, 'current');
   const folders = new Map<string, string>();
-  const publish = async (files: Readonly<Record<string, string>>) => {
+  async function publish(files: Readonly<Record<string, string>>) {
     const contents = JSON.stringify(files);
     const folder = folders.get(contents) ?? join(base, `rules-${folders.size}`);
     folders.set(contents, folder);
@@ -29,7 +30,7 @@ async function switchedFolders(): Promise<RuleSourceRig> {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, 'config', name), text);
     await symlink(folder, join(base, 'next'));
     await rename(join(base, 'next'), root);
-  };
+  }
   return {
     source: ruleFileSource({
       root,
@@ -56,7 +57,7 @@ async function filesInPlace(): Promise<RuleSourceRig> {
   const folder = join(root, 'config');
   await mkdir(folder);
   let present = new Map<string, string>();
-  const publish = async (files: ReadonlyMap<string, string>) => {
+  async function publish(files: ReadonlyMap<string, string>) {
     // Nothing half done may be seen: new files come first, since a folder without them would be good rules too.
     for (const [name, text] of files) {
       if (present.get(name) !== text) {
@@ -66,7 +67,7 @@ async function filesInPlace(): Promise<RuleSourceRig> {
     }
     for (const name of present.keys()) if (!files.has(name)) await rm(join(folder, name));
     present = new Map(files);
-  };
+  }
   return {
     source: ruleFileSource({
       root,
@@ -91,12 +92,12 @@ async function managementServer(): Promise<RuleSourceRig> {
   const server = await AdsServer.start({ cache });
   let version = 0;
   let published = '';
-  const publish = (key: string, resources: Parameters<SnapshotCache['publish']>[1]) => {
+  function publish(key: string, resources: Parameters<SnapshotCache['publish']>[1]) {
     if (key !== published) version += 1;
     published = key;
     cache.publish(String(version), resources);
     return Promise.resolve();
-  };
+  }
   return {
     source: xdsSource({ target: server.address }),
     publish: (limits) =>

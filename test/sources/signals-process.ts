@@ -2,7 +2,9 @@
 import { take } from 'rxjs';
 import { terminationSignals } from '../../src/sources/signals';
 
-const say = (line: string) => process.stdout.write(`${line}\n`);
+function say(line: string) {
+  return process.stdout.write(`${line}\n`);
+}
 terminationSignals()
   .pipe(take(3))
   // Once the listeners have gone too: a signal that comes just before would be lost.

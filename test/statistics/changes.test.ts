@@ -94,9 +94,9 @@ describe('changes since they were last taken', () => {
         const statistics = new Statistics(0);
         const changes = new Changes(statistics);
         const received = new Map<string, number>();
-        const receive = (batch: readonly Change[]) => {
+        function receive(batch: readonly Change[]) {
           for (const { name, delta } of batch) received.set(name, (received.get(name) ?? 0) + delta);
-        };
+        }
         for (const { counter, amount, takes } of steps) {
           statistics.counter(`c${counter}`).add(amount);
           statistics.rule(`d.r${counter}`)[RULE_STATS[counter]?.[1] ?? 'totalHits'] += amount;

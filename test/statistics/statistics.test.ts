@@ -18,7 +18,9 @@ describe('statistics keys are escaped', () => {
 });
 
 describe('the registry', () => {
-  const values = (statistics: Statistics) => new Map(statistics.entries());
+  function values(statistics: Statistics) {
+    return new Map(statistics.entries());
+  }
 
   it('gives the same counter for the same name', () => {
     const statistics = new Statistics(1);
@@ -42,7 +44,9 @@ describe('the registry', () => {
     statistics.runtimeCounter('y.domain_not_found', 'other.domain_not_found').add(1);
     statistics.runtimeRule('d.k_1', 'd.k').totalHits += 1;
     const found = values(statistics);
-    const rule = (key: string) => found.get(`ratelimit.service.rate_limit.${key}`);
+    function rule(key: string) {
+      return found.get(`ratelimit.service.rate_limit.${key}`);
+    }
     expect([rule('d.k_1.total_hits'), rule('d.k.total_hits'), rule('d.k_2.total_hits')]).toEqual([2, 1, undefined]);
     expect([rule('x.domain_not_found'), rule('other.domain_not_found')]).toEqual([1, 1]);
     expect(found.get('ratelimit.statistics.runtime_keys')).toBe(2);

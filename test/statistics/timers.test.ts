@@ -4,12 +4,12 @@ import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { Statistics } from '../../src/statistics/statistics';
 import { type Samples, Timer } from '../../src/statistics/timer';
 
-const recorded = (values: Iterable<number>, keeper: Samples): void => {
+function recorded(values: Iterable<number>, keeper: Samples): void {
   const timer = new Timer('t');
   timer.giveTo(keeper);
   for (const value of values) timer.record(value);
   timer.settle();
-};
+}
 
 function* upTo(count: number): Iterable<number> {
   for (let value = 0; value < count; value += 1) yield value;
@@ -45,8 +45,9 @@ describe('a timer', () => {
   it('shows how often and how long among the statistics, once there is a sample', () => {
     const statistics = new Statistics(0);
     const timer = statistics.timer('ratelimit_server.X.response_time');
-    const shown = () =>
-      Object.fromEntries([...statistics.entries()].filter(([name]) => name.startsWith('ratelimit_server.')));
+    function shown() {
+      return Object.fromEntries([...statistics.entries()].filter(([name]) => name.startsWith('ratelimit_server.')));
+    }
     expect(shown()).toEqual({});
     for (let value = 1; value <= 100; value += 1) timer.record(value);
     expect(shown()).toEqual({

@@ -7,13 +7,15 @@ import { type WindowCall, Window } from '../../src/streams/window';
 const TRACE: CallTrace = { ended: () => undefined };
 const OTHER: CallTrace = { ended: () => undefined };
 
-const waiting = (key: string, more: Partial<WindowCall> = {}): WindowCall => ({
-  operations: [{ key, hits: 1, windowSeconds: 60, limit: 10, guard: undefined, after: 0 }],
-  isCancelled: false,
-  settle: () => undefined,
-  fail: () => undefined,
-  ...more,
-});
+function waiting(key: string, more: Partial<WindowCall> = {}): WindowCall {
+  return {
+    operations: [{ key, hits: 1, windowSeconds: 60, limit: 10, guard: undefined, after: 0 }],
+    isCancelled: false,
+    settle: () => undefined,
+    fail: () => undefined,
+    ...more,
+  };
+}
 
 /** Writes down what it is told. */
 function recorder() {
@@ -27,7 +29,9 @@ function recorder() {
   return { told, tracer };
 }
 
-const trip = (calls: readonly WindowCall[], tracer: WindowTracer) => tracedTrip(tracer, new Window(calls), calls);
+function trip(calls: readonly WindowCall[], tracer: WindowTracer) {
+  return tracedTrip(tracer, new Window(calls), calls);
+}
 
 describe('the trip of a window to the store', () => {
   it('is told from its beginning to its end, with the calls that are traced', () => {

@@ -31,7 +31,9 @@ function call(steps: readonly Step[], isGuarded = false): Call {
   return new Call(steps.map((step) => ({ ...step, windowSeconds: 60, guard, after: -1 })));
 }
 
-const add = (key: string, hits: number): Call => call([{ key, hits, limit: 10 }]);
+function add(key: string, hits: number): Call {
+  return call([{ key, hits, limit: 10 }]);
+}
 
 async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T> {
   const counters = new MemoryCounters({ maxKeys: 1000, now: () => 0 });
@@ -47,8 +49,9 @@ function run(counters: MemoryCounters, calls: readonly Call[]): void {
   if (window.batch.length > 0) counters.apply(window.batch).subscribe((counts) => window.settle(counts));
 }
 
-const arbitraryStep = (hits: fc.Arbitrary<number>) =>
-  fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
+function arbitraryStep(hits: fc.Arbitrary<number>) {
+  return fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
+}
 const arbitraryCall = fc.oneof(
   fc
     .array(arbitraryStep(fc.integer({ min: -6, max: 6 })), { minLength: 1, maxLength: 4 })
@@ -79,8 +82,9 @@ it('a merged window answers exactly as the same operations one by one', async ()
 });
 
 describe('a window', () => {
-  const hitsOf = (batch: readonly CounterOperation[]) =>
-    batch.map(({ key, hits }) => `${key}${hits >= 0 ? '+' : ''}${hits}`);
+  function hitsOf(batch: readonly CounterOperation[]) {
+    return batch.map(({ key, hits }) => `${key}${hits >= 0 ? '+' : ''}${hits}`);
+  }
 
   it('sends additions to one key as one operation', () => {
     const window = new Window([add('a', 1), add('b', 2), add('a', 3), add('a', 0)]);

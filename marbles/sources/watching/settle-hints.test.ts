@@ -2,7 +2,9 @@ import { settleHints } from '../../../src/sources/watching/settle-hints';
 import { marbles } from '../../support/marbles';
 
 const SETTLING = { quiet: 3, longest: 10 };
-const settled = (hint: string) => ({ [hint]: undefined });
+function settled(hint: string) {
+  return { [hint]: undefined };
+}
 
 describe('hints that settle', () => {
   it('are one for a burst, told when it has been quiet for a while', () =>

@@ -7,16 +7,18 @@ import { simpleResource } from '../../../test/support/data/rule-resources';
 import { rulesetOf } from '../../../test/support/data/rules';
 import { marbles } from '../../support/marbles';
 
-const response = (versionInfo: string): AdsEvent => ({
-  kind: 'response',
-  message: DiscoveryResponse.encode({
-    versionInfo,
-    resources: [simpleResource('shop', Number(versionInfo))],
-    canary: false,
-    typeUrl: RULES_TYPE_URL,
-    nonce: `n${versionInfo}`,
-  }).finish(),
-});
+function response(versionInfo: string): AdsEvent {
+  return {
+    kind: 'response',
+    message: DiscoveryResponse.encode({
+      versionInfo,
+      resources: [simpleResource('shop', Number(versionInfo))],
+      canary: false,
+      typeUrl: RULES_TYPE_URL,
+      nonce: `n${versionInfo}`,
+    }).finish(),
+  };
+}
 const SENT = Object.fromEntries(['1', '2', '3', '4', '5'].map((version) => [version, response(version)]));
 
 /** A talk in which looking at a response takes 5 ms; emits the versions that come into force, and notes the answers. */
@@ -27,11 +29,13 @@ function slowTalk(stream: Observable<AdsEvent>, scheduler: Parameters<typeof ads
     source: 'xDS server xds:1',
     load: () => timer(5, scheduler).pipe(map(() => ({ ruleset, warnings: [] }))),
   });
-  const note = ({ responseNonce }: DiscoveryRequest) => answers.push(responseNonce);
-  const open = (requests$: Observable<DiscoveryRequest>) => {
+  function note({ responseNonce }: DiscoveryRequest) {
+    return answers.push(responseNonce);
+  }
+  function open(requests$: Observable<DiscoveryRequest>) {
     requests$.subscribe(note);
     return stream;
-  };
+  }
   return adsStream(open, agreement, scheduler).pipe(
     map((event) =>
       event.kind === 'handled' && event.event?.kind === 'loaded' ? event.event.origin.version : event.kind,

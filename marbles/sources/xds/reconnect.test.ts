@@ -127,8 +127,9 @@ describe('the wait', () => {
     randomFactor: 0.5,
     jitter: false,
   };
-  const waits = (backoff: Partial<BackoffOptions>, random = () => 0) =>
-    [0, 1, 2, 3, 4, 5, 6, 7].map((failures) => waitAfter(failures, { ...DOCUMENTED, ...backoff }, random));
+  function waits(backoff: Partial<BackoffOptions>, random = () => 0) {
+    return [0, 1, 2, 3, 4, 5, 6, 7].map((failures) => waitAfter(failures, { ...DOCUMENTED, ...backoff }, random));
+  }
 
   it('grows by one and the factor, by default from 10 s to 60 s', () => {
     expect(waits({})).toEqual([3000, 10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]);

@@ -10,16 +10,18 @@ import { LinesLog } from '../../../test/support/data/xds-rules';
 import { marbles } from '../../support/marbles';
 
 const CONNECTED: AdsEvent = { kind: 'connected' };
-const response = (versionInfo: string, ...resources: Any[]): AdsEvent => ({
-  kind: 'response',
-  message: DiscoveryResponse.encode({
-    versionInfo,
-    resources,
-    canary: false,
-    typeUrl: RULES_TYPE_URL,
-    nonce: `n${versionInfo}`,
-  }).finish(),
-});
+function response(versionInfo: string, ...resources: Any[]): AdsEvent {
+  return {
+    kind: 'response',
+    message: DiscoveryResponse.encode({
+      versionInfo,
+      resources,
+      canary: false,
+      typeUrl: RULES_TYPE_URL,
+      nonce: `n${versionInfo}`,
+    }).finish(),
+  };
+}
 
 /** `c` connected; `1`, `2`, `3` good rules under that version; `0` no rules; `x` and `y` bad rules. */
 const SENT: Record<string, AdsEvent> = {

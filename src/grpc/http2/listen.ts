@@ -9,20 +9,22 @@ const ANY_IPV4 = new Set(['', '0.0.0.0']);
 const NO_IPV6 = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 const BACKLOG = 4_096;
 
-const hasCode = (error: unknown, codes: ReadonlySet<string>): boolean =>
-  codes.has((error as NodeJS.ErrnoException).code ?? '');
+function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
+  return codes.has((error as NodeJS.ErrnoException).code ?? '');
+}
 
-const bind = (server: net.Server, options: net.ListenOptions): Promise<void> =>
-  new Promise((resolve, reject) => {
+function bind(server: net.Server, options: net.ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ backlog: BACKLOG, ...options }, () => {
       server.off('error', reject);
       resolve();
     });
   });
+}
 
-const isAnswered = (path: string): Promise<boolean> =>
-  new Promise((resolve) => {
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
     const socket = net.connect(path);
     socket.once('connect', () => {
       socket.destroy();
@@ -32,6 +34,7 @@ const isAnswered = (path: string): Promise<boolean> =>
       resolve(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
     );
   });
+}
 
 /** A socket file that a process left behind is in the way of its successor, and of nobody else. */
 async function makeWay(path: string): Promise<void> {

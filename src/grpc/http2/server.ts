@@ -58,7 +58,7 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
   let timer: NodeJS.Timeout | undefined;
   let isClosing = false;
 
-  const endTurn = () => {
+  function endTurn() {
     isTurnEndScheduled = false;
     const [flushing, running] = [toFlush, toRun];
     toFlush = [];
@@ -68,12 +68,12 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
       connection.runScheduled();
       connection.flush();
     }
-  };
-  const scheduleTurnEnd = () => {
+  }
+  function scheduleTurnEnd() {
     if (isTurnEndScheduled) return;
     isTurnEndScheduled = true;
     setImmediate(endTurn);
-  };
+  }
   const context: ConnectionContext<M, S> = {
     application,
     limits,
@@ -92,12 +92,12 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
     },
   };
 
-  const tick = () => {
+  function tick() {
     const now = performance.now();
     for (const connection of connections) connection.tick(now);
-  };
+  }
 
-  const serveSocket = (socket: net.Socket, prefaceMs: number) => {
+  function serveSocket(socket: net.Socket, prefaceMs: number) {
     const connection = new Connection(context, socket, prefaceMs);
     connections.add(connection);
     timer ??= setInterval(tick, TICK_MS).unref();
@@ -116,10 +116,10 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
       timer = undefined;
     });
     if (isClosing) connection.leave('');
-  };
+  }
 
   /** First thing on every socket: an error that nobody listens for ends the process. */
-  const accept = (socket: net.Socket): boolean => {
+  function accept(socket: net.Socket): boolean {
     socket.on('error', () => socket.destroy());
     if (sockets.size >= limits.maxConnections) {
       refused('connections');
@@ -129,7 +129,7 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     return true;
-  };
+  }
 
   const { tls: tlsSettings } = options;
   let clientName = tlsSettings?.clientName;
@@ -172,13 +172,13 @@ export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promi
   const closed = new Promise<void>((resolve) => {
     server.once('close', () => resolve());
   });
-  const stopListening = () => {
+  function stopListening() {
     if (isClosing) return;
     isClosing = true;
     server.close();
     // Sockets that have not come so far as to be a connection.
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
-  };
+  }
 
   return {
     address: server.address()!,

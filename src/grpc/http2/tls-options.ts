@@ -28,21 +28,25 @@ const CIPHERS = [
 ].join(':');
 
 /** Whole every time: a swap resets what it is not given. */
-export const secureContextOptions = ({ cert, key, clientCa }: ServerTls): SecureContextOptions => ({
-  cert,
-  key,
-  ...(clientCa !== undefined && { ca: clientCa }),
-  minVersion: 'TLSv1.2',
-  ciphers: CIPHERS,
-  honorCipherOrder: true,
-  // Section 9.2.1: no renegotiation.
-  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-});
+export function secureContextOptions({ cert, key, clientCa }: ServerTls): SecureContextOptions {
+  return {
+    cert,
+    key,
+    ...(clientCa !== undefined && { ca: clientCa }),
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    honorCipherOrder: true,
+    // Section 9.2.1: no renegotiation.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  };
+}
 
-export const serverTlsOptions = (tls: ServerTls, handshakeTimeout: number): TlsOptions => ({
-  ...secureContextOptions(tls),
-  ALPNProtocols: ['h2'],
-  handshakeTimeout,
-  requestCert: tls.clientCa !== undefined,
-  rejectUnauthorized: true,
-});
+export function serverTlsOptions(tls: ServerTls, handshakeTimeout: number): TlsOptions {
+  return {
+    ...secureContextOptions(tls),
+    ALPNProtocols: ['h2'],
+    handshakeTimeout,
+    requestCert: tls.clientCa !== undefined,
+    rejectUnauthorized: true,
+  };
+}

@@ -14,10 +14,12 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * Reads protobuf in place, without copying. One reader serves a whole message: nested messages are read by moving the end.
  */
 export class WireReader {
+  readonly #bytes: Uint8Array;
   position = 0;
   end: number;
 
-  constructor(private readonly bytes: Uint8Array) {
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
     this.end = bytes.length;
   }
 
@@ -79,7 +81,8 @@ export class WireReader {
   /** Text; what is not UTF-8 is refused, as proto3 asks. */
   text(): string {
     const outerEnd = this.enter();
-    const { bytes, position, end } = this;
+    const { position, end } = this;
+    const bytes = this.#bytes;
     this.leave(outerEnd);
     return (end - position <= SHORT_TEXT ? shortAscii(bytes, position, end) : undefined) ?? this.#utf8(position, end);
   }
@@ -130,14 +133,14 @@ export class WireReader {
 
   #byte(): number {
     if (this.position >= this.end) throw this.#error('an end in the middle of a field');
-    const byte = this.bytes[this.position] as number;
+    const byte = this.#bytes[this.position] as number;
     this.position += 1;
     return byte;
   }
 
   #utf8(start: number, end: number): string {
     try {
-      return strictUtf8.decode(this.bytes.subarray(start, end));
+      return strictUtf8.decode(this.#bytes.subarray(start, end));
     } catch {
       throw new WireError(`text that is not UTF-8 at byte ${start}`);
     }

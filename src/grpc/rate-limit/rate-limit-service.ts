@@ -34,18 +34,21 @@ function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): R
 }
 
 class CallingAsker implements DecisionObserver {
-  constructor(private readonly call: UnaryCall) {}
+  readonly #call: UnaryCall;
+  constructor(call: UnaryCall) {
+    this.#call = call;
+  }
 
   get trace(): UnaryCall['trace'] {
-    return this.call.trace;
+    return this.#call.trace;
   }
 
   verdict(verdict: Verdict): void {
-    this.call.reply(encodeResponse(verdict));
+    this.#call.reply(encodeResponse(verdict));
   }
 
   error(error: DecisionError): void {
-    this.call.fail(STATUS_OF[error.code], error.message);
+    this.#call.fail(STATUS_OF[error.code], error.message);
   }
 }
 

@@ -11,27 +11,24 @@ import { UnaryServerCall } from './calls/unary-call';
 
 /** gRPC over HTTP/2 (the protocol document of the gRPC project), as an application of our HTTP/2 server. */
 export class GrpcApplication implements Application<Meaning, Call> {
+  readonly #context: CallContext;
   readonly tags: ReadonlyMap<string, number>;
   readonly oversized = refusal(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
-  private readonly interpreter: RequestInterpreter;
+  readonly #interpreter: RequestInterpreter;
 
-  constructor(
-    private readonly context: CallContext,
-    unary: UnaryMethods,
-    streaming: StreamingMethods,
-    keepMetadata: readonly string[],
-  ) {
-    this.interpreter = new RequestInterpreter(unary, streaming, keepMetadata);
-    this.tags = this.interpreter.tags;
+  constructor(context: CallContext, unary: UnaryMethods, streaming: StreamingMethods, keepMetadata: readonly string[]) {
+    this.#context = context;
+    this.#interpreter = new RequestInterpreter(unary, streaming, keepMetadata);
+    this.tags = this.#interpreter.tags;
   }
 
   interpret(request: RequestHead): Meaning {
-    return this.interpreter.interpret(request);
+    return this.#interpreter.interpret(request);
   }
 
   open(stream: Stream<Call>, meaning: Meaning, isEnded: boolean): void {
     if (Buffer.isBuffer(meaning)) stream.sendTrailers(meaning);
-    else stream.state = this.begin(stream, meaning, isEnded);
+    else stream.state = this.#begin(stream, meaning, isEnded);
   }
 
   data(stream: Stream<Call>, source: Buffer, start: number, end: number, isEnded: boolean): void {
@@ -58,8 +55,8 @@ export class GrpcApplication implements Application<Meaning, Call> {
     stream.state?.leave();
   }
 
-  private begin(stream: Stream<Call>, accepted: Accepted, isEnded: boolean): Call {
-    const { context } = this;
+  #begin(stream: Stream<Call>, accepted: Accepted, isEnded: boolean): Call {
+    const context = this.#context;
     const { route } = accepted;
     if (route.kind === 'unary') return new UnaryServerCall(context, stream, accepted, route.handle, isEnded);
     if (route.kind === 'server streaming')

@@ -15,10 +15,10 @@ export function answerEarly(request: IncomingMessage, response: ServerResponse, 
   });
   // Whole for the caller, yet not ended: at its end Node closes the connection.
   response.write(json);
-  const end = () => {
+  function end() {
     clearTimeout(patience);
     response.end();
-  };
+  }
   const patience = setTimeout(end, LINGER_MS);
   request.once('end', end).once('close', end).resume();
 }

@@ -16,138 +16,141 @@ const MAX_EXCERPT = 40;
  * {@link MalformedBody} when the text has something else than asked for.
  */
 export class JsonCursor {
-  private at = 0;
+  readonly #text: string;
+  #at = 0;
   /** Where in the document: a member's name or an element's index a level; undefined before the first of either. */
-  private readonly path: (string | number | undefined)[] = [];
+  readonly #path: (string | number | undefined)[] = [];
 
-  constructor(private readonly text: string) {}
+  constructor(text: string) {
+    this.#text = text;
+  }
 
   /** Goes into an object; `what` names it in the error. Then ask {@link nextMember} until it gives undefined. */
   enterObject(what: string): void {
-    if (this.peek() !== '{') this.refuse(`${what} (an object) expected`);
-    this.at++;
-    this.path.push(undefined);
+    if (this.#peek() !== '{') this.refuse(`${what} (an object) expected`);
+    this.#at += 1;
+    this.#path.push(undefined);
   }
 
   /** The next member's name, with the cursor on its value; undefined at the end of the object, which it leaves. */
   nextMember(): string | undefined {
-    const level = this.path.length - 1;
-    if (this.peek() === '}') {
-      this.at++;
-      this.path.pop();
+    const level = this.#path.length - 1;
+    if (this.#peek() === '}') {
+      this.#at += 1;
+      this.#path.pop();
       return undefined;
     }
-    if (this.path[level] !== undefined) this.expect(',', '"," or "}"');
-    if (this.peek() !== '"') this.refuse('a member name in double quotes expected');
-    const name = this.stringToken();
-    this.expect(':', '":"');
-    this.path[level] = name;
+    if (this.#path[level] !== undefined) this.#expect(',', '"," or "}"');
+    if (this.#peek() !== '"') this.refuse('a member name in double quotes expected');
+    const name = this.#stringToken();
+    this.#expect(':', '":"');
+    this.#path[level] = name;
     return name;
   }
 
   /** Goes into an array; `what` names it in the error. Then ask {@link nextElement} until it says false. */
   enterArray(what: string): void {
-    if (this.peek() !== '[') this.refuse(`${what} (an array) expected`);
-    this.at++;
-    this.path.push(undefined);
+    if (this.#peek() !== '[') this.refuse(`${what} (an array) expected`);
+    this.#at += 1;
+    this.#path.push(undefined);
   }
 
   /** Whether there is a next element, with the cursor on it; at the end of the array it leaves it. */
   nextElement(): boolean {
-    const level = this.path.length - 1;
-    if (this.peek() === ']') {
-      this.at++;
-      this.path.pop();
+    const level = this.#path.length - 1;
+    if (this.#peek() === ']') {
+      this.#at += 1;
+      this.#path.pop();
       return false;
     }
-    const previous = this.path[level];
-    if (previous !== undefined) this.expect(',', '"," or "]"');
-    this.path[level] = typeof previous === 'number' ? previous + 1 : 0;
+    const previous = this.#path[level];
+    if (previous !== undefined) this.#expect(',', '"," or "]"');
+    this.#path[level] = typeof previous === 'number' ? previous + 1 : 0;
     return true;
   }
 
   /** Whether the value is null; if so it is passed. */
   takeNull(): boolean {
-    if (this.peek() !== 'n') return false;
-    this.literal('null');
+    if (this.#peek() !== 'n') return false;
+    this.#literal('null');
     return true;
   }
 
   string(): string {
-    if (this.peek() !== '"') this.refuse('a string expected');
-    return this.stringToken();
+    if (this.#peek() !== '"') this.refuse('a string expected');
+    return this.#stringToken();
   }
 
   boolean(): boolean {
-    const next = this.peek();
-    if (next === 't') this.literal('true');
-    else if (next === 'f') this.literal('false');
+    const next = this.#peek();
+    if (next === 't') this.#literal('true');
+    else if (next === 'f') this.#literal('false');
     else this.refuse('true or false expected');
     return next === 't';
   }
 
   isString(): boolean {
-    return this.peek() === '"';
+    return this.#peek() === '"';
   }
 
   /** The text of a number; undefined, without moving, when the value is no number. */
   numberText(): string | undefined {
-    this.peek();
-    NUMBER.lastIndex = this.at;
-    const text = NUMBER.exec(this.text)?.[0];
-    if (text !== undefined) this.at += text.length;
+    this.#peek();
+    NUMBER.lastIndex = this.#at;
+    const text = NUMBER.exec(this.#text)?.[0];
+    if (text !== undefined) this.#at += text.length;
     return text;
   }
 
   /** Makes sure that nothing follows. */
   end(): void {
-    if (this.peek() !== undefined) this.refuse('nothing expected after the end of the request');
+    if (this.#peek() !== undefined) this.refuse('nothing expected after the end of the request');
   }
 
   /** Refuses the value that the cursor stands on, or the place it stands at. */
   refuse(problem: string): never {
-    const found = this.found();
-    throw new MalformedBody(`${this.place()}: ${problem}, got ${found} (${this.position()})`);
+    const found = this.#found();
+    throw new MalformedBody(`${this.#place()}: ${problem}, got ${found} (${this.#position()})`);
   }
 
   /** Refuses something already read, which the problem names. */
   fail(problem: string): never {
-    throw new MalformedBody(`${this.place()}: ${problem}`);
+    throw new MalformedBody(`${this.#place()}: ${problem}`);
   }
 
   /** What follows, white space left out; undefined at the end of the text. */
-  private peek(): string | undefined {
-    let next = this.text[this.at];
+  #peek(): string | undefined {
+    let next = this.#text[this.#at];
     if (next === ' ' || next === '\n' || next === '\r' || next === '\t') {
-      WHITE_SPACE.lastIndex = this.at;
-      WHITE_SPACE.test(this.text);
-      this.at = WHITE_SPACE.lastIndex;
-      next = this.text[this.at];
+      WHITE_SPACE.lastIndex = this.#at;
+      WHITE_SPACE.test(this.#text);
+      this.#at = WHITE_SPACE.lastIndex;
+      next = this.#text[this.#at];
     }
     return next;
   }
 
-  private expect(character: string, described: string): void {
-    if (this.peek() !== character) this.refuse(`${described} expected`);
-    this.at++;
+  #expect(character: string, described: string): void {
+    if (this.#peek() !== character) this.refuse(`${described} expected`);
+    this.#at += 1;
   }
 
-  private literal(word: string): void {
-    if (!this.text.startsWith(word, this.at)) this.refuse('a JSON value expected');
-    this.at += word.length;
+  #literal(word: string): void {
+    if (!this.#text.startsWith(word, this.#at)) this.refuse('a JSON value expected');
+    this.#at += word.length;
   }
 
-  private stringToken(): string {
-    const start = this.at;
+  #stringToken(): string {
+    const start = this.#at;
     let escaped = false;
     STRING_RUN.lastIndex = start + 1;
     for (;;) {
-      STRING_RUN.test(this.text);
+      STRING_RUN.test(this.#text);
       const end = STRING_RUN.lastIndex;
-      const character = this.text[end];
+      const character = this.#text[end];
       if (character === '"') {
-        this.at = end + 1;
-        return escaped ? this.unescape(start) : this.text.slice(start + 1, end);
+        this.#at = end + 1;
+        return escaped ? this.#unescape(start) : this.#text.slice(start + 1, end);
       }
       if (character !== '\\') {
         this.fail(
@@ -156,14 +159,14 @@ export class JsonCursor {
       }
       escaped = true;
       // Beyond the end of the text, the expression would begin again at its start.
-      STRING_RUN.lastIndex = Math.min(end + 2, this.text.length);
+      STRING_RUN.lastIndex = Math.min(end + 2, this.#text.length);
     }
   }
 
-  private unescape(start: number): string {
+  #unescape(start: number): string {
     let text: unknown;
     try {
-      text = JSON.parse(this.text.slice(start, this.at));
+      text = JSON.parse(this.#text.slice(start, this.#at));
     } catch {
       return this.fail('a string with an escape that JSON does not have');
     }
@@ -173,13 +176,13 @@ export class JsonCursor {
     return text;
   }
 
-  private found(): string {
-    const next = this.peek();
+  #found(): string {
+    const next = this.#peek();
     if (next === undefined) return 'the end of the body';
     if (next === '\ufeff') return 'a byte order mark';
     const token = /["{[]|[^\s,:\]}]+|./uy;
-    token.lastIndex = this.at;
-    const text = token.exec(this.text)?.[0] ?? next;
+    token.lastIndex = this.#at;
+    const text = token.exec(this.#text)?.[0] ?? next;
     if (text === '{') return 'an object';
     if (text === '[') return 'an array';
     if (text === '"') return 'a string';
@@ -187,17 +190,17 @@ export class JsonCursor {
   }
 
   /** The path as JSONPath writes it. */
-  private place(): string {
+  #place(): string {
     let path = '$';
-    for (const step of this.path) {
+    for (const step of this.#path) {
       if (typeof step === 'number') path += `[${step}]`;
       else if (step !== undefined) path += /^\w+$/.test(step) ? `.${excerpt(step)}` : `["${excerpt(step)}"]`;
     }
     return path;
   }
 
-  private position(): string {
-    const before = this.text.slice(0, this.at).split('\n');
+  #position(): string {
+    const before = this.#text.slice(0, this.#at).split('\n');
     return `line ${before.length}, column ${before.at(-1)!.length + 1}`;
   }
 }

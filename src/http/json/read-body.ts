@@ -24,7 +24,7 @@ export function readBody(request: IncomingMessage, response: ServerResponse, lim
 
     const chunks: Buffer[] = [];
     let size = 0;
-    const onData = (chunk: Buffer) => {
+    function onData(chunk: Buffer) {
       size += chunk.length;
       if (size <= limit) {
         chunks.push(chunk);
@@ -32,7 +32,7 @@ export function readBody(request: IncomingMessage, response: ServerResponse, lim
       }
       request.off('data', onData).pause();
       reject(new BodyTooLarge());
-    };
+    }
     request.on('data', onData);
     request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     request.once('error', (cause) => reject(new CallerGone('the body has no end', { cause })));

@@ -9,10 +9,11 @@ export const withoutEffect = [
   }),
 ];
 
-const doesNothing = (field: Extract<Row['field'], `${string}PipelineLimit`>) =>
-  check([field], ({ settings, nameOf }) =>
+function doesNothing(field: Extract<Row['field'], `${string}PipelineLimit`>) {
+  return check([field], ({ settings, nameOf }) =>
     settings[field] > 0 ? `${nameOf(field)} is deprecated and does nothing.` : undefined,
   );
+}
 
 /** What is no longer of use: warned about, never refused. */
 export const deprecations = [doesNothing('kvstorePipelineLimit'), doesNothing('kvstorePersecondPipelineLimit')];

@@ -10,11 +10,13 @@ interface Listener<Seen extends Field> {
   readonly address: (view: SettingsView<Seen>) => HostPort | undefined;
 }
 
-const listener = <const Seen extends Field>(
+function listener<const Seen extends Field>(
   concerns: readonly Seen[],
   named: NoInfer<Seen>,
   address: (view: SettingsView<Seen>) => HostPort | undefined,
-): Listener<Seen> => ({ concerns, named, address });
+): Listener<Seen> {
+  return { concerns, named, address };
+}
 
 const listeners = [
   listener(['host', 'port'], 'port', ({ settings: { host, port } }) => ({ host, port })),
@@ -30,7 +32,9 @@ const listeners = [
   ),
 ] as readonly Listener<Field>[];
 
-const isEveryAddress = (host: string) => host === '0.0.0.0' || host === '::';
+function isEveryAddress(host: string) {
+  return host === '0.0.0.0' || host === '::';
+}
 
 function collide(one: HostPort, other: HostPort): boolean {
   const share = one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host);

@@ -5,19 +5,21 @@ type OnOff = { [F in keyof Settings]: Settings[F] extends boolean ? F : never }[
 type File = { [F in keyof Settings]: string | undefined extends Settings[F] ? F : never }[Row['field']];
 
 /** A client shows a certificate only with its key: one alone would be left out without a word. */
-const pair = (tls: OnOff, certificate: File, key: File) =>
-  check([tls, certificate, key], ({ settings, nameOf }) => {
+function pair(tls: OnOff, certificate: File, key: File) {
+  return check([tls, certificate, key], ({ settings, nameOf }) => {
     if (!settings[tls] || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
     const [present, absent] = settings[key] === undefined ? [certificate, key] : [key, certificate];
     return `${nameOf(present)} is set without ${nameOf(absent)}; a certificate and its key go together.`;
   });
+}
 
-const needed = (file: File) =>
-  check(['grpcServerUseTls', file], ({ settings, nameOf }) =>
+function needed(file: File) {
+  return check(['grpcServerUseTls', file], ({ settings, nameOf }) =>
     settings.grpcServerUseTls && settings[file] === undefined
       ? `${nameOf('grpcServerUseTls')} needs ${nameOf(file)}.`
       : undefined,
   );
+}
 
 export const tlsChecks = [
   needed('grpcServerTlsCert'),

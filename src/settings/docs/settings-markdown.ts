@@ -29,10 +29,14 @@ function row({ name, alias, allowed, default: value, help }: Description): strin
   return `| ${[code(name), alias === undefined ? '' : code(alias), prose(allowed), shown, prose(help)].join(' | ')} |`;
 }
 
-const code = (text: string) => `\`${text}\``;
+function code(text: string) {
+  return `\`${text}\``;
+}
 
 /** Names of variables (with a value or an asterisk), file patterns, paths and forms of an address. */
 const LITERAL =
   /[A-Z][A-Z\d]*(?:_[A-Z\d]+)+(?:_\*|=\w+)?|<NAME>|\*\.\w+|(?<!\S)\/\w*|\[host\]:port|_service\S+|\w+:\/\/(?:\/\w*(?::port)?)?…?|key="value"/g;
 
-const prose = (text: string) => text.replaceAll(LITERAL, code);
+function prose(text: string) {
+  return text.replaceAll(LITERAL, code);
+}

@@ -4,7 +4,7 @@ const MAX_CAUSES = 5;
 export function describeError(error: Error): string {
   const messages: string[] = [];
   let cause: unknown = error;
-  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++) {
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth += 1) {
     messages.push(isDefect(cause) ? (cause.stack ?? String(cause)) : messageOf(cause));
     cause = cause.cause;
   }

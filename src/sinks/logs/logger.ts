@@ -43,7 +43,9 @@ export function createLogger({
   stream = standardError(),
   mask = (text) => text,
 }: LoggerOptions): Logger {
-  const masked = (text: string) => maskCredentials(mask(text));
+  function masked(text: string) {
+    return maskCredentials(mask(text));
+  }
   const logger = pino(
     {
       level: PINO_LEVELS[level],
@@ -55,9 +57,11 @@ export function createLogger({
     },
     { write: (line: string) => stream.write(visible(format === 'json' ? line : toText(line))) },
   );
-  const write = (at: 'debug' | 'info' | 'warn' | 'error' | 'fatal') => (message: string, fields?: LogFields) => {
-    if (logger.isLevelEnabled(at)) logger[at](readable(fields, masked), masked(message));
-  };
+  function write(at: 'debug' | 'info' | 'warn' | 'error' | 'fatal') {
+    return (message: string, fields?: LogFields) => {
+      if (logger.isLevelEnabled(at)) logger[at](readable(fields, masked), masked(message));
+    };
+  }
   return {
     isDebug: logger.isLevelEnabled('debug'),
     debug: write('debug'),

@@ -17,20 +17,23 @@ type Attributes = Readonly<Record<string, string | number>>;
 
 /** Decides by the caller's own decision; where there is none, by the rate. Whatever it makes a span for is exported. */
 export class OtlpTracer implements Tracer {
+  readonly #maker: SpanMaker;
+  readonly #samplingRate: number;
+  /** Unix milliseconds. */
+  readonly #now: () => number;
   readonly fields = PARENT_FIELDS;
 
-  constructor(
-    private readonly maker: SpanMaker,
-    private readonly samplingRate: number,
-    /** Unix milliseconds. */
-    private readonly now: () => number,
-  ) {}
+  constructor(maker: SpanMaker, samplingRate: number, now: () => number) {
+    this.#maker = maker;
+    this.#samplingRate = samplingRate;
+    this.#now = now;
+  }
 
   begin(name: string, attributes: Attributes, carrier: TraceCarrier): CallTrace | undefined {
     const parent = readParent(carrier);
-    if (!(parent?.isSampled ?? Math.random() < this.samplingRate)) return undefined;
-    const options = { kind: SpanKind.SERVER, startTime: this.now(), attributes };
-    return new OtlpCallTrace(this.maker.startSpan(name, options, contextOf(parent)), this.now);
+    if (!(parent?.isSampled ?? Math.random() < this.#samplingRate)) return undefined;
+    const options = { kind: SpanKind.SERVER, startTime: this.#now(), attributes };
+    return new OtlpCallTrace(this.#maker.startSpan(name, options, contextOf(parent)), this.#now);
   }
 
   /**
@@ -43,12 +46,12 @@ export class OtlpTracer implements Tracer {
     const [first, ...others] = spans;
     const attributes = { 'weir.window.operations': operations, 'weir.window.calls': calls };
     const links = spans.map((span) => ({ context: span.spanContext() }));
-    const options = { kind: SpanKind.CLIENT, startTime: this.now(), attributes, links };
+    const options = { kind: SpanKind.CLIENT, startTime: this.#now(), attributes, links };
     const within = first === undefined ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, first);
-    const window = this.maker.startSpan('counter store pipeline', options, within);
+    const window = this.#maker.startSpan('counter store pipeline', options, within);
     const link = { context: window.spanContext() };
     for (const span of others) span.addLink(link);
-    return new OtlpWindowTrace(window, this.now);
+    return new OtlpWindowTrace(window, this.#now);
   }
 }
 
@@ -65,29 +68,34 @@ function contextOf(parent: Parent | Wish | undefined): Context {
 }
 
 class OtlpCallTrace implements CallTrace {
+  readonly #now: () => number;
   constructor(
     readonly span: Span,
-    private readonly now: () => number,
-  ) {}
+    now: () => number,
+  ) {
+    this.#now = now;
+  }
 
   ended(attributes: Attributes, hasFailed: boolean): void {
     this.span.setAttributes(attributes);
     if (hasFailed) this.span.setStatus({ code: SpanStatusCode.ERROR });
-    this.span.end(this.now());
+    this.span.end(this.#now());
   }
 }
 
 class OtlpWindowTrace implements WindowTrace {
-  constructor(
-    private readonly span: Span,
-    private readonly now: () => number,
-  ) {}
+  readonly #span: Span;
+  readonly #now: () => number;
+  constructor(span: Span, now: () => number) {
+    this.#span = span;
+    this.#now = now;
+  }
 
   ended(failure: DecisionErrorCode | undefined): void {
     if (failure !== undefined) {
-      this.span.setAttribute('error.type', failure);
-      this.span.setStatus({ code: SpanStatusCode.ERROR });
+      this.#span.setAttribute('error.type', failure);
+      this.#span.setStatus({ code: SpanStatusCode.ERROR });
     }
-    this.span.end(this.now());
+    this.#span.end(this.#now());
   }
 }

@@ -85,10 +85,10 @@ async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
  */
 async function complaining<T>(log: Log, make: () => Promise<T>): Promise<T> {
   const told = new Set<string>();
-  const tell = (reason: string): void => {
+  function tell(reason: string): void {
     if (!told.has(reason)) log.warn('a setting of the OTLP exporter is not taken', { reason });
     told.add(reason);
-  };
+  }
   const ignore = (): void => undefined;
   const listener = { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
   diag.setLogger(listener, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });

@@ -24,7 +24,7 @@ export function retriedExporter(exporter: SpanExporter, patience: number): SpanE
   /** By its pause, how to give an export up. */
   const pausing = new Map<NodeJS.Timeout, () => void>();
 
-  const attempt = (spans: Parameters<Export>[0], report: Parameters<Export>[1], until: number, pause: number): void =>
+  function attempt(spans: Parameters<Export>[0], report: Parameters<Export>[1], until: number, pause: number): void {
     exporter.export(spans, (result) => {
       const wait = pause * (1 + JITTER * (2 * Math.random() - 1));
       if (!isTransient(result.error) || performance.now() + wait > until) {
@@ -37,6 +37,7 @@ export function retriedExporter(exporter: SpanExporter, patience: number): SpanE
       }, wait);
       pausing.set(timer, () => report(result));
     });
+  }
 
   return {
     export: (spans, report) => attempt(spans, report, performance.now() + patience, FIRST_PAUSE),

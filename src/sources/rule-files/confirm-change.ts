@@ -27,14 +27,15 @@ export function confirmChange<T extends Believable>(
 ): Observable<T> {
   return defer(() => {
     const end = scheduler.now() + longest;
-    const lookAgain = (doubted: T | undefined): Observable<T> =>
-      look().pipe(
+    function lookAgain(doubted: T | undefined): Observable<T> {
+      return look().pipe(
         switchMap((found) =>
           !found.isDoubtful || found.key === doubted?.key || scheduler.now() >= end
             ? of(found)
             : timer(hold, scheduler).pipe(switchMap(() => lookAgain(found))),
         ),
       );
+    }
     return lookAgain(undefined);
   });
 }

@@ -38,6 +38,8 @@ const NO_FACTS: ReadonlyMap<string, FileFacts> = new Map();
 
 /** A rule folder that is watched and looked at, and what is known of it from earlier looks. */
 export class RuleFolder {
+  readonly #dir: string;
+  readonly #options: RuleFolderOptions;
   readonly #watches = new FolderWatches();
   readonly hints$ = this.#watches.hints$;
   #looked: Finding | undefined;
@@ -45,10 +47,10 @@ export class RuleFolder {
   #good: GoodRules | undefined;
   #isLarge = false;
 
-  constructor(
-    private readonly dir: string,
-    private readonly options: RuleFolderOptions,
-  ) {}
+  constructor(dir: string, options: RuleFolderOptions) {
+    this.#dir = dir;
+    this.#options = options;
+  }
 
   /** Whether looking at the folder is some work. */
   get isLarge(): boolean {
@@ -108,7 +110,7 @@ export class RuleFolder {
       return of({ ...known, mark, good: known.good && { ...known.good, facts: snapshot.facts } });
     const good = this.#good;
     if (good?.digest === snapshot.digest) return of(this.#loaded(key, mark, seen, { ...good, facts: snapshot.facts }));
-    return loadRules(snapshot.files, this.options).pipe(
+    return loadRules(snapshot.files, this.#options).pipe(
       map((loaded) => {
         if (loaded.ruleset === undefined) return this.#rejected(key, this.#explain(loaded.errors), mark);
         const { digest, facts } = snapshot;
@@ -121,8 +123,8 @@ export class RuleFolder {
     const event: RulesLoaded = {
       kind: 'loaded',
       ruleset: good.ruleset,
-      origin: { source: `files in ${this.dir}`, version: `${place}@${good.digest.slice(0, SHORT_DIGEST)}` },
-      warnings: [...this.#watches.troubles, ...warningsOf(this.dir, listing), ...good.warnings],
+      origin: { source: `files in ${this.#dir}`, version: `${place}@${good.digest.slice(0, SHORT_DIGEST)}` },
+      warnings: [...this.#watches.troubles, ...warningsOf(this.#dir, listing), ...good.warnings],
       files: good.facts.size,
     };
     const isDoubtful = this.#believed !== undefined && mayBeWorkInProgress(this.#good?.facts ?? NO_FACTS, good.facts);
@@ -135,13 +137,13 @@ export class RuleFolder {
   }
 
   #explain(errors: readonly string[]): string {
-    return this.options.watchRoot ? [...errors, READ_AGAIN_ON_SWITCH].join('\n') : errors.join('\n');
+    return this.#options.watchRoot ? [...errors, READ_AGAIN_ON_SWITCH].join('\n') : errors.join('\n');
   }
 
   /** Two surveys with the same mark: the rules need not be read again. */
   #markOf({ identity, stamp, isFresh, obstacle }: Survey): string | undefined {
     if (obstacle !== undefined) return undefined;
-    if (this.options.watchRoot) return identity;
+    if (this.#options.watchRoot) return identity;
     return isFresh ? undefined : stamp;
   }
 
@@ -149,7 +151,7 @@ export class RuleFolder {
   async #fullSurvey(): Promise<Survey> {
     let armed = await this.#armedSurvey();
     for (let attempt = 1; !this.#watchesFiles; attempt += 1) {
-      const full = await survey(this.dir, { ...this.options, files: true });
+      const full = await survey(this.#dir, { ...this.#options, files: true });
       if (full.identity === armed.identity || attempt === MOST_SURVEYS) return full;
       armed = await this.#armedSurvey();
     }
@@ -159,14 +161,14 @@ export class RuleFolder {
   /** A survey at whose time everything that it found was already watched: nothing after it goes unseen. */
   async #armedSurvey(): Promise<Survey> {
     for (let attempt = 1; ; attempt += 1) {
-      const seen = await survey(this.dir, { ...this.options, files: this.#watchesFiles });
+      const seen = await survey(this.#dir, { ...this.#options, files: this.#watchesFiles });
       if (!this.#watches.arm(seen.watchPoints) || attempt === MOST_SURVEYS) return seen;
     }
   }
 
   /** What is doubtful or cannot be read is watched in all its parts, whatever the mode: its rules are not in force. */
   get #watchesFiles(): boolean {
-    return !this.options.watchRoot || (this.#looked !== undefined && this.#looked.mark === undefined);
+    return !this.#options.watchRoot || (this.#looked !== undefined && this.#looked.mark === undefined);
   }
 }
 

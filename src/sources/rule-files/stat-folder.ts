@@ -51,17 +51,19 @@ export async function survey(dir: string, options: SurveyOptions): Promise<Surve
   const tracker = new Tracker();
   const trail = await tracker.follow(dir);
   const lookups: Lookup[] = [...trail.lookups];
-  const blocked = async (identity: string, obstacle: string, watched: readonly string[]): Promise<Survey> => ({
-    folder: dir,
-    place: dir,
-    identity,
-    stamp: `${identity}\n${obstacle}`,
-    listing: NO_FILES,
-    isFresh: false,
-    files: new Map(),
-    watchPoints: await watchPoints(tracker, lookups, watched, undefined),
-    obstacle,
-  });
+  async function blocked(identity: string, obstacle: string, watched: readonly string[]): Promise<Survey> {
+    return {
+      folder: dir,
+      place: dir,
+      identity,
+      stamp: `${identity}\n${obstacle}`,
+      listing: NO_FILES,
+      isFresh: false,
+      files: new Map(),
+      watchPoints: await watchPoints(tracker, lookups, watched, undefined),
+      obstacle,
+    };
+  }
 
   if (trail.obstacle !== undefined) return blocked('', missing(dir, trail.obstacle), []);
   const folder = trail.real ?? dir;

@@ -19,11 +19,13 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
     const builder = new RowsBuilder();
     let warnings: readonly string[] = [];
     const worker = new Worker(module, options);
-    const finish = (result: LoadedRules) => {
+    function finish(result: LoadedRules) {
       subscriber.next(result);
       subscriber.complete();
-    };
-    const fail = (why: string) => finish({ ruleset: undefined, errors: [`the rules could not be checked: ${why}`] });
+    }
+    function fail(why: string) {
+      return finish({ ruleset: undefined, errors: [`the rules could not be checked: ${why}`] });
+    }
     worker.on('message', (message: RulesMessage) => {
       if (message.kind === 'checked') {
         if (message.errors.length > 0) return finish({ ruleset: undefined, errors: message.errors });

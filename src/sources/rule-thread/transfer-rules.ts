@@ -34,7 +34,9 @@ const ROWS_IN_A_PIECE = 200;
  */
 export function transferRules({ configs, errors, warnings }: CheckedRules, port: MessagePort): void {
   const rows = rowsOf(configs);
-  const send = (message: RulesMessage) => port.postMessage(message);
+  function send(message: RulesMessage) {
+    return port.postMessage(message);
+  }
   port.on('message', () => send({ kind: 'piece', rows: take(rows, ROWS_IN_A_PIECE) }));
   send({ kind: 'checked', errors, warnings });
 }

@@ -50,7 +50,9 @@ const IMPLAUSIBLE_SIZE = 2 ** 30;
 export function connectAds(server: AdsServer): ConnectAds {
   const { log, tls, target, headers } = server;
   // Otherwise it writes to standard error by itself, past the log's level and format.
-  const tell = (message: unknown) => log.debug(`grpc-js: ${String(message)}`);
+  function tell(message: unknown) {
+    return log.debug(`grpc-js: ${String(message)}`);
+  }
   setLogger({ error: tell, info: tell, debug: tell });
   const tlsCredentials = tls && new TlsCredentials(tls, log);
   const metadata = metadataOf(headers);
@@ -63,9 +65,9 @@ export function connectAds(server: AdsServer): ConnectAds {
     new Observable<AdsEvent>((subscriber) => {
       const connecting = new Set<Socket>();
       let isOver = false;
-      const fail = (error: AdsStreamError) => {
+      function fail(error: AdsStreamError) {
         if (!isOver) subscriber.error(error);
-      };
+      }
       let client: Client;
       try {
         const credentials = tlsCredentials?.current() ?? ChannelCredentials.createInsecure();

@@ -122,15 +122,22 @@ class ResourceTree implements RuleTree, Source {
 
 /** The fields of a map that is being built. */
 class FieldsOf {
+  readonly #entries: YamlEntry[];
+  readonly #node: (step: string) => number;
+  readonly #listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList;
   constructor(
-    private readonly entries: YamlEntry[],
-    private readonly node: (step: string) => number,
-    private readonly listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList,
-  ) {}
+    entries: YamlEntry[],
+    node: (step: string) => number,
+    listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList,
+  ) {
+    this.#entries = entries;
+    this.#node = node;
+    this.#listOf = listOf;
+  }
 
   add(name: string, nodeOf: (at: number) => YamlNode): void {
-    const at = this.node(name);
-    this.entries.push({ key: scalar(at, name, false), value: nodeOf(at) });
+    const at = this.#node(name);
+    this.#entries.push({ key: scalar(at, name, false), value: nodeOf(at) });
   }
 
   text(name: string, value: string): void {
@@ -142,7 +149,7 @@ class FieldsOf {
   }
 
   list<T>(name: string, items: readonly T[], of: (at: number, item: T) => YamlNode): void {
-    if (items.length > 0) this.add(name, (at) => this.listOf(at, items, of));
+    if (items.length > 0) this.add(name, (at) => this.#listOf(at, items, of));
   }
 }
 

@@ -60,12 +60,15 @@ const LONGEST_DELAY = 30_000;
  * state-of-the-world protocol of xDS, document 1, section 2.4).
  */
 export class SotwState {
+  readonly #options: AgreementOptions;
   #agreed: AgreedRules | undefined;
   #refused: Refused | undefined;
   #lost: string | undefined;
   #isRefusalToldLast = false;
 
-  constructor(private readonly options: AgreementOptions) {}
+  constructor(options: AgreementOptions) {
+    this.#options = options;
+  }
 
   /** The last version that was accepted; undefined before the first. */
   get version(): string | undefined {
@@ -86,7 +89,7 @@ export class SotwState {
     if (refused?.digest === response.digest && refused.version === response.version) {
       return of(this.#refuse(response, refused.errors, refused.repetitions + 1, true));
     }
-    return this.options
+    return this.#options
       .load(response.message)
       .pipe(
         map((loaded) =>
@@ -102,7 +105,7 @@ export class SotwState {
     const isRepeated = this.#lost === reason;
     this.#lost = reason;
     this.#isRefusalToldLast = true;
-    return rejected(`${this.options.source}: ${reason}`, isRepeated);
+    return rejected(`${this.#options.source}: ${reason}`, isRepeated);
   }
 
   #accept({ version, digest, nonce }: ReadResponse, rules: Pick<AgreedRules, 'ruleset' | 'warnings'>): Judgement {
@@ -134,18 +137,18 @@ export class SotwState {
     this.#isRefusalToldLast = true;
     const errorDetail = { code: INVALID_ARGUMENT, message: cut(errors.join('\n')) };
     return {
-      event: rejected([`${this.options.source}, version ${version}:`, ...errors].join('\n'), isRepeated),
+      event: rejected([`${this.#options.source}, version ${version}:`, ...errors].join('\n'), isRepeated),
       reply: { ...this.#request(nonce), errorDetail },
       delay: repetitions === 0 ? 0 : Math.min(FIRST_DELAY * 2 ** (repetitions - 1), LONGEST_DELAY),
     };
   }
 
   #loaded({ ruleset, version, warnings }: AgreedRules): RuleEvent {
-    return { kind: 'loaded', ruleset, origin: { source: this.options.source, version }, warnings };
+    return { kind: 'loaded', ruleset, origin: { source: this.#options.source, version }, warnings };
   }
 
   #request(responseNonce: string): DiscoveryRequest {
-    const { id, metadata } = this.options.node;
+    const { id, metadata } = this.#options.node;
     return {
       versionInfo: this.version ?? '',
       node: { id, cluster: '', metadata },

@@ -24,13 +24,15 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
 /** TLS credentials from files that are looked at anew for each connection, so that renewed certificates come into use. */
 export class TlsCredentials {
+  readonly #files: AdsTlsFiles;
+  readonly #log: Log;
   #contents: Contents | undefined;
   #credentials: ChannelCredentials | undefined;
 
-  constructor(
-    private readonly files: AdsTlsFiles,
-    private readonly log: Log,
-  ) {}
+  constructor(files: AdsTlsFiles, log: Log) {
+    this.#files = files;
+    this.#log = log;
+  }
 
   /**
    * The credentials of the files as they are now; the last good ones while files are missing or broken.
@@ -46,13 +48,13 @@ export class TlsCredentials {
     } catch (error) {
       const reason = messageOf(error);
       if (this.#credentials === undefined) throw new Error(`the TLS files cannot be used: ${reason}`, { cause: error });
-      this.log.warn('the TLS files for the xDS server cannot be used, those read before stay in use', { reason });
+      this.#log.warn('the TLS files for the xDS server cannot be used, those read before stay in use', { reason });
       return this.#credentials;
     }
   }
 
   #read(): Contents {
-    const { ca, certificate, key } = this.files;
+    const { ca, certificate, key } = this.#files;
     return { ca: contentsOf(ca), certificate: contentsOf(certificate), key: contentsOf(key) };
   }
 }
@@ -84,7 +86,8 @@ function certificatesIn(pem: Buffer, what: string): readonly string[] {
 
 function isSame(one: Contents, other: Contents | undefined): boolean {
   if (other === undefined) return false;
-  const same = (a: Buffer | undefined, b: Buffer | undefined) =>
-    a === undefined || b === undefined ? a === b : a.equals(b);
+  function same(a: Buffer | undefined, b: Buffer | undefined) {
+    return a === undefined || b === undefined ? a === b : a.equals(b);
+  }
   return same(one.ca, other.ca) && same(one.certificate, other.certificate) && same(one.key, other.key);
 }

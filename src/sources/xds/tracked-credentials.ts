@@ -9,16 +9,17 @@ type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
  * that is wrapped is an inner one of grpc-js; the tests with a silent peer tell when it changes.)
  */
 export class TrackedCredentials extends ChannelCredentials {
-  constructor(
-    private readonly inner: ChannelCredentials,
-    private readonly onSocket: (socket: Socket) => void,
-  ) {
+  readonly #inner: ChannelCredentials;
+  readonly #onSocket: (socket: Socket) => void;
+  constructor(inner: ChannelCredentials, onSocket: (socket: Socket) => void) {
     super();
+    this.#inner = inner;
+    this.#onSocket = onSocket;
   }
 
   override _isSecure(): boolean {
     // oxlint-disable-next-line no-underscore-dangle -- the name that grpc-js gave it
-    return this.inner._isSecure();
+    return this.#inner._isSecure();
   }
 
   override _equals(other: ChannelCredentials): boolean {
@@ -27,10 +28,10 @@ export class TrackedCredentials extends ChannelCredentials {
 
   override _createSecureConnector(...args: Parameters<ChannelCredentials['_createSecureConnector']>): SecureConnector {
     // oxlint-disable-next-line no-underscore-dangle -- the name that grpc-js gave it
-    const connector = this.inner._createSecureConnector(...args);
+    const connector = this.#inner._createSecureConnector(...args);
     return {
       connect: (socket) => {
-        this.onSocket(socket);
+        this.#onSocket(socket);
         return connector.connect(socket);
       },
       waitForReady: () => connector.waitForReady(),

@@ -83,22 +83,24 @@ function isLoss(error: unknown): error is AdsStreamError {
 
 /** Tells the log how it stands with the server: once for each turn that things take, not for each attempt. */
 class Journal {
+  readonly #options: XdsRuleOptions;
+  readonly #agreement: SotwState;
   /** Why there is no stream; undefined while there is one. */
   #trouble: string | undefined;
   #hasAnswered = false;
 
-  constructor(
-    private readonly options: XdsRuleOptions,
-    private readonly agreement: SotwState,
-  ) {}
+  constructor(options: XdsRuleOptions, agreement: SotwState) {
+    this.#options = options;
+    this.#agreement = agreement;
+  }
 
   note(event: TalkEvent): void {
-    const { server, node, log, onConnection } = this.options;
+    const { server, node, log, onConnection } = this.#options;
     switch (event.kind) {
       case 'connected':
         this.#trouble = undefined;
         onConnection?.(true);
-        log.info('connected to the xDS server', { server, node: node.id, version: this.agreement.version });
+        log.info('connected to the xDS server', { server, node: node.id, version: this.#agreement.version });
         break;
       case 'handled':
         this.#hasAnswered = true;
@@ -115,7 +117,7 @@ class Journal {
   }
 
   noteEnd({ error, failures, wait }: AttemptEnd): void {
-    const { server, log } = this.options;
+    const { server, log } = this.#options;
     const trouble = error === undefined ? 'the server ended the stream' : messageOf(error);
     const fields = { server, wait: `${Math.round(wait)}ms` };
     if (trouble === this.#trouble || isLoss(error)) {

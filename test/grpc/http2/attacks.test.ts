@@ -31,10 +31,15 @@ import { MemoryPeer } from './memory-peer';
 
 const { ENHANCE_YOUR_CALM, REFUSED_STREAM, CANCEL } = ErrorCode;
 
-const times = (count: number, make: (at: number) => Buffer): Buffer =>
-  Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
-const connected = (limits = {}): MemoryPeer => new MemoryPeer(limits).send(hello());
-const stream = (at: number): number => 2 * at + 1;
+function times(count: number, make: (at: number) => Buffer): Buffer {
+  return Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+}
+function connected(limits = {}): MemoryPeer {
+  return new MemoryPeer(limits).send(hello());
+}
+function stream(at: number): number {
+  return 2 * at + 1;
+}
 
 function expectCalm(peer: MemoryPeer, as: Refusal): void {
   expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ENHANCE_YOUR_CALM })]);
@@ -52,7 +57,9 @@ function expectAlive(peer: MemoryPeer): void {
 }
 
 describe('rapid reset (CVE-2023-44487)', () => {
-  const openAndReset = (at: number) => Buffer.concat([get(stream(at), '/hold'), rstStream(stream(at))]);
+  function openAndReset(at: number) {
+    return Buffer.concat([get(stream(at), '/hold'), rstStream(stream(at))]);
+  }
 
   it('in one chunk begins no work, and is told to calm down when the bucket is empty', () => {
     const peer = connected();
@@ -66,7 +73,7 @@ describe('rapid reset (CVE-2023-44487)', () => {
 
   it('after the work began keeps the place until the work has ended', () => {
     const peer = connected();
-    for (let at = 0; at < 3_000 && !peer.wire.isEnded; at++) {
+    for (let at = 0; at < 3_000 && !peer.wire.isEnded; at += 1) {
       peer.send(get(stream(at), '/hold'));
       peer.send(rstStream(stream(at)));
     }
@@ -80,7 +87,7 @@ describe('rapid reset (CVE-2023-44487)', () => {
     const peer = connected();
     // 5,000 calls a second for 5 seconds, each reset 20 ms after it came, each answered too late.
     let next = 0;
-    for (let turn = 0; turn < 250; turn++) {
+    for (let turn = 0; turn < 250; turn += 1) {
       const late = peer.application.held.splice(0);
       peer.send(Buffer.concat(late.map(({ id }) => rstStream(id, ErrorCode.INTERNAL_ERROR))));
       for (const held of late) peer.application.finish(held, 'late');
@@ -113,7 +120,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
 
   it.each(primitives)('are borne in bounds: %s', (_title, make) => {
     const peer = connected();
-    for (let at = 0; at < 10_000 && !peer.wire.isEnded; at++) peer.send(make(stream(at)));
+    for (let at = 0; at < 10_000 && !peer.wire.isEnded; at += 1) peer.send(make(stream(at)));
 
     expect(resetsOf(peer.frames)).toHaveLength(DEFAULT_LIMITS.faults.burst + 1);
     expect(peer.application.mostRunning).toBeLessThanOrEqual(DEFAULT_LIMITS.maxConcurrentStreams);
@@ -122,7 +129,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
 
   it.each(primitives)('keep their place while their work goes on: %s', (_title, make) => {
     const peer = connected({ maxConcurrentStreams: 10 });
-    for (let at = 0; at < 40; at++) {
+    for (let at = 0; at < 40; at += 1) {
       peer.send(get(stream(2 * at), '/hold'));
       peer.send(make(stream(2 * at + 1)));
     }
@@ -179,7 +186,7 @@ describe('a header block', () => {
 
   it('that is never ended ends the connection, however it drips', () => {
     const peer = connected().send(begun);
-    for (let second = 0; second < 9; second++) peer.wait(1_000).send(bytesOf(0).subarray(0, second % 2));
+    for (let second = 0; second < 9; second += 1) peer.wait(1_000).send(bytesOf(0).subarray(0, second % 2));
     expectAlive(new MemoryPeer().send(hello()));
     peer.wait(1_100);
 
@@ -192,7 +199,7 @@ describe('a header block', () => {
       headers(1, request('/hold').subarray(0, 20), { endHeaders: false }),
       continuation(1, request('/hold').subarray(20), true),
     ]);
-    for (let length = 0; length <= bytes.length; length++) {
+    for (let length = 0; length <= bytes.length; length += 1) {
       const peer = new MemoryPeer().send(bytes.subarray(0, length));
       peer.connection.wireClosed();
       peer.wait(60_000, 10_000);
@@ -203,7 +210,9 @@ describe('a header block', () => {
 });
 
 describe('a header list', () => {
-  const referenced = (count: number): Buffer => Buffer.alloc(count, indexed(62));
+  function referenced(count: number): Buffer {
+    return Buffer.alloc(count, indexed(62));
+  }
 
   it.each([
     [
@@ -282,7 +291,7 @@ describe('floods', () => {
 
   it('of SETTINGS are bounded in time: one a second is borne', () => {
     const peer = connected().send(times(99, () => settings()));
-    for (let second = 0; second < 60; second++) peer.wait(1_000, 1_000).send(settings());
+    for (let second = 0; second < 60; second += 1) peer.wait(1_000, 1_000).send(settings());
 
     expectAlive(peer);
   });
@@ -311,7 +320,7 @@ describe('floods', () => {
 
   it('of PINGs are not what grpc-go sends: a PING and a WINDOW_UPDATE after each call', () => {
     const peer = connected();
-    for (let at = 0; at < 20_000; at++) peer.send(Buffer.concat([get(stream(at)), windowUpdate(0, 4), ping()]));
+    for (let at = 0; at < 20_000; at += 1) peer.send(Buffer.concat([get(stream(at)), windowUpdate(0, 4), ping()]));
 
     expect(endedOf(peer.frames)).toHaveLength(20_000);
     expect(peer.refusals).toEqual([]);
@@ -319,7 +328,7 @@ describe('floods', () => {
 
   it('of PINGs are not what a proxy sends every ten seconds', () => {
     const peer = connected();
-    for (let at = 0; at < 100; at++) peer.wait(10_000, 1_000).send(ping());
+    for (let at = 0; at < 100; at += 1) peer.wait(10_000, 1_000).send(ping());
 
     expect(goawaysOf(peer.frames)).toEqual([]);
   });
@@ -359,7 +368,7 @@ describe('floods', () => {
 
   it('of tiny DATA are not what a stream of small messages is', () => {
     const peer = connected().send(headers(1, request('/messages')));
-    for (let at = 0; at < 10_000; at++) peer.send(data(1, 'twenty bytes each..'));
+    for (let at = 0; at < 10_000; at += 1) peer.send(data(1, 'twenty bytes each..'));
 
     expectAlive(peer);
   });
@@ -447,7 +456,7 @@ describe('a peer that does not read', () => {
     );
     peer.wire.isRead = false;
     peer.send(times(40, (at) => get(stream(at), '/big/60000')));
-    for (let round = 0; round < 6; round++) {
+    for (let round = 0; round < 6; round += 1) {
       peer.wait(8_000);
       peer.wire.writableLength -= 10_000;
     }
@@ -484,7 +493,7 @@ describe('a peer that does not read', () => {
     const peer = connected();
     peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
     peer.send(get(1));
-    for (let second = 0; second < 29; second++) {
+    for (let second = 0; second < 29; second += 1) {
       peer.wait(1_000);
       if (second < 3) peer.send(windowUpdate(1, 1));
     }
@@ -541,7 +550,7 @@ describe('a peer that is slow', () => {
 
   it('lives when it answers', () => {
     const peer = connected();
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < 3; round += 1) {
       peer.wait(300_200, 100);
       peer.send(ping(peer.frames.at(-1)!.payload.toString('latin1'), Flag.ACK));
     }
@@ -555,8 +564,8 @@ describe('memory', () => {
   it('for requests that are not whole is bounded for a connection', () => {
     const peer = connected({ maxHeldBytesPerConnection: 100_000 });
     peer.send(headers(1, request('/keep'))).send(headers(3, request('/keep')));
-    for (let at = 0; at < 4; at++) peer.send(data(1, Buffer.alloc(16_000)));
-    for (let at = 0; at < 3; at++) peer.send(data(3, Buffer.alloc(16_000)));
+    for (let at = 0; at < 4; at += 1) peer.send(data(1, Buffer.alloc(16_000)));
+    for (let at = 0; at < 3; at += 1) peer.send(data(3, Buffer.alloc(16_000)));
 
     expect(resetsOf(peer.frames)).toEqual([[3, ENHANCE_YOUR_CALM]]);
     expect(peer.refusals).toEqual(['request_memory']);
@@ -579,13 +588,13 @@ describe('memory', () => {
   it('does not grow with the streams and windows a connection has seen', () => {
     const peer = connected().send(windowUpdate(0, 2 ** 30));
     // Refused, reset, late and padded DATA: every way for a window to leak.
-    for (let at = 0; at < 20_000; at++) {
+    for (let at = 0; at < 20_000; at += 1) {
       const id = stream(at);
       peer.send(Buffer.concat([headers(id, request('/early')), data(id, 'late', true, 20)]));
     }
     const id = stream(20_000);
     peer.send(headers(id, request('/keep')));
-    for (let at = 0; at < 128; at++) peer.send(data(id, Buffer.alloc(16_384), at === 127));
+    for (let at = 0; at < 128; at += 1) peer.send(data(id, Buffer.alloc(16_384), at === 127));
 
     expect(peer.application.bodies.at(-1)).toHaveLength(128 * 16_384);
     expect(peer.refusals).toEqual([]);

@@ -15,16 +15,22 @@ import {
 } from './frames';
 import { MemoryPeer } from './memory-peer';
 
-const connected = (limits = {}): MemoryPeer => new MemoryPeer(limits).send(hello());
-const bodies = (frames: readonly Frame[], stream: number): number[] =>
-  frames
+function connected(limits = {}): MemoryPeer {
+  return new MemoryPeer(limits).send(hello());
+}
+function bodies(frames: readonly Frame[], stream: number): number[] {
+  return frames
     .filter(({ type, stream: id }) => type === FrameType.DATA && id === stream)
     .map(({ payload }) => payload.length);
-const sum = (lengths: readonly number[]): number => lengths.reduce((total, length) => total + length, 0);
-const updates = (frames: readonly Frame[]): [stream: number, increment: number][] =>
-  frames
+}
+function sum(lengths: readonly number[]): number {
+  return lengths.reduce((total, length) => total + length, 0);
+}
+function updates(frames: readonly Frame[]): [stream: number, increment: number][] {
+  return frames
     .filter(({ type }) => type === FrameType.WINDOW_UPDATE)
     .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
+}
 
 describe('what we send', () => {
   it('begins with SETTINGS and a larger window, before anything is asked', () => {
@@ -115,7 +121,7 @@ describe('what we send', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 10_000]))
       .send(get(1, '/big/15000'));
-    for (let at = 0; at < 5; at++) peer.send(windowUpdate(1, 1));
+    for (let at = 0; at < 5; at += 1) peer.send(windowUpdate(1, 1));
     expect(bodies(peer.frames, 1)).toEqual([10_000]);
     peer.wait(100);
 
@@ -155,7 +161,7 @@ describe('what we send', () => {
 describe('what we take', () => {
   it('is refunded by the half, to the connection at once and to the stream as it is consumed', () => {
     const peer = connected().send(headers(1));
-    for (let at = 0; at < 64; at++) peer.send(data(1, Buffer.alloc(16_384)));
+    for (let at = 0; at < 64; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
     const given = updates(peer.frames).slice(1);
 
     expect(given.filter(([stream]) => stream === 0)).toEqual([
@@ -169,7 +175,7 @@ describe('what we take', () => {
 
   it('counts padding in both windows and refunds it', () => {
     const peer = connected().send(headers(1));
-    for (let at = 0; at < 12_000; at++) peer.send(data(1, Buffer.alloc(256), false, 255));
+    for (let at = 0; at < 12_000; at += 1) peer.send(data(1, Buffer.alloc(256), false, 255));
 
     expect(goawaysOf(peer.frames)).toEqual([]);
     expect(resetsOf(peer.frames)).toEqual([]);
@@ -180,7 +186,7 @@ describe('what we take', () => {
     const { application } = peer;
     // An application that consumes nothing.
     application.data = () => {};
-    for (let at = 0; at < 4; at++) peer.send(data(1, Buffer.alloc(16_384)));
+    for (let at = 0; at < 4; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
 
     expect(resetsOf(peer.frames)).toEqual([[1, ErrorCode.FLOW_CONTROL_ERROR]]);
     expect(goawaysOf(peer.frames)).toEqual([]);
@@ -191,7 +197,7 @@ describe('what we take', () => {
     peer.wire.isRead = false;
     peer.wire.writableLength = 1;
     peer.send(headers(1, request()));
-    for (let at = 0; at < 5 && !peer.wire.isEnded; at++) peer.send(data(1, Buffer.alloc(16_384)));
+    for (let at = 0; at < 5 && !peer.wire.isEnded; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
 
     expect(goawaysOf(peer.frames)).toHaveLength(1);
   });

@@ -16,12 +16,14 @@ export interface Frame {
 export type SentField = readonly [name: string, value: string];
 
 const EMPTY = Buffer.alloc(0);
-export const bytesOf = (...values: number[]): Buffer => Buffer.from(values);
-export const uint32 = (value: number): Buffer => {
+export function bytesOf(...values: number[]): Buffer {
+  return Buffer.from(values);
+}
+export function uint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value >>> 0);
   return bytes;
-};
+}
 
 /** Any frame, right or wrong; `length` lies about the payload where it is given. */
 export function frame(
@@ -84,13 +86,15 @@ const CODES = (() => {
     next <<= BigInt(bits - length);
     length = bits;
     codes[byte] = next.toString(2).padStart(bits, '0');
-    next++;
+    next += 1n;
   }
   return codes;
 })();
 
 /** The Huffman code of `bytes` as bits, without padding. */
-export const huffmanBits = (bytes: Iterable<number>): string => Array.from(bytes, (byte) => CODES[byte]!).join('');
+export function huffmanBits(bytes: Iterable<number>): string {
+  return Array.from(bytes, (byte) => CODES[byte]!).join('');
+}
 
 /** Bits as bytes, padded with ones unless told otherwise. */
 export function packBits(bits: string, padding = '1'): Buffer {
@@ -103,13 +107,20 @@ export function huffmanString(text: string | Buffer): Buffer {
   return Buffer.concat([integer(bytes.length, 0x7f, 0x80), bytes]);
 }
 
-export const indexed = (index: number): Buffer => integer(index, 0x7f, 0x80);
+export function indexed(index: number): Buffer {
+  return integer(index, 0x7f, 0x80);
+}
 /** Literal without indexing, its name spelled out. */
-export const literal = ([name, value]: SentField): Buffer => Buffer.concat([bytesOf(0), string(name), string(value)]);
+export function literal([name, value]: SentField): Buffer {
+  return Buffer.concat([bytesOf(0), string(name), string(value)]);
+}
 /** Literal with incremental indexing, its name spelled out. */
-export const inserted = ([name, value]: SentField): Buffer =>
-  Buffer.concat([bytesOf(0x40), string(name), string(value)]);
-export const sizeUpdate = (size: number): Buffer => integer(size, 0x1f, 0x20);
+export function inserted([name, value]: SentField): Buffer {
+  return Buffer.concat([bytesOf(0x40), string(name), string(value)]);
+}
+export function sizeUpdate(size: number): Buffer {
+  return integer(size, 0x1f, 0x20);
+}
 
 export const REQUEST: readonly SentField[] = [
   [':method', 'POST'],
@@ -118,10 +129,13 @@ export const REQUEST: readonly SentField[] = [
   [':authority', 'weir'],
 ];
 /** A header block of literals. */
-export const block = (fields: readonly SentField[] = REQUEST): Buffer => Buffer.concat(fields.map(literal));
+export function block(fields: readonly SentField[] = REQUEST): Buffer {
+  return Buffer.concat(fields.map(literal));
+}
 /** The pseudo-fields of a request for `path`, then `more`. */
-export const request = (path = '/', ...more: SentField[]): Buffer =>
-  block([...REQUEST.map(([name, value]) => [name, name === ':path' ? path : value] as const), ...more]);
+export function request(path = '/', ...more: SentField[]): Buffer {
+  return block([...REQUEST.map(([name, value]) => [name, name === ':path' ? path : value] as const), ...more]);
+}
 
 // ---------------------------------------------------------------- frames of each type
 
@@ -157,7 +171,9 @@ export function headers(
 }
 
 /** A whole request without a body. */
-export const get = (stream: number, path = '/'): Buffer => headers(stream, request(path), { endStream: true });
+export function get(stream: number, path = '/'): Buffer {
+  return headers(stream, request(path), { endStream: true });
+}
 
 export function data(stream: number, body: Buffer | string = EMPTY, endStream = false, padding?: number): Buffer {
   const bytes = Buffer.from(body as string);
@@ -166,14 +182,17 @@ export function data(stream: number, body: Buffer | string = EMPTY, endStream = 
   return frame(FrameType.DATA, flags, stream, Buffer.concat([bytesOf(padding), bytes, Buffer.alloc(padding)]));
 }
 
-export const continuation = (stream: number, fragment: Buffer, endHeaders = false): Buffer =>
-  frame(FrameType.CONTINUATION, endHeaders ? Flag.END_HEADERS : 0, stream, fragment);
-export const priority = (stream: number, dependency: number): Buffer =>
-  frame(FrameType.PRIORITY, 0, stream, Buffer.concat([uint32(dependency), bytesOf(15)]));
-export const rstStream = (stream: number, code: number = ErrorCode.CANCEL): Buffer =>
-  frame(FrameType.RST_STREAM, 0, stream, uint32(code));
-export const settings = (...values: (readonly [setting: number, value: number])[]): Buffer =>
-  frame(
+export function continuation(stream: number, fragment: Buffer, endHeaders = false): Buffer {
+  return frame(FrameType.CONTINUATION, endHeaders ? Flag.END_HEADERS : 0, stream, fragment);
+}
+export function priority(stream: number, dependency: number): Buffer {
+  return frame(FrameType.PRIORITY, 0, stream, Buffer.concat([uint32(dependency), bytesOf(15)]));
+}
+export function rstStream(stream: number, code: number = ErrorCode.CANCEL): Buffer {
+  return frame(FrameType.RST_STREAM, 0, stream, uint32(code));
+}
+export function settings(...values: (readonly [setting: number, value: number])[]): Buffer {
+  return frame(
     FrameType.SETTINGS,
     0,
     0,
@@ -181,17 +200,22 @@ export const settings = (...values: (readonly [setting: number, value: number])[
       values.map(([setting, value]) => Buffer.concat([bytesOf(setting >> 8, setting & 0xff), uint32(value)])),
     ),
   );
+}
 export const settingsAck = frame(FrameType.SETTINGS, Flag.ACK, 0);
-export const ping = (opaque = 'pingping', flags = 0): Buffer =>
-  frame(FrameType.PING, flags, 0, Buffer.from(opaque, 'latin1'));
-export const goaway = (lastStream = 0, code: number = ErrorCode.NO_ERROR): Buffer =>
-  frame(FrameType.GOAWAY, 0, 0, Buffer.concat([uint32(lastStream), uint32(code)]));
-export const windowUpdate = (stream: number, increment: number): Buffer =>
-  frame(FrameType.WINDOW_UPDATE, 0, stream, uint32(increment));
+export function ping(opaque = 'pingping', flags = 0): Buffer {
+  return frame(FrameType.PING, flags, 0, Buffer.from(opaque, 'latin1'));
+}
+export function goaway(lastStream = 0, code: number = ErrorCode.NO_ERROR): Buffer {
+  return frame(FrameType.GOAWAY, 0, 0, Buffer.concat([uint32(lastStream), uint32(code)]));
+}
+export function windowUpdate(stream: number, increment: number): Buffer {
+  return frame(FrameType.WINDOW_UPDATE, 0, stream, uint32(increment));
+}
 
 /** What an honest client begins with. */
-export const hello = (...values: (readonly [setting: number, value: number])[]): Buffer =>
-  Buffer.concat([PREFACE, settings(...values), settingsAck]);
+export function hello(...values: (readonly [setting: number, value: number])[]): Buffer {
+  return Buffer.concat([PREFACE, settings(...values), settingsAck]);
+}
 
 // ---------------------------------------------------------------- what the server says
 
@@ -207,23 +231,26 @@ export interface Goaway {
   readonly code: number;
   readonly debug: string;
 }
-export const goawaysOf = (frames: readonly Frame[]): Goaway[] =>
-  frames
+export function goawaysOf(frames: readonly Frame[]): Goaway[] {
+  return frames
     .filter(({ type }) => type === FrameType.GOAWAY)
     .map(({ payload }) => ({
       lastStream: payload.readUInt32BE(0),
       code: payload.readUInt32BE(4),
       debug: payload.toString('latin1', 8),
     }));
+}
 /** The streams that were reset, with the codes. */
-export const resetsOf = (frames: readonly Frame[]): [stream: number, code: number][] =>
-  frames
+export function resetsOf(frames: readonly Frame[]): [stream: number, code: number][] {
+  return frames
     .filter(({ type }) => type === FrameType.RST_STREAM)
     .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
+}
 /** The streams whose response came to its end. */
-export const endedOf = (frames: readonly Frame[]): number[] =>
-  frames
+export function endedOf(frames: readonly Frame[]): number[] {
+  return frames
     .filter(
       ({ type, flags }) => (type === FrameType.DATA || type === FrameType.HEADERS) && (flags & Flag.END_STREAM) !== 0,
     )
     .map(({ stream }) => stream);
+}

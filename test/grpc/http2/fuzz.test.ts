@@ -23,7 +23,7 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
     const headerBlocks = new HeaderBlockReader(new TestApplication(), DEFAULT_LIMITS);
     let alive = 0;
     let refused = 0;
-    for (let number = 0; number < SEQUENCES; number++) {
+    for (let number = 0; number < SEQUENCES; number += 1) {
       const bytes = frames.sequence();
       const peer = new MemoryPeer({}, new TestApplication(), headerBlocks);
       for (const chunk of frames.cut(bytes)) peer.send(chunk);
@@ -32,7 +32,7 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
 
       if (peer.crashes.length > 0) throw new Error(told, { cause: peer.crashes[0] });
       if (peer.connection.isOver) {
-        refused++;
+        refused += 1;
         if (!peer.wire.isDestroyed && goawaysOf(peer.frames).length === 0)
           throw new Error(`ended without GOAWAY: ${told}`);
       } else {
@@ -40,7 +40,7 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
         const { held } = peer.application;
         const later = held.find(({ id }) => id === LATER_STREAM);
         if (later !== undefined) {
-          alive++;
+          alive += 1;
           peer.application.finish(later, '');
           peer.endTurns();
           if (!endedOf(peer.frames).includes(LATER_STREAM)) throw new Error(`not answered: ${told}`);

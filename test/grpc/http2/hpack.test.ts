@@ -30,7 +30,9 @@ import {
 } from './frames';
 import { MemoryPeer } from './memory-peer';
 
-const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
+function hex(text: string): Buffer {
+  return Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
+}
 
 /** A decoder with its table, as a connection has. */
 function decoding(limits = { maxHeaderListBytes: 1e6, maxHeaderFields: 1e4 }) {
@@ -109,7 +111,7 @@ describe('the examples of RFC 7541, appendix C', () => {
 
 describe('Huffman code', () => {
   it('of every byte is decoded', () => {
-    for (let byte = 0; byte < 256; byte++) {
+    for (let byte = 0; byte < 256; byte += 1) {
       const text = String.fromCharCode(byte);
       expect(decodeText(packBits(huffmanBits([byte])))).toBe(text);
     }
@@ -137,7 +139,9 @@ describe('Huffman code', () => {
 });
 
 describe('the dynamic table', () => {
-  const cost = (name: string, value: string): number => name.length + value.length + 32;
+  function cost(name: string, value: string): number {
+    return name.length + value.length + 32;
+  }
   /** What a table is by the letter of RFC 7541, section 4: a list. */
   class Model {
     entries: SentField[] = [];
@@ -209,10 +213,10 @@ describe('a header block', () => {
 
   it('says whether it changed the table or read it', () => {
     const { decode, decoder } = decoding();
-    const flags = (block: Buffer): boolean[] => {
+    function flags(block: Buffer): boolean[] {
       decode(block);
       return [decoder.changedTable, decoder.readTable];
-    };
+    }
 
     expect(flags(Buffer.concat([indexed(3), literal(['x', 'y']), Buffer.from([0x14]), string('/')]))).toEqual([
       false,
@@ -288,7 +292,7 @@ describe('what a Node client encodes', () => {
 describe('what a block meant before', () => {
   const rest = Buffer.concat([indexed(3), indexed(6)]);
   const again = Buffer.concat([rest, indexed(62)]);
-  const paths = (...blocks: Buffer[]): string[] => {
+  function paths(...blocks: Buffer[]): string[] {
     const peer = new MemoryPeer().send(hello());
     const seen: string[] = [];
     peer.application.interpret = ({ path }) => {
@@ -298,14 +302,16 @@ describe('what a block meant before', () => {
     peer.send(Buffer.concat(blocks.map((block, at) => headers(2 * at + 1, block, { endStream: true }))));
     expect(goawaysOf(peer.frames)).toEqual([]);
     return seen;
-  };
+  }
 
   it('is remembered while the table stays as it is', () => {
     expect(paths(Buffer.concat([rest, inserted([':path', '/a'])]), again, again, again)).toEqual(['/a', '/a']);
   });
 
   it('is forgotten when the table changes', () => {
-    const insert = (path: string): Buffer => Buffer.concat([rest, inserted([':path', path])]);
+    function insert(path: string): Buffer {
+      return Buffer.concat([rest, inserted([':path', path])]);
+    }
 
     expect(paths(insert('/a'), again, again, insert('/b'), again, again)).toEqual(['/a', '/a', '/b', '/b']);
   });

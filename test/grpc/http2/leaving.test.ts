@@ -2,11 +2,16 @@ import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2
 import { data, endedOf, get, goaway, goawaysOf, headers, hello, ping, request, resetsOf } from './frames';
 import { MemoryPeer } from './memory-peer';
 
-const connected = (limits = {}): MemoryPeer => new MemoryPeer(limits).send(hello());
+function connected(limits = {}): MemoryPeer {
+  return new MemoryPeer(limits).send(hello());
+}
 const { NO_ERROR, CANCEL } = ErrorCode;
 /** What a client does with the PING that comes with the first GOAWAY. */
-const acknowledge = (peer: MemoryPeer): MemoryPeer =>
-  peer.send(ping(peer.frames.findLast(({ type }) => type === FrameType.PING)!.payload.toString('latin1'), Flag.ACK));
+function acknowledge(peer: MemoryPeer): MemoryPeer {
+  return peer.send(
+    ping(peer.frames.findLast(({ type }) => type === FrameType.PING)!.payload.toString('latin1'), Flag.ACK),
+  );
+}
 
 describe('a graceful end', () => {
   it('is announced first: streams that were on their way are still served', () => {
@@ -26,7 +31,7 @@ describe('a graceful end', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.leave('');
     acknowledge(peer);
-    for (let at = 0; at < 100; at++) {
+    for (let at = 0; at < 100; at += 1) {
       peer.send(Buffer.concat([headers(2 * at + 3), data(2 * at + 3, Buffer.alloc(16_384), true)]));
     }
 

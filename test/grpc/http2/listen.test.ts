@@ -9,8 +9,9 @@ import { endedOf, get, hello } from './frames';
 import { RawClient, connectPlain } from './raw-client';
 import { TestApplication } from './test-application';
 
-const serve = (listen: ListenAddress): Promise<Http2Server> =>
-  serveHttp2({ listen, application: new TestApplication() });
+function serve(listen: ListenAddress): Promise<Http2Server> {
+  return serveHttp2({ listen, application: new TestApplication() });
+}
 
 async function expectAnswer(client: RawClient): Promise<void> {
   client.send(hello(), get(1));

@@ -46,9 +46,9 @@ export class MemoryPeer {
   readonly crashes: unknown[] = [];
   time = 1_000;
   readonly connection: Connection<string, never>;
-  private toFlush = false;
-  private toRun = false;
-  private seen = 0;
+  #toFlush = false;
+  #toRun = false;
+  #seen = 0;
   readonly context: ConnectionContext<string, never>;
 
   constructor(
@@ -66,10 +66,10 @@ export class MemoryPeer {
       refused: (kind) => this.refusals.push(kind),
       crashed: (error) => this.crashes.push(error),
       flushLater: () => {
-        this.toFlush = true;
+        this.#toFlush = true;
       },
       runLater: () => {
-        this.toRun = true;
+        this.#toRun = true;
       },
     };
     this.connection = new Connection(this.context, this.wire);
@@ -89,10 +89,10 @@ export class MemoryPeer {
 
   /** Lets turns of the event loop pass until nothing is left to do. */
   endTurns(): this {
-    while (this.toFlush || this.toRun) {
-      const run = this.toRun;
-      this.toFlush = false;
-      this.toRun = false;
+    while (this.#toFlush || this.#toRun) {
+      const run = this.#toRun;
+      this.#toFlush = false;
+      this.#toRun = false;
       if (run) this.connection.runScheduled();
       this.connection.flush();
     }
@@ -124,8 +124,8 @@ export class MemoryPeer {
   /** What was sent since the last call. */
   get newFrames(): Frame[] {
     const { frames } = this;
-    const fresh = frames.slice(this.seen);
-    this.seen = frames.length;
+    const fresh = frames.slice(this.#seen);
+    this.#seen = frames.length;
     return fresh;
   }
 }

@@ -25,19 +25,22 @@ import {
 
 /** What peers might send: mostly frames that fit together, some that do not, some damaged. */
 export class RandomFrames {
-  constructor(private readonly random: () => number) {}
+  readonly #random: () => number;
+  constructor(random: () => number) {
+    this.#random = random;
+  }
 
   /** A whole number below `end`. */
   below(end: number): number {
-    return Math.floor(this.random() * end);
+    return Math.floor(this.#random() * end);
   }
 
   /** Bytes of one connection from its beginning. */
   sequence(): Buffer {
-    const beginning = this.isOnceIn(40) ? [this.bytesOf(30)] : [PREFACE, settings(...this.settings()), settingsAck];
-    const frames = Array.from({ length: 1 + this.below(8) }, () => this.frame());
+    const beginning = this.#isOnceIn(40) ? [this.#bytesOf(30)] : [PREFACE, settings(...this.#settings()), settingsAck];
+    const frames = Array.from({ length: 1 + this.below(8) }, () => this.#frame());
     const bytes = Buffer.concat([...beginning, ...frames]);
-    return this.isOnceIn(3) ? this.damaged(bytes) : bytes;
+    return this.#isOnceIn(3) ? this.#damaged(bytes) : bytes;
   }
 
   /** The bytes as they might be cut on their way. */
@@ -46,38 +49,38 @@ export class RandomFrames {
     return [0, ...cuts].map((from, at) => bytes.subarray(from, cuts[at] ?? bytes.length));
   }
 
-  private isOnceIn(times: number): boolean {
+  #isOnceIn(times: number): boolean {
     return this.below(times) === 0;
   }
 
-  private pick<T>(...choices: readonly T[]): T {
+  #pick<T>(...choices: readonly T[]): T {
     return choices[this.below(choices.length)]!;
   }
 
-  private bytesOf(most: number): Buffer {
+  #bytesOf(most: number): Buffer {
     return Buffer.from(Array.from({ length: this.below(most + 1) }, () => this.below(256)));
   }
 
-  private stream(): number {
-    return this.pick(1, 1, 1, 3, 3, 5, 7, 9, 0, 2, 2 ** 31 - 1);
+  #stream(): number {
+    return this.#pick(1, 1, 1, 3, 3, 5, 7, 9, 0, 2, 2 ** 31 - 1);
   }
 
-  private number(): number {
-    return this.pick(0, 1, 5, 100, 16_384, 65_535, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, this.below(2 ** 32));
+  #number(): number {
+    return this.#pick(0, 1, 5, 100, 16_384, 65_535, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, this.below(2 ** 32));
   }
 
-  private settings(): (readonly [number, number])[] {
-    return Array.from({ length: this.isOnceIn(2) ? 0 : this.below(4) }, () =>
-      this.pick<readonly [number, number]>(
+  #settings(): (readonly [number, number])[] {
+    return Array.from({ length: this.#isOnceIn(2) ? 0 : this.below(4) }, () =>
+      this.#pick<readonly [number, number]>(
         [Setting.INITIAL_WINDOW_SIZE, this.below(70_000)],
         [Setting.HEADER_TABLE_SIZE, this.below(5_000)],
         [Setting.MAX_FRAME_SIZE, 16_384 + this.below(1_000)],
-        [this.below(12), this.isOnceIn(4) ? this.number() : 0],
+        [this.below(12), this.#isOnceIn(4) ? this.#number() : 0],
       ),
     );
   }
 
-  private field([name, value]: SentField): Buffer {
+  #field([name, value]: SentField): Buffer {
     switch (this.below(8)) {
       case 0:
         return inserted([name, value]);
@@ -90,86 +93,86 @@ export class RandomFrames {
     }
   }
 
-  private block(): Buffer {
-    const path = this.pick('/', '/', '/hold', '/early', '/keep', '/big/100', '/big/70000', '');
-    const fields = REQUEST.map(([name, value]) => this.field([name, name === ':path' ? path : value]));
-    while (this.isOnceIn(2)) {
+  #block(): Buffer {
+    const path = this.#pick('/', '/', '/hold', '/early', '/keep', '/big/100', '/big/70000', '');
+    const fields = REQUEST.map(([name, value]) => this.#field([name, name === ':path' ? path : value]));
+    while (this.#isOnceIn(2)) {
       fields.push(
-        this.pick(
-          this.field(['x-some', 'value']),
-          this.field(['content-length', String(this.below(30))]),
-          this.field(['te', 'trailers']),
+        this.#pick(
+          this.#field(['x-some', 'value']),
+          this.#field(['content-length', String(this.below(30))]),
+          this.#field(['te', 'trailers']),
           indexed(this.below(70)),
           Buffer.concat([integer(this.below(70), 0x3f, 0x40), huffmanString('y')]),
           sizeUpdate(this.below(4_200)),
-          this.bytesOf(8),
+          this.#bytesOf(8),
         ),
       );
     }
-    if (this.isOnceIn(8)) fields.unshift(sizeUpdate(this.below(4_097)));
-    if (this.isOnceIn(12)) fields.reverse();
+    if (this.#isOnceIn(8)) fields.unshift(sizeUpdate(this.below(4_097)));
+    if (this.#isOnceIn(12)) fields.reverse();
     return Buffer.concat(fields);
   }
 
-  private frame(): Buffer {
-    const stream = this.stream();
-    const padding = this.isOnceIn(6) ? this.below(40) : undefined;
+  #frame(): Buffer {
+    const stream = this.#stream();
+    const padding = this.#isOnceIn(6) ? this.below(40) : undefined;
     switch (this.below(16)) {
       case 0:
       case 1:
       case 2:
       case 3: {
         const options = {
-          endStream: !this.isOnceIn(3),
-          endHeaders: !this.isOnceIn(10),
+          endStream: !this.#isOnceIn(3),
+          endHeaders: !this.#isOnceIn(10),
           ...(padding !== undefined && { padding }),
-          ...(this.isOnceIn(8) && { dependency: this.stream() }),
+          ...(this.#isOnceIn(8) && { dependency: this.#stream() }),
         };
-        return headers(stream, this.block(), options);
+        return headers(stream, this.#block(), options);
       }
       case 4: {
-        const block = this.block();
+        const block = this.#block();
         const middle = this.below(block.length);
-        const begun = headers(stream, block.subarray(0, middle), { endHeaders: false, endStream: this.isOnceIn(2) });
-        return Buffer.concat([begun, continuation(stream, block.subarray(middle), !this.isOnceIn(6))]);
+        const begun = headers(stream, block.subarray(0, middle), { endHeaders: false, endStream: this.#isOnceIn(2) });
+        return Buffer.concat([begun, continuation(stream, block.subarray(middle), !this.#isOnceIn(6))]);
       }
       case 5:
       case 6:
       case 7:
         return data(
           stream,
-          Buffer.alloc(this.isOnceIn(6) ? this.below(16_384) : this.below(40)),
-          this.isOnceIn(2),
+          Buffer.alloc(this.#isOnceIn(6) ? this.below(16_384) : this.below(40)),
+          this.#isOnceIn(2),
           padding,
         );
       case 8:
-        return rstStream(stream, this.number());
+        return rstStream(stream, this.#number());
       case 9:
-        return windowUpdate(stream, this.isOnceIn(3) ? this.number() : 1 + this.below(70_000));
+        return windowUpdate(stream, this.#isOnceIn(3) ? this.#number() : 1 + this.below(70_000));
       case 10:
-        return settings(...this.settings());
+        return settings(...this.#settings());
       case 11:
-        return ping('pingping', this.pick(0, 0, 1));
+        return ping('pingping', this.#pick(0, 0, 1));
       case 12:
-        return priority(stream, this.stream());
+        return priority(stream, this.#stream());
       case 13:
-        return this.isOnceIn(3) ? goaway(this.stream(), this.number()) : settingsAck;
+        return this.#isOnceIn(3) ? goaway(this.#stream(), this.#number()) : settingsAck;
       case 14:
-        return frame(this.below(14), this.below(256), stream, this.bytesOf(40));
+        return frame(this.below(14), this.below(256), stream, this.#bytesOf(40));
       default:
         return frame(
-          this.pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
+          this.#pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
           0,
           0,
-          Buffer.concat([uint32(this.number()), this.bytesOf(4)]),
+          Buffer.concat([uint32(this.#number()), this.#bytesOf(4)]),
         );
     }
   }
 
   /** Some bytes changed, lost, doubled or thrown in. */
-  private damaged(bytes: Buffer): Buffer {
+  #damaged(bytes: Buffer): Buffer {
     let result = Buffer.from(bytes);
-    for (let damages = 1 + this.below(3); damages > 0; damages--) {
+    for (let damages = 1 + this.below(3); damages > 0; damages -= 1) {
       const at = this.below(result.length);
       switch (this.below(4)) {
         case 0:
@@ -183,7 +186,7 @@ export class RandomFrames {
           if (result.length === 0) return bytes;
           break;
         default:
-          result = Buffer.concat([result.subarray(0, at), this.bytesOf(10), result.subarray(at)]);
+          result = Buffer.concat([result.subarray(0, at), this.#bytesOf(10), result.subarray(at)]);
       }
     }
     return result;

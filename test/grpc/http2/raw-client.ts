@@ -11,24 +11,24 @@ export class RawClient {
   /** The server has ended its half, or the socket is gone. */
   isEnded = false;
   isClosed = false;
-  private rest = Buffer.alloc(0);
-  private readonly waiting = new Set<() => void>();
+  #rest = Buffer.alloc(0);
+  readonly #waiting = new Set<() => void>();
 
   constructor(readonly socket: net.Socket) {
     socket.on('data', (chunk: Buffer) => {
-      const { frames, rest } = parseFrames(Buffer.concat([this.rest, chunk]));
-      this.rest = Buffer.from(rest);
+      const { frames, rest } = parseFrames(Buffer.concat([this.#rest, chunk]));
+      this.#rest = Buffer.from(rest);
       this.frames.push(...frames);
-      this.look();
+      this.#look();
     });
     socket.on('end', () => {
       this.isEnded = true;
-      this.look();
+      this.#look();
     });
     socket.on('close', () => {
       this.isEnded = true;
       this.isClosed = true;
-      this.look();
+      this.#look();
     });
     // What a test expects of the end, it says itself.
     socket.on('error', () => {});
@@ -46,18 +46,18 @@ export class RawClient {
       const check = (): void => {
         if (!holds()) return;
         clearTimeout(timer);
-        this.waiting.delete(check);
+        this.#waiting.delete(check);
         resolve();
       };
       const timer = setTimeout(() => {
-        this.waiting.delete(check);
+        this.#waiting.delete(check);
         reject(
           new Error(
             `never came: ${what}; seen: ${JSON.stringify(this.frames.map(({ type, stream }) => [type, stream]))}`,
           ),
         );
       }, PATIENCE_MS);
-      this.waiting.add(check);
+      this.#waiting.add(check);
     });
     return this;
   }
@@ -71,8 +71,8 @@ export class RawClient {
     this.socket.destroy();
   }
 
-  private look(): void {
-    for (const check of this.waiting) check();
+  #look(): void {
+    for (const check of this.#waiting) check();
   }
 }
 
@@ -86,16 +86,17 @@ export async function eventually(what: string, holds: () => boolean): Promise<vo
 
 type Address = net.AddressInfo | string;
 
-export const connectPlain = (address: Address): RawClient =>
-  new RawClient(
+export function connectPlain(address: Address): RawClient {
+  return new RawClient(
     typeof address === 'string'
       ? net.connect(address)
       : net.connect({ port: address.port, host: '127.0.0.1', noDelay: true }),
   );
+}
 
 /** Over TLS to `localhost`; the socket is secure when what was sent arrives. */
-export const connectTls = (address: Address, options: tls.ConnectionOptions): RawClient =>
-  new RawClient(
+export function connectTls(address: Address, options: tls.ConnectionOptions): RawClient {
+  return new RawClient(
     tls.connect({
       ...(typeof address === 'string' ? { path: address } : { port: address.port, host: '127.0.0.1' }),
       servername: 'localhost',
@@ -103,3 +104,4 @@ export const connectTls = (address: Address, options: tls.ConnectionOptions): Ra
       ...options,
     }),
   );
+}

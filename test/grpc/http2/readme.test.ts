@@ -7,7 +7,9 @@ const rows = /## Limits\n(.*?)\n## /s
   .exec(README)![1]!
   .split('\n')
   .filter((line) => /^\| `/.test(line));
-const namesIn = (text: string): string[] => Array.from(text.matchAll(/`(\w+)`/g), ([, name]) => name!);
+function namesIn(text: string): string[] {
+  return Array.from(text.matchAll(/`(\w+)`/g), ([, name]) => name!);
+}
 
 describe('the README of the HTTP/2 server', () => {
   it('lists every limit, and no other', () => {

@@ -61,11 +61,11 @@ export interface Requirement {
 }
 
 const list: Requirement[] = [];
-const from =
-  (before: Buffer) =>
-  (section: string, title: string, then: Verdict, ...frames: Buffer[]): void => {
+function from(before: Buffer) {
+  return (section: string, title: string, then: Verdict, ...frames: Buffer[]): void => {
     list.push({ section, title, before, bytes: Buffer.concat(frames), then });
   };
+}
 /** From the first byte of the connection. */
 const raw = from(Buffer.alloc(0));
 /** After the preface. */
@@ -73,13 +73,19 @@ const after = from(hello());
 /** After a request on stream 1 that has been answered. */
 const answered = from(Buffer.concat([hello(), get(1)]));
 
-const ends = (code: ErrorCode, as: Refusal = 'protocol_error'): Verdict => ({ goaway: code, as });
-const resets = (stream: number, code: ErrorCode, as: Refusal = 'stream_error'): Verdict => ({
-  resets: [[stream, code]],
-  as,
-});
+function ends(code: ErrorCode, as: Refusal = 'protocol_error'): Verdict {
+  return { goaway: code, as };
+}
+function resets(stream: number, code: ErrorCode, as: Refusal = 'stream_error'): Verdict {
+  return {
+    resets: [[stream, code]],
+    as,
+  };
+}
 const malformed = resets(1, PROTOCOL_ERROR, 'malformed');
-const answers = (...streams: number[]): Verdict => ({ answers: streams });
+function answers(...streams: number[]): Verdict {
+  return { answers: streams };
+}
 
 // ---------------------------------------------------------------- preface
 raw(
@@ -441,7 +447,9 @@ after(
 
 // ---------------------------------------------------------------- compression
 const compression = ends(COMPRESSION_ERROR, 'compression_error');
-const get1 = (fields: Buffer) => headers(1, fields, { endStream: true });
+function get1(fields: Buffer) {
+  return headers(1, fields, { endStream: true });
+}
 after('7541 6.1', 'index 0', compression, get1(Buffer.concat([request(), indexed(0)])));
 after('7541 6.1', 'an index past the end of the table', compression, get1(Buffer.concat([request(), indexed(62)])));
 after(
@@ -470,8 +478,9 @@ after(
   get1(Buffer.concat([request(), bytesOf(0xff, 0xff, 0xff, 0xff, 0xff, 0x0f)])),
 );
 after('9113 4.3', 'a literal without a value', compression, get1(Buffer.concat([request(), bytesOf(0), string('x')])));
-const huffman = (bytes: Buffer) =>
-  get1(Buffer.concat([request(), bytesOf(0), string('x'), integer(bytes.length, 0x7f, 0x80), bytes]));
+function huffman(bytes: Buffer) {
+  return get1(Buffer.concat([request(), bytesOf(0), string('x'), integer(bytes.length, 0x7f, 0x80), bytes]));
+}
 after(
   '7541 5.2',
   'Huffman padding of 8 ones',
@@ -529,8 +538,12 @@ after(
 );
 
 // ---------------------------------------------------------------- malformed requests
-const carrying = (...fields: SentField[]) => get1(request('/', ...fields));
-const without = (name: string) => get1(block(REQUEST.filter(([it]) => it !== name)));
+function carrying(...fields: SentField[]) {
+  return get1(request('/', ...fields));
+}
+function without(name: string) {
+  return get1(block(REQUEST.filter(([it]) => it !== name)));
+}
 for (const name of ['X-Upper', 'a b', 'a\x7f', 'a\xff', 'a:b', '', '\x00', 'a\r']) {
   after('8.2.1', `the field name ${JSON.stringify(name)}`, malformed, carrying([name, 'v']));
 }
@@ -563,8 +576,9 @@ after('8.3.1', 'a host other than :authority', malformed, carrying(['host', 'oth
 after('8.3.1', 'a host equal to :authority', answers(1), carrying(['host', 'weir']));
 after('8.5', 'CONNECT with a path', malformed, get1(block([[':method', 'CONNECT'], ...REQUEST.slice(1)])));
 after('8.5', 'CONNECT without an authority', malformed, get1(block([[':method', 'CONNECT']])));
-const length = (...values: string[]) =>
-  headers(1, request('/', ...values.map((value) => ['content-length', value] as const)));
+function length(...values: string[]) {
+  return headers(1, request('/', ...values.map((value) => ['content-length', value] as const)));
+}
 after('8.1.1', 'a body shorter than content-length', malformed, length('3'), data(1, 'ab', true));
 after('8.1.1', 'a body longer than content-length', malformed, length('3'), data(1, 'abcd'));
 after(

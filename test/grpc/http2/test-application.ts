@@ -33,9 +33,9 @@ export class TestApplication implements Application<string, State> {
   }
 
   open(stream: Stream<State>, path: string, isEnded: boolean): void {
-    this.opened++;
+    this.opened += 1;
     stream.state = { path, body: [] };
-    if (path === '/early') this.answer(stream, 'early');
+    if (path === '/early') this.#answer(stream, 'early');
     else if (isEnded) stream.schedule();
   }
 
@@ -49,8 +49,8 @@ export class TestApplication implements Application<string, State> {
   }
 
   run(stream: Stream<State>): void {
-    this.runs++;
-    this.running++;
+    this.runs += 1;
+    this.running += 1;
     this.mostRunning = Math.max(this.mostRunning, this.running);
     const { path, body } = stream.state!;
     this.bodies.push(Buffer.concat(body).toString('latin1'));
@@ -63,26 +63,26 @@ export class TestApplication implements Application<string, State> {
 
   /** Ends the work that `/hold` began. */
   finish(stream: Stream<State>, text: string): void {
-    this.running--;
+    this.running -= 1;
     stream.release();
-    this.answer(stream, text);
+    this.#answer(stream, text);
   }
 
   cancel(): void {
-    this.cancelled++;
+    this.cancelled += 1;
   }
 
   expire(): void {
-    this.expired++;
+    this.expired += 1;
   }
 
   drained(): void {}
 
   leave(): void {
-    this.left++;
+    this.left += 1;
   }
 
-  private answer(stream: Stream<State>, text: string): void {
+  #answer(stream: Stream<State>, text: string): void {
     stream.sendHeaders(HEAD);
     stream.sendData(Buffer.from(text));
     stream.end();

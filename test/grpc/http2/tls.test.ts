@@ -41,8 +41,9 @@ async function start(settings: Partial<ServerTls> = {}, limits = {}): Promise<Ht
   return server;
 }
 
-const connect = (options: tls.ConnectionOptions = {}): RawClient =>
-  connectTls(server!.address, { ca: authority.ca, ...options });
+function connect(options: tls.ConnectionOptions = {}): RawClient {
+  return connectTls(server!.address, { ca: authority.ca, ...options });
+}
 
 async function expectAnswer(client: RawClient): Promise<void> {
   client.send(hello(), get(1));
@@ -148,7 +149,9 @@ describe('with an authority for callers', () => {
 });
 
 describe('a swap of the certificate', () => {
-  const serial = (client: RawClient): string => (client.socket as tls.TLSSocket).getPeerCertificate().serialNumber;
+  function serial(client: RawClient): string {
+    return (client.socket as tls.TLSSocket).getPeerCertificate().serialNumber;
+  }
 
   it('serves new handshakes with the new one, and leaves open connections alone', async () => {
     await start();
@@ -209,13 +212,13 @@ describe('a swap of the certificate', () => {
       first.socket.on('secureConnect', () => first.send(hello())),
       'session',
     )) as [Buffer];
-    const isReused = async (): Promise<boolean> => {
+    async function isReused(): Promise<boolean> {
       const client = connect({ ...certificate, session });
       await expectAnswer(client);
       const isSessionReused = (client.socket as tls.TLSSocket).isSessionReused();
       client.close();
       return isSessionReused;
-    };
+    }
 
     server!.replaceTls({ ...authority.issue('localhost'), clientCa: authority.ca });
     expect(await isReused()).toBe(true);

@@ -35,12 +35,12 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
   let good: RawClient;
   const opened: RawClient[] = [];
 
-  const connect = (): RawClient => {
+  function connect(): RawClient {
     const client =
       transport === 'TLS' ? connectTls(server.address, { ca: authority.ca }) : connectPlain(server.address);
     opened.push(client);
     return client;
-  };
+  }
 
   beforeAll(async () => {
     authority = newAuthority();
@@ -67,11 +67,11 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
   });
 
   let calls = 0;
-  const expectGoodClientServed = async (): Promise<void> => {
+  async function expectGoodClientServed(): Promise<void> {
     const id = 2 * calls++ + 1;
     good.send(get(id), windowUpdate(0, 4));
     await good.until(`an answer on stream ${id}`, () => endedOf(good.frames.slice(-3)).includes(id));
-  };
+  }
 
   it.each(REQUIREMENTS)('$section: $title', async ({ before, bytes, then }) => {
     const client = connect();
@@ -99,7 +99,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
   });
 
   it('a GOAWAY arrives also when the peer goes on sending', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 5; round += 1) {
       const client = connect().send(hello(), data(2, 'x'), Buffer.alloc(300_000));
       await client.until('the end', () => client.isEnded);
       expect(goawaysOf(client.frames)).toEqual([expect.objectContaining({ code: ErrorCode.PROTOCOL_ERROR })]);
@@ -126,8 +126,8 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await client.until('SETTINGS', () => client.frames.length > 1);
     client.socket.pause();
     const before = process.memoryUsage().rss;
-    for (let at = 0; at < 1_000; at++) client.send(get(2 * at + 1, '/big/60000'));
-    for (let at = 0; at < 20; at++) await expectGoodClientServed();
+    for (let at = 0; at < 1_000; at += 1) client.send(get(2 * at + 1, '/big/60000'));
+    for (let at = 0; at < 20; at += 1) await expectGoodClientServed();
 
     expect(process.memoryUsage().rss - before).toBeLessThan(64 * 2 ** 20);
     client.close();
@@ -166,8 +166,9 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
 });
 
 describe('closing', () => {
-  const start = (limits = {}): Promise<Http2Server> =>
-    serveHttp2({ listen: { host: '127.0.0.1', port: 0 }, limits, application: new TestApplication() });
+  function start(limits = {}): Promise<Http2Server> {
+    return serveHttp2({ listen: { host: '127.0.0.1', port: 0 }, limits, application: new TestApplication() });
+  }
 
   it('drains: new connections are refused, open streams finish, all is closed', async () => {
     const application = new TestApplication();

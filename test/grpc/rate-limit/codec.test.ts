@@ -60,7 +60,9 @@ describe('a request', () => {
     );
   });
 
-  const hex = (bytes: string) => Buffer.from(bytes.replaceAll(' ', ''), 'hex');
+  function hex(bytes: string) {
+    return Buffer.from(bytes.replaceAll(' ', ''), 'hex');
+  }
   it.each([
     [
       'unknown fields of every kind',

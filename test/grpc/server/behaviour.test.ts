@@ -6,7 +6,9 @@ jest.setTimeout(30_000);
 
 const MIB = 2 ** 20;
 const OK = { http: '200', status: '0', messages: ['hello'] };
-const failed = (status: number, http = '200'): Partial<WireAnswer> => ({ http, status: String(status), messages: [] });
+function failed(status: number, http = '200'): Partial<WireAnswer> {
+  return { http, status: String(status), messages: [] };
+}
 
 interface Behaviour {
   readonly title: string;
@@ -29,10 +31,15 @@ const TIMEOUTS_OF_GRPC_JS = new Map<string, Partial<WireAnswer>>([
 /** nghttp2 resets the stream before grpc-js sees it. */
 const REFUSED_BY_NODE = { reset: 1 };
 
-const path = (name: string) => ({ ':path': `/test.Service/${name}` });
+function path(name: string) {
+  return { ':path': `/test.Service/${name}` };
+}
 /** Bytes in DATA frames that the window at the beginning admits. */
-const inFrames = (bytes: Buffer): Buffer[] =>
-  Array.from({ length: Math.ceil(bytes.length / 16_000) }, (_, at) => bytes.subarray(at * 16_000, (at + 1) * 16_000));
+function inFrames(bytes: Buffer): Buffer[] {
+  return Array.from({ length: Math.ceil(bytes.length / 16_000) }, (_, at) =>
+    bytes.subarray(at * 16_000, (at + 1) * 16_000),
+  );
+}
 const gzip = { 'grpc-encoding': 'gzip' };
 
 const BEHAVIOURS: readonly Behaviour[] = [

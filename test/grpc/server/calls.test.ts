@@ -46,10 +46,14 @@ function clientOf(
   return client;
 }
 
-const pass = (bytes: Buffer): Buffer => bytes;
-const path = (name: string): string => `/test.Service/${name}`;
-const call = (client: Client, name: string, message: Buffer | string, options = {}): Promise<string> =>
-  new Promise((resolve, reject) => {
+function pass(bytes: Buffer): Buffer {
+  return bytes;
+}
+function path(name: string): string {
+  return `/test.Service/${name}`;
+}
+function call(client: Client, name: string, message: Buffer | string, options = {}): Promise<string> {
+  return new Promise((resolve, reject) => {
     client.makeUnaryRequest(
       path(name),
       pass,
@@ -60,6 +64,7 @@ const call = (client: Client, name: string, message: Buffer | string, options = 
       (error, answer) => (error === null ? resolve(answer!.toString()) : reject(error)),
     );
   });
+}
 
 const GRPC = [
   ['content-type', 'application/grpc'],
@@ -70,8 +75,9 @@ function raw({ address }: TestServer): RawClient {
   disposables.push(() => client.close());
   return client;
 }
-const callFrames = (stream: number, name: string, message = 'x', ...more: [string, string][]): Buffer =>
-  Buffer.concat([headers(stream, request(path(name), ...GRPC, ...more)), data(stream, prefixed(message), true)]);
+function callFrames(stream: number, name: string, message = 'x', ...more: [string, string][]): Buffer {
+  return Buffer.concat([headers(stream, request(path(name), ...GRPC, ...more)), data(stream, prefixed(message), true)]);
+}
 
 describe('a grpc-js client', () => {
   it('calls, in cleartext and over TLS', async () => {
@@ -231,7 +237,7 @@ describe('a cancelled call', () => {
   it('takes no place any more: its handler has been told', async () => {
     const server = await start({ limits: { maxConcurrentStreams: 2 } });
     const client = raw(server);
-    for (let at = 0; at < 20; at++) {
+    for (let at = 0; at < 20; at += 1) {
       client.send(callFrames(2 * at + 1, 'Hold'));
       await eventually('the call', () => server.seen.held.length === at + 1);
       client.send(rstStream(2 * at + 1));
@@ -246,7 +252,7 @@ describe('a cancelled call', () => {
     const deaf = { ...methods(seen), unary: new Map([[path('Hold'), () => seen.messages.push('begun')]]) };
     const server = await start({ ...(deaf as never as object), limits: { maxConcurrentStreams: 2 } });
     const client = raw(server);
-    for (let at = 0; at < 2; at++) {
+    for (let at = 0; at < 2; at += 1) {
       client.send(callFrames(2 * at + 1, 'Hold'));
       await eventually('the call', () => seen.messages.length === at + 1);
       client.send(rstStream(2 * at + 1));
@@ -294,7 +300,7 @@ describe('requests that are not whole', () => {
         headers(stream, request(path('Echo'), ...GRPC)),
         data(stream, Buffer.concat([Buffer.from([0, 0, 1, 0, 0]), Buffer.alloc(16_000)])),
       );
-      for (let at = 0; at < 3; at++) client.send(data(stream, Buffer.alloc(16_000)));
+      for (let at = 0; at < 3; at += 1) client.send(data(stream, Buffer.alloc(16_000)));
     }
     await client.until('a refusal', () => client.frames.some(({ type }) => type === FrameType.HEADERS));
     const { stream, payload } = client.frames.find(({ type }) => type === FrameType.HEADERS)!;
@@ -307,7 +313,7 @@ describe('requests that are not whole', () => {
     const server = await start();
     const client = raw(server);
     const before = process.memoryUsage().rss;
-    for (let at = 0; at < 1_000; at++) {
+    for (let at = 0; at < 1_000; at += 1) {
       client.send(
         headers(2 * at + 1, request(path('Echo'), ...GRPC)),
         data(2 * at + 1, Buffer.from([0, 0, 0x40, 0, 0])),
@@ -325,7 +331,7 @@ describe('requests that are not whole', () => {
     const calls = 200;
     collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
-    for (let at = 0; at < calls; at++) {
+    for (let at = 0; at < calls; at += 1) {
       // A refused call that fills most of a chunk, then one byte of a message that is not whole.
       const [filler, unfinished] = [4 * at + 1, 4 * at + 3];
       client.send(
@@ -337,10 +343,10 @@ describe('requests that are not whole', () => {
     }
     client.send(ping('settled.'));
     await client.until('the end of it', () => client.heard('settled.'));
-    const kept = (): number => {
+    function kept(): number {
       collectGarbage();
       return process.memoryUsage().arrayBuffers - before;
-    };
+    }
     // What is free is not always given back at once.
     await eventually('what is not needed is free', () => kept() < (calls * 60_000) / 4);
 
@@ -356,11 +362,12 @@ describe('a caller that talks and does not listen', () => {
     disposables.push(() => client.close());
     const message = prefixed('x'.repeat(8_000));
     let sent = 0;
-    const granted = (): number =>
-      client.frames
+    function granted(): number {
+      return client.frames
         .filter(({ type, stream }) => type === FrameType.WINDOW_UPDATE && stream === 1)
         .reduce((sum, { payload }) => sum + payload.readUInt32BE(), 65_535);
-    for (let round = 0; sent < 1_000_000; round++) {
+    }
+    for (let round = 0; sent < 1_000_000; round += 1) {
       const before = sent;
       for (; sent + message.length <= granted(); sent += message.length) client.send(data(1, message));
       // Once for the messages to be read, once for the turn in which they are handled.
@@ -448,12 +455,12 @@ describe('draining', () => {
     const client = clientOf(server);
     const ends = Date.now() + 2_000;
     let calls = 0;
-    const worker = async (): Promise<void> => {
+    async function worker(): Promise<void> {
       while (Date.now() < ends) {
         expect(await call(client, 'Echo', 'hello')).toBe('hello');
-        calls++;
+        calls += 1;
       }
-    };
+    }
     await Promise.all(Array.from({ length: 16 }, worker));
 
     expect(calls).toBeGreaterThan(100);

@@ -35,16 +35,22 @@ afterAll(async () => {
 });
 beforeEach(() => health$.next({ healthy: true, unhealthy: [] }));
 
-const pass = (bytes: Buffer): Buffer => bytes;
-const encoded = (service: string): Buffer => Buffer.from(HealthCheckRequest.encode({ service }).finish());
-const unary = (method: string, message: Buffer): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
+function pass(bytes: Buffer): Buffer {
+  return bytes;
+}
+function encoded(service: string): Buffer {
+  return Buffer.from(HealthCheckRequest.encode({ service }).finish());
+}
+function unary(method: string, message: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
     client.makeUnaryRequest(`/grpc.health.v1.Health/${method}`, pass, pass, message, (error, answer) =>
       error === null ? resolve(answer!) : reject(error),
     );
   });
-const check = async (service: string): Promise<number> =>
-  HealthCheckResponse.decode(await unary('Check', encoded(service))).status;
+}
+async function check(service: string): Promise<number> {
+  return HealthCheckResponse.decode(await unary('Check', encoded(service))).status;
+}
 
 const NAMES = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
@@ -120,10 +126,10 @@ describe('grpc.health.v1.Health', () => {
 
 describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version) => {
   /** Asks all of it over one stream. */
-  const ask = (
+  function ask(
     ...requests: NonNullable<ServerReflectionRequest['messageRequest']>[]
-  ): Promise<ServerReflectionResponse[]> =>
-    new Promise((resolve, reject) => {
+  ): Promise<ServerReflectionResponse[]> {
+    return new Promise((resolve, reject) => {
       const stream = client.makeBidiStreamRequest(
         `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
         pass,
@@ -138,10 +144,12 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
       }
       stream.end();
     });
-  const filesOf = ({ messageResponse }: ServerReflectionResponse): string[] =>
-    messageResponse?.$case === 'fileDescriptorResponse'
+  }
+  function filesOf({ messageResponse }: ServerReflectionResponse): string[] {
+    return messageResponse?.$case === 'fileDescriptorResponse'
       ? messageResponse.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes).name)
       : [];
+  }
 
   it('lists what is served', async () => {
     const [answer] = await ask({ $case: 'listServices', value: '*' });

@@ -34,14 +34,18 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-const statusOf = (digits: string): GrpcStatus => Object.values(GrpcStatus).find((code) => code === Number(digits))!;
+function statusOf(digits: string): GrpcStatus {
+  return Object.values(GrpcStatus).find((code) => code === Number(digits))!;
+}
 
 /**
  * `Echo` answers what it is asked, `Fail` fails with the status and text it is given (`5 not here`), `Throw` throws, `Hold`
  * never answers, `Count` answers n messages, `Talk` answers each message with itself in upper case.
  */
 export function methods(seen: Seen): { unary: UnaryMethods; streaming: StreamingMethods } {
-  const text = (message: Uint8Array): string => Buffer.from(message).toString();
+  function text(message: Uint8Array): string {
+    return Buffer.from(message).toString();
+  }
   return {
     unary: new Map<string, UnaryHandler>([
       [
@@ -81,7 +85,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
           handle(message, call) {
             call.onCancel({ cancel: (cause) => seen.cancelled.push(cause) });
             const count = Number(text(message));
-            for (let at = 0; at < count; at++) call.send(Buffer.from(String(at)));
+            for (let at = 0; at < count; at += 1) call.send(Buffer.from(String(at)));
             if (count >= 0) call.end();
           },
         },
@@ -125,20 +129,25 @@ export async function startReference(): Promise<TestServer> {
   const seen = new Seen();
   const { unary, streaming } = methods(seen);
   const server: GrpcJsServer = new Server();
-  const pass = (bytes: Buffer): Buffer => bytes;
-  const definition = (path: string, requestStream: boolean, responseStream: boolean) => ({
-    path,
-    requestStream,
-    responseStream,
-    requestSerialize: pass,
-    requestDeserialize: pass,
-    responseSerialize: pass,
-    responseDeserialize: pass,
-  });
-  const add = (path: string, requestStream: boolean, responseStream: boolean, handle: unknown): void =>
+  function pass(bytes: Buffer): Buffer {
+    return bytes;
+  }
+  function definition(path: string, requestStream: boolean, responseStream: boolean) {
+    return {
+      path,
+      requestStream,
+      responseStream,
+      requestSerialize: pass,
+      requestDeserialize: pass,
+      responseSerialize: pass,
+      responseDeserialize: pass,
+    };
+  }
+  function add(path: string, requestStream: boolean, responseStream: boolean, handle: unknown): void {
     server.addService({ [path]: definition(path, requestStream, responseStream) }, {
       [path]: handle,
     } as UntypedServiceImplementation);
+  }
   for (const [path, handle] of unary) {
     add(path, false, false, (call: any, callback: any) => {
       handle(call.request, {
@@ -149,12 +158,14 @@ export async function startReference(): Promise<TestServer> {
     });
   }
   for (const [path, method] of streaming) {
-    const adapt = (call: any) => ({
-      send: (message: Uint8Array) => call.write(Buffer.from(message)),
-      end: () => call.end(),
-      fail: (code: number, details: string) => call.emit('error', { code, details }),
-      onCancel: (work: Cancellable) => call.on('cancelled', () => work.cancel('cancelled')),
-    });
+    function adapt(call: any) {
+      return {
+        send: (message: Uint8Array) => call.write(Buffer.from(message)),
+        end: () => call.end(),
+        fail: (code: number, details: string) => call.emit('error', { code, details }),
+        onCancel: (work: Cancellable) => call.on('cancelled', () => work.cancel('cancelled')),
+      };
+    }
     add(path, method.kind === 'bidirectional', true, (call: any) => {
       if (method.kind === 'server streaming') return method.handle(call.request, adapt(call));
       const listener = method.handle(adapt(call));

@@ -7,7 +7,9 @@ import { UNIT_NAMES, unitByName, unitByNumber } from '../../../src/rules/unit';
 const NO_UNIT = undefined;
 
 /** What the descriptor in `json` is read as. */
-const descriptor = (json: string): Descriptor => readRequest(`{"descriptors":[${json}]}`).descriptors[0]!;
+function descriptor(json: string): Descriptor {
+  return readRequest(`{"descriptors":[${json}]}`).descriptors[0]!;
+}
 
 describe('a request in proto3 JSON', () => {
   it('is read with all its fields', () => {
@@ -291,8 +293,8 @@ describe('whatever the request', () => {
     hitsAddend: fc.nat(),
   });
 
-  const toJson = (request: RateLimitRequest, indent: number) =>
-    JSON.stringify(
+  function toJson(request: RateLimitRequest, indent: number) {
+    return JSON.stringify(
       {
         ...request,
         descriptors: request.descriptors.map(({ hitsAddend, limit, ...rest }) => ({
@@ -304,6 +306,7 @@ describe('whatever the request', () => {
       null,
       indent,
     );
+  }
 
   it('reads it back from its JSON', () => {
     fc.assert(

@@ -129,7 +129,9 @@ export function countingScenarios(store: () => Counters): void {
 
   it('judges each operation of a guard alone on the stored count, and guards in the order of the batch', async () => {
     const key = fresh();
-    const request = (): readonly CounterOperation[] => guarded(2, operation(key('a'), 1), operation(key('b'), 1));
+    function request(): readonly CounterOperation[] {
+      return guarded(2, operation(key('a'), 1), operation(key('b'), 1));
+    }
     expect(await take(store(), ...request(), ...request(), ...request())).toEqual([1, 1, 2, 2, 3, 3]);
     expect(await take(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
   });

@@ -24,11 +24,11 @@ describe('behind a real Envoy, with the configuration of examples/envoy', () => 
 
   beforeEach(roomInMinute);
 
-  const statuses = async (count: number, path: string, user: string) => {
+  async function statuses(count: number, path: string, user: string) {
     const seen: number[] = [];
     for (let call = 0; call < count; call += 1) seen.push((await envoy.get(path, { 'x-user': user })).status);
     return seen;
-  };
+  }
 
   it('lets pass up to the limit, then answers 429 and says who stopped it', async () => {
     expect(await statuses(3, '/orders', 'anna')).toEqual([200, 200, 200]);
@@ -48,10 +48,10 @@ describe('behind a real Envoy, with the configuration of examples/envoy', () => 
     const before = await weir.statistics();
     await envoy.get('/orders', { 'x-user': 'dora' });
     const after = await weir.statistics();
-    const moved = (key: string) => {
+    function moved(key: string) {
       const name = `ratelimit.service.rate_limit.edge.${key}.total_hits`;
       return (after.get(name) ?? 0) - (before.get(name) ?? 0);
-    };
+    }
     expect([moved('user'), moved('path_/orders.user')]).toEqual([1, 1]);
   });
 
@@ -83,7 +83,9 @@ describe('when weir is stopped', () => {
       weirPort: first.ports.grpc,
       changes: [['failure_mode_deny: false', `failure_mode_deny: ${deny}`]],
     });
-    const ask = async () => (await envoy.get('/', { 'x-user': 'anna' })).status;
+    async function ask() {
+      return (await envoy.get('/', { 'x-user': 'anna' })).status;
+    }
     expect([await ask(), await ask()]).toEqual([200, 429]);
 
     first.signal('SIGTERM');

@@ -6,7 +6,9 @@ function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
   return readDeployment(instance(url, more), 'KVSTORE');
 }
 
-const tcp = (host: string, port: number, family = 0): object => ({ kind: 'tcp', host, port, family });
+function tcp(host: string, port: number, family = 0): object {
+  return { kind: 'tcp', host, port, family };
+}
 
 describe('the address of a single server', () => {
   it.each([

@@ -76,7 +76,9 @@ export async function chaos(
 async function trouble({ servers, proxies }: Deployment, timeout: number, random: () => number): Promise<void> {
   const proxy = proxies[Math.floor(random() * proxies.length)] as FaultProxy;
   const server = servers[Math.floor(random() * servers.length)] as RedisProcess;
-  const wait = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+  function wait(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, milliseconds));
+  }
   const troubles: (() => unknown)[] = [
     () => proxy.cut(),
     () => proxy.reset(),

@@ -11,8 +11,8 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => cluster[Symbol.asyncDispose]());
 
-const play = (row: FaultRow, course: Course): Promise<void> =>
-  playFailover(
+function play(row: FaultRow, course: Course): Promise<void> {
+  return playFailover(
     {
       type: 'cluster',
       url: cluster.url,
@@ -29,6 +29,7 @@ const play = (row: FaultRow, course: Course): Promise<void> =>
       },
     },
   );
+}
 
 /** A master that has a replica to take over from it, as the cluster has it now. */
 async function masterWithReplica(): Promise<RedisProcess> {

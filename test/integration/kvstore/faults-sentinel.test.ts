@@ -11,8 +11,8 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => sentinels[Symbol.asyncDispose]());
 
-const play = (row: FaultRow, course: Course): Promise<void> =>
-  playFailover(
+function play(row: FaultRow, course: Course): Promise<void> {
+  return playFailover(
     {
       type: 'sentinel',
       url: sentinels.url,
@@ -23,6 +23,7 @@ const play = (row: FaultRow, course: Course): Promise<void> =>
     row,
     course,
   );
+}
 
 describe('a master that sentinels watch, while callers go on', () => {
   let former: RedisProcess;

@@ -92,8 +92,9 @@ describe('keys in Redis', () => {
   it('of one window cost one command, and of larger ones one for each part', async () => {
     const counters = await open();
     await take(counters, operation('warm', 1));
-    const calls = async (): Promise<number> =>
-      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server.control.info('commandstats'))?.[1]);
+    async function calls(): Promise<number> {
+      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server.control.info('commandstats'))?.[1]);
+    }
     const before = await calls();
     await take(counters, ...Array.from({ length: 256 }, (_, index) => operation(`k${index}`, 1)));
     expect(await calls()).toBe(before + 1);
@@ -130,10 +131,12 @@ describe('two instances', () => {
   it('decide a guard over both together', async () => {
     const counters = await open({ perSecond: instance(second.address) });
     const guard = { operations: 2 };
-    const steps = (): ReturnType<typeof operation>[] => [
-      operation('second', 1, { windowSeconds: 1, guard, limit: 0 }),
-      operation('minute', 1, { guard, limit: 5 }),
-    ];
+    function steps(): ReturnType<typeof operation>[] {
+      return [
+        operation('second', 1, { windowSeconds: 1, guard, limit: 0 }),
+        operation('minute', 1, { guard, limit: 5 }),
+      ];
+    }
     expect(await take(counters, ...steps())).toEqual([1, 0]);
     expect(await server.control.exists('minute')).toBe(0);
   });

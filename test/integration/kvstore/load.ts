@@ -17,6 +17,7 @@ let runs = 0;
  * twice; the one is counted on by all, so that no two good answers may give it the same count.
  */
 export class Load {
+  readonly #counters: Counters;
   readonly answers = new Map<Answer, number>();
   readonly unexpected: unknown[] = [];
   /** By key: whether its only hit was answered with a count. */
@@ -30,7 +31,8 @@ export class Load {
   #serial = 0;
   #streak = 0;
 
-  constructor(private readonly counters: Counters) {
+  constructor(counters: Counters) {
+    this.#counters = counters;
     runs += 1;
     this.#prefix = `load_${process.pid}_${runs}_`;
     this.hotKey = `${this.#prefix}hot`;
@@ -97,7 +99,7 @@ export class Load {
       const begin = performance.now();
       let counts: readonly Count[];
       try {
-        counts = await firstValueFrom(this.counters.apply(batch));
+        counts = await firstValueFrom(this.#counters.apply(batch));
       } catch (error) {
         if (!(error instanceof DecisionError)) this.unexpected.push(error);
         counts = batch.map(() => error as DecisionError);

@@ -96,7 +96,9 @@ describe('the statistics of a pool', () => {
   it('tell the connections that there are, have been, and were closed', async () => {
     const statistics = new Statistics(10);
     await open({ poolSize: 3 }, { statistics, perSecond: instance(server.address, { poolSize: 2 }) });
-    const pool = (stat: string): number => statistic(statistics, `ratelimit.redis_pool.cx_${stat}`);
+    function pool(stat: string): number {
+      return statistic(statistics, `ratelimit.redis_pool.cx_${stat}`);
+    }
     await until('all are there', () => pool('active') === 3);
     await until('all are there', () => statistic(statistics, 'ratelimit.redis_per_second_pool.cx_active') === 2);
     expect([pool('total'), pool('local_close')]).toEqual([3, 0]);

@@ -143,11 +143,11 @@ describe('TLS', () => {
   let server: RedisProcess;
   let files: StoreTlsFiles;
 
-  const file = (name: string, text: string): string => {
+  function file(name: string, text: string): string {
     const path = join(folder, name);
     writeFileSync(path, text);
     return path;
-  };
+  }
 
   /** A server that speaks TLS alone and asks for a certificate. */
   function tlsServer(name: string): Promise<RedisProcess> {
@@ -206,7 +206,9 @@ describe('TLS', () => {
 
   it('refuses files that cannot be used, by name, before anything starts', () => {
     const main = instance(`localhost:${server.port}`, { tls: true });
-    const open = (more: Partial<StoreTlsFiles>) => () => attempt({ main, tlsFiles: { ...files, ...more } });
+    function open(more: Partial<StoreTlsFiles>) {
+      return () => attempt({ main, tlsFiles: { ...files, ...more } });
+    }
     expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/absent\.pem cannot be read/);
     expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/text\.pem.* do not work/);
     expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(/other\.key do not work/);
@@ -222,7 +224,7 @@ describe('TLS', () => {
     };
     const counters = attempt({ main, tlsFiles: rotated, log });
     await firstValueFrom(counters.ready$);
-    const again = async (): Promise<void> => {
+    async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await until('it counts again', () =>
         take(counters, operation('again', 1)).then(
@@ -230,7 +232,7 @@ describe('TLS', () => {
           () => false,
         ),
       );
-    };
+    }
     file('rotated.pem', 'broken');
     await again();
     await again();

@@ -56,7 +56,9 @@ describe('sentinels and servers that speak TLS', () => {
   let sentinels: RedisSentinels;
   beforeAll(async () => {
     // Neither asks for a certificate. The sentinels' own is for their address, the servers' is not.
-    const directives = (name: string): readonly string[] => [...tls.directives(name), '--tls-auth-clients', 'no'];
+    function directives(name: string): readonly string[] {
+      return [...tls.directives(name), '--tls-auth-clients', 'no'];
+    }
     sentinels = await RedisSentinels.start({
       ...tls.server,
       directives: directives('redis.example'),
@@ -65,9 +67,12 @@ describe('sentinels and servers that speak TLS', () => {
   }, 30_000);
   afterAll(() => sentinels[Symbol.asyncDispose]());
 
-  const main = (more: Partial<InstanceOptions> = {}): InstanceOptions =>
-    instance(sentinels.url, { type: 'sentinel', tls: true, ...more });
-  const skipping = (files: StoreTlsFiles): StoreTlsFiles => ({ ...files, skipHostnameVerification: true });
+  function main(more: Partial<InstanceOptions> = {}): InstanceOptions {
+    return instance(sentinels.url, { type: 'sentinel', tls: true, ...more });
+  }
+  function skipping(files: StoreTlsFiles): StoreTlsFiles {
+    return { ...files, skipHostnameVerification: true };
+  }
 
   it('are counted on where names are skipped, also after the master has changed', async () => {
     const counters = await reach(main(), skipping(tls.files()));
@@ -112,7 +117,9 @@ describe('a cluster that speaks TLS and asks for certificates', () => {
   }, 30_000);
   afterAll(() => cluster[Symbol.asyncDispose]());
 
-  const main = (): InstanceOptions => instance(cluster.url, { type: 'cluster', tls: true });
+  function main(): InstanceOptions {
+    return instance(cluster.url, { type: 'cluster', tls: true });
+  }
 
   it('is counted on with a certificate, at every node', async () => {
     const files = { ...tls.files({ withCertificate: true }), skipHostnameVerification: true };

@@ -69,8 +69,9 @@ describe('the dashboard', () => {
 
   it('uses only variables that it has, each after those that it depends on', () => {
     const known = new Set<string>();
-    const used = (of: unknown) =>
-      [...JSON.stringify(of).matchAll(/\$\{?(?!__)([a-z]\w*)/g)].map(([, name]) => name as string);
+    function used(of: unknown) {
+      return [...JSON.stringify(of).matchAll(/\$\{?(?!__)([a-z]\w*)/g)].map(([, name]) => name as string);
+    }
     for (const variable of dashboard.templating.list) {
       expect([variable.name, used(variable).filter((name) => !known.has(name))]).toEqual([variable.name, []]);
       known.add(variable.name ?? '');

@@ -95,16 +95,17 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
   await expect(client.ask('', ['plain'])).rejects.toThrow('domain');
   // The fourth key with a value, for which there is no room.
   for (const value of ['b', 'c']) await client.ask('shop', [`user=${value}`]);
-  const moves = async (name: string, move: () => Promise<unknown>) =>
-    weir.until(`${name} to move`, async () => {
+  async function moves(name: string, move: () => Promise<unknown>) {
+    return weir.until(`${name} to move`, async () => {
       await move();
       return ((await weir.statistics()).get(name) ?? 0) > 0;
     });
+  }
   let value = 0;
-  const twice = () => {
+  function twice() {
     value += 1;
     return Promise.all([client.ask('shop', [`none=${value}`]), client.ask('shop', [`none=${value}`])]);
-  };
+  }
   await moves('ratelimit.pipeline.merged_hits', twice);
   await moves('ratelimit.localcache.overwriteCount', twice);
   await moves('ratelimit.localcache.evacuateCount', twice);
@@ -125,7 +126,9 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
 
 function callHealth(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>, method: string) {
   const client = new Client(weir.grpcAddress, channel, NAMED);
-  const bytes = (message: Buffer): Buffer => message;
+  function bytes(message: Buffer): Buffer {
+    return message;
+  }
   return new Promise<void>((resolve, reject) => {
     client.makeUnaryRequest(`/grpc.health.v1.Health/${method}`, bytes, bytes, Buffer.alloc(0), (error) => {
       client.close();
@@ -186,7 +189,9 @@ function heard({ kind, name, metric }: DocumentedStatistic, wire: keyof Wires): 
     : all.reduce((sum, { value }) => sum + value, 0);
 }
 
-const find = (written: string) => DOCUMENTED.find((each) => each.written === written) as DocumentedStatistic;
+function find(written: string) {
+  return DOCUMENTED.find((each) => each.written === written) as DocumentedStatistic;
+}
 
 describe('every statistic of docs/statistics.md', () => {
   it.each(DOCUMENTED.map((each) => [each.written, each] as const))('%s moves, and every output says so', (_, each) => {

@@ -29,13 +29,18 @@ export interface Wires {
  * other output then; all is done to both.
  */
 export class HeardServices implements AsyncDisposable {
+  readonly #daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver };
+  readonly #pullPort: number;
   readonly #pages: string[] = [];
 
   private constructor(
     readonly services: readonly [WeirProcess, WeirProcess],
-    private readonly daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver },
-    private readonly pullPort: number,
-  ) {}
+    daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver },
+    pullPort: number,
+  ) {
+    this.#daemons = daemons;
+    this.#pullPort = pullPort;
+  }
 
   static async start(env: Readonly<Record<string, string>>): Promise<HeardServices> {
     const daemons = await bothDaemons();
@@ -72,11 +77,12 @@ export class HeardServices implements AsyncDisposable {
 
   /** Looks at what is offered to be scraped, and waits for gauges to be sent as they are. */
   async look(): Promise<void> {
-    this.#pages.push(await (await fetch(`http://127.0.0.1:${this.pullPort}/metrics`)).text());
-    const { tcp, udp } = this.daemons;
+    this.#pages.push(await (await fetch(`http://127.0.0.1:${this.#pullPort}/metrics`)).text());
+    const { tcp, udp } = this.#daemons;
     const from = [tcp, udp].map(({ lines }) => lines.length);
-    const hasFlushed = (lines: readonly string[], first = 0) =>
-      lines.slice(first).filter((line) => line.startsWith('ratelimit.statistics.runtime_keys:')).length > 1;
+    function hasFlushed(lines: readonly string[], first = 0) {
+      return lines.slice(first).filter((line) => line.startsWith('ratelimit.statistics.runtime_keys:')).length > 1;
+    }
     await tcp.until('two flushes', () => hasFlushed(tcp.lines, from[0]));
     await udp.until('two flushes', () => hasFlushed(udp.lines, from[1]));
     const printer = this.services[1];
@@ -89,7 +95,7 @@ export class HeardServices implements AsyncDisposable {
 
   /** Ends the services and gives everything that was heard of them. */
   async end(): Promise<Wires> {
-    const { tcp, udp } = this.daemons;
+    const { tcp, udp } = this.#daemons;
     const [known = [], knownToPrinter = []] = await Promise.all(
       this.services.map(async (weir) => heardAtDebug(await weir.statistics())),
     );
@@ -110,7 +116,7 @@ export class HeardServices implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const weir of this.services) await weir[Symbol.asyncDispose]();
-    for (const daemon of [this.daemons.tcp, this.daemons.udp]) await daemon[Symbol.asyncDispose]();
+    for (const daemon of [this.#daemons.tcp, this.#daemons.udp]) await daemon[Symbol.asyncDispose]();
   }
 }
 

@@ -77,11 +77,13 @@ async function judge(command: 'check' | 'test', content: unknown): Promise<strin
 }
 
 /** What Grafana makes of an expression before Prometheus sees it. */
-const filledIn = (expr: string) =>
-  expr.replaceAll('$__rate_interval', '1m').replaceAll(/"\$(?:job|instance|domain)"/g, '".*"');
+function filledIn(expr: string) {
+  return expr.replaceAll('$__rate_interval', '1m').replaceAll(/"\$(?:job|instance|domain)"/g, '".*"');
+}
 
-const expressionsOf = ({ panels }: Dashboard) =>
-  panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr: filledIn(expr) })));
+function expressionsOf({ panels }: Dashboard) {
+  return panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr: filledIn(expr) })));
+}
 
 /** What the variables offer, among others. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
@@ -166,14 +168,14 @@ describe('the dashboard', () => {
   });
 
   it('shows something in every panel, when everything has happened', async () => {
-    const findEmpty = async (): Promise<readonly string[]> => {
+    async function findEmpty(): Promise<readonly string[]> {
       const shown = expressionsOf(dashboard).map(async ({ title, expr }) => {
         // As one sees it half a minute later: a panel looks at every 15 seconds.
         const samples = await prometheus.query(expr, { inSeconds: 30 });
         return samples.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
       });
       return (await Promise.all(shown)).flat();
-    };
+    }
     let empty = await findEmpty();
     // A scrape that a busy machine was late for hides what it is about, until the next one.
     for (let scrapes = 0; empty.length > 0 && scrapes < 5; scrapes += 1) {
@@ -261,11 +263,13 @@ describe('the alerts', () => {
 
   it('come when they should, and go again', async () => {
     const weir = { job: 'weir', instance: 'a' };
-    const alert = (name: string, at: string, exp_alerts: readonly object[]) => ({
-      alertname: name,
-      eval_time: at,
-      exp_alerts,
-    });
+    function alert(name: string, at: string, exp_alerts: readonly object[]) {
+      return {
+        alertname: name,
+        eval_time: at,
+        exp_alerts,
+      };
+    }
     const content = {
       rule_files: [ALERTS],
       evaluation_interval: '1m',

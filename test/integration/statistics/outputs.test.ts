@@ -26,7 +26,9 @@ descriptors:
         rate_limit: { unit: day, requests_per_unit: 100 }
 `;
 
-const pullPort = async (weir: WeirProcess) => Number(/port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1]);
+async function pullPort(weir: WeirProcess) {
+  return Number(/port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1]);
+}
 
 async function scrape(port: number, headers: Record<string, string> = {}) {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`, { headers });
@@ -107,18 +109,20 @@ describe('every statistic reaches every output', () => {
     await folder[Symbol.asyncDispose]();
   });
 
-  const pushed = (name: string) => daemons.tcp.sum(`${name}.__az=eu_1.__stage=prod`);
-  const tagged = (name: string, tags = '') => {
+  function pushed(name: string) {
+    return daemons.tcp.sum(`${name}.__az=eu_1.__stage=prod`);
+  }
+  function tagged(name: string, tags = '') {
     const all = ['az:eu_1', ...(tags === '' ? [] : tags.split(',')), 'stage:prod'].join(',');
     return daemons.udp.lines
       .filter((line) => line.startsWith(`${name}:`) && line.endsWith(`|c|#${all}`))
       .reduce((sum, line) => sum + Number.parseFloat(line.slice(name.length + 1)), 0);
-  };
-  const pulled = (metric: string, labels = '') => {
+  }
+  function pulled(metric: string, labels = '') {
     const text = ['az="eu.1"', ...(labels === '' ? [] : labels.split(',')), 'stage="prod"'].toSorted().join(',');
     const line = page.split('\n').find((each) => each.startsWith(`${metric}{${text}} `));
     return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
-  };
+  }
 
   const RULE = 'ratelimit.service.rate_limit';
 
@@ -260,8 +264,9 @@ describe('the listener that is scraped', () => {
   });
 
   it('has nothing else, and knows GET and HEAD only', async () => {
-    const ask = async (path: string, method: string) =>
-      (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
+    async function ask(path: string, method: string) {
+      return (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
+    }
     expect(await ask('/metrics', 'HEAD')).toBe(200);
     expect(await ask('/metrics', 'POST')).toBe(405);
     expect(await ask('/', 'GET')).toBe(404);

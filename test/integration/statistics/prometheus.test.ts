@@ -46,12 +46,14 @@ const ODD = 'say "hi" \\ to\nall: é';
 const KEYS_IN_MEMORY = 20;
 const CALLERS = 4;
 
-const user = (value: string): DescriptorSketch => ({
-  entries: [{ key: 'user', value }],
-  limit: undefined,
-  hitsAddend: undefined,
-  isNegativeHits: false,
-});
+function user(value: string): DescriptorSketch {
+  return {
+    entries: [{ key: 'user', value }],
+    limit: undefined,
+    hitsAddend: undefined,
+    isNegativeHits: false,
+  };
+}
 
 let folder: RuleFolder;
 let mapping: string;
@@ -64,13 +66,13 @@ const asked = USERS.map(() => 0);
 async function load(isOver: () => boolean): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress);
   let next = 0;
-  const caller = async (): Promise<void> => {
+  async function caller(): Promise<void> {
     while (!isOver()) {
       const index = next++ % USERS.length;
       asked[index] = (asked[index] ?? 0) + 1;
       await client.ask('shop', [user((USERS[index] as (typeof USERS)[number])[0])]);
     }
-  };
+  }
   await Promise.all(Array.from({ length: CALLERS }, caller));
 }
 
@@ -181,10 +183,10 @@ describe('a Prometheus that scrapes a service under load', () => {
   });
 
   it('raises the alert of counters that are given up, once there are more than there is room for', async () => {
-    const firing = async (name: string) => {
+    async function firing(name: string) {
       const { alerts } = await prometheus.api<{ readonly alerts: readonly Alert[] }>('alerts');
       return alerts.filter(({ labels, state }) => labels['alertname'] === name && state === 'firing');
-    };
+    }
     expect(await firing('WeirCountersGivenUp')).toEqual([]);
     using client = new RateLimitClient(weir.grpcAddress);
     for (let value = 0; value < 2 * KEYS_IN_MEMORY; value += 1) await client.ask('shop', [`any=${value}`]);

@@ -17,20 +17,20 @@ const TIMES = `ratelimit_server.ShouldRateLimit.response_time${TAGS}`;
 /** As many calls as are wanted, some at a time. */
 async function ask(client: RateLimitClient, calls: number): Promise<void> {
   let left = calls;
-  const caller = async (): Promise<void> => {
+  async function caller(): Promise<void> {
     for (; left > 0;) {
       left -= 1;
       await client.ask('shop', ['k'], 2);
     }
-  };
+  }
   await Promise.all(Array.from({ length: 8 }, caller));
 }
 
 describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol) => {
   let folder: RuleFolder;
   let statsd: StatsdProcess;
-  const start = (more: Readonly<Record<string, string>>) =>
-    WeirProcess.start({
+  function start(more: Readonly<Record<string, string>>) {
+    return WeirProcess.start({
       env: {
         ...folder.env,
         USE_STATSD: 'true',
@@ -41,6 +41,7 @@ describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol
         ...more,
       },
     });
+  }
 
   beforeEach(async () => {
     folder = await RuleFolder.with({ 'shop.yaml': RULES });
@@ -55,10 +56,10 @@ describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol
     await using weir = await start({ STATS_FLUSH_INTERVAL: '50ms' });
     using client = new RateLimitClient(weir.grpcAddress);
     let calls = 0;
-    const askedFor = async (more: number): Promise<void> => {
+    async function askedFor(more: number): Promise<void> {
       await ask(client, more);
       calls += more;
-    };
+    }
     while (statsd.flushesWith(HITS) < 3) await askedFor(100);
     await statsd.until('the hits to be counted', () => statsd.sum(HITS) === 2 * calls);
     // What the daemon had not flushed would be lost with it.

@@ -10,7 +10,9 @@ test('an agent on a datagram socket gets every hit with tags, also when it comes
     EXTRA_TAGS: 'stage:prod',
   });
   const { weir, ask } = scene;
-  const logged = (count: number) => weir.until(`${count} changes`, () => scene.changes.length === count);
+  function logged(count: number) {
+    return weir.until(`${count} changes`, () => scene.changes.length === count);
+  }
   await ask(3);
   await logged(1);
   {

@@ -16,17 +16,22 @@ descriptors:
   - { key: one, descriptors: [{ key: two, rate_limit: { unit: day, requests_per_unit: 0 } }] }
 `;
 
-const scraped = (port: number) => ({ USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${port}` });
+function scraped(port: number) {
+  return { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${port}` };
+}
 
 /**
  * Two services to which everything happens that moves a statistic of the examples: one on Redis with rules from files, one that
  * counts in memory with rules from a management server and SHADOW_MODE.
  */
 export class WatchedServices implements AsyncDisposable {
+  readonly #ports: readonly [redis: number, memory: number];
   readonly #started: AsyncDisposable[] = [];
   #first: Started | undefined;
 
-  private constructor(private readonly ports: readonly [redis: number, memory: number]) {}
+  private constructor(ports: readonly [redis: number, memory: number]) {
+    this.#ports = ports;
+  }
 
   /** @param ports at which they are to be scraped */
   static async start(ports: readonly [redis: number, memory: number]): Promise<WatchedServices> {
@@ -42,7 +47,7 @@ export class WatchedServices implements AsyncDisposable {
 
   /** What both export now. */
   async pages(): Promise<string> {
-    const pages = this.ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+    const pages = this.#ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
     return (await Promise.all(pages)).join('');
   }
 
@@ -64,7 +69,9 @@ export class WatchedServices implements AsyncDisposable {
     const attacker = connect(onRedis.ports.grpc, '127.0.0.1');
     await once(attacker, 'connect');
     attacker.on('error', () => undefined).write(Buffer.concat([hello(), ...Array.from({ length: 100 }, () => ping())]));
-    const has = (name: string) => async () => (await onRedis.statistics()).has(name);
+    function has(name: string) {
+      return async () => (await onRedis.statistics()).has(name);
+    }
     await onRedis.until('the flood to be counted', has('ratelimit_server.http2.ping_flood'));
     attacker.destroy();
     await folder.write('bad.yaml', 'domain: [');
@@ -94,7 +101,7 @@ export class WatchedServices implements AsyncDisposable {
       this.#started.push(made);
       return made;
     };
-    const [redisPort, memoryPort] = this.ports;
+    const [redisPort, memoryPort] = this.#ports;
     const redis = keep(await RedisProcess.start());
     const folder = keep(await RuleFolder.with({ 'shop.yaml': RULES }));
     const cache = new SnapshotCache();

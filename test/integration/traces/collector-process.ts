@@ -21,12 +21,14 @@ export interface CollectorPorts {
 
 /** A real collector of OpenTelemetry; what it takes it passes on to here at once, decoded and encoded anew. */
 export class CollectorProcess implements AsyncDisposable {
+  readonly #exit: OtlpReceiver;
   readonly #kept: KeptProcess;
 
   private constructor(
     readonly ports: CollectorPorts,
-    private readonly exit: OtlpReceiver,
+    exit: OtlpReceiver,
   ) {
+    this.#exit = exit;
     this.#kept = new KeptProcess([
       ...WITH_PID,
       COLLECTOR,
@@ -52,7 +54,7 @@ export class CollectorProcess implements AsyncDisposable {
 
   /** What it has passed on, in the order of arrival. */
   get spans(): readonly Span[] {
-    return this.exit.spans;
+    return this.#exit.spans;
   }
 
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
@@ -94,7 +96,7 @@ export class CollectorProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#kept.crash();
-    await this.exit[Symbol.asyncDispose]();
+    await this.#exit[Symbol.asyncDispose]();
   }
 }
 

@@ -16,8 +16,9 @@ describe.each(['http', 'grpc'] as const)('a collector that is reached over %s', 
       OTEL_EXPORTER_OTLP_TIMEOUT: '500',
     });
     /** What the log says of the collector, in order. */
-    const story = () =>
-      Array.from(service.weir.output.matchAll(/traces are (not taken|taken again)/g), ([, what]) => what);
+    function story() {
+      return Array.from(service.weir.output.matchAll(/traces are (not taken|taken again)/g), ([, what]) => what);
+    }
     for (let time = 1; time <= 2; time += 1) {
       for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
       await service.weir.until('the loss is told', () => story().at(-1) === 'not taken');
@@ -53,7 +54,9 @@ describe.each(['http', 'grpc'] as const)('a collector that is reached over %s', 
   });
 });
 
-const overBoth = <T>(run: (protocol: 'http' | 'grpc') => Promise<T>) => Promise.all([run('http'), run('grpc')]);
+function overBoth<T>(run: (protocol: 'http' | 'grpc') => Promise<T>) {
+  return Promise.all([run('http'), run('grpc')]);
+}
 
 describe('a collector', () => {
   it('is sent again what it could not take', async () => {

@@ -7,36 +7,42 @@ beforeAll(async () => {
 });
 afterAll(() => collector[Symbol.asyncDispose]());
 
-const started = (TRACING_SAMPLING_RATE: string) =>
-  TracedService.start({
+function started(TRACING_SAMPLING_RATE: string) {
+  return TracedService.start({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
     TRACING_SAMPLING_RATE,
     TRACING_SERVICE_INSTANCE_ID: `rate ${TRACING_SAMPLING_RATE}`,
     // OpenTelemetry's own setting has no say.
     OTEL_TRACES_SAMPLER: 'always_off',
   });
+}
 
 /** The spans of calls that came from the service with this rate. */
-const callsAt = (rate: string) =>
-  collector.spans.filter(
+function callsAt(rate: string) {
+  return collector.spans.filter(
     ({ kind, resource }) => kind === 'server' && resource['service.instance.id'] === `rate ${rate}`,
   );
+}
 
-const asNo = (traceId: string): readonly Headers[] => [
-  { traceparent: `00-${traceId}-${CALLER}-00` },
-  { b3: `${traceId}-${CALLER}-0` },
-  { b3: '0' },
-  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '0' },
-  { 'x-b3-sampled': '0' },
-];
+function asNo(traceId: string): readonly Headers[] {
+  return [
+    { traceparent: `00-${traceId}-${CALLER}-00` },
+    { b3: `${traceId}-${CALLER}-0` },
+    { b3: '0' },
+    { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '0' },
+    { 'x-b3-sampled': '0' },
+  ];
+}
 
-const asYes = (traceId: string): readonly Headers[] => [
-  traceparent(traceId),
-  { b3: `${traceId}-${CALLER}-1` },
-  { b3: `${traceId}-${CALLER}-d` },
-  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '1' },
-  { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-flags': '1' },
-];
+function asYes(traceId: string): readonly Headers[] {
+  return [
+    traceparent(traceId),
+    { b3: `${traceId}-${CALLER}-1` },
+    { b3: `${traceId}-${CALLER}-d` },
+    { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '1' },
+    { 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-flags': '1' },
+  ];
+}
 
 describe('the choice of calls that are traced', () => {
   it('is the caller’s where it has made one, even at a rate of 0, which chooses nobody else', async () => {

@@ -25,14 +25,16 @@ afterAll(async () => {
 });
 
 /** What gets spans through the gateway, in the variables with this prefix. */
-const passage = (prefix: string, path = ''): Headers => ({
-  [`${prefix}_ENDPOINT`]: gateway.url + path,
-  [`${prefix}_CERTIFICATE`]: gateway.files.ca,
-  [`${prefix}_CLIENT_CERTIFICATE`]: gateway.files.cert,
-  [`${prefix}_CLIENT_KEY`]: gateway.files.key,
-  [`${prefix}_HEADERS`]: 'x-api-key=open%2C%20sesame',
-  [`${prefix}_COMPRESSION`]: 'gzip',
-});
+function passage(prefix: string, path = ''): Headers {
+  return {
+    [`${prefix}_ENDPOINT`]: gateway.url + path,
+    [`${prefix}_CERTIFICATE`]: gateway.files.ca,
+    [`${prefix}_CLIENT_CERTIFICATE`]: gateway.files.cert,
+    [`${prefix}_CLIENT_KEY`]: gateway.files.key,
+    [`${prefix}_HEADERS`]: 'x-api-key=open%2C%20sesame',
+    [`${prefix}_COMPRESSION`]: 'gzip',
+  };
+}
 
 const MISLEADING: Headers = {
   OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
@@ -135,7 +137,9 @@ describe('the standard settings of batches', () => {
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4',
       OTEL_BSP_MAX_QUEUE_SIZE: '6',
     });
-    const arrived = () => collector.spans.filter(({ resource }) => resource['service.instance.id'] === id).length;
+    function arrived() {
+      return collector.spans.filter(({ resource }) => resource['service.instance.id'] === id).length;
+    }
     collector.hang();
     try {
       // Two calls fill the batch that hangs, three the queue; the others are not kept.

@@ -12,7 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => collector[Symbol.asyncDispose]());
 
-const linkTo = ({ traceId, spanId }: Span) => ({ traceId, spanId });
+function linkTo({ traceId, spanId }: Span) {
+  return { traceId, spanId };
+}
 
 describe.each(['http', 'grpc'] as const)('spans that a real collector takes over %s', (protocol) => {
   let service: TracedService;
@@ -111,7 +113,9 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector takes over
     expect(call.parentSpanId).toBe(CALLER);
   });
 
-  const spansOf = (traceIds: readonly string[]) => collector.spans.filter(({ traceId }) => traceIds.includes(traceId));
+  function spansOf(traceIds: readonly string[]) {
+    return collector.spans.filter(({ traceId }) => traceIds.includes(traceId));
+  }
 });
 
 describe('spans of calls that fail', () => {

@@ -21,13 +21,18 @@ export interface GatewayOptions {
  * theirs, and a header that has to be right.
  */
 export class TlsGateway implements AsyncDisposable {
+  readonly #kept: KeptProcess;
+  readonly #folder: string;
   private constructor(
     readonly port: number,
     /** Files for OTEL_EXPORTER_OTLP_CERTIFICATE, _CLIENT_CERTIFICATE and _CLIENT_KEY. */
     readonly files: { readonly ca: string; readonly cert: string; readonly key: string },
-    private readonly kept: KeptProcess,
-    private readonly folder: string,
-  ) {}
+    kept: KeptProcess,
+    folder: string,
+  ) {
+    this.#kept = kept;
+    this.#folder = folder;
+  }
 
   static async start({ collector, demanded }: GatewayOptions): Promise<TlsGateway> {
     const folder = await mkdtemp(join(tmpdir(), 'weir-gateway-'));
@@ -54,8 +59,8 @@ export class TlsGateway implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.kept.crash();
-    await rm(this.folder, { recursive: true, force: true });
+    await this.#kept.crash();
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }
 
@@ -66,13 +71,13 @@ interface Bootstrap extends GatewayOptions {
 }
 
 function bootstrap({ port, own, ca, collector, demanded }: Bootstrap): object {
-  const route = (name: keyof CollectorPorts, prefix: string): object => {
+  function route(name: keyof CollectorPorts, prefix: string): object {
     const headers = Object.entries(demanded[name]).map(([header, exact]) => ({
       name: header,
       string_match: { exact },
     }));
     return { match: { prefix, headers }, route: { cluster: name } };
-  };
+  }
   const routes = [
     route('grpc', '/opentelemetry.proto.collector.trace.v1.TraceService/'),
     route('http', '/v1/traces'),

@@ -22,12 +22,14 @@ export type Headers = Readonly<Record<string, string>>;
 
 /** The built service with tracing, which sends its spans soon, and callers of it. */
 export class TracedService implements AsyncDisposable {
+  readonly #rules: RuleFolder;
   readonly #client: Client;
 
   private constructor(
     readonly weir: WeirProcess,
-    private readonly rules: RuleFolder,
+    rules: RuleFolder,
   ) {
+    this.#rules = rules;
     this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
   }
 
@@ -82,7 +84,7 @@ export class TracedService implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#client.close();
     await this.weir[Symbol.asyncDispose]();
-    await this.rules[Symbol.asyncDispose]();
+    await this.#rules[Symbol.asyncDispose]();
   }
 }
 

@@ -278,7 +278,7 @@ describe('several resources of one domain', () => {
 describe('responses faster than they can be dealt with', () => {
   test('are not all dealt with, but the last one is', async () => {
     await using talk = await talking({ smallSet: 0 });
-    for (let version = 1; version <= 20; version++)
+    for (let version = 1; version <= 20; version += 1)
       talk.stream.send(String(version), [simpleResource('shop', version)]);
     while (talk.rules.events.every((event) => summary(event) !== 'shop=20')) await talk.rules.next();
     expect(talk.rules.events.length).toBeLessThan(20);

@@ -11,11 +11,12 @@ function errorOf(text: string): Problem {
 }
 
 /** What a person sees: the line and the carets under it. */
-const shown = (text: string) =>
-  formatProblem(errorOf(text))
+function shown(text: string) {
+  return formatProblem(errorOf(text))
     .split('\n')
     .slice(1, 3)
     .map((line) => line.replace('  | ', ''));
+}
 
 describe('a problem', () => {
   it('is printed with its place, message, code, line and advice', () => {
@@ -112,7 +113,7 @@ describe('a very long line', () => {
   });
 
   it('is never cut through a character', () => {
-    for (let shift = 0; shift < 4; shift++) {
+    for (let shift = 0; shift < 4; shift += 1) {
       const { sourceLine } = errorOf(
         `domain: d\ndescriptors: [{key: "${'x'.repeat(shift)}${'😀'.repeat(300)}", vale: b}]`,
       );

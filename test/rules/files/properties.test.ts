@@ -11,7 +11,9 @@ import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';
 import { readFileSync, statSync } from 'node:fs';
 
-const encode = (text: string) => new TextEncoder().encode(text);
+function encode(text: string) {
+  return new TextEncoder().encode(text);
+}
 const options = { mergeDomainConfigs: false };
 
 /** Texts that YAML could take for something else, and ordinary ones. */
@@ -116,8 +118,9 @@ function writtenRule(rule: RuleConfig): object {
 }
 
 function withoutDefaults(fields: object): object {
-  const isDefault = (value: unknown) =>
-    value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
+  function isDefault(value: unknown) {
+    return value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
+  }
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
 }
 
@@ -163,10 +166,10 @@ describe('reading rule files', () => {
       path,
       content: encode(new TextDecoder().decode(content).replace('domain: shop', `domain: shop-${path}`)),
     }));
-    const found = (order: typeof files) => {
+    function found(order: typeof files) {
       const { errors } = readRuleFiles(order, options);
       return errors.map(formatProblem).toSorted();
-    };
+    }
     const expected = found(ownDomains);
     expect(expected.length).toBeGreaterThan(40);
     fc.assert(

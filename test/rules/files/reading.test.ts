@@ -3,8 +3,12 @@ import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-ru
 import type { RuleConfig } from '../../../src/rules/rule-config';
 import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 
-const read = (...texts: readonly string[]) => readWith(false, texts);
-const readMerged = (...texts: readonly string[]) => readWith(true, texts);
+function read(...texts: readonly string[]) {
+  return readWith(false, texts);
+}
+function readMerged(...texts: readonly string[]) {
+  return readWith(true, texts);
+}
 
 /** Reads files named a.yaml, b.yaml and so on. */
 function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): ReadResult {
@@ -22,8 +26,12 @@ function rulesOf(text: string): readonly RuleConfig[] {
   return configs[0]?.descriptors ?? [];
 }
 
-const ruleWith = (field: string) => rulesOf(`domain: d\ndescriptors:\n- key: k\n  ${field}\n`)[0];
-const codes = (problems: readonly Problem[]) => problems.map(({ code }) => code);
+function ruleWith(field: string) {
+  return rulesOf(`domain: d\ndescriptors:\n- key: k\n  ${field}\n`)[0];
+}
+function codes(problems: readonly Problem[]) {
+  return problems.map(({ code }) => code);
+}
 
 describe('a rule file', () => {
   it('becomes the domain and its rules as plain data', () => {
@@ -117,7 +125,7 @@ descriptors:
     const text = 'domain: dé\n';
     const content = new Uint8Array(mark.length + 2 * text.length);
     content.set(mark);
-    for (let at = 0; at < text.length; at++) content[mark.length + 2 * at + low] = text.charCodeAt(at);
+    for (let at = 0; at < text.length; at += 1) content[mark.length + 2 * at + low] = text.charCodeAt(at);
     const { configs, errors } = readRuleFiles([{ path: 'a.yaml', content }], { mergeDomainConfigs: false });
     expect({ configs, errors }).toEqual({ configs: [domainConfig('dé')], errors: [] });
   });
@@ -192,8 +200,9 @@ describe('a boolean field', () => {
 });
 
 describe('requests_per_unit', () => {
-  const fileWith = (written: string) =>
-    `domain: d\ndescriptors:\n- key: k\n  value: v\n  rate_limit:\n    unit: day\n    requests_per_unit: ${written}\n`;
+  function fileWith(written: string) {
+    return `domain: d\ndescriptors:\n- key: k\n  value: v\n  rate_limit:\n    unit: day\n    requests_per_unit: ${written}\n`;
+  }
 
   it.each([
     ['0', 0],

@@ -70,8 +70,12 @@ describe('the schema of rule files', () => {
     },
   );
 
-  const rule = (fields: string) => `domain: d\ndescriptors: [{key: k, ${fields}}]`;
-  const limit = (fields: string) => rule(`rate_limit: {${fields}}`);
+  function rule(fields: string) {
+    return `domain: d\ndescriptors: [{key: k, ${fields}}]`;
+  }
+  function limit(fields: string) {
+    return rule(`rate_limit: {${fields}}`);
+  }
   it.each([
     ['domain: d', true],
     ['domain: 010', true],
@@ -137,14 +141,18 @@ describe('the schema of rule files', () => {
 
   it('and the loader are of one mind on anything that is put together of their words', () => {
     const scalar = fc.constantFrom('k', '5', 'true', '~', '""', '"1"', 'day', '"a*"', '-1', '[]', '{}');
-    const fieldsOf = (...fields: readonly [string, fc.Arbitrary<string>][]) =>
-      fc
+    function fieldsOf(...fields: readonly [string, fc.Arbitrary<string>][]) {
+      return fc
         .subarray(fields.map(([name, value]) => value.map((text) => `${name}: ${text}`)))
         .chain((chosen) => fc.tuple(...chosen))
         .map((texts) => `{${texts.join(', ')}}`);
-    const mostly = (good: fc.Arbitrary<string>) => fc.oneof({ weight: 9, arbitrary: good }, scalar);
-    const listOf = (items: fc.Arbitrary<string>) =>
-      fc.array(mostly(items), { maxLength: 2 }).map((list) => `[${list.join(', ')}]`);
+    }
+    function mostly(good: fc.Arbitrary<string>) {
+      return fc.oneof({ weight: 9, arbitrary: good }, scalar);
+    }
+    function listOf(items: fc.Arbitrary<string>) {
+      return fc.array(mostly(items), { maxLength: 2 }).map((list) => `[${list.join(', ')}]`);
+    }
     const flag = mostly(fc.constantFrom('true', 'false'));
     const rateLimit = fieldsOf(
       ['unit', mostly(fc.constantFrom('day', 'Week', 'fortnight'))],
@@ -168,7 +176,7 @@ describe('the schema of rule files', () => {
       fc.property(mostly(fc.constant('d')), listOf(descriptor), (name, descriptors) => {
         const yaml = `{domain: ${name}, descriptors: ${descriptors}}`;
         const accepted = loaderAccepts(yaml);
-        seen[accepted ? 'accepted' : 'refused']++;
+        seen[accepted ? 'accepted' : 'refused'] += 1;
         expect({ yaml, accepted: schemaAccepts(yaml) }).toEqual({ yaml, accepted });
       }),
       { numRuns: 1500 },

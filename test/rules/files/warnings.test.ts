@@ -79,10 +79,12 @@ describe('a limit of 0 is warned about', () => {
 });
 
 describe('a name in replaces is warned about', () => {
-  const named = (key: string, name: string) =>
-    `{key: ${key}, rate_limit: {unit: day, requests_per_unit: 1, name: ${name}}}`;
-  const replacing = (name: string) =>
-    `{key: r, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: ${name}}]}}`;
+  function named(key: string, name: string) {
+    return `{key: ${key}, rate_limit: {unit: day, requests_per_unit: 1, name: ${name}}}`;
+  }
+  function replacing(name: string) {
+    return `{key: r, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: ${name}}]}}`;
+  }
   it.each([
     ['that no rule has', [named('a', 'x'), replacing('y')], ['replaces-unknown-name 2']],
     [

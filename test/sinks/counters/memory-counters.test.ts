@@ -12,14 +12,14 @@ function memory(maxKeys = 100): { counters: MemoryCounters; clock: { now: number
   const clock = { now: 0 };
   const counters = new MemoryCounters({ maxKeys, now: () => clock.now });
   opened.push(counters);
-  const count = (key: string, hits: number, windowSeconds = 60): Count => {
+  function count(key: string, hits: number, windowSeconds = 60): Count {
     const operation: CounterOperation = { key, hits, windowSeconds, guard: undefined, limit: 0 };
     let result: Count | undefined;
     counters.apply([operation]).subscribe(([first]) => {
       result = first;
     });
     return result as Count;
-  };
+  }
   return { counters, clock, count };
 }
 

@@ -147,10 +147,10 @@ describe('credentials', () => {
 describe('standard error', () => {
   const hook = join(__dirname, '../../support/processes/typescript-hook.cjs');
   const logger = JSON.stringify(join(__dirname, '../../../src/sinks/logs/logger.ts'));
-  const run = (act: string) => {
+  function run(act: string) {
     const script = `const log = require(${logger}).createLogger({ level: 'info', format: 'text' }); ${act}`;
     return spawnSync(process.execPath, ['--require', hook, '-e', script], { encoding: 'utf8' });
-  };
+  }
 
   it('has every line even when the process ends at once', () => {
     const { stderr, stdout, status } = run(

@@ -24,14 +24,15 @@ function expositionOf({ table = builtInMapping(false), labels = {}, reserved = [
     onConflict: (metric) => conflicts.push(metric),
     now: () => 0,
   });
-  const page = async (): Promise<string> => {
+  async function page(): Promise<string> {
     let text = '';
     for await (const chunk of exposition.page()) text += chunk;
     return text;
-  };
+  }
   /** The lines of series, without those that a fresh registry has. */
-  const series = async (): Promise<readonly string[]> =>
-    (await page()).split('\n').filter((line) => !/^(#|$|ratelimit_statistics_)/.test(line));
+  async function series(): Promise<readonly string[]> {
+    return (await page()).split('\n').filter((line) => !/^(#|$|ratelimit_statistics_)/.test(line));
+  }
   return { statistics, conflicts, page, series };
 }
 

@@ -51,11 +51,13 @@ describe('lines of DogStatsD', () => {
     expect(dogstatsdLines({}, []).counter('a', {}, 1)).toBe('a:1|c');
   });
 
-  const mogrifier = (pattern: string, output: string, tags: Readonly<Record<string, string>> = {}) => ({
-    pattern: compileRe2(pattern),
-    output,
-    tags,
-  });
+  function mogrifier(pattern: string, output: string, tags: Readonly<Record<string, string>> = {}) {
+    return {
+      pattern: compileRe2(pattern),
+      output,
+      tags,
+    };
+  }
 
   it('take name and tags from the first mogrifier that matches', () => {
     const lines = dogstatsdLines({ stage: 'prod' }, [

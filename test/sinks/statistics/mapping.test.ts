@@ -2,7 +2,9 @@ import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-m
 import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping/mapping';
 import { MappingFileError, readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
 
-const mapperOf = (text: string) => new Mapper(readMappingFile(text));
+function mapperOf(text: string) {
+  return new Mapper(readMappingFile(text));
+}
 
 /** What a name becomes: `metric{label=value,…}`, `dropped`, or undefined. */
 function mappedTo(mapper: Mapper, name: string, type: StatisticType = 'counter'): string | undefined {
@@ -172,7 +174,9 @@ mappings:
 - {match: '^glob.*', match_type: glob, name: f}
 `.replace('^glob.*', 'glob.*'),
     );
-    const observer = (name: string) => mapper.map(name, 'observer')?.mapping.observer;
+    function observer(name: string) {
+      return mapper.map(name, 'observer')?.mapping.observer;
+    }
     expect(observer('usual')).toEqual({ kind: 'histogram', buckets: [1, 2] });
     expect(observer('own')).toEqual({ kind: 'histogram', buckets: [3] });
     expect(observer('old')).toEqual({ kind: 'histogram', buckets: [4] });

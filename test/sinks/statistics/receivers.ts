@@ -50,7 +50,7 @@ export class TcpReceiver extends Lines implements AsyncDisposable {
   /** Bytes behind the last newline. */
   #rest = '';
 
-  private constructor(private readonly reads: boolean) {
+  private constructor(reads: boolean) {
     super();
     this.#server = createServer({ pauseOnConnect: !reads }, (socket) => {
       this.connections += 1;
@@ -95,10 +95,12 @@ export class TcpReceiver extends Lines implements AsyncDisposable {
 
 /** A statsd daemon on UDP. */
 export class UdpReceiver extends Lines implements AsyncDisposable {
+  readonly #socket: UdpSocket;
   readonly datagrams: string[] = [];
 
-  private constructor(private readonly socket: UdpSocket) {
+  private constructor(socket: UdpSocket) {
     super();
+    this.#socket = socket;
     socket.on('message', (message) => {
       this.datagrams.push(message.toString());
       this.take(message.toString().split('\n'));
@@ -112,12 +114,12 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
   }
 
   get port(): number {
-    return this.socket.address().port;
+    return this.#socket.address().port;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.socket.close();
-    await once(this.socket, 'close');
+    this.#socket.close();
+    await once(this.#socket, 'close');
   }
 }
 

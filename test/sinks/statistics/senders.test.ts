@@ -81,9 +81,9 @@ describe('lines over TCP', () => {
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port, patience: 200 });
     await sender.open();
     const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
-    const untilRefused = async () => {
+    async function untilRefused() {
       for (;;) await sender.send(lines);
-    };
+    }
     await expect(untilRefused()).rejects.toThrow('nothing was taken within 200 ms');
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();

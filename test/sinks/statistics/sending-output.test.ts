@@ -62,10 +62,10 @@ describe('a flush', () => {
     for (let rule = 0; rule < 10_000; rule += 1) to.statistics.rule(`d.k_${rule}`).totalHits += 1;
     let turns = 0;
     let isOver = false;
-    const count = (): void => {
+    function count(): void {
       turns += 1;
       if (!isOver) setImmediate(count);
-    };
+    }
     count();
     await to.output.flush();
     isOver = true;
@@ -80,7 +80,9 @@ describe('a daemon that is away', () => {
     const { port } = first;
     using to = outputTo(port);
     const { statistics, output, log } = to;
-    const hit = () => (statistics.rule('d.k').totalHits += 1);
+    function hit() {
+      return (statistics.rule('d.k').totalHits += 1);
+    }
     hit();
     await output.flush();
     await first.until('the first hit', () => first.sum(RULE) === 1);
@@ -123,9 +125,9 @@ describe('a daemon that is away', () => {
     using to = outputTo(port, 100);
     const { statistics, output, log } = to;
     const rules = Array.from({ length: 10_000 }, (_, index) => statistics.rule(`d.k_${index}`));
-    const hit = () => {
+    function hit() {
       for (const rule of rules) rule.totalHits += 1;
-    };
+    }
     // As many as the system's own buffers take.
     while (log.lines.length === 0) {
       hit();

@@ -18,11 +18,13 @@ const PREFIX = 4;
 
 /** A daemon that reads datagrams from a Unix socket, which Node cannot: a few lines of Perl, which every Debian has. */
 export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
+  readonly #perl: ChildProcess;
   readonly datagrams: Buffer[] = [];
   readonly #exited: Promise<unknown>;
 
-  private constructor(private readonly perl: ChildProcess) {
+  private constructor(perl: ChildProcess) {
     super();
+    this.#perl = perl;
     this.#exited = once(perl, 'exit');
   }
 
@@ -49,23 +51,23 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
 
   /** Stops reading: what comes is left to the system, until it has no room. */
   pause(): void {
-    this.perl.kill('SIGSTOP');
+    this.#perl.kill('SIGSTOP');
   }
 
   resume(): void {
-    this.perl.kill('SIGCONT');
+    this.#perl.kill('SIGCONT');
   }
 
   /** Ends as by an accident: its socket stays, and nobody reads from it. */
   async crash(): Promise<void> {
-    this.perl.kill('SIGKILL');
+    this.#perl.kill('SIGKILL');
     await this.#exited;
   }
 
   /** Ends as a daemon does: its socket is gone. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.resume();
-    this.perl.kill('SIGTERM');
+    this.#perl.kill('SIGTERM');
     await this.#exited;
   }
 

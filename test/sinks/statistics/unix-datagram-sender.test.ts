@@ -101,7 +101,9 @@ describe('lines to a datagram socket', () => {
 describe('a daemon on a datagram socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  const outputTo = (path: string, patience: number) => taggedOutput(new UnixDatagramSender({ path, patience }));
+  function outputTo(path: string, patience: number) {
+    return taggedOutput(new UnixDatagramSender({ path, patience }));
+  }
 
   it('that comes late, crashes and is started anew gets every hit, and the log tells the changes alone', async () => {
     await using folder = await SocketFolder.make();
@@ -127,11 +129,11 @@ describe('a daemon on a datagram socket', () => {
     // So long that the lines sent at a time are three datagrams, of which the system has room for some when it runs out.
     const rules = Array.from({ length: 10_000 }, (_, index) => statistics.rule(`d.${'k'.repeat(32)}_${index}`));
     let hits = 0;
-    const hitAndFlush = async () => {
+    async function hitAndFlush() {
       hits += 1;
       for (const rule of rules) rule.totalHits += 1;
       await output.flush();
-    };
+    }
     receiver.pause();
     // As many as the system keeps, however it is set.
     while (log.lines.length === 0 && hits < 100) await hitAndFlush();

@@ -7,18 +7,21 @@ import { Lines } from './receivers';
 
 /** A folder for a socket, which outlives the daemons that listen on it. */
 export class SocketFolder implements AsyncDisposable {
-  private constructor(private readonly folder: string) {}
+  readonly #folder: string;
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
 
   static async make(): Promise<SocketFolder> {
     return new SocketFolder(await mkdtemp(join(tmpdir(), 'weir-statistics-')));
   }
 
   get path(): string {
-    return join(this.folder, 'dsd.socket');
+    return join(this.#folder, 'dsd.socket');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }
 

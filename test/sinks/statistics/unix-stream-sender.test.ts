@@ -60,9 +60,9 @@ describe('lines over a Unix socket', () => {
     const sender = new UnixStreamSender({ path: folder.path, framing: 'packets', patience: 200 });
     await sender.open();
     const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
-    const untilRefused = async () => {
+    async function untilRefused() {
       for (;;) await sender.send(lines);
-    };
+    }
     await expect(untilRefused()).rejects.toThrow('nothing was taken within 200 ms');
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();
@@ -79,8 +79,9 @@ describe('lines over a Unix socket', () => {
 describe('a daemon on a Unix socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  const outputTo = (path: string, patience: number) =>
-    taggedOutput(new UnixStreamSender({ path, framing: 'packets', patience }));
+  function outputTo(path: string, patience: number) {
+    return taggedOutput(new UnixStreamSender({ path, framing: 'packets', patience }));
+  }
 
   it('that comes late and is started anew gets every hit, and the log tells the changes alone', async () => {
     await using folder = await SocketFolder.make();
@@ -108,9 +109,9 @@ describe('a daemon on a Unix socket', () => {
     using to = outputTo(folder.path, 100);
     const { statistics, output, log } = to;
     const rules = Array.from({ length: 10_000 }, (_, index) => statistics.rule(`d.k_${index}`));
-    const hit = () => {
+    function hit() {
       for (const rule of rules) rule.totalHits += 1;
-    };
+    }
     // As many as the system's own buffers take.
     while (log.lines.length === 0) {
       hit();

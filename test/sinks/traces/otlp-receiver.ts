@@ -6,10 +6,12 @@ import { type Span, readSpans } from './read-spans';
 
 /** Takes spans over HTTP with protobuf: at the end of a line that a real collector is in, or where spans only have to go. */
 export class OtlpReceiver implements AsyncDisposable {
+  readonly #server: Server;
   /** In the order of arrival. */
   readonly spans: Span[] = [];
 
-  private constructor(private readonly server: Server) {
+  private constructor(server: Server) {
+    this.#server = server;
     server.on('request', (request, response) => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -31,12 +33,12 @@ export class OtlpReceiver implements AsyncDisposable {
 
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   get url(): string {
-    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.server.close();
-    this.server.closeAllConnections();
-    await once(this.server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
   }
 }

@@ -3,14 +3,18 @@ import { type Parent, type Wish, readParent } from '../../../src/sinks/traces/pa
 const T = '0af7651916cd43dd8448eb211c80319c';
 const S = 'b7ad6b7169203331';
 
-const parentIn = (fields: Readonly<Record<string, string>>) => readParent({ metadata: (name) => fields[name] });
-const parent = (isSampled: boolean | undefined, more: Partial<Parent> = {}): Parent => ({
-  traceId: T,
-  spanId: S,
-  isSampled,
-  state: undefined,
-  ...more,
-});
+function parentIn(fields: Readonly<Record<string, string>>) {
+  return readParent({ metadata: (name) => fields[name] });
+}
+function parent(isSampled: boolean | undefined, more: Partial<Parent> = {}): Parent {
+  return {
+    traceId: T,
+    spanId: S,
+    isSampled,
+    state: undefined,
+    ...more,
+  };
+}
 
 describe('the trace that a caller is in', () => {
   it.each<[title: string, fields: Readonly<Record<string, string>>, found: Parent | Wish | undefined]>([

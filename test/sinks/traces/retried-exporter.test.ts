@@ -4,8 +4,9 @@ import { retriedExporter } from '../../../src/sinks/traces/retried-exporter';
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
 const TAKEN = { code: 0 } as unknown as Result;
-const failed = (code: number) =>
-  ({ code: 1, error: Object.assign(new Error(`${code}`), { code }) }) as unknown as Result;
+function failed(code: number) {
+  return { code: 1, error: Object.assign(new Error(`${code}`), { code }) } as unknown as Result;
+}
 const UNAVAILABLE = failed(14);
 
 /** An exporter with these results, one after the other, the last one for ever. */

@@ -3,18 +3,18 @@ import { unixClock } from '../../../src/sinks/traces/unix-clock';
 describe('the clock of spans', () => {
   let steady: number;
   let system: number;
-  const pass = (milliseconds: number): void => {
+  function pass(milliseconds: number): void {
     steady += milliseconds;
     system += milliseconds;
-  };
-  const started = () => {
+  }
+  function started() {
     steady = 5.5;
     system = 1_000_000_000_000;
     return unixClock(
       () => steady,
       () => Math.floor(system),
     );
-  };
+  }
 
   it('tells Unix time in parts of a millisecond', () => {
     const now = started();

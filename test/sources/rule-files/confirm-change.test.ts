@@ -1,7 +1,9 @@
 import type { FileFacts } from '../../../src/sources/rule-files/snapshot';
 import { mayBeWorkInProgress } from '../../../src/sources/rule-files/confirm-change';
 
-const file = (inode: string, stamp: string, isBlank = false): FileFacts => ({ inode, stamp, isBlank });
+function file(inode: string, stamp: string, isBlank = false): FileFacts {
+  return { inode, stamp, isBlank };
+}
 const before = new Map([
   ['a.yaml', file('1', 'x')],
   ['b.yaml', file('2', 'y', true)],

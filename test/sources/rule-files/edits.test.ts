@@ -22,11 +22,11 @@ describe('rule files that change in place', () => {
     tree[Symbol.dispose]();
   });
 
-  const watch = async (first = 'a=1', timing = HINTS_ALONE) => {
+  async function watch(first = 'a=1', timing = HINTS_ALONE) {
     watched = new WatchedRules({ root: tree.base, timing });
     expect(await watched.next()).toEqual(first);
     return watched;
-  };
+  }
 
   it('are read again when one is written in place', async () => {
     const { next, quietly } = bound(await watch());

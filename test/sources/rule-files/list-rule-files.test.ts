@@ -15,12 +15,16 @@ describe('the files of a rule folder', () => {
   });
   afterEach(() => rmSync(base, { recursive: true }));
 
-  const file = (path: string, content = '') => {
+  function file(path: string, content = '') {
     mkdirSync(dirname(join(dir, path)), { recursive: true });
     writeFileSync(join(dir, path), content);
-  };
-  const link = (path: string, target: string) => symlinkSync(target, join(dir, path));
-  const list = (ignoreDotFiles = false) => listRuleFiles(dir, { ignoreDotFiles });
+  }
+  function link(path: string, target: string) {
+    return symlinkSync(target, join(dir, path));
+  }
+  function list(ignoreDotFiles = false) {
+    return listRuleFiles(dir, { ignoreDotFiles });
+  }
 
   it('are the .yaml and .yml files of it and its subfolders, sorted by relative path', async () => {
     for (const path of ['b.yml', 'a.yaml', 'z/a.yaml', 'a/deep/er.yml', 'a.b.yaml']) file(path);

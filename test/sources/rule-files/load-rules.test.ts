@@ -8,14 +8,15 @@ import { RuleTree } from './rule-tree';
 const IN_PROCESS = Number.MAX_SAFE_INTEGER;
 const IN_A_THREAD = 0;
 
-const load = (texts: Readonly<Record<string, string>>, options: Partial<LoadOptions>): Promise<LoadedRules[]> => {
+function load(texts: Readonly<Record<string, string>>, options: Partial<LoadOptions>): Promise<LoadedRules[]> {
   const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
   const workerFile = join(__dirname, 'rules-worker-entry.cjs');
   return lastValueFrom(loadRules(files, { mergeDomainConfigs: false, workerFile, ...options }).pipe(toArray()));
-};
+}
 
-const repeat = (times: number, text: (number: number) => string) =>
-  Array.from({ length: times }, (_, i) => text(i)).join('');
+function repeat(times: number, text: (number: number) => string) {
+  return Array.from({ length: times }, (_, i) => text(i)).join('');
+}
 
 /** Nested three levels deep and larger than a piece that is handed over, so that pieces end at every depth. */
 const DEEP = `domain: deep

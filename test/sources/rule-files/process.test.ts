@@ -20,7 +20,7 @@ describe('a process that watches rule files', () => {
   });
   afterEach(() => tree[Symbol.dispose]());
 
-  const start = (more: object = {}, { user = '', wrapper = [] as readonly string[] } = {}) => {
+  function start(more: object = {}, { user = '', wrapper = [] as readonly string[] } = {}) {
     const options = {
       root: tree.at('root'),
       subdirectory: '',
@@ -33,12 +33,14 @@ describe('a process that watches rule files', () => {
       ...more,
     };
     return new TypeScriptProcess(join(__dirname, 'rules-process.ts'), [JSON.stringify(options), user], wrapper);
-  };
-  const told = async (watcher: TypeScriptProcess) => {
+  }
+  async function told(watcher: TypeScriptProcess) {
     const line: { readonly rules: string; readonly warnings: readonly string[] } = JSON.parse(await watcher.line());
     return line;
-  };
-  const toldRules = async (watcher: TypeScriptProcess) => (await told(watcher)).rules;
+  }
+  async function toldRules(watcher: TypeScriptProcess) {
+    return (await told(watcher)).rules;
+  }
 
   describe.each([
     { watchRoot: true, mode: 'watching the root alone' },

@@ -57,13 +57,15 @@ export class RuleTree {
 
 /** A folder that is kept as the kubelet keeps a ConfigMap mount: visible links into `..data`, itself a link that is swapped. */
 export class ConfigMapMount {
+  readonly #tree: RuleTree;
+  readonly #path: string;
+  readonly #keepsOldFolders: boolean;
   #generation = 0;
 
-  constructor(
-    private readonly tree: RuleTree,
-    private readonly path: string,
-    private readonly keepsOldFolders = false,
-  ) {
+  constructor(tree: RuleTree, path: string, keepsOldFolders = false) {
+    this.#tree = tree;
+    this.#path = path;
+    this.#keepsOldFolders = keepsOldFolders;
     tree.folder(path);
   }
 
@@ -71,15 +73,15 @@ export class ConfigMapMount {
   publish(files: Readonly<Record<string, string>>): void {
     this.#generation += 1;
     const dated = `..2026_11_21_${this.#generation}`;
-    for (const [path, content] of Object.entries(files)) this.tree.write(`${this.path}/${dated}/${path}`, content);
-    const data = `${this.path}/..data`;
-    if (this.#generation === 1) this.tree.link(data, dated);
-    else this.tree.switchLink(data, dated);
+    for (const [path, content] of Object.entries(files)) this.#tree.write(`${this.#path}/${dated}/${path}`, content);
+    const data = `${this.#path}/..data`;
+    if (this.#generation === 1) this.#tree.link(data, dated);
+    else this.#tree.switchLink(data, dated);
     for (const name of new Set(Object.keys(files).map((path) => path.split('/')[0] ?? path))) {
-      if (this.#generation === 1) this.tree.link(`${this.path}/${name}`, `..data/${name}`);
+      if (this.#generation === 1) this.#tree.link(`${this.#path}/${name}`, `..data/${name}`);
     }
-    if (this.#generation > 1 && !this.keepsOldFolders) {
-      this.tree.remove(`${this.path}/..2026_11_21_${this.#generation - 1}`);
+    if (this.#generation > 1 && !this.#keepsOldFolders) {
+      this.#tree.remove(`${this.#path}/..2026_11_21_${this.#generation - 1}`);
     }
   }
 }

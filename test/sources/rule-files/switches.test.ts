@@ -18,17 +18,17 @@ describe.each([
     tree[Symbol.dispose]();
   });
 
-  const watch = (root: string, appDirectory = 'config') => {
+  function watch(root: string, appDirectory = 'config') {
     watched = new WatchedRules({ root: tree.at(root), appDirectory, watchRoot });
-  };
+  }
   /** After a switch the new place must be watched, which a further change shows in the mode that looks at files. */
-  const expectEditsToCount = async (path: string) => {
+  async function expectEditsToCount(path: string) {
     if (!watchRoot) {
       tree.write(path, rules('a', 99));
       expect(await watched.next()).toBe('a=99');
     }
     expect(await watched.quietly()).toEqual([]);
-  };
+  }
 
   describe('below a link that is switched', () => {
     beforeEach(async () => {

@@ -17,8 +17,9 @@ describe('watches of folders', () => {
     tree[Symbol.dispose]();
   });
 
-  const point = (folder: string, names?: readonly string[]) =>
-    [tree.at(folder), { identity: folder, names: names && new Set(names) }] as const;
+  function point(folder: string, names?: readonly string[]) {
+    return [tree.at(folder), { identity: folder, names: names && new Set(names) }] as const;
+  }
 
   it('are new once, until another folder is seen in the place', () => {
     expect(watches.arm(new Map([point('a')]))).toBe(true);

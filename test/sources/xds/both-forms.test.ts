@@ -64,8 +64,9 @@ function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false)
     response(configs.map((config, index) => ruleResource(names[index] ?? '', config)).toReversed()),
     mergeDomainConfigs,
   );
-  const messages = (lines: readonly string[]) =>
-    sorted(lines.map((line) => /^resource '[^']*'(?:, \S+)?: (.*)$/s.exec(line)?.[1] ?? line));
+  function messages(lines: readonly string[]) {
+    return sorted(lines.map((line) => /^resource '[^']*'(?:, \S+)?: (.*)$/s.exec(line)?.[1] ?? line));
+  }
   return {
     files: {
       configs: files.configs,
@@ -205,7 +206,7 @@ describe('the same rules as files and as resources', () => {
 });
 
 describe('what only a resource can have', () => {
-  const policy = (unit: number, isUnlimited = false) => {
+  function policy(unit: number, isUnlimited = false) {
     const rateLimit = {
       // oxlint-disable-next-line no-unsafe-enum-assignment -- what a server sends need not have a name
       unit: unit as RateLimitUnit,
@@ -224,7 +225,7 @@ describe('what only a resource can have', () => {
     };
     const resource = resourceOf({ name: 'r', domain: 'shop', descriptors: [{ key: 'a', rateLimit, ...rest }] });
     return checkResources(response([resource]), false);
-  };
+  }
 
   test.each([
     [0, 'UNKNOWN'],
@@ -262,7 +263,7 @@ describe('what only a resource can have', () => {
 
   test('rules nested deeper than can be decoded are refused', () => {
     let rule = ruleConfig({ key: 'a' });
-    for (let depth = 0; depth < 150; depth++) rule = { ...ruleConfig({ key: 'a' }), descriptors: [rule] };
+    for (let depth = 0; depth < 150; depth += 1) rule = { ...ruleConfig({ key: 'a' }), descriptors: [rule] };
     expect(
       checkResources(response([ruleResource('deep', { domain: 'shop', descriptors: [rule] })]), false).errors,
     ).toEqual([expect.stringMatching(/^resource 1 of 1 cannot be decoded: /)]);
@@ -294,8 +295,8 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
     name,
     replaces: fc.array(name, { maxLength: 2 }),
   });
-  const rulesOf = (descriptors: fc.Arbitrary<readonly RuleConfig[]>) =>
-    fc.array(
+  function rulesOf(descriptors: fc.Arbitrary<readonly RuleConfig[]>) {
+    return fc.array(
       fc.record<RuleConfig>({
         key: name,
         value: name,
@@ -310,6 +311,7 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
       }),
       { maxLength: 2 },
     );
+  }
   const rules = rulesOf(rulesOf(rulesOf(fc.constant([]))));
   return fc.record({ domain: fc.constantFrom('shop', 'api', 'web', ''), descriptors: rules });
 }

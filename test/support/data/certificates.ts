@@ -20,12 +20,16 @@ export interface Authority {
 
 export function newAuthority(): Authority {
   const folder = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
-  const openssl = (...args: string[]): unknown => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
-  const make = (name: string, ...more: string[]): void => {
+  function openssl(...args: string[]): unknown {
+    return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
+  }
+  function read(name: string): string {
+    return readFileSync(join(folder, name), 'utf8');
+  }
+  function make(name: string, ...more: string[]): void {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`];
     openssl('req', '-x509', ...key, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '2', ...more);
-  };
+  }
   make('ca');
   let issued = 0;
   return {

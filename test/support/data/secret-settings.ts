@@ -54,7 +54,9 @@ export function underGoNames(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).map(([name, text]) => [aliases.get(name) ?? name, text]));
 }
 
-const basic = (password: string) => Buffer.from(`ann:${password}`).toString('base64');
+function basic(password: string) {
+  return Buffer.from(`ann:${password}`).toString('base64');
+}
 
 /** Every `host:port` of the list as a URL with user and password. */
 function withCredentials(list: string, password: string): string {

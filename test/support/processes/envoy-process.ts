@@ -18,15 +18,19 @@ export interface EnvoyOptions {
 
 /** A real Envoy with the configuration of examples/envoy, in front of a small upstream. */
 export class EnvoyProcess implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #upstream: Server;
+  readonly #own: string;
+  readonly #port: number;
+  readonly #adminPort: number;
   #output = '';
 
-  private constructor(
-    private readonly child: ChildProcess,
-    private readonly upstream: Server,
-    private readonly own: string,
-    private readonly port: number,
-    private readonly adminPort: number,
-  ) {
+  private constructor(child: ChildProcess, upstream: Server, own: string, port: number, adminPort: number) {
+    this.#child = child;
+    this.#upstream = upstream;
+    this.#own = own;
+    this.#port = port;
+    this.#adminPort = adminPort;
     child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
   }
 
@@ -59,33 +63,33 @@ export class EnvoyProcess implements AsyncDisposable {
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return fetch(`http://127.0.0.1:${this.port}${path}`, { headers });
+    return fetch(`http://127.0.0.1:${this.#port}${path}`, { headers });
   }
 
   /** Counters of Envoy's own, by name. */
   async statistics(): Promise<ReadonlyMap<string, number>> {
-    const text = await (await fetch(`http://127.0.0.1:${this.adminPort}/stats`)).text();
+    const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/stats`)).text();
     return new Map(text.split('\n').map((line) => [line.split(': ')[0] ?? '', Number(line.split(': ')[1])]));
   }
 
   async #ready(): Promise<void> {
     const deadline = Date.now() + PATIENCE;
     for (;;) {
-      const state = await fetch(`http://127.0.0.1:${this.adminPort}/ready`).catch(() => undefined);
+      const state = await fetch(`http://127.0.0.1:${this.#adminPort}/ready`).catch(() => undefined);
       if (state?.status === 200) return;
-      if (this.child.exitCode !== null || Date.now() > deadline)
+      if (this.#child.exitCode !== null || Date.now() > deadline)
         throw new Error(`Envoy does not start:\n${this.#output}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const exited = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
     await exited;
-    this.upstream.closeAllConnections();
-    this.upstream.close();
-    await rm(this.own, { recursive: true, force: true });
+    this.#upstream.closeAllConnections();
+    this.#upstream.close();
+    await rm(this.#own, { recursive: true, force: true });
   }
 }
 

@@ -31,12 +31,16 @@ interface Answer<Data> {
 
 /** A real Prometheus that scrapes and evaluates twice a second, asked by its HTTP API. It looks for targets every 5 s. */
 export class PrometheusProcess implements AsyncDisposable {
-  private constructor(
-    private readonly kept: KeptProcess,
-    private readonly port: number,
-    private readonly folder: string,
-    private readonly targets: number,
-  ) {}
+  readonly #kept: KeptProcess;
+  readonly #port: number;
+  readonly #folder: string;
+  readonly #targets: number;
+  private constructor(kept: KeptProcess, port: number, folder: string, targets: number) {
+    this.#kept = kept;
+    this.#port = port;
+    this.#folder = folder;
+    this.#targets = targets;
+  }
 
   static async start({ targets, rules = [] }: PrometheusOptions): Promise<PrometheusProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
@@ -61,7 +65,7 @@ export class PrometheusProcess implements AsyncDisposable {
   /** What an endpoint of the API answers; fails with what it says when it does not succeed. */
   async api<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
     const asked = new URLSearchParams(parameters).toString();
-    const address = `http://127.0.0.1:${this.port}/api/v1/${path}?${asked}`;
+    const address = `http://127.0.0.1:${this.#port}/api/v1/${path}?${asked}`;
     const answer = (await (await fetch(address)).json()) as Answer<Data>;
     if (answer.data === undefined) throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
     return answer.data;
@@ -83,7 +87,7 @@ export class PrometheusProcess implements AsyncDisposable {
 
   /** One of its own statistics, summed over its labels; undefined when it has none of the name. */
   async own(name: string): Promise<number | undefined> {
-    const page = await (await fetch(`http://127.0.0.1:${this.port}/metrics`)).text();
+    const page = await (await fetch(`http://127.0.0.1:${this.#port}/metrics`)).text();
     const lines = page.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
     if (lines.length === 0) return undefined;
     return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
@@ -100,7 +104,7 @@ export class PrometheusProcess implements AsyncDisposable {
     try {
       return await until(what, ask);
     } catch (error) {
-      throw new Error(`${String(error)}; Prometheus wrote:\n${this.kept.lines.slice(-30).join('\n')}`, {
+      throw new Error(`${String(error)}; Prometheus wrote:\n${this.#kept.lines.slice(-30).join('\n')}`, {
         cause: error,
       });
     }
@@ -109,16 +113,16 @@ export class PrometheusProcess implements AsyncDisposable {
   /** Of the target that was scraped least; 0 while one is down. */
   async #scrapes(): Promise<number> {
     const counts = await this.query('sum_over_time(up{job="weir"}[1h]) and up{job="weir"} == 1');
-    return counts.length < this.targets ? 0 : Math.min(...counts.map(({ value }) => value));
+    return counts.length < this.#targets ? 0 : Math.min(...counts.map(({ value }) => value));
   }
 
   async #isReady(): Promise<boolean> {
-    const answer = await fetch(`http://127.0.0.1:${this.port}/-/ready`).catch(() => undefined);
+    const answer = await fetch(`http://127.0.0.1:${this.#port}/-/ready`).catch(() => undefined);
     return answer?.status === 200;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.kept.crash();
-    await rm(this.folder, { recursive: true, force: true });
+    await this.#kept.crash();
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }

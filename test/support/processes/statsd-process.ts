@@ -20,15 +20,20 @@ interface Flush {
 
 /** The statsd daemon of npm on one port of TCP and UDP, and what it has flushed: over all its lives. */
 export class StatsdProcess implements AsyncDisposable {
+  readonly #managementPort: number;
+  readonly #folder: string;
   #kept: KeptProcess | undefined;
   /** Of lives that are over. */
   readonly #before: string[] = [];
 
   private constructor(
     readonly port: number,
-    private readonly managementPort: number,
-    private readonly folder: string,
-  ) {}
+    managementPort: number,
+    folder: string,
+  ) {
+    this.#managementPort = managementPort;
+    this.#folder = folder;
+  }
 
   static async start(): Promise<StatsdProcess> {
     const [port, managementPort] = await freePorts(2);
@@ -43,16 +48,16 @@ export class StatsdProcess implements AsyncDisposable {
     const config = {
       servers: ['tcp', 'udp'].map((protocol) => ({ server: `./servers/${protocol}`, address, port: this.port })),
       mgmt_address: address,
-      mgmt_port: this.managementPort,
+      mgmt_port: this.#managementPort,
       flushInterval: FLUSH,
       backends: [BACKEND],
       automaticConfigReload: false,
     };
-    const file = join(this.folder, 'config.js');
+    const file = join(this.#folder, 'config.js');
     await writeFile(file, JSON.stringify(config));
     this.#kept = new KeptProcess([process.execPath, '--require', BACKEND, DAEMON, file]);
     // This one listens when the others do.
-    await this.until('it listens', () => isListening(this.managementPort));
+    await this.until('it listens', () => isListening(this.#managementPort));
   }
 
   /** Ends the daemon as a crash would: what it has not flushed yet is gone. */
@@ -107,6 +112,6 @@ export class StatsdProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.crash();
-    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true });
   }
 }

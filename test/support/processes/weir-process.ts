@@ -20,15 +20,19 @@ export interface WeirOptions {
 
 /** The built service as a process of its own, on ports that were free, seen from outside only. */
 export class WeirProcess implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #own: string;
   readonly #lines: string[] = [];
   #isOver = false;
   readonly exited: Promise<number | null>;
 
   private constructor(
-    private readonly child: ChildProcess,
+    child: ChildProcess,
     readonly ports: { readonly http: number; readonly grpc: number; readonly debug: number },
-    private readonly own: string,
+    own: string,
   ) {
+    this.#child = child;
+    this.#own = own;
     for (const stream of [child.stderr, child.stdout]) {
       if (stream !== null) createInterface(stream).on('line', (line) => this.#lines.push(line));
     }
@@ -83,11 +87,11 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   get pid(): number | undefined {
-    return this.child.pid;
+    return this.#child.pid;
   }
 
   get isRunning(): boolean {
-    return this.child.exitCode === null && this.child.signalCode === null;
+    return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   get grpcAddress(): string {
@@ -111,7 +115,7 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   signal(name: NodeJS.Signals): void {
-    this.child.kill(name);
+    this.#child.kill(name);
   }
 
   /** Waits for a line; fails when the process ends without it. */
@@ -132,8 +136,8 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.isRunning) this.child.kill('SIGKILL');
+    if (this.isRunning) this.#child.kill('SIGKILL');
     await this.exited;
-    await rm(this.own, { recursive: true, force: true });
+    await rm(this.#own, { recursive: true, force: true });
   }
 }

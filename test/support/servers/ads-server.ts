@@ -21,22 +21,25 @@ export interface AdsServerOptions {
 
 /** A management server: aggregated discovery over grpc-js, played by the test or by a snapshot cache. */
 export class AdsServer implements AsyncDisposable {
+  readonly #server: Server;
   readonly #streams = new Arrivals<AdsServerStream>('a stream');
   /** Every request that came, of all streams. */
   readonly requests: DiscoveryRequest[] = [];
 
   #port = 0;
 
-  private constructor(private readonly server: Server) {}
+  private constructor(server: Server) {
+    this.#server = server;
+  }
 
   static async start({ credentials = ServerCredentials.createInsecure(), port = 0, cache }: AdsServerOptions = {}) {
     const server = new Server();
     const self = new AdsServer(server);
-    const handler = (call: ServerDuplexStream<DiscoveryRequest, Buffer>) => {
+    function handler(call: ServerDuplexStream<DiscoveryRequest, Buffer>) {
       const stream = new AdsServerStream(call, (request) => self.requests.push(request));
       self.#streams.add(stream);
       cache?.serve(stream);
-    };
+    }
     server.addService(SERVICE, { streamAggregatedResources: handler });
     self.#port = await new Promise<number>((resolve, reject) => {
       server.bindAsync(`127.0.0.1:${port}`, credentials, (error, it) => (error === null ? resolve(it) : reject(error)));
@@ -63,23 +66,22 @@ export class AdsServer implements AsyncDisposable {
 
   /** Ends at once, with all streams. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.server.forceShutdown();
+    this.#server.forceShutdown();
     await Promise.resolve();
   }
 }
 
 /** A stream as the server sees it. */
 export class AdsServerStream {
+  readonly #call: ServerDuplexStream<DiscoveryRequest, Buffer>;
   readonly #requests = new Arrivals<DiscoveryRequest>('a request');
   /** Resolves when the client has gone. */
   readonly gone: Promise<void>;
   lastNonce = '';
   #count = 0;
 
-  constructor(
-    private readonly call: ServerDuplexStream<DiscoveryRequest, Buffer>,
-    onRequest: (request: DiscoveryRequest) => void,
-  ) {
+  constructor(call: ServerDuplexStream<DiscoveryRequest, Buffer>, onRequest: (request: DiscoveryRequest) => void) {
+    this.#call = call;
     call.on('data', (request: DiscoveryRequest) => {
       onRequest(request);
       this.#requests.add(request);
@@ -89,12 +91,12 @@ export class AdsServerStream {
   }
 
   get metadata(): Metadata {
-    return this.call.metadata;
+    return this.#call.metadata;
   }
 
   /** What the client takes for the name of the server. */
   get authority(): string {
-    return this.call.getHost();
+    return this.#call.getHost();
   }
 
   get requestCount(): number {
@@ -102,7 +104,7 @@ export class AdsServerStream {
   }
 
   onRequest(listener: (request: DiscoveryRequest) => void): void {
-    this.call.on('data', listener);
+    this.#call.on('data', listener);
   }
 
   nextRequest(): Promise<DiscoveryRequest> {
@@ -128,13 +130,13 @@ export class AdsServerStream {
 
   /** Sends bytes as they are, whether they are a response or not. */
   sendBytes(bytes: Uint8Array): void {
-    this.call.write(Buffer.from(bytes));
+    this.#call.write(Buffer.from(bytes));
   }
 
   /** Ends the stream, in order without a status. */
   end(status?: Partial<StatusObject>): void {
-    if (status === undefined) this.call.end();
-    else this.call.emit('error', { code: Code.UNKNOWN, details: '', ...status });
+    if (status === undefined) this.#call.end();
+    else this.#call.emit('error', { code: Code.UNKNOWN, details: '', ...status });
   }
 }
 
@@ -143,12 +145,15 @@ export class AdsServerStream {
  * another version than the cache's, so that the refused response comes again at once; a request with an old nonce is ignored.
  */
 export class SnapshotCache {
+  readonly #answersAgain: boolean;
   #version = '';
   #resources: readonly Any[] = [];
   readonly #watches = new Map<AdsServerStream, string>();
 
   /** @param answersAgain whether a new stream that has the version in force is answered (newer caches do, older ones are silent) */
-  constructor(private readonly answersAgain = false) {}
+  constructor(answersAgain = false) {
+    this.#answersAgain = answersAgain;
+  }
 
   publish(version: string, resources: readonly Any[]): void {
     this.#version = version;
@@ -161,7 +166,7 @@ export class SnapshotCache {
   serve(stream: AdsServerStream): void {
     stream.onRequest(({ versionInfo, responseNonce }) => {
       if (responseNonce !== '' && responseNonce !== stream.lastNonce) return;
-      const isNew = responseNonce === '' && (this.answersAgain || versionInfo !== this.#version);
+      const isNew = responseNonce === '' && (this.#answersAgain || versionInfo !== this.#version);
       if (this.#version !== '' && (isNew || versionInfo !== this.#version)) this.#respond(stream);
       else this.#watches.set(stream, versionInfo);
     });

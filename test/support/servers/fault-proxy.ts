@@ -14,13 +14,15 @@ export type Fault =
 
 /** A TCP proxy on a free port of 127.0.0.1 that can do to connections what networks do. */
 export class FaultProxy implements AsyncDisposable {
+  readonly #target: () => { readonly port: number };
   fault: Fault = 'none';
   readonly #pairs = new Set<readonly [client: Socket, server: Socket]>();
   readonly #server: Server;
   #cutAfter = Infinity;
   accepted = 0;
 
-  private constructor(private readonly target: () => { readonly port: number }) {
+  private constructor(target: () => { readonly port: number }) {
+    this.#target = target;
     this.#server = createServer({ allowHalfOpen: false }, (client) => this.#accept(client));
   }
 
@@ -82,7 +84,7 @@ export class FaultProxy implements AsyncDisposable {
       client.resetAndDestroy();
       return;
     }
-    const server = connect(this.target().port, '127.0.0.1');
+    const server = connect(this.#target().port, '127.0.0.1');
     const pair = [client, server] as const;
     this.#pairs.add(pair);
     const forget = (): void => {

@@ -14,12 +14,15 @@ const NONSENSE = [
 ];
 
 /** A Unix socket has no reset of its own: what was not read makes one of its end. */
-const reset = (socket: Socket): void =>
+function reset(socket: Socket): void {
   void (socket.remoteAddress === undefined ? socket.destroy() : socket.resetAndDestroy());
+}
 
 type Behaviour = (socket: Socket) => void;
 
-const soon = (act: () => void): void => void setTimeout(act, 30).unref();
+function soon(act: () => void): void {
+  void setTimeout(act, 30).unref();
+}
 
 /** What it does with one connection after the other. */
 const BEHAVIOURS: readonly Behaviour[] = [

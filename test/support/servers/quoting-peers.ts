@@ -45,7 +45,9 @@ export async function quotingHttpCollector(): Promise<QuotingPeer> {
 export async function quotingGrpcCollector(): Promise<QuotingPeer> {
   const heard: string[] = [];
   const server = new GrpcServer();
-  const pass = (bytes: Buffer): Buffer => bytes;
+  function pass(bytes: Buffer): Buffer {
+    return bytes;
+  }
   const method = {
     path: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
     ...{ requestStream: false, responseStream: false },

@@ -2,12 +2,15 @@ const DEADLINE = 20_000;
 
 /** What comes by and by, handed out one at a time to a test that awaits it. */
 export class Arrivals<T> {
+  readonly #what: string;
   readonly #waiting: T[] = [];
   readonly #takers: ((item: T) => void)[] = [];
   #count = 0;
 
   /** @param what it is, for the error when it does not come */
-  constructor(private readonly what: string) {}
+  constructor(what: string) {
+    this.#what = what;
+  }
 
   /** How many came so far. */
   get count(): number {
@@ -30,7 +33,7 @@ export class Arrivals<T> {
     const [first] = this.#waiting.splice(0, 1);
     if (first !== undefined) return Promise.resolve(first);
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`${this.what} did not come`)), DEADLINE);
+      const timer = setTimeout(() => reject(new Error(`${this.#what} did not come`)), DEADLINE);
       this.#takers.push((item) => {
         clearTimeout(timer);
         resolve(item);

@@ -36,36 +36,36 @@ export interface ConnectionContext<M, S> extends ServerContext<M, S> {
  * socket: {@link receive} hands it what came, {@link tick} the time, {@link Transport} takes what it says.
  */
 export class Connection<M, S> {
+  readonly #context: ConnectionContext<M, S>;
+  readonly #wire: Transport;
   now: number;
   isOver = false;
 
-  private readonly limits: Limits;
-  private readonly outflow: SendQueue<S>;
-  private readonly queue: RunQueue<S>;
-  private readonly streams: Streams<S>;
-  private readonly settings: SettingsExchange<S>;
-  private readonly headers: HeaderFrames<M, S>;
-  private readonly departure: GracefulShutdown<S>;
-  private readonly keepalive: Keepalive;
-  private readonly backPressure: BackPressure;
-  private readonly reader: FrameReader;
+  readonly #limits: Limits;
+  readonly #outflow: SendQueue<S>;
+  readonly #queue: RunQueue<S>;
+  readonly #streams: Streams<S>;
+  readonly #settings: SettingsExchange<S>;
+  readonly #headers: HeaderFrames<M, S>;
+  readonly #departure: GracefulShutdown<S>;
+  readonly #keepalive: Keepalive;
+  readonly #backPressure: BackPressure;
+  readonly #reader: FrameReader;
 
   /** Output written meanwhile leaves when it is over. */
-  private isReceiving = true;
-  private isGone = false;
+  #isReceiving = true;
+  #isGone = false;
   /** No deadline comes before this. */
-  private nextWake = 0;
+  #nextWake = 0;
   /** Of the peer, to close a connection that we have ended. */
-  private lingerDeadline = Infinity;
+  #lingerDeadline = Infinity;
 
   /** `prefaceMs`: how much of {@link Limits.prefaceMs} is left. */
-  constructor(
-    private readonly context: ConnectionContext<M, S>,
-    private readonly wire: Transport,
-    prefaceMs = context.limits.prefaceMs,
-  ) {
+  constructor(context: ConnectionContext<M, S>, wire: Transport, prefaceMs = context.limits.prefaceMs) {
+    this.#context = context;
+    this.#wire = wire;
     const { limits, application } = context;
-    this.limits = limits;
+    this.#limits = limits;
     this.now = context.now();
     const peer = new PeerSettings();
     const allowances = new AbuseLimits(limits, (refusal, message) =>
@@ -73,24 +73,26 @@ export class Connection<M, S> {
     );
     const outflow = new SendQueue<S>(this, peer, allowances, wire, limits);
     const { writer } = outflow;
-    this.outflow = outflow;
-    this.queue = new RunQueue(this, application, outflow, limits.dispatchesPerTurn);
-    this.streams = new Streams(this, context, peer, outflow, allowances, this.queue);
-    const { streams } = this;
-    this.settings = new SettingsExchange(this, peer, streams, outflow, allowances, limits, prefaceMs);
-    this.headers = new HeaderFrames(this, context, streams, this.settings, allowances);
-    this.departure = new GracefulShutdown(this, streams, writer, limits);
-    this.keepalive = new Keepalive(writer, limits, this.now);
-    this.backPressure = new BackPressure(this, outflow, wire, limits);
+    this.#outflow = outflow;
+    this.#queue = new RunQueue(this, application, outflow, limits.dispatchesPerTurn);
+    this.#streams = new Streams(this, context, peer, outflow, allowances, this.#queue);
+    const streams = this.#streams;
+    this.#settings = new SettingsExchange(this, peer, streams, outflow, allowances, limits, prefaceMs);
+    this.#headers = new HeaderFrames(this, context, streams, this.#settings, allowances);
+    this.#departure = new GracefulShutdown(this, streams, writer, limits);
+    this.#keepalive = new Keepalive(writer, limits, this.now);
+    this.#backPressure = new BackPressure(this, outflow, wire, limits);
     const data = new DataFrames(this, context, streams, writer, allowances);
-    const { settings, headers, departure } = this;
-    this.reader = new FrameReader(
+    const settings = this.#settings;
+    const headers = this.#headers;
+    const departure = this.#departure;
+    this.#reader = new FrameReader(
       new FrameHandler(this, settings, headers, data, departure, streams, outflow, allowances),
     );
 
     // Clients wait for our SETTINGS before they call.
-    this.settings.sendOurs();
-    this.isReceiving = false;
+    this.#settings.sendOurs();
+    this.#isReceiving = false;
     this.flush();
   }
 
@@ -99,164 +101,164 @@ export class Connection<M, S> {
   /** Bytes from the peer. The chunk is the connection's from here on. */
   receive(chunk: Buffer): void {
     if (this.isOver) return;
-    this.now = this.context.now();
-    this.keepalive.heard(this.now);
-    this.isReceiving = true;
+    this.now = this.#context.now();
+    this.#keepalive.heard(this.now);
+    this.#isReceiving = true;
     try {
-      this.reader.read(chunk);
+      this.#reader.read(chunk);
     } catch (error) {
       if (error instanceof ConnectionError) this.fail(error.code, error.refusal, error.message);
-      else this.crash(error);
+      else this.#crash(error);
     }
-    this.isReceiving = false;
-    this.endTurn();
+    this.#isReceiving = false;
+    this.#endTurn();
   }
 
   /** The socket took all that was written. */
   drained(): void {
-    this.backPressure.drained();
-    if (this.isGone) return;
-    this.now = this.context.now();
-    this.backPressure.resume();
-    this.endTurn();
+    this.#backPressure.drained();
+    if (this.#isGone) return;
+    this.now = this.#context.now();
+    this.#backPressure.resume();
+    this.#endTurn();
   }
 
   /** The peer is gone, and with it whoever waits for answers. */
   wireClosed(): void {
     this.isOver = true;
-    this.isGone = true;
-    this.cancelStreams();
+    this.#isGone = true;
+    this.#cancelStreams();
   }
 
   // ---------------------------------------------------------------- time
 
   /** Looks at the time. Called now and then, some ten times a second. */
   tick(now: number): void {
-    if (now < this.nextWake || this.isGone) return;
+    if (now < this.#nextWake || this.#isGone) return;
     this.now = now;
-    this.nextWake = Infinity;
-    this.checkDeadlines(now);
-    if (!this.isOver && this.outflow.hasWaiting) {
-      this.outflow.pump(true);
-      if (this.outflow.hasWaiting) this.nextWake = 0;
+    this.#nextWake = Infinity;
+    this.#checkDeadlines(now);
+    if (!this.isOver && this.#outflow.hasWaiting) {
+      this.#outflow.pump(true);
+      if (this.#outflow.hasWaiting) this.#nextWake = 0;
     }
     this.flush();
     this.wakeAt(
       Math.min(
-        this.lingerDeadline,
-        this.settings.deadline,
-        this.headers.deadline,
-        this.backPressure.deadline,
-        this.keepalive.deadline,
-        this.departure.deadline,
-        this.streams.deadline,
+        this.#lingerDeadline,
+        this.#settings.deadline,
+        this.#headers.deadline,
+        this.#backPressure.deadline,
+        this.#keepalive.deadline,
+        this.#departure.deadline,
+        this.#streams.deadline,
       ),
     );
   }
 
   wakeAt(time: number): void {
-    if (time < this.nextWake) this.nextWake = time;
+    if (time < this.#nextWake) this.#nextWake = time;
   }
 
-  private checkDeadlines(now: number): void {
-    const { departure } = this;
-    if (now >= this.lingerDeadline) return this.destroy();
-    this.settings.check(now);
-    this.headers.check(now);
+  #checkDeadlines(now: number): void {
+    const departure = this.#departure;
+    if (now >= this.#lingerDeadline) return this.#destroy();
+    this.#settings.check(now);
+    this.#headers.check(now);
     if (this.isOver) return;
     if (departure.isCutDue(now)) return this.cut(departure.reason);
-    if (this.backPressure.isStuck(now)) return this.destroy('slow_reader');
-    if (!this.keepalive.isAlive(now, this.backPressure.isPaused)) this.destroy('keepalive_timeout');
+    if (this.#backPressure.isStuck(now)) return this.#destroy('slow_reader');
+    if (!this.#keepalive.isAlive(now, this.#backPressure.isPaused)) this.#destroy('keepalive_timeout');
     departure.check(now);
-    this.streams.check(now);
+    this.#streams.check(now);
   }
 
   // ---------------------------------------------------------------- turns
 
-  private endTurn(): void {
+  #endTurn(): void {
     if (!this.isOver) {
-      this.outflow.pumpIfWidened();
-      this.queue.run();
+      this.#outflow.pumpIfWidened();
+      this.#queue.run();
     }
     this.flush();
   }
 
   /** Runs what was scheduled, within bounds of fairness. */
   runScheduled(): void {
-    this.queue.run();
+    this.#queue.run();
   }
 
   runLater(): void {
-    if (!this.isReceiving) this.context.runLater(this);
+    if (!this.#isReceiving) this.#context.runLater(this);
   }
 
   outputBegan(): void {
-    if (!this.isReceiving) this.context.flushLater(this);
+    if (!this.#isReceiving) this.#context.flushLater(this);
   }
 
   flush(): void {
-    if (this.isGone) return;
-    this.outflow.flush();
-    if (this.isOver || !this.outflow.isOverSoftLimit) return;
-    if (this.outflow.unsent > this.limits.hardOutputBytes) this.destroy('slow_reader');
-    else this.backPressure.pause();
+    if (this.#isGone) return;
+    this.#outflow.flush();
+    if (this.isOver || !this.#outflow.isOverSoftLimit) return;
+    if (this.#outflow.unsent > this.#limits.hardOutputBytes) this.#destroy('slow_reader');
+    else this.#backPressure.pause();
   }
 
   // ---------------------------------------------------------------- what its parts tell it
 
   mayControl(): boolean {
-    if (this.outflow.mayControl()) return true;
+    if (this.#outflow.mayControl()) return true;
     this.fail(ErrorCode.ENHANCE_YOUR_CALM, 'control_flood', 'answers to control frames are not read');
     return false;
   }
 
   responseEnded(stream: Stream<S>): void {
-    this.streams.responseEnded(stream);
+    this.#streams.responseEnded(stream);
   }
 
   outputDrained(stream: Stream<S>): void {
-    this.context.application.drained(stream);
+    this.#context.application.drained(stream);
   }
 
   outputOverflowed(): void {
-    if (!this.isGone) this.destroy('slow_reader');
+    if (!this.#isGone) this.#destroy('slow_reader');
   }
 
   becameIdle(): void {
-    this.departure.becameIdle();
+    this.#departure.becameIdle();
   }
 
   // ---------------------------------------------------------------- ends
 
   /** Ends gracefully, as {@link GracefulShutdown} has it. `reason` is for the peer's log. */
   leave(reason: string, graceMs = Infinity): void {
-    if (this.isOver || this.departure.hasBegun) return;
-    this.now = this.context.now();
-    this.departure.announce(reason, graceMs);
+    if (this.isOver || this.#departure.hasBegun) return;
+    this.now = this.#context.now();
+    this.#departure.announce(reason, graceMs);
     this.flush();
   }
 
   /** Ends now: what is open is reset. */
   cut(reason: string): void {
     if (this.isOver) return;
-    this.now = this.context.now();
-    this.streams.writeResets(ErrorCode.CANCEL);
-    this.end(ErrorCode.NO_ERROR, reason);
+    this.now = this.#context.now();
+    this.#streams.writeResets(ErrorCode.CANCEL);
+    this.#end(ErrorCode.NO_ERROR, reason);
   }
 
   fail(code: ErrorCode, refusal: Refusal, message: string): void {
     if (this.isOver) return;
-    this.context.refused(refusal);
-    this.end(code, message);
+    this.#context.refused(refusal);
+    this.#end(code, message);
   }
 
-  private crash(error: unknown): void {
-    this.context.crashed(error);
-    if (!this.isOver) this.end(ErrorCode.INTERNAL_ERROR, 'internal error');
+  #crash(error: unknown): void {
+    this.#context.crashed(error);
+    if (!this.isOver) this.#end(ErrorCode.INTERNAL_ERROR, 'internal error');
   }
 
-  private end(code: ErrorCode, message: string): void {
-    this.outflow.writer.goaway(this.streams.numbers.lastServed, code, message);
+  #end(code: ErrorCode, message: string): void {
+    this.#outflow.writer.goaway(this.#streams.numbers.lastServed, code, message);
     this.sayGoodbye();
   }
 
@@ -266,22 +268,22 @@ export class Connection<M, S> {
    */
   sayGoodbye(): void {
     this.isOver = true;
-    this.cancelStreams();
-    this.outflow.close();
-    this.backPressure.resume();
-    this.wire.end();
-    this.lingerDeadline = this.now + this.limits.lingerMs;
-    this.nextWake = 0;
+    this.#cancelStreams();
+    this.#outflow.close();
+    this.#backPressure.resume();
+    this.#wire.end();
+    this.#lingerDeadline = this.now + this.#limits.lingerMs;
+    this.#nextWake = 0;
   }
 
-  private destroy(refusal?: Refusal): void {
-    if (refusal !== undefined) this.context.refused(refusal);
+  #destroy(refusal?: Refusal): void {
+    if (refusal !== undefined) this.#context.refused(refusal);
     this.wireClosed();
-    this.wire.destroy();
+    this.#wire.destroy();
   }
 
-  private cancelStreams(): void {
-    this.streams.cancelAll();
-    this.headers.abandon();
+  #cancelStreams(): void {
+    this.#streams.cancelAll();
+    this.#headers.abandon();
   }
 }

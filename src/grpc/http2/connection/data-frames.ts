@@ -11,21 +11,34 @@ const { END_STREAM, PADDED } = Flag;
 
 /** DATA (RFC 9113, section 6.1), and the windows that it is charged to. */
 export class DataFrames<S> {
-  private window: number;
-  private unrefunded = 0;
+  readonly #whole: ConnectionControl;
+  readonly #context: ServerContext<unknown, S>;
+  readonly #streams: Streams<S>;
+  readonly #writer: FrameWriter;
+  readonly #allowances: AbuseLimits;
+  #window: number;
+  #unrefunded = 0;
 
   constructor(
-    private readonly whole: ConnectionControl,
-    private readonly context: ServerContext<unknown, S>,
-    private readonly streams: Streams<S>,
-    private readonly writer: FrameWriter,
-    private readonly allowances: AbuseLimits,
+    whole: ConnectionControl,
+    context: ServerContext<unknown, S>,
+    streams: Streams<S>,
+    writer: FrameWriter,
+    allowances: AbuseLimits,
   ) {
-    this.window = context.limits.connectionWindowBytes;
+    this.#whole = whole;
+    this.#context = context;
+    this.#streams = streams;
+    this.#writer = writer;
+    this.#allowances = allowances;
+    this.#window = context.limits.connectionWindowBytes;
   }
 
   onData(flags: number, id: number, source: Buffer, frameStart: number, frameEnd: number): void {
-    const { whole, streams, allowances, context } = this;
+    const whole = this.#whole;
+    const context = this.#context;
+    const streams = this.#streams;
+    const allowances = this.#allowances;
     let start = frameStart;
     let end = frameEnd;
     if ((flags & PADDED) !== 0) {
@@ -34,9 +47,9 @@ export class DataFrames<S> {
         throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'padding longer than the frame');
     }
     const charged = frameEnd - frameStart;
-    this.chargeWindow(charged);
+    this.#chargeWindow(charged);
     const stream = streams.get(id);
-    if (stream === undefined) return this.onLateData(id);
+    if (stream === undefined) return this.#onLateData(id);
     if (stream.isRemoteEnded) return streams.resetStream(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
     if (charged > stream.receiveWindow)
       return streams.resetStream(stream, ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error');
@@ -64,27 +77,27 @@ export class DataFrames<S> {
     context.application.data(stream, source, start, end, endStream);
   }
 
-  private onLateData(id: number): void {
-    const { streams } = this;
+  #onLateData(id: number): void {
+    const streams = this.#streams;
     if (streams.numbers.isIdle(id))
       throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'DATA on an idle stream');
     const ending = streams.numbers.endingOf(id);
     if (ending === Ending.ENDED || ending === Ending.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
-    else if (ending === Ending.UNKNOWN) this.allowances.chargeIdleFrame(this.whole.now);
+    else if (ending === Ending.UNKNOWN) this.#allowances.chargeIdleFrame(this.#whole.now);
   }
 
   /** The connection's; a stream's own is refunded as the application consumes. */
-  private chargeWindow(bytes: number): void {
-    if (bytes > this.window) {
+  #chargeWindow(bytes: number): void {
+    if (bytes > this.#window) {
       throw new ConnectionError(ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error', 'connection window exceeded');
     }
-    this.window -= bytes;
+    this.#window -= bytes;
     // Refunded whatever becomes of the bytes: what is kept of them is bounded by other means than this window.
-    this.unrefunded += bytes;
-    if (this.unrefunded * 2 >= this.context.limits.connectionWindowBytes && this.whole.mayControl()) {
-      this.writer.windowUpdate(0, this.unrefunded);
-      this.window += this.unrefunded;
-      this.unrefunded = 0;
+    this.#unrefunded += bytes;
+    if (this.#unrefunded * 2 >= this.#context.limits.connectionWindowBytes && this.#whole.mayControl()) {
+      this.#writer.windowUpdate(0, this.#unrefunded);
+      this.#window += this.#unrefunded;
+      this.#unrefunded = 0;
     }
   }
 }

@@ -15,26 +15,43 @@ const { ACK } = Flag;
 
 /** Which frame may come when, and which does what. */
 export class FrameHandler<M, S> implements FrameConsumer {
+  readonly #whole: ConnectionControl;
+  readonly #settings: SettingsExchange<S>;
+  readonly #headers: HeaderFrames<M, S>;
+  readonly #data: DataFrames<S>;
+  readonly #departure: GracefulShutdown<S>;
+  readonly #streams: Streams<S>;
+  readonly #outflow: SendQueue<S>;
+  readonly #allowances: AbuseLimits;
   constructor(
-    private readonly whole: ConnectionControl,
-    private readonly settings: SettingsExchange<S>,
-    private readonly headers: HeaderFrames<M, S>,
-    private readonly data: DataFrames<S>,
-    private readonly departure: GracefulShutdown<S>,
-    private readonly streams: Streams<S>,
-    private readonly outflow: SendQueue<S>,
-    private readonly allowances: AbuseLimits,
-  ) {}
+    whole: ConnectionControl,
+    settings: SettingsExchange<S>,
+    headers: HeaderFrames<M, S>,
+    data: DataFrames<S>,
+    departure: GracefulShutdown<S>,
+    streams: Streams<S>,
+    outflow: SendQueue<S>,
+    allowances: AbuseLimits,
+  ) {
+    this.#whole = whole;
+    this.#settings = settings;
+    this.#headers = headers;
+    this.#data = data;
+    this.#departure = departure;
+    this.#streams = streams;
+    this.#outflow = outflow;
+    this.#allowances = allowances;
+  }
 
   get isOver(): boolean {
-    return this.whole.isOver;
+    return this.#whole.isOver;
   }
 
   admit(type: number, flags: number, stream: number, length: number): void {
-    if (!this.settings.hasBegun && (type !== FrameType.SETTINGS || (flags & ACK) !== 0)) {
+    if (!this.#settings.hasBegun && (type !== FrameType.SETTINGS || (flags & ACK) !== 0)) {
       throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'the first frame is not SETTINGS');
     }
-    const { unended } = this.headers;
+    const { unended } = this.#headers;
     if (unended !== undefined) {
       if (type !== FrameType.CONTINUATION || stream !== unended) {
         throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'a header block is interrupted');
@@ -48,31 +65,31 @@ export class FrameHandler<M, S> implements FrameConsumer {
   frame(type: number, flags: number, stream: number, source: Buffer, start: number, end: number): void {
     switch (type) {
       case FrameType.DATA:
-        return this.data.onData(flags, stream, source, start, end);
+        return this.#data.onData(flags, stream, source, start, end);
       case FrameType.HEADERS:
-        return this.headers.onHeaders(flags, stream, source, start, end);
+        return this.#headers.onHeaders(flags, stream, source, start, end);
       case FrameType.PRIORITY:
-        return this.onPriority(stream, source, start, end);
+        return this.#onPriority(stream, source, start, end);
       case FrameType.RST_STREAM:
-        return this.onReset(stream);
+        return this.#onReset(stream);
       case FrameType.SETTINGS:
-        return (flags & ACK) === 0 ? this.settings.onSettings(source, start, end) : this.settings.onAck();
+        return (flags & ACK) === 0 ? this.#settings.onSettings(source, start, end) : this.#settings.onAck();
       case FrameType.PING:
-        return this.onPing(flags, source.subarray(start, end));
+        return this.#onPing(flags, source.subarray(start, end));
       case FrameType.GOAWAY:
-        return this.departure.onGoaway();
+        return this.#departure.onGoaway();
       case FrameType.WINDOW_UPDATE:
-        return this.onWindowUpdate(stream, source, start);
+        return this.#onWindowUpdate(stream, source, start);
       case FrameType.CONTINUATION:
-        return this.headers.onContinuation(flags, source, start, end);
+        return this.#headers.onContinuation(flags, source, start, end);
       default:
-        return this.allowances.chargeIdleFrame(this.whole.now);
+        return this.#allowances.chargeIdleFrame(this.#whole.now);
     }
   }
 
-  private onPriority(id: number, source: Buffer, start: number, end: number): void {
-    const { streams } = this;
-    this.allowances.chargeIdleFrame(this.whole.now);
+  #onPriority(id: number, source: Buffer, start: number, end: number): void {
+    const streams = this.#streams;
+    this.#allowances.chargeIdleFrame(this.#whole.now);
     const isWrongLength = end - start !== 5;
     if (!isWrongLength && dependencyAt(source, start) !== id) return;
     const code = isWrongLength ? ErrorCode.FRAME_SIZE_ERROR : ErrorCode.PROTOCOL_ERROR;
@@ -84,27 +101,28 @@ export class FrameHandler<M, S> implements FrameConsumer {
     streams.resetClosed(id, code);
   }
 
-  private onReset(id: number): void {
-    const { streams } = this;
+  #onReset(id: number): void {
+    const streams = this.#streams;
     if (streams.numbers.isIdle(id))
       throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'RST_STREAM on an idle stream');
     const stream = streams.get(id);
     if (stream === undefined) return;
-    if (!stream.wasRun) this.allowances.chargeReset(this.whole.now);
+    if (!stream.wasRun) this.#allowances.chargeReset(this.#whole.now);
     streams.resetByPeer(stream);
   }
 
-  private onPing(flags: number, bytes: Buffer): void {
-    if ((flags & ACK) !== 0) return this.departure.onPingAck(bytes);
-    const { whole } = this;
-    this.allowances.chargePing(whole.now);
-    if (!whole.isOver && whole.mayControl()) this.outflow.writer.ping(true, bytes);
+  #onPing(flags: number, bytes: Buffer): void {
+    if ((flags & ACK) !== 0) return this.#departure.onPingAck(bytes);
+    const whole = this.#whole;
+    this.#allowances.chargePing(whole.now);
+    if (!whole.isOver && whole.mayControl()) this.#outflow.writer.ping(true, bytes);
   }
 
-  private onWindowUpdate(id: number, source: Buffer, start: number): void {
-    const { streams, outflow } = this;
-    this.allowances.chargeWindowUpdate();
-    if (this.whole.isOver) return;
+  #onWindowUpdate(id: number, source: Buffer, start: number): void {
+    const streams = this.#streams;
+    const outflow = this.#outflow;
+    this.#allowances.chargeWindowUpdate();
+    if (this.#whole.isOver) return;
     const increment = source.readUInt32BE(start) & MAX_31_BITS;
     if (id === 0) {
       if (increment === 0) throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'WINDOW_UPDATE of 0');

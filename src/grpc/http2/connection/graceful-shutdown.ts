@@ -31,93 +31,103 @@ export interface GracefulShutdownOwner extends ConnectionControl {
  * peer must have seen the first, then the open streams finish.
  */
 export class GracefulShutdown<S> {
+  readonly #owner: GracefulShutdownOwner;
+  readonly #streams: Streams<S>;
+  readonly #writer: FrameWriter;
+  readonly #limits: Limits;
   /** For the peer's log. */
   reason = '';
-  private phase: ShutdownPhase = ShutdownPhase.STAYING;
-  private ageDeadline: number;
-  private finalDeadline = Infinity;
-  private cutDeadline = Infinity;
-  private idleSince: number;
+  #phase: ShutdownPhase = ShutdownPhase.STAYING;
+  #ageDeadline: number;
+  #finalDeadline = Infinity;
+  #cutDeadline = Infinity;
+  #idleSince: number;
 
-  constructor(
-    private readonly owner: GracefulShutdownOwner,
-    private readonly streams: Streams<S>,
-    private readonly writer: FrameWriter,
-    private readonly limits: Limits,
-  ) {
-    this.ageDeadline = owner.now + limits.maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
-    this.idleSince = owner.now;
+  constructor(owner: GracefulShutdownOwner, streams: Streams<S>, writer: FrameWriter, limits: Limits) {
+    this.#owner = owner;
+    this.#streams = streams;
+    this.#writer = writer;
+    this.#limits = limits;
+    this.#ageDeadline = owner.now + limits.maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
+    this.#idleSince = owner.now;
   }
 
   get hasBegun(): boolean {
-    return this.phase !== ShutdownPhase.STAYING;
+    return this.#phase !== ShutdownPhase.STAYING;
   }
 
   get deadline(): number {
-    return Math.min(this.ageDeadline, this.finalDeadline, this.cutDeadline, this.idleSince + this.limits.maxIdleMs);
+    return Math.min(
+      this.#ageDeadline,
+      this.#finalDeadline,
+      this.#cutDeadline,
+      this.#idleSince + this.#limits.maxIdleMs,
+    );
   }
 
   /** The streams that are left after this, counted from the final GOAWAY, are to be cut. */
   announce(reason: string, graceMs: number): void {
-    const { owner } = this;
-    this.phase = ShutdownPhase.ANNOUNCED;
+    const owner = this.#owner;
+    this.#phase = ShutdownPhase.ANNOUNCED;
     this.reason = reason;
-    this.writer.goaway(MAX_31_BITS, ErrorCode.NO_ERROR, reason);
-    this.writer.ping(false, GOAWAY_PING);
-    this.ageDeadline = Infinity;
-    this.finalDeadline = owner.now + this.limits.goawayMs;
-    this.cutDeadline = this.finalDeadline + graceMs;
-    owner.wakeAt(this.finalDeadline);
+    this.#writer.goaway(MAX_31_BITS, ErrorCode.NO_ERROR, reason);
+    this.#writer.ping(false, GOAWAY_PING);
+    this.#ageDeadline = Infinity;
+    this.#finalDeadline = owner.now + this.#limits.goawayMs;
+    this.#cutDeadline = this.#finalDeadline + graceMs;
+    owner.wakeAt(this.#finalDeadline);
   }
 
   /** A PING of ours was answered. */
   onPingAck(bytes: Uint8Array): void {
-    if (this.phase === ShutdownPhase.ANNOUNCED && GOAWAY_PING.equals(bytes)) this.finalize();
+    if (this.#phase === ShutdownPhase.ANNOUNCED && GOAWAY_PING.equals(bytes)) this.#finalize();
   }
 
   /** The peer opens nothing more; what is open finishes. Its last-stream-id is about pushes, which we never make. */
   onGoaway(): void {
-    if (this.phase === ShutdownPhase.FINAL) return;
-    this.phase = ShutdownPhase.FINAL;
-    this.finalDeadline = Infinity;
-    this.ageDeadline = Infinity;
-    this.streams.numbers.serveNoMore();
-    this.writer.goaway(this.streams.numbers.lastServed, ErrorCode.NO_ERROR, '');
-    this.finish();
+    if (this.#phase === ShutdownPhase.FINAL) return;
+    this.#phase = ShutdownPhase.FINAL;
+    this.#finalDeadline = Infinity;
+    this.#ageDeadline = Infinity;
+    this.#streams.numbers.serveNoMore();
+    this.#writer.goaway(this.#streams.numbers.lastServed, ErrorCode.NO_ERROR, '');
+    this.#finish();
   }
 
   /** The last open stream has closed. */
   becameIdle(): void {
-    const { now } = this.owner;
-    this.idleSince = now;
-    if (this.limits.maxIdleMs !== Infinity) this.owner.wakeAt(now + this.limits.maxIdleMs);
-    this.finish();
+    const { now } = this.#owner;
+    this.#idleSince = now;
+    if (this.#limits.maxIdleMs !== Infinity) this.#owner.wakeAt(now + this.#limits.maxIdleMs);
+    this.#finish();
   }
 
   isCutDue(now: number): boolean {
-    return now >= this.cutDeadline;
+    return now >= this.#cutDeadline;
   }
 
   check(now: number): void {
-    const { owner, limits } = this;
-    if (now >= this.ageDeadline) owner.leave('max_age', limits.maxAgeGraceMs);
-    else if (this.streams.size === 0 && now >= this.idleSince + limits.maxIdleMs) owner.leave('max_idle');
-    if (now >= this.finalDeadline) this.finalize();
+    const owner = this.#owner;
+    const limits = this.#limits;
+    if (now >= this.#ageDeadline) owner.leave('max_age', limits.maxAgeGraceMs);
+    else if (this.#streams.size === 0 && now >= this.#idleSince + limits.maxIdleMs) owner.leave('max_idle');
+    if (now >= this.#finalDeadline) this.#finalize();
   }
 
-  private finalize(): void {
-    this.phase = ShutdownPhase.FINAL;
-    this.streams.numbers.serveNoMore();
+  #finalize(): void {
+    this.#phase = ShutdownPhase.FINAL;
+    this.#streams.numbers.serveNoMore();
     // The grace counts from here, however long the peer took.
-    this.cutDeadline += this.owner.now - this.finalDeadline;
-    this.finalDeadline = Infinity;
-    this.owner.wakeAt(this.cutDeadline);
-    this.writer.goaway(this.streams.numbers.lastServed, ErrorCode.NO_ERROR, this.reason);
-    this.streams.askToLeave();
-    this.finish();
+    this.#cutDeadline += this.#owner.now - this.#finalDeadline;
+    this.#finalDeadline = Infinity;
+    this.#owner.wakeAt(this.#cutDeadline);
+    this.#writer.goaway(this.#streams.numbers.lastServed, ErrorCode.NO_ERROR, this.reason);
+    this.#streams.askToLeave();
+    this.#finish();
   }
 
-  private finish(): void {
-    if (this.phase === ShutdownPhase.FINAL && this.streams.size === 0 && !this.owner.isOver) this.owner.sayGoodbye();
+  #finish(): void {
+    if (this.#phase === ShutdownPhase.FINAL && this.#streams.size === 0 && !this.#owner.isOver)
+      this.#owner.sayGoodbye();
   }
 }

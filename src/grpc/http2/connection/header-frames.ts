@@ -15,27 +15,38 @@ const NOTHING = Buffer.alloc(0);
 
 /** HEADERS and CONTINUATION (RFC 9113, sections 6.2 and 6.10): from them come requests, and trailers. */
 export class HeaderFrames<M, S> {
+  readonly #whole: ConnectionControl;
+  readonly #context: ServerContext<M, S>;
+  readonly #streams: Streams<S>;
+  readonly #settings: SettingsExchange<S>;
+  readonly #allowances: AbuseLimits;
   /** When the block that has begun must have ended. */
   deadline = Infinity;
-  private assembly: BlockAssembly | undefined;
-  private readonly tables = new HeaderTables<M>();
+  #assembly: BlockAssembly | undefined;
+  readonly #tables = new HeaderTables<M>();
 
   constructor(
-    private readonly whole: ConnectionControl,
-    private readonly context: ServerContext<M, S>,
-    private readonly streams: Streams<S>,
-    private readonly settings: SettingsExchange<S>,
-    private readonly allowances: AbuseLimits,
-  ) {}
+    whole: ConnectionControl,
+    context: ServerContext<M, S>,
+    streams: Streams<S>,
+    settings: SettingsExchange<S>,
+    allowances: AbuseLimits,
+  ) {
+    this.#whole = whole;
+    this.#context = context;
+    this.#streams = streams;
+    this.#settings = settings;
+    this.#allowances = allowances;
+  }
 
   /** The stream whose header block has begun and not ended; undefined where there is none. */
   get unended(): number | undefined {
-    return this.assembly?.stream;
+    return this.#assembly?.stream;
   }
 
   check(now: number): void {
     if (now >= this.deadline) {
-      this.whole.fail(ErrorCode.ENHANCE_YOUR_CALM, 'header_timeout', 'header block not ended in time');
+      this.#whole.fail(ErrorCode.ENHANCE_YOUR_CALM, 'header_timeout', 'header block not ended in time');
     }
   }
 
@@ -55,15 +66,15 @@ export class HeaderFrames<M, S> {
         throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'padding longer than the frame');
     }
     const endStream = (flags & END_STREAM) !== 0;
-    if ((flags & END_HEADERS) !== 0) return this.onBlock(id, endStream, dependsOnItself, source, start, end);
-    this.assembly = new BlockAssembly(id, endStream, dependsOnItself, source, start, end);
-    this.deadline = this.whole.now + this.context.limits.headerBlockMs;
-    this.whole.wakeAt(this.deadline);
+    if ((flags & END_HEADERS) !== 0) return this.#onBlock(id, endStream, dependsOnItself, source, start, end);
+    this.#assembly = new BlockAssembly(id, endStream, dependsOnItself, source, start, end);
+    this.deadline = this.#whole.now + this.#context.limits.headerBlockMs;
+    this.#whole.wakeAt(this.deadline);
   }
 
   onContinuation(flags: number, source: Buffer, start: number, end: number): void {
-    const assembly = this.assembly!;
-    const { limits } = this.context;
+    const assembly = this.#assembly!;
+    const { limits } = this.#context;
     if (
       ++assembly.continuations > limits.maxContinuations ||
       assembly.bytes + end - start > limits.maxHeaderBlockBytes
@@ -73,36 +84,31 @@ export class HeaderFrames<M, S> {
     assembly.add(source, start, end);
     if ((flags & END_HEADERS) === 0) return;
     this.abandon();
-    this.onBlock(assembly.stream, assembly.endStream, assembly.dependsOnItself, assembly.block, 0, assembly.bytes);
+    this.#onBlock(assembly.stream, assembly.endStream, assembly.dependsOnItself, assembly.block, 0, assembly.bytes);
   }
 
   /** Keeps nothing of a block that has begun. */
   abandon(): void {
-    this.assembly = undefined;
+    this.#assembly = undefined;
     this.deadline = Infinity;
   }
 
-  private onBlock(
-    id: number,
-    endStream: boolean,
-    dependsOnItself: boolean,
-    source: Buffer,
-    start: number,
-    end: number,
-  ): void {
-    const { tables, streams, context } = this;
+  #onBlock(id: number, endStream: boolean, dependsOnItself: boolean, source: Buffer, start: number, end: number): void {
+    const tables = this.#tables;
+    const context = this.#context;
+    const streams = this.#streams;
     const { numbers } = streams;
-    if (!numbers.isIdle(id)) return this.onLaterBlock(id, endStream, source, start, end);
+    if (!numbers.isIdle(id)) return this.#onLaterBlock(id, endStream, source, start, end);
     numbers.use(id);
     // Whatever becomes of the stream, the block is decoded: the table must follow.
     const head: Head<M> | Flaw =
       tables.memo.find(source, start, end, tables.dynamic.generation) ??
       context.headerBlocks.request(tables, source, start, end);
     if (numbers.isTooLate(id)) return streams.ignore(id);
-    this.allowances.opened();
+    this.#allowances.opened();
     if (!streams.hasPlace) {
       // Before the acknowledgement the peer could not know.
-      return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.settings.isAcknowledged);
+      return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#settings.isAcknowledged);
     }
     if (
       dependsOnItself ||
@@ -119,9 +125,9 @@ export class HeaderFrames<M, S> {
   }
 
   /** A block on a stream that was opened before: trailers, or something late. */
-  private onLaterBlock(id: number, endStream: boolean, source: Buffer, start: number, end: number): void {
-    const { streams } = this;
-    const { headerBlocks, application } = this.context;
+  #onLaterBlock(id: number, endStream: boolean, source: Buffer, start: number, end: number): void {
+    const streams = this.#streams;
+    const { headerBlocks, application } = this.#context;
     const stream = streams.get(id);
     if (stream === undefined) {
       const ending = streams.numbers.endingOf(id);
@@ -131,11 +137,11 @@ export class HeaderFrames<M, S> {
       if (ending === Ending.UNKNOWN) {
         throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'stream numbers go upwards');
       }
-      headerBlocks.skip(this.tables, source, start, end);
+      headerBlocks.skip(this.#tables, source, start, end);
       if (ending === Ending.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
       return;
     }
-    const flaw = headerBlocks.trailers(this.tables, source, start, end);
+    const flaw = headerBlocks.trailers(this.#tables, source, start, end);
     if (stream.isRemoteEnded) return streams.resetStream(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
     if (flaw === Flaw.OVERSIZED) return streams.resetStream(stream, ErrorCode.ENHANCE_YOUR_CALM, 'header_list');
     if (flaw === Flaw.MALFORMED || !endStream || (stream.contentLeft ?? 0) > 0) {

@@ -16,93 +16,97 @@ const FIRST_PARTIAL_BYTES = 64;
 
 /** Cuts what a connection receives into frames: in place where a frame lies whole in a chunk, gathered where it does not. */
 export class FrameReader {
-  private prefaceSeen = 0;
+  readonly #consumer: FrameConsumer;
+  #prefaceSeen = 0;
   /** The frame that the last chunk broke off in. Grows with what has come, not with what was announced. */
-  private partial: Buffer | undefined;
-  private gathered = 0;
-  private isAdmitted = false;
+  #partial: Buffer | undefined;
+  #gathered = 0;
+  #isAdmitted = false;
 
-  constructor(private readonly consumer: FrameConsumer) {}
+  constructor(consumer: FrameConsumer) {
+    this.#consumer = consumer;
+  }
 
   read(chunk: Buffer): void {
-    let at = this.prefaceSeen < PREFACE.length ? this.readPreface(chunk) : 0;
-    if (this.partial !== undefined) at = this.continuePartial(chunk, at);
-    const { consumer } = this;
+    let at = this.#prefaceSeen < PREFACE.length ? this.#readPreface(chunk) : 0;
+    if (this.#partial !== undefined) at = this.#continuePartial(chunk, at);
+    const consumer = this.#consumer;
     const { length } = chunk;
     while (at < length && !consumer.isOver) {
-      if (length - at < FRAME_HEADER_BYTES) return this.keep(chunk, at, false);
+      if (length - at < FRAME_HEADER_BYTES) return this.#keep(chunk, at, false);
       const payload = (chunk[at]! << 16) | (chunk[at + 1]! << 8) | chunk[at + 2]!;
       const type = chunk[at + 3]!;
       const flags = chunk[at + 4]!;
       const stream = streamAt(chunk, at);
       consumer.admit(type, flags, stream, payload);
       const start = at + FRAME_HEADER_BYTES;
-      if (length - start < payload) return this.keep(chunk, at, true);
+      if (length - start < payload) return this.#keep(chunk, at, true);
       at = start + payload;
       consumer.frame(type, flags, stream, chunk, start, at);
     }
   }
 
   /** Section 3.4. Returns how many bytes of the chunk belong to the preface. */
-  private readPreface(chunk: Buffer): number {
+  #readPreface(chunk: Buffer): number {
     let at = 0;
-    while (at < chunk.length && this.prefaceSeen < PREFACE.length) {
-      if (chunk[at++] !== PREFACE[this.prefaceSeen++]) {
+    while (at < chunk.length && this.#prefaceSeen < PREFACE.length) {
+      if (chunk[at++] !== PREFACE[this.#prefaceSeen++]) {
         throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'not an HTTP/2 connection preface');
       }
     }
     return at;
   }
 
-  private keep(chunk: Buffer, at: number, isAdmitted: boolean): void {
+  #keep(chunk: Buffer, at: number, isAdmitted: boolean): void {
     const rest = chunk.length - at;
-    this.partial = roomToKeep(Math.max(FIRST_PARTIAL_BYTES, rest));
-    chunk.copy(this.partial, 0, at);
-    this.gathered = rest;
-    this.isAdmitted = isAdmitted;
+    this.#partial = roomToKeep(Math.max(FIRST_PARTIAL_BYTES, rest));
+    chunk.copy(this.#partial, 0, at);
+    this.#gathered = rest;
+    this.#isAdmitted = isAdmitted;
   }
 
-  private continuePartial(chunk: Buffer, from: number): number {
-    const { consumer } = this;
+  #continuePartial(chunk: Buffer, from: number): number {
+    const consumer = this.#consumer;
     let at = from;
-    if (this.gathered < FRAME_HEADER_BYTES) {
-      at = this.gather(chunk, at, FRAME_HEADER_BYTES);
-      if (this.gathered < FRAME_HEADER_BYTES) return at;
+    if (this.#gathered < FRAME_HEADER_BYTES) {
+      at = this.#gather(chunk, at, FRAME_HEADER_BYTES);
+      if (this.#gathered < FRAME_HEADER_BYTES) return at;
     }
-    const head = this.partial!;
+    const head = this.#partial!;
     const payload = (head[0]! << 16) | (head[1]! << 8) | head[2]!;
     const type = head[3]!;
     const flags = head[4]!;
     const stream = streamAt(head, 0);
-    if (!this.isAdmitted) {
-      this.isAdmitted = true;
+    if (!this.#isAdmitted) {
+      this.#isAdmitted = true;
       consumer.admit(type, flags, stream, payload);
     }
     const end = FRAME_HEADER_BYTES + payload;
-    at = this.gather(chunk, at, end);
-    if (this.gathered < end) return at;
-    const whole = this.partial!;
+    at = this.#gather(chunk, at, end);
+    if (this.#gathered < end) return at;
+    const whole = this.#partial!;
     // Given away: the consumer may still look at it when the next chunk is read.
-    this.partial = undefined;
+    this.#partial = undefined;
     consumer.frame(type, flags, stream, whole, FRAME_HEADER_BYTES, end);
     return at;
   }
 
   /** Adds bytes of the chunk until `wanted` are gathered or the chunk ends. */
-  private gather(chunk: Buffer, at: number, wanted: number): number {
-    const end = Math.min(chunk.length, at + wanted - this.gathered);
-    const needed = this.gathered + end - at;
-    if (needed > this.partial!.length) {
-      const grown = roomToKeep(Math.max(needed, Math.min(wanted, this.partial!.length * 2)));
-      this.partial!.copy(grown, 0, 0, this.gathered);
-      this.partial = grown;
+  #gather(chunk: Buffer, at: number, wanted: number): number {
+    const end = Math.min(chunk.length, at + wanted - this.#gathered);
+    const needed = this.#gathered + end - at;
+    if (needed > this.#partial!.length) {
+      const grown = roomToKeep(Math.max(needed, Math.min(wanted, this.#partial!.length * 2)));
+      this.#partial!.copy(grown, 0, 0, this.#gathered);
+      this.#partial = grown;
     }
-    chunk.copy(this.partial!, this.gathered, at, end);
-    this.gathered = needed;
+    chunk.copy(this.#partial!, this.#gathered, at, end);
+    this.#gathered = needed;
     return end;
   }
 }
 
 /** The reserved top bit is ignored (section 4.1). */
-const streamAt = (source: Buffer, at: number): number =>
-  ((source[at + 5]! & 0x7f) << 24) | (source[at + 6]! << 16) | (source[at + 7]! << 8) | source[at + 8]!;
+function streamAt(source: Buffer, at: number): number {
+  return ((source[at + 5]! & 0x7f) << 24) | (source[at + 6]! << 16) | (source[at + 7]! << 8) | source[at + 8]!;
+}

@@ -45,11 +45,11 @@ export class PeerSettings {
           break;
         case Setting.ENABLE_PUSH:
         case Setting.NO_RFC7540_PRIORITIES:
-          if (value > 1) this.refuse('a setting that is 0 or 1 is neither');
+          if (value > 1) this.#refuse('a setting that is 0 or 1 is neither');
           break;
         case Setting.MAX_FRAME_SIZE:
           // We never send a longer frame than the smallest that this may allow.
-          if (value < MAX_FRAME_BYTES || value > MAX_24_BITS) this.refuse('SETTINGS_MAX_FRAME_SIZE out of range');
+          if (value < MAX_FRAME_BYTES || value > MAX_24_BITS) this.#refuse('SETTINGS_MAX_FRAME_SIZE out of range');
           break;
         case Setting.MAX_HEADER_LIST_SIZE:
           this.maxHeaderListBytes = value;
@@ -58,13 +58,13 @@ export class PeerSettings {
           // Bounds what we push, which is nothing.
           break;
         default:
-          unknown++;
+          unknown += 1;
       }
     }
     return unknown;
   }
 
-  private refuse(message: string): never {
+  #refuse(message: string): never {
     throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', message);
   }
 }

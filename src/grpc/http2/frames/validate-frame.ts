@@ -3,12 +3,12 @@ import { ConnectionError } from './errors';
 const { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } =
   FrameType;
 
-const protocolError = (message: string): never => {
+function protocolError(message: string): never {
   throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', message);
-};
-const sizeError = (message: string): never => {
+}
+function sizeError(message: string): never {
   throw new ConnectionError(ErrorCode.FRAME_SIZE_ERROR, 'protocol_error', message);
-};
+}
 
 /**
  * What a frame's header alone tells (RFC 9113, sections 4.2 and 6): a length that cannot be right, a stream where none
@@ -57,4 +57,6 @@ export function validateFrame(type: number, flags: number, stream: number, lengt
 }
 
 /** The stream that priority fields depend on; the exclusive bit is not of the number. */
-export const dependencyAt = (source: Buffer, start: number): number => source.readUInt32BE(start) & MAX_31_BITS;
+export function dependencyAt(source: Buffer, start: number): number {
+  return source.readUInt32BE(start) & MAX_31_BITS;
+}

@@ -24,22 +24,22 @@ export interface HeaderInterpreter<M> {
 
 /** Reads header blocks for all connections of a server: names and working memory are shared, tables are not. */
 export class HeaderBlockReader<M> {
-  private readonly decoder: FieldSectionDecoder;
-  private readonly head = new RequestHead();
+  readonly #application: HeaderInterpreter<M>;
+  readonly #decoder: FieldSectionDecoder;
+  readonly #head = new RequestHead();
 
-  constructor(
-    private readonly application: HeaderInterpreter<M>,
-    limits: FieldSectionLimits,
-  ) {
-    this.decoder = new FieldSectionDecoder(new FieldNames(application.tags), limits);
+  constructor(application: HeaderInterpreter<M>, limits: FieldSectionLimits) {
+    this.#application = application;
+    this.#decoder = new FieldSectionDecoder(new FieldNames(application.tags), limits);
   }
 
   request(tables: HeaderTables<M>, source: Buffer, start: number, end: number): Head<M> | Flaw {
-    const { decoder, head } = this;
+    const decoder = this.#decoder;
+    const head = this.#head;
     decoder.decode(tables.dynamic, source, start, end);
     if (decoder.isOversized) return Flaw.OVERSIZED;
     if (!head.read(decoder)) return Flaw.MALFORMED;
-    const read = { meaning: this.application.interpret(head), contentLength: head.contentLength };
+    const read = { meaning: this.#application.interpret(head), contentLength: head.contentLength };
     if (!decoder.changedTable) {
       tables.memo.remember(source, start, end, tables.dynamic.generation, decoder.readTable, read);
     }
@@ -48,7 +48,7 @@ export class HeaderBlockReader<M> {
 
   /** What is wrong with a block of trailers, or undefined. */
   trailers(tables: HeaderTables<M>, source: Buffer, start: number, end: number): Flaw | undefined {
-    const { decoder } = this;
+    const decoder = this.#decoder;
     decoder.decode(tables.dynamic, source, start, end);
     if (decoder.isOversized) return Flaw.OVERSIZED;
     return areTrailers(decoder) ? undefined : Flaw.MALFORMED;
@@ -56,7 +56,7 @@ export class HeaderBlockReader<M> {
 
   /** Keeps the table right when nobody wants the fields. */
   skip(tables: HeaderTables<M>, source: Buffer, start: number, end: number): void {
-    this.decoder.decode(tables.dynamic, source, start, end);
+    this.#decoder.decode(tables.dynamic, source, start, end);
   }
 }
 

@@ -16,30 +16,30 @@ interface MemoEntry<V> {
  * that changed nothing in the table; a hash finds the place, all bytes are compared.
  */
 export class HeaderMemo<V> {
-  private slots: (MemoEntry<V> | undefined)[] | undefined;
-  private latest: MemoEntry<V> | undefined;
+  #slots: (MemoEntry<V> | undefined)[] | undefined;
+  #latest: MemoEntry<V> | undefined;
 
   find(source: Uint8Array, start: number, end: number, generation: number): V | undefined {
-    const { latest } = this;
+    const latest = this.#latest;
     if (latest === undefined) return undefined;
     if (matches(latest, source, start, end, generation)) return latest.value;
     if (end - start > MAX_BLOCK_BYTES) return undefined;
-    const entry = this.slots![slotOf(source, start, end)];
+    const entry = this.#slots![slotOf(source, start, end)];
     if (entry === undefined || !matches(entry, source, start, end, generation)) return undefined;
-    this.latest = entry;
+    this.#latest = entry;
     return entry.value;
   }
 
   /** `readTable`: whether the meaning depends on the dynamic table. */
   remember(source: Uint8Array, start: number, end: number, generation: number, readTable: boolean, value: V): void {
     if (end - start > MAX_BLOCK_BYTES) return;
-    this.slots ??= Array.from({ length: SLOTS });
-    this.latest = {
+    this.#slots ??= Array.from({ length: SLOTS });
+    this.#latest = {
       block: Uint8Array.prototype.slice.call(source, start, end),
       generation: readTable ? generation : ANY_GENERATION,
       value,
     };
-    this.slots[slotOf(source, start, end)] = this.latest;
+    this.#slots[slotOf(source, start, end)] = this.#latest;
   }
 }
 
@@ -53,12 +53,12 @@ function matches(
   const { block } = entry;
   if (block.length !== end - start) return false;
   if (entry.generation !== generation && entry.generation !== ANY_GENERATION) return false;
-  for (let at = 0; at < block.length; at++) if (block[at] !== source[start + at]) return false;
+  for (let at = 0; at < block.length; at += 1) if (block[at] !== source[start + at]) return false;
   return true;
 }
 
 function slotOf(source: Uint8Array, start: number, end: number): number {
   let hash = end - start;
-  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + source[at]!) | 0;
+  for (let at = start; at < end; at += 1) hash = (Math.imul(hash, 31) + source[at]!) | 0;
   return hash & (SLOTS - 1);
 }

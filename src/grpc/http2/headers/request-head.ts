@@ -30,7 +30,7 @@ export class RequestHead {
     let host: string | undefined;
     let contentLength: string | undefined;
     let regularBegan = false;
-    for (let at = 0; at < section.count; at++) {
+    for (let at = 0; at < section.count; at += 1) {
       const { name, value, isMalformed } = section.fields[at]!;
       if (isMalformed) return false;
       const { kind } = name;
@@ -77,7 +77,7 @@ export class RequestHead {
 
 /** Whether a decoded list may be a request's trailers: well-formed, and no pseudo-fields (section 8.1). */
 export function areTrailers(section: FieldSectionDecoder): boolean {
-  for (let at = 0; at < section.count; at++) {
+  for (let at = 0; at < section.count; at += 1) {
     const { name, isMalformed } = section.fields[at]!;
     if (isMalformed || (name.kind >= FieldKind.METHOD && name.kind <= FieldKind.PATH)) return false;
   }

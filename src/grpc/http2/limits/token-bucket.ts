@@ -2,26 +2,28 @@ import type { Rate } from './limits';
 
 /** Allows a burst and then a steady rate. Time comes in as milliseconds of a monotonic clock. */
 export class TokenBucket {
-  private tokens: number;
-  private refilledAt = -Infinity;
+  readonly #rate: Rate;
+  #tokens: number;
+  #refilledAt = -Infinity;
 
-  constructor(private readonly rate: Rate) {
-    this.tokens = rate.burst;
+  constructor(rate: Rate) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
   }
 
   /** Takes tokens; false when there were not enough. */
   take(now: number, tokens = 1): boolean {
-    if (this.tokens < tokens) {
-      const refilled = ((now - this.refilledAt) / 1_000) * this.rate.perSecond;
-      this.tokens = Math.min(this.rate.burst, this.tokens + refilled);
-      this.refilledAt = now;
-    } else if (this.tokens === this.rate.burst) this.refilledAt = now;
-    if (this.tokens < tokens) return false;
-    this.tokens -= tokens;
+    if (this.#tokens < tokens) {
+      const refilled = ((now - this.#refilledAt) / 1_000) * this.#rate.perSecond;
+      this.#tokens = Math.min(this.#rate.burst, this.#tokens + refilled);
+      this.#refilledAt = now;
+    } else if (this.#tokens === this.#rate.burst) this.#refilledAt = now;
+    if (this.#tokens < tokens) return false;
+    this.#tokens -= tokens;
     return true;
   }
 
   giveBack(tokens: number): void {
-    this.tokens = Math.min(this.rate.burst, this.tokens + tokens);
+    this.#tokens = Math.min(this.#rate.burst, this.#tokens + tokens);
   }
 }

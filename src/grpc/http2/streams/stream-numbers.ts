@@ -4,23 +4,23 @@ import { MAX_31_BITS } from '../frames/protocol';
 /** What the number of a stream tells of it (RFC 9113, section 5.1.1), where it is not one of those open. */
 export class StreamNumbers {
   readonly closed = new ClosedStreams();
-  private highest = 0;
+  #highest = 0;
   /** The last stream that the final GOAWAY promised to serve. */
-  private lastPromised = MAX_31_BITS;
+  #lastPromised = MAX_31_BITS;
 
   /** The last stream that is served, or may have been, as GOAWAY says it. */
   get lastServed(): number {
-    return Math.min(this.highest, this.lastPromised);
+    return Math.min(this.#highest, this.#lastPromised);
   }
 
   /** Above all that the peer has opened, or a number that is not the peer's to open. */
   isIdle(id: number): boolean {
-    return id > this.highest || (id & 1) === 0;
+    return id > this.#highest || (id & 1) === 0;
   }
 
   /** Whether the peer was told, by the final GOAWAY, that this stream is not served. */
   isTooLate(id: number): boolean {
-    return id > this.lastPromised;
+    return id > this.#lastPromised;
   }
 
   /** How a stream ended that is not open. */
@@ -30,11 +30,11 @@ export class StreamNumbers {
 
   /** The peer opens this stream: it is idle no more, nor is any below it. */
   use(id: number): void {
-    this.highest = id;
+    this.#highest = id;
   }
 
   /** What opens from now on is too late. */
   serveNoMore(): void {
-    this.lastPromised = this.highest;
+    this.#lastPromised = this.#highest;
   }
 }

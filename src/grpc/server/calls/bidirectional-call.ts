@@ -20,36 +20,38 @@ interface Waiting {
  * caller that does not read gets no new window, and so has to stop.
  */
 export class BidirectionalCall extends StreamingServerCall implements MessageReceiver {
-  private listenerOfMessages: MessageListener | undefined;
-  private readonly reader = new MessageReader(this);
-  private readonly inbox: Waiting[] = [];
-  private inboxBytes = 0;
+  readonly #handle: BidirectionalHandler;
+  #listenerOfMessages: MessageListener | undefined;
+  readonly #reader = new MessageReader(this);
+  readonly #inbox: Waiting[] = [];
+  #inboxBytes = 0;
   /** Received, and not yet given back as window. */
-  private uncredited = 0;
-  private isEnded = false;
-  private isScheduled = false;
+  #uncredited = 0;
+  #isEnded = false;
+  #isScheduled = false;
 
   constructor(
     context: CallContext,
     stream: Stream<Call>,
     accepted: Accepted,
-    private readonly handle: BidirectionalHandler,
+    handle: BidirectionalHandler,
     isEnded: boolean,
   ) {
     super(context, stream, accepted);
-    this.isEnded = isEnded;
-    this.schedule();
+    this.#handle = handle;
+    this.#isEnded = isEnded;
+    this.#schedule();
   }
 
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
     if (this.isOver) return;
-    this.uncredited += end - start;
-    this.reader.read(source, start, end);
+    this.#uncredited += end - start;
+    this.#reader.read(source, start, end);
     if (this.isOver) return;
-    this.isEnded = isEnded;
-    if (isEnded && this.reader.isInside) return this.refuse(CUT_MESSAGE);
-    this.credit();
-    this.schedule();
+    this.#isEnded = isEnded;
+    if (isEnded && this.#reader.isInside) return this.refuse(CUT_MESSAGE);
+    this.#credit();
+    this.#schedule();
   }
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
@@ -60,14 +62,14 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     if (this.isOver) return false;
     const bytes = copyToKeep(source, start, end);
     const waiting: Waiting = { bytes: isCompressed ? undefined : bytes, held: end - start };
-    this.inbox.push(waiting);
-    this.inboxBytes += waiting.held;
+    this.#inbox.push(waiting);
+    this.#inboxBytes += waiting.held;
     if (isCompressed) {
       this.context.inflater.inflate(bytes, (result) => {
         if (this.isOver) return;
         if (typeof result === 'string') return this.failed(result);
         waiting.bytes = result;
-        this.schedule();
+        this.#schedule();
       });
     }
     return !this.isOver;
@@ -86,42 +88,42 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   }
 
   run(): void {
-    this.isScheduled = false;
+    this.#isScheduled = false;
     if (this.isOver) return this.stream.release();
     if (this.context.now() >= this.deadline) return this.refuse(DEADLINE);
     this.guard(() => {
-      const listener = (this.listenerOfMessages ??= this.handle(this));
+      const listener = (this.#listenerOfMessages ??= this.#handle(this));
       while (!this.isOver && this.stream.waitingBytes < STREAM_OUTPUT_BYTES) {
-        const bytes = this.inbox[0]?.bytes;
+        const bytes = this.#inbox[0]?.bytes;
         if (bytes === undefined) break;
-        const { held } = this.inbox.shift()!;
-        this.inboxBytes -= held;
+        const { held } = this.#inbox.shift()!;
+        this.#inboxBytes -= held;
         this.letGo(held);
         listener.message(bytes);
       }
       if (this.isOver) return;
-      this.credit();
-      if (this.isEnded && this.inbox.length === 0) {
+      this.#credit();
+      if (this.#isEnded && this.#inbox.length === 0) {
         // Once: what comes later, comes from the listener itself.
-        this.isEnded = false;
+        this.#isEnded = false;
         listener.ended();
       }
     });
   }
 
   drained(): void {
-    this.schedule();
+    this.#schedule();
   }
 
-  private schedule(): void {
-    if (this.isOver || this.isScheduled) return;
-    this.isScheduled = true;
+  #schedule(): void {
+    if (this.isOver || this.#isScheduled) return;
+    this.#isScheduled = true;
     this.stream.schedule();
   }
 
-  private credit(): void {
-    if (this.inboxBytes > STREAM_INPUT_BYTES || this.uncredited === 0) return;
-    this.stream.consumed(this.uncredited);
-    this.uncredited = 0;
+  #credit(): void {
+    if (this.#inboxBytes > STREAM_INPUT_BYTES || this.#uncredited === 0) return;
+    this.stream.consumed(this.#uncredited);
+    this.#uncredited = 0;
   }
 }

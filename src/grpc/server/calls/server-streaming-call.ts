@@ -9,34 +9,36 @@ import { StreamingServerCall } from './streaming-call';
 
 /** A call of one message in and any number out. */
 export class ServerStreamingCall extends StreamingServerCall {
-  private readonly request: SingleMessage;
+  readonly #handle: ServerStreamingHandler;
+  readonly #request: SingleMessage;
 
   constructor(
     context: CallContext,
     stream: Stream<Call>,
     accepted: Accepted,
-    private readonly handle: ServerStreamingHandler,
+    handle: ServerStreamingHandler,
     isEnded: boolean,
   ) {
     super(context, stream, accepted);
-    this.request = new SingleMessage(stream, accepted.encoding);
+    this.#handle = handle;
+    this.#request = new SingleMessage(stream, accepted.encoding);
     if (isEnded) this.data(NOTHING, 0, 0, true);
     else stream.expireAt(Math.min(this.deadline, stream.connection.now + REQUEST_MS));
   }
 
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
-    if (this.isOver || !this.request.read(source, start, end, isEnded)) return;
+    if (this.isOver || !this.#request.read(source, start, end, isEnded)) return;
     this.stream.expireAt(this.deadline);
-    if (this.request.failure === undefined) this.stream.schedule();
-    else this.refuse(this.request.failure);
+    if (this.#request.failure === undefined) this.stream.schedule();
+    else this.refuse(this.#request.failure);
   }
 
   run(): void {
-    this.request.inflate(this.context, (message) => {
+    this.#request.inflate(this.context, (message) => {
       if (this.isOver) return;
       if (!Buffer.isBuffer(message)) this.refuse(message);
       else if (this.context.now() >= this.deadline) this.refuse(DEADLINE);
-      else this.guard(() => this.handle(message, this));
+      else this.guard(() => this.#handle(message, this));
     });
   }
 

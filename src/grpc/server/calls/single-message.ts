@@ -15,6 +15,8 @@ import type { Encoding } from '../heads/request';
 
 /** Takes in a request that is one message, whole and alone. */
 export class SingleMessage implements MessageReceiver {
+  readonly #stream: Stream<unknown>;
+  readonly #encoding: Encoding;
   /** The message, once there is one; still compressed where {@link isCompressed}. */
   source: Buffer | undefined;
   start = 0;
@@ -22,38 +24,38 @@ export class SingleMessage implements MessageReceiver {
   isCompressed = false;
   /** Why there is none. */
   failure: CallFailure | undefined;
-  private reader: MessageReader | undefined;
+  #reader: MessageReader | undefined;
 
-  constructor(
-    private readonly stream: Stream<unknown>,
-    private readonly encoding: Encoding,
-  ) {}
+  constructor(stream: Stream<unknown>, encoding: Encoding) {
+    this.#stream = stream;
+    this.#encoding = encoding;
+  }
 
   /** More of the request. True when it is complete, or has failed. */
   read(source: Buffer, start: number, end: number, isEnded: boolean): boolean {
     // As nearly all requests come: one frame that is the message and ends the stream.
-    if (isEnded && this.reader === undefined && isWhole(source, start, end)) {
+    if (isEnded && this.#reader === undefined && isWhole(source, start, end)) {
       this.source = source;
       this.start = start + PREFIX_BYTES;
       this.end = end;
       return true;
     }
-    this.reader ??= new MessageReader(this);
-    this.reader.read(source, start, end);
+    this.#reader ??= new MessageReader(this);
+    this.#reader.read(source, start, end);
     if (this.failure !== undefined) return true;
     if (!isEnded) {
-      this.stream.consumed(end - start);
+      this.#stream.consumed(end - start);
       return false;
     }
-    if (this.reader.isInside) this.failure = CUT_MESSAGE;
+    if (this.#reader.isInside) this.failure = CUT_MESSAGE;
     else if (this.source === undefined) this.failure = NO_MESSAGE;
     return true;
   }
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
-    this.stream.messageEnded();
+    this.#stream.messageEnded();
     if (this.source !== undefined) this.failure = SECOND_MESSAGE;
-    else if (isCompressed) this.failure = compressionFailure(this.encoding);
+    else if (isCompressed) this.failure = compressionFailure(this.#encoding);
     // The end of the request may come much later: a view would keep the whole chunk.
     if (this.failure === undefined && !this.hold(end - start)) this.failed('too much memory');
     if (this.failure !== undefined) return false;
@@ -69,11 +71,11 @@ export class SingleMessage implements MessageReceiver {
   }
 
   hold(bytes: number): boolean {
-    return this.stream.hold(bytes);
+    return this.#stream.hold(bytes);
   }
 
   letGo(bytes: number): void {
-    this.stream.letGo(bytes);
+    this.#stream.letGo(bytes);
   }
 
   /** Hands over the message as it was before compression, or what is wrong with it; now or later. */

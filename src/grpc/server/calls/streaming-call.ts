@@ -12,8 +12,8 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   /** Status sent, or nobody there to read it. */
   protected isOver = false;
   protected readonly deadline: number;
-  private hasBegun = false;
-  private work: Cancellable | undefined;
+  #hasBegun = false;
+  #work: Cancellable | undefined;
 
   constructor(
     protected readonly context: CallContext,
@@ -31,37 +31,37 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   send(message: Uint8Array): void {
     if (this.isOver) return;
     const { stream } = this;
-    if (!this.hasBegun) stream.sendHeaders(RESPONSE_HEAD);
-    this.hasBegun = true;
+    if (!this.#hasBegun) stream.sendHeaders(RESPONSE_HEAD);
+    this.#hasBegun = true;
     stream.sendData(writePrefix(message.length), message);
   }
 
   end(): void {
-    if (this.close()) this.stream.sendTrailers(this.hasBegun ? TRAILERS_OK : ONLY_OK);
+    if (this.#close()) this.stream.sendTrailers(this.#hasBegun ? TRAILERS_OK : ONLY_OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
-    if (!this.close()) return;
+    if (!this.#close()) return;
     const { failures } = this.context;
     const maxListBytes = this.stream.connection.peerMaxHeaderListBytes;
-    this.stream.sendTrailers(failures.of(status, message, !this.hasBegun, maxListBytes));
+    this.stream.sendTrailers(failures.of(status, message, !this.#hasBegun, maxListBytes));
   }
 
   onCancel(work: Cancellable): void {
-    if (!this.isOver) this.work = work;
+    if (!this.isOver) this.#work = work;
   }
 
   cancel(cause: CancelCause): void {
-    const { work } = this;
-    if (this.close()) this.cancelWork(work, cause);
+    const work = this.#work;
+    if (this.#close()) this.#cancelWork(work, cause);
   }
 
   expire(): void {
-    this.abandon(DEADLINE, 'deadline_exceeded');
+    this.#abandon(DEADLINE, 'deadline_exceeded');
   }
 
   leave(): void {
-    this.abandon(LEAVING, 'cancelled');
+    this.#abandon(LEAVING, 'cancelled');
   }
 
   /** Calls into a handler; what it throws ends the call. */
@@ -78,21 +78,21 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     this.fail(status, message);
   }
 
-  private abandon(failure: CallFailure, cause: CancelCause): void {
-    const { work } = this;
+  #abandon(failure: CallFailure, cause: CancelCause): void {
+    const work = this.#work;
     if (this.isOver) return;
     this.refuse(failure);
-    this.cancelWork(work, cause);
+    this.#cancelWork(work, cause);
   }
 
-  private cancelWork(work: Cancellable | undefined, cause: CancelCause): void {
+  #cancelWork(work: Cancellable | undefined, cause: CancelCause): void {
     if (work !== undefined) this.guard(() => work.cancel(cause));
   }
 
-  private close(): boolean {
+  #close(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
-    this.work = undefined;
+    this.#work = undefined;
     if (this.stream.isRunning) this.stream.release();
     return true;
   }

@@ -50,12 +50,12 @@ function isGrpc(contentType: string): boolean {
 /** Reads header lists as calls of the methods a door serves. */
 export class RequestInterpreter {
   readonly tags: ReadonlyMap<string, number>;
-  private readonly routes = new Map<string, Route>();
+  readonly #routes = new Map<string, Route>();
 
   /** `keep`: names of metadata fields that handlers want to see. */
   constructor(unary: UnaryMethods, streaming: StreamingMethods, keep: readonly string[]) {
-    for (const [path, handle] of unary) this.routes.set(path, { kind: 'unary', handle });
-    for (const [path, method] of streaming) this.routes.set(path, method);
+    for (const [path, handle] of unary) this.#routes.set(path, { kind: 'unary', handle });
+    for (const [path, method] of streaming) this.#routes.set(path, method);
     this.tags = new Map([
       ...keep.map((name) => [name, KEPT] as const),
       ['content-type', CONTENT_TYPE],
@@ -69,7 +69,7 @@ export class RequestInterpreter {
     let timeout: string | undefined;
     let encoding: Encoding = 'identity';
     let metadata: Map<string, string> | undefined;
-    for (let at = 0; at < request.count; at++) {
+    for (let at = 0; at < request.count; at += 1) {
       const { name, value } = request.fields[at]!;
       switch (name.tag) {
         case 0:
@@ -94,7 +94,7 @@ export class RequestInterpreter {
     if (!isGrpc(contentType)) return UNSUPPORTED_MEDIA_TYPE;
     if (request.authority === undefined) return NO_AUTHORITY;
     // As it stands: what is normalised here and not elsewhere is a way around somebody's rules.
-    const route = this.routes.get(request.path);
+    const route = this.#routes.get(request.path);
     if (route === undefined) return UNIMPLEMENTED;
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;

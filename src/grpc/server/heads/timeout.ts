@@ -15,7 +15,7 @@ export function parseTimeout(text: string): number | undefined {
   const last = text.length - 1;
   if (last < 1 || last > MAX_DIGITS) return undefined;
   let value = 0;
-  for (let at = 0; at < last; at++) {
+  for (let at = 0; at < last; at += 1) {
     const digit = text.charCodeAt(at) - 0x30;
     if (digit < 0 || digit > 9) return undefined;
     value = value * 10 + digit;

@@ -25,7 +25,7 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     map(({ healthy }) => (healthy ? ServingStatus.SERVING : ServingStatus.NOT_SERVING)),
     distinctUntilChanged(),
   );
-  const present = (): ServingStatus => {
+  function present(): ServingStatus {
     let status = ServingStatus.NOT_SERVING;
     status$
       .pipe(take(1))
@@ -34,7 +34,7 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
       })
       .unsubscribe();
     return status;
-  };
+  }
 
   const unary: UnaryMethods = new Map([
     [
@@ -82,7 +82,9 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
 
 const UNREADABLE = 'request is not a HealthCheckRequest';
 
-const encode = (status: ServingStatus): Uint8Array => HealthCheckResponse.encode({ status }).finish();
+function encode(status: ServingStatus): Uint8Array {
+  return HealthCheckResponse.encode({ status }).finish();
+}
 
 function serviceName(message: Uint8Array): string | undefined {
   try {

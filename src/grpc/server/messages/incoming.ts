@@ -10,7 +10,9 @@ export interface CallFailure {
   readonly message: string;
 }
 
-const failure = (status: GrpcStatus, message: string): CallFailure => ({ status, message });
+function failure(status: GrpcStatus, message: string): CallFailure {
+  return { status, message };
+}
 
 const TOO_LARGE = failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`);
 

@@ -4,16 +4,17 @@ import { INLINE_INFLATION_BYTES, MAX_INFLATIONS, MAX_MESSAGE_BYTES } from '../li
 export type InflationFailure = 'too large' | 'not gzip';
 export type Inflated = (result: Buffer | InflationFailure) => void;
 
-const failureOf = (error: unknown): InflationFailure =>
-  (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'not gzip';
+function failureOf(error: unknown): InflationFailure {
+  return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'not gzip';
+}
 
 /**
  * Inflates messages, never beyond what a message may be. Small ones at once; for large ones a thread does it, a few at a
  * time, so that nobody's compressed megabytes hold up everybody's calls.
  */
 export class Inflater {
-  private running = 0;
-  private readonly queue: { compressed: Buffer; inflated: Inflated }[] = [];
+  #running = 0;
+  readonly #queue: { compressed: Buffer; inflated: Inflated }[] = [];
 
   /** `compressed` must stay as it is until `inflated` is called, now or later. */
   inflate(compressed: Buffer, inflated: Inflated): void {
@@ -29,19 +30,19 @@ export class Inflater {
         return;
       }
     }
-    this.queue.push({ compressed, inflated });
-    this.next();
+    this.#queue.push({ compressed, inflated });
+    this.#next();
   }
 
-  private next(): void {
-    if (this.running >= MAX_INFLATIONS) return;
-    const job = this.queue.shift();
+  #next(): void {
+    if (this.#running >= MAX_INFLATIONS) return;
+    const job = this.#queue.shift();
     if (job === undefined) return;
-    this.running++;
+    this.#running += 1;
     gunzip(job.compressed, { maxOutputLength: MAX_MESSAGE_BYTES }, (error, result) => {
-      this.running--;
+      this.#running -= 1;
       job.inflated(error === null ? result : failureOf(error));
-      this.next();
+      this.#next();
     });
   }
 }

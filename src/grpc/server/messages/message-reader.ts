@@ -21,63 +21,66 @@ export interface MessageReceiver {
 
 /** Puts length-prefixed messages together, however they are cut into DATA frames. */
 export class MessageReader {
-  private readonly prefix = Buffer.alloc(PREFIX_BYTES);
-  private prefixed = 0;
-  private body: Buffer | undefined;
-  private gathered = 0;
-  private isOver = false;
+  readonly #receiver: MessageReceiver;
+  readonly #prefix = Buffer.alloc(PREFIX_BYTES);
+  #prefixed = 0;
+  #body: Buffer | undefined;
+  #gathered = 0;
+  #isOver = false;
 
-  constructor(private readonly receiver: MessageReceiver) {}
+  constructor(receiver: MessageReceiver) {
+    this.#receiver = receiver;
+  }
 
   /** In the middle of a message. */
   get isInside(): boolean {
-    return this.prefixed > 0;
+    return this.#prefixed > 0;
   }
 
   read(source: Buffer, start: number, end: number): void {
     let at = start;
-    while (at < end && !this.isOver) {
-      while (this.prefixed < PREFIX_BYTES && at < end) this.prefix[this.prefixed++] = source[at++]!;
-      if (this.prefixed < PREFIX_BYTES) return;
-      const flag = this.prefix[0]!;
-      const length = this.prefix.readUInt32BE(1);
+    while (at < end && !this.#isOver) {
+      while (this.#prefixed < PREFIX_BYTES && at < end) this.#prefix[this.#prefixed++] = source[at++]!;
+      if (this.#prefixed < PREFIX_BYTES) return;
+      const flag = this.#prefix[0]!;
+      const length = this.#prefix.readUInt32BE(1);
       // The fifth byte decides: nothing is allocated for what was only announced.
-      if (flag > 1) return this.fail('bad flag');
-      if (length > MAX_MESSAGE_BYTES) return this.fail('too large');
-      if (this.body === undefined && end - at >= length) {
-        this.prefixed = 0;
-        this.isOver = !this.receiver.received(source, at, at + length, flag === 1);
+      if (flag > 1) return this.#fail('bad flag');
+      if (length > MAX_MESSAGE_BYTES) return this.#fail('too large');
+      if (this.#body === undefined && end - at >= length) {
+        this.#prefixed = 0;
+        this.#isOver = !this.#receiver.received(source, at, at + length, flag === 1);
         at += length;
         continue;
       }
-      const taken = Math.min(length - this.gathered, end - at);
-      if (taken > 0 && !this.receiver.hold(taken)) return this.fail('too much memory');
-      this.gather(source, at, taken, length);
+      const taken = Math.min(length - this.#gathered, end - at);
+      if (taken > 0 && !this.#receiver.hold(taken)) return this.#fail('too much memory');
+      this.#gather(source, at, taken, length);
       at += taken;
-      if (this.gathered < length) return;
-      const body = this.body!;
-      this.receiver.letGo(length);
-      this.body = undefined;
-      this.gathered = 0;
-      this.prefixed = 0;
-      this.isOver = !this.receiver.received(body, 0, length, flag === 1);
+      if (this.#gathered < length) return;
+      const body = this.#body!;
+      this.#receiver.letGo(length);
+      this.#body = undefined;
+      this.#gathered = 0;
+      this.#prefixed = 0;
+      this.#isOver = !this.#receiver.received(body, 0, length, flag === 1);
     }
   }
 
-  private gather(source: Buffer, at: number, taken: number, length: number): void {
-    const needed = this.gathered + taken;
-    if (this.body === undefined || needed > this.body.length) {
-      const grown = roomToKeep(Math.min(length, Math.max(needed, 2 * (this.body?.length ?? FIRST_BYTES))));
-      this.body?.copy(grown, 0, 0, this.gathered);
-      this.body = grown;
+  #gather(source: Buffer, at: number, taken: number, length: number): void {
+    const needed = this.#gathered + taken;
+    if (this.#body === undefined || needed > this.#body.length) {
+      const grown = roomToKeep(Math.min(length, Math.max(needed, 2 * (this.#body?.length ?? FIRST_BYTES))));
+      this.#body?.copy(grown, 0, 0, this.#gathered);
+      this.#body = grown;
     }
-    source.copy(this.body, this.gathered, at, at + taken);
-    this.gathered = needed;
+    source.copy(this.#body, this.#gathered, at, at + taken);
+    this.#gathered = needed;
   }
 
-  private fail(failure: ReadFailure): void {
-    this.isOver = true;
-    this.receiver.failed(failure);
+  #fail(failure: ReadFailure): void {
+    this.#isOver = true;
+    this.#receiver.failed(failure);
   }
 }
 

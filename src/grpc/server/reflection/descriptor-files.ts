@@ -3,36 +3,36 @@ import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/pr
 
 /** The files of a descriptor set, by what people ask reflection for. */
 export class DescriptorFiles {
-  private readonly registry: FileRegistry;
+  readonly #registry: FileRegistry;
 
   /** `descriptorSet`: a serialized `google.protobuf.FileDescriptorSet` with all that its files import. */
   constructor(descriptorSet: Uint8Array) {
-    this.registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
+    this.#registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
   }
 
   /** Each of these: the file, then all that it imports, serialized; undefined where there is none. */
   byName(name: string): Uint8Array[] | undefined {
-    return withImports(this.registry.getFile(name));
+    return withImports(this.#registry.getFile(name));
   }
 
   /** `symbol`: the full name of a message, enum, service or extension, or of a method, field or enum value in one. */
   bySymbol(symbol: string): Uint8Array[] | undefined {
-    const own = this.registry.get(symbol);
+    const own = this.#registry.get(symbol);
     if (own !== undefined) return withImports(own.file);
     const dot = symbol.lastIndexOf('.');
-    const parent = this.registry.get(symbol.slice(0, Math.max(dot, 0)));
+    const parent = this.#registry.get(symbol.slice(0, Math.max(dot, 0)));
     return parent !== undefined && hasMember(parent, symbol.slice(dot + 1)) ? withImports(parent.file) : undefined;
   }
 
   byExtension(type: string, number: number): Uint8Array[] | undefined {
-    const message = this.registry.getMessage(type);
-    return message && withImports(this.registry.getExtensionFor(message, number)?.file);
+    const message = this.#registry.getMessage(type);
+    return message && withImports(this.#registry.getExtensionFor(message, number)?.file);
   }
 
   /** Undefined for a type that is not known. */
   extensionNumbers(type: string): number[] | undefined {
-    if (this.registry.getMessage(type) === undefined) return undefined;
-    return [...this.registry].flatMap((it) =>
+    if (this.#registry.getMessage(type) === undefined) return undefined;
+    return [...this.#registry].flatMap((it) =>
       it.kind === 'extension' && it.extendee.typeName === type ? [it.number] : [],
     );
   }
@@ -54,11 +54,11 @@ function hasMember(parent: NonNullable<ReturnType<FileRegistry['get']>>, name: s
 function withImports(file: DescFile | undefined): Uint8Array[] | undefined {
   if (file === undefined) return undefined;
   const found = new Set<DescFile>();
-  const add = (each: DescFile): void => {
+  function add(each: DescFile): void {
     if (found.has(each)) return;
     found.add(each);
     each.dependencies.forEach(add);
-  };
+  }
   add(file);
   return Array.from(found, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }

@@ -16,11 +16,11 @@ type Answer = ServerReflectionResponse['messageResponse'];
 export function reflectionService(services: readonly string[]): StreamingMethods {
   const names = [...services, ...SERVICES].toSorted();
   let files: DescriptorFiles | undefined;
-  const answerTo = (request: ServerReflectionRequest): Answer => {
+  function answerTo(request: ServerReflectionRequest): Answer {
     // Read when somebody asks: most servers are never asked.
     files ??= new DescriptorFiles(Buffer.from(DESCRIPTOR_SET, 'base64'));
     return answer(request, files, names);
-  };
+  }
 
   const handle: BidirectionalHandler = (call) => ({
     message(bytes) {
@@ -69,12 +69,15 @@ function answer(
   }
 }
 
-const found = (files: Uint8Array[] | undefined): Answer =>
-  files === undefined
+function found(files: Uint8Array[] | undefined): Answer {
+  return files === undefined
     ? error(GrpcStatus.NOT_FOUND, 'not found')
     : { $case: 'fileDescriptorResponse', value: { fileDescriptorProto: files.map((file) => Buffer.from(file)) } };
+}
 
-const error = (errorCode: number, errorMessage: string): Answer => ({
-  $case: 'errorResponse',
-  value: { errorCode, errorMessage },
-});
+function error(errorCode: number, errorMessage: string): Answer {
+  return {
+    $case: 'errorResponse',
+    value: { errorCode, errorMessage },
+  };
+}

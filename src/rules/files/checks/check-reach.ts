@@ -16,12 +16,14 @@ interface Pattern {
 
 /** Finds rules that never match, because a rule that is tried before them matches everything that they do. */
 export class ReachCheck {
-  private comparisons = 0;
+  readonly #places: RulePlaces;
+  readonly #report: ProblemReport;
+  #comparisons = 0;
 
-  constructor(
-    private readonly places: RulePlaces,
-    private readonly report: ProblemReport,
-  ) {}
+  constructor(places: RulePlaces, report: ProblemReport) {
+    this.#places = places;
+    this.#report = report;
+  }
 
   /** @param rules all rules of one level, in the order in which they are tried */
   check(rules: readonly RuleConfig[]): void {
@@ -29,30 +31,30 @@ export class ReachCheck {
     for (const rule of rules) {
       if (!rule.value.includes('*')) continue;
       const earlier = patterns.get(rule.key) ?? [];
-      this.compare(rule, earlier);
+      this.#compare(rule, earlier);
       earlier.push({ rule, wildcard: new Wildcard(rule.value) });
       patterns.set(rule.key, earlier);
     }
     if (patterns.size === 0) return;
     // A rule without value is tried last, wherever it stands.
     for (const rule of rules) {
-      if (rule.value === '') this.compare(rule, patterns.get(rule.key) ?? []);
+      if (rule.value === '') this.#compare(rule, patterns.get(rule.key) ?? []);
     }
   }
 
-  private compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
+  #compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
     // A pattern covers another one exactly when it matches it with something unheard-of in place of each `*`; and every
     // value exactly when it matches the empty one, because it is made of `*` alone then.
     const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
-    this.comparisons += earlier.length;
-    if (this.comparisons > MAX_COMPARISONS) return;
+    this.#comparisons += earlier.length;
+    if (this.#comparisons > MAX_COMPARISONS) return;
     const cover = earlier.find(({ wildcard }) => wildcard.matches(widest));
-    if (cover !== undefined) this.warn(rule, cover.rule);
+    if (cover !== undefined) this.#warn(rule, cover.rule);
   }
 
-  private warn(rule: RuleConfig, cover: RuleConfig): void {
-    const place = this.places.get(rule);
-    const coverPlace = this.places.get(cover);
+  #warn(rule: RuleConfig, cover: RuleConfig): void {
+    const place = this.#places.get(rule);
+    const coverPlace = this.#places.get(cover);
     if (place === undefined || coverPlace === undefined) return;
     const name = coverPlace.source.nameOf(coverPlace.value);
     const where = coverPlace.source === place.source ? name : `${coverPlace.source.file}, ${name}`;
@@ -62,6 +64,6 @@ export class ReachCheck {
       rule.value === ''
         ? `Take one of the two out: a rule without value is tried after the wildcards of its key.`
         : `Put it before the wildcard: the first one that matches counts.`;
-    this.report.add(place.source, rule.value === '' ? place.key : place.value, 'unreachable-rule', message, advice);
+    this.#report.add(place.source, rule.value === '' ? place.key : place.value, 'unreachable-rule', message, advice);
   }
 }

@@ -21,15 +21,18 @@ export type RulePlaces = ReadonlyMap<RuleConfig, RulePlace>;
 
 /** What the parts of a reader share while they read one file. */
 export class Reading {
+  readonly #report: ProblemReport;
   constructor(
     readonly source: Source,
-    private readonly report: ProblemReport,
+    report: ProblemReport,
     /** Where each rule of every file stands, for the checks that look at several rules. */
     readonly places: Map<RuleConfig, RulePlace>,
-  ) {}
+  ) {
+    this.#report = report;
+  }
 
   say(place: Place, code: ProblemCode, message: string, advice: string): void {
-    this.report.add(this.source, place, code, message, advice);
+    this.#report.add(this.source, place, code, message, advice);
   }
 
   /** `line 7`, or with the file where it is another: for a message that points at a second place. */

@@ -4,12 +4,12 @@ import type { Place, Source } from './source-text';
 
 /** Gathers problems. What stands once in a file is said once, however many aliases lead to it. */
 export class ProblemReport {
-  private readonly errors: Problem[] = [];
-  private readonly warnings: Problem[] = [];
-  private readonly said = new Set<string>();
+  readonly #errors: Problem[] = [];
+  readonly #warnings: Problem[] = [];
+  readonly #said = new Set<string>();
 
   get hasErrors(): boolean {
-    return this.errors.length > 0;
+    return this.#errors.length > 0;
   }
 
   /**
@@ -18,17 +18,18 @@ export class ProblemReport {
    */
   finish(files: readonly string[]): { errors: Problem[]; warnings: Problem[] } {
     const rank = new Map(files.map((file, index) => [file, index]));
-    const byPlace = (a: Problem, b: Problem) =>
-      (rank.get(a.file) ?? 0) - (rank.get(b.file) ?? 0) || a.line - b.line || a.column - b.column;
-    return { errors: this.errors.toSorted(byPlace), warnings: this.warnings.toSorted(byPlace) };
+    function byPlace(a: Problem, b: Problem) {
+      return (rank.get(a.file) ?? 0) - (rank.get(b.file) ?? 0) || a.line - b.line || a.column - b.column;
+    }
+    return { errors: this.#errors.toSorted(byPlace), warnings: this.#warnings.toSorted(byPlace) };
   }
 
   add(source: Source, place: Place, code: ProblemCode, message: string, advice: string): void {
     const identity = `${code} ${place.offset} ${source.file} ${message}`;
-    if (this.said.has(identity)) return;
-    this.said.add(identity);
+    if (this.#said.has(identity)) return;
+    this.#said.add(identity);
     const severity = PROBLEM_CODES[code];
     const problem: Problem = { code, severity, file: source.file, ...source.locate(place), message, advice };
-    (severity === 'error' ? this.errors : this.warnings).push(problem);
+    (severity === 'error' ? this.#errors : this.#warnings).push(problem);
   }
 }

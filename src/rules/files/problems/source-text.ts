@@ -26,9 +26,9 @@ const BLOCK = 1024;
 /** A rule file's text, and where in it things stand. */
 export class SourceText implements Source {
   /** Offsets at which lines begin, found when the first position is asked for: a file without problems needs none. */
-  private lineStarts: number[] | undefined;
+  #lineStarts: number[] | undefined;
   /** For each block of the text, how many surrogate pairs end before it. */
-  private pairs: number[] | undefined;
+  #pairs: number[] | undefined;
 
   constructor(
     readonly file: string,
@@ -38,15 +38,15 @@ export class SourceText implements Source {
   /** Line, column and the line's text at a place. */
   locate({ offset, end }: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'> {
     const line = this.lineOf(offset);
-    const starts = this.lineStarts ?? [];
+    const starts = this.#lineStarts ?? [];
     const start = starts[line - 1] ?? 0;
     const next = starts[line] ?? this.text.length + 1;
     const stop = this.text[next - 2] === '\r' ? next - 2 : next - 1;
     const length = Math.max(1, Math.min(end, stop) - offset);
     return {
       line,
-      column: offset - this.pairsBefore(offset) - (start - this.pairsBefore(start)) + 1,
-      ...this.excerpt(start, stop, offset, length),
+      column: offset - this.#pairsBefore(offset) - (start - this.#pairsBefore(start)) + 1,
+      ...this.#excerpt(start, stop, offset, length),
     };
   }
 
@@ -56,30 +56,30 @@ export class SourceText implements Source {
 
   /** The line of an offset, counted from 1. */
   lineOf(offset: number): number {
-    this.lineStarts ??= lineStartsOf(this.text);
+    this.#lineStarts ??= lineStartsOf(this.text);
     let low = 0;
-    let high = this.lineStarts.length;
+    let high = this.#lineStarts.length;
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if ((this.lineStarts[middle] ?? 0) <= offset) low = middle;
+      if ((this.#lineStarts[middle] ?? 0) <= offset) low = middle;
       else high = middle;
     }
     return low + 1;
   }
 
   /** Surrogate pairs that end before an offset: each is two units of the text, but one character. */
-  private pairsBefore(offset: number): number {
-    this.pairs ??= pairsByBlock(this.text);
+  #pairsBefore(offset: number): number {
+    this.#pairs ??= pairsByBlock(this.text);
     const block = Math.floor(offset / BLOCK);
-    return (this.pairs[block] ?? 0) + lowSurrogates(this.text, block * BLOCK, offset);
+    return (this.#pairs[block] ?? 0) + lowSurrogates(this.text, block * BLOCK, offset);
   }
 
-  private excerpt(start: number, stop: number, offset: number, length: number): Pick<Problem, 'sourceLine' | 'mark'> {
+  #excerpt(start: number, stop: number, offset: number, length: number): Pick<Problem, 'sourceLine' | 'mark'> {
     if (stop - start <= LONGEST_LINE_SHOWN) {
       return { sourceLine: this.text.slice(start, stop), mark: { start: offset - start, length } };
     }
-    const from = this.characterStart(Math.max(start, Math.min(offset - SHOWN_BEFORE, stop - LONGEST_LINE_SHOWN)));
-    const to = this.characterStart(Math.min(stop, from + LONGEST_LINE_SHOWN));
+    const from = this.#characterStart(Math.max(start, Math.min(offset - SHOWN_BEFORE, stop - LONGEST_LINE_SHOWN)));
+    const to = this.#characterStart(Math.min(stop, from + LONGEST_LINE_SHOWN));
     const before = from > start ? CUT : '';
     return {
       sourceLine: before + this.text.slice(from, to) + (to < stop ? CUT : ''),
@@ -88,7 +88,7 @@ export class SourceText implements Source {
   }
 
   /** The offset itself, or the one before it when it falls between the halves of a surrogate pair. */
-  private characterStart(offset: number): number {
+  #characterStart(offset: number): number {
     return isLowSurrogate(this.text.charCodeAt(offset)) ? offset - 1 : offset;
   }
 }
@@ -111,8 +111,8 @@ function pairsByBlock(text: string): number[] {
 
 function lowSurrogates(text: string, from: number, to: number): number {
   let count = 0;
-  for (let at = from; at < to; at++) {
-    if (isLowSurrogate(text.charCodeAt(at))) count++;
+  for (let at = from; at < to; at += 1) {
+    if (isLowSurrogate(text.charCodeAt(at))) count += 1;
   }
   return count;
 }

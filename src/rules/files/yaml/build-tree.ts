@@ -36,29 +36,31 @@ interface Anchor {
 }
 
 class TreeBuilder {
-  private readonly anchors = new Map<string, Anchor>();
+  readonly #source: SourceText;
+  readonly #report: ProblemReport;
+  readonly #anchors = new Map<string, Anchor>();
   /** Nodes met so far, aliases expanded. */
-  private size = 0;
-  private aliasedNodes = 0;
+  #size = 0;
+  #aliasedNodes = 0;
   /** Something could not be built. The rest is built all the same, so that every such place is named. */
-  private failed = false;
+  #failed = false;
 
-  constructor(
-    private readonly source: SourceText,
-    private readonly report: ProblemReport,
-  ) {}
+  constructor(source: SourceText, report: ProblemReport) {
+    this.#source = source;
+    this.#report = report;
+  }
 
   build(root: ParsedNode | null): YamlNode | undefined {
-    const node = this.node(root, { offset: 0, end: 0 }, 0);
-    return this.failed ? undefined : node;
+    const node = this.#node(root, { offset: 0, end: 0 }, 0);
+    return this.#failed ? undefined : node;
   }
 
   /** @param owner where to point for a node that is not written: the key that has no value */
-  private node(parsed: ParsedNode | null, owner: Place, depth: number): YamlNode {
-    this.size++;
+  #node(parsed: ParsedNode | null, owner: Place, depth: number): YamlNode {
+    this.#size += 1;
     if (parsed === null) return { kind: 'scalar', text: '', plain: true, tag: undefined, ...pick(owner) };
-    if (isAlias(parsed)) return this.alias(parsed.source, placeOf(parsed));
-    const tag = this.tagOf(parsed);
+    if (isAlias(parsed)) return this.#alias(parsed.source, placeOf(parsed));
+    const tag = this.#tagOf(parsed);
     if (isScalar(parsed)) {
       const text = parsed.source ?? '';
       const plain = parsed.type === 'PLAIN';
@@ -69,90 +71,90 @@ class TreeBuilder {
         tag,
         ...(plain && text === '' ? pick(owner) : placeOf(parsed)),
       };
-      if (parsed.anchor !== undefined) this.anchors.set(parsed.anchor, { node, size: 1 });
+      if (parsed.anchor !== undefined) this.#anchors.set(parsed.anchor, { node, size: 1 });
       return node;
     }
     if (depth >= MAX_DEPTH) {
-      reportDepth(this.source, placeOf(parsed), this.report);
-      return this.fail();
+      reportDepth(this.#source, placeOf(parsed), this.#report);
+      return this.#fail();
     }
-    const anchor = { node: undefined as YamlNode | undefined, size: this.size };
-    if (parsed.anchor !== undefined) this.anchors.set(parsed.anchor, anchor);
-    anchor.node = isMap(parsed) ? this.map(parsed, depth + 1) : this.list(parsed, depth + 1);
-    anchor.size = this.size - anchor.size + 1;
+    const anchor = { node: undefined as YamlNode | undefined, size: this.#size };
+    if (parsed.anchor !== undefined) this.#anchors.set(parsed.anchor, anchor);
+    anchor.node = isMap(parsed) ? this.#map(parsed, depth + 1) : this.#list(parsed, depth + 1);
+    anchor.size = this.#size - anchor.size + 1;
     return anchor.node;
   }
 
-  private map(parsed: YAMLMap.Parsed, depth: number): YamlNode {
+  #map(parsed: YAMLMap.Parsed, depth: number): YamlNode {
     const place = placeOf(parsed);
     const entries: YamlEntry[] = [];
     for (const item of parsed.items) {
-      const key = this.node(item.key, place, depth);
-      entries.push({ key, value: this.node(item.value, key, depth) });
+      const key = this.#node(item.key, place, depth);
+      entries.push({ key, value: this.#node(item.value, key, depth) });
     }
     return { kind: 'map', entries, ...place };
   }
 
-  private list(parsed: YAMLSeq.Parsed, depth: number): YamlNode {
+  #list(parsed: YAMLSeq.Parsed, depth: number): YamlNode {
     const items: YamlNode[] = [];
     const place = placeOf(parsed);
-    for (const item of parsed.items) items.push(this.node(item, place, depth));
+    for (const item of parsed.items) items.push(this.#node(item, place, depth));
     return { kind: 'list', items, ...place };
   }
 
-  private alias(name: string, place: Place): YamlNode {
-    const anchor = this.anchors.get(name);
+  #alias(name: string, place: Place): YamlNode {
+    const anchor = this.#anchors.get(name);
     if (anchor === undefined) {
       const message = `error loading config file: unknown anchor '${name}' referenced`;
-      this.report.add(
-        this.source,
+      this.#report.add(
+        this.#source,
         place,
         'unknown-anchor',
         message,
         `Put the value in quotes ("*${name}") if its \`*\` is a wildcard; otherwise write &${name} above, where it is to be taken from.`,
       );
-      return this.fail();
+      return this.#fail();
     }
     if (anchor.node === undefined) {
       const message = `error loading config file: anchor '${name}' value contains itself`;
-      this.report.add(this.source, place, 'anchor-contains-itself', message, 'Write out what is meant here.');
-      return this.fail();
+      this.#report.add(this.#source, place, 'anchor-contains-itself', message, 'Write out what is meant here.');
+      return this.#fail();
     }
-    this.size += anchor.size - 1;
-    const before = this.aliasedNodes;
-    this.aliasedNodes += anchor.size;
-    if (before > MAX_ALIASED_NODES) return this.fail();
-    if (this.aliasedNodes > MAX_ALIASED_NODES) {
+    this.#size += anchor.size - 1;
+    const before = this.#aliasedNodes;
+    this.#aliasedNodes += anchor.size;
+    if (before > MAX_ALIASED_NODES) return this.#fail();
+    if (this.#aliasedNodes > MAX_ALIASED_NODES) {
       const message = `error loading config file: document contains excessive aliasing: more than ${MAX_ALIASED_NODES} values`;
-      this.report.add(
-        this.source,
+      this.#report.add(
+        this.#source,
         place,
         'too-many-aliases',
         message,
         'Write fewer rules by alias; a wildcard may do instead.',
       );
-      return this.fail();
+      return this.#fail();
     }
     return anchor.node;
   }
 
-  private fail(): YamlNode {
-    this.failed = true;
+  #fail(): YamlNode {
+    this.#failed = true;
     return NOTHING;
   }
 
-  private tagOf(parsed: ParsedNode): string | undefined {
+  #tagOf(parsed: ParsedNode): string | undefined {
     const { tag } = parsed;
     // Without a tag of its own a collection carries that of its schema.
     if (tag === undefined || KNOWN_TAGS.has(tag)) return tag;
-    const place = this.tagPlace(parsed.range[0]);
+    const place = this.#tagPlace(parsed.range[0]);
     if (tag === 'tag:yaml.org,2002:binary') {
       const message = 'error loading config file: the tag !!binary is not read';
-      this.report.add(this.source, place, 'unsupported-tag', message, 'Write the text itself, in double quotes.');
+      this.#report.add(this.#source, place, 'unsupported-tag', message, 'Write the text itself, in double quotes.');
     } else {
       const message = `the tag ${tag} means nothing here`;
-      this.report.add(
-        this.source,
+      this.#report.add(
+        this.#source,
         place,
         'ignored-tag',
         message,
@@ -163,10 +165,10 @@ class TreeBuilder {
   }
 
   /** Where the tag of a node stands: the library keeps what it says, not where. */
-  private tagPlace(nodeOffset: number): Place {
-    const { text } = this.source;
+  #tagPlace(nodeOffset: number): Place {
+    const { text } = this.#source;
     let offset = text.lastIndexOf('!', nodeOffset - 1);
-    while (text[offset - 1] === '!') offset--;
+    while (text[offset - 1] === '!') offset -= 1;
     const length = text.slice(offset, nodeOffset).search(/\s|$/);
     return { offset, end: offset + length };
   }

@@ -43,59 +43,62 @@ interface OpenList {
 }
 
 class PlainReader {
-  private at = 0;
-  private lineStart = 0;
-  private root: YamlMap | undefined;
-  private markerSeen = false;
-  private readonly open: (OpenMap | OpenList)[] = [];
+  readonly #text: string;
+  #at = 0;
+  #lineStart = 0;
+  #root: YamlMap | undefined;
+  #markerSeen = false;
+  readonly #open: (OpenMap | OpenList)[] = [];
   /** A key whose value has not come yet. */
-  private waiting: YamlScalar | undefined;
+  #waiting: YamlScalar | undefined;
   /** A dash whose item has not come yet. */
-  private itemExpected = false;
+  #itemExpected = false;
 
-  constructor(private readonly text: string) {}
+  constructor(text: string) {
+    this.#text = text;
+  }
 
   read(): YamlMap | undefined {
-    while (this.at < this.text.length) {
-      this.lineStart = this.at;
-      if (this.skip(BLANK)) continue;
-      if (this.root === undefined && !this.markerSeen && this.skipMarker()) continue;
-      if (!this.line()) return undefined;
+    while (this.#at < this.#text.length) {
+      this.#lineStart = this.#at;
+      if (this.#skip(BLANK)) continue;
+      if (this.#root === undefined && !this.#markerSeen && this.#skipMarker()) continue;
+      if (!this.#line()) return undefined;
     }
-    this.settle();
-    return this.root;
+    this.#settle();
+    return this.#root;
   }
 
   /** Reads one line that is not blank; false when it is not of the plain kind. */
-  private line(): boolean {
-    this.skip(SPACES);
-    while (this.text.charCodeAt(this.at) === 0x2d) {
-      const column = this.at - this.lineStart;
-      const offset = this.at;
-      if (!this.skip(DASH) || !this.item(column, offset)) return false;
+  #line(): boolean {
+    this.#skip(SPACES);
+    while (this.#text.charCodeAt(this.#at) === 0x2d) {
+      const column = this.#at - this.#lineStart;
+      const offset = this.#at;
+      if (!this.#skip(DASH) || !this.#item(column, offset)) return false;
     }
-    return this.entry();
+    return this.#entry();
   }
 
-  private item(column: number, offset: number): boolean {
-    if (this.itemExpected) return this.startList(column, offset);
-    if (this.waiting !== undefined && this.accepts(column)) return this.startList(column, offset);
-    this.settle();
-    this.closeAbove(column);
-    const list = this.open.at(-1);
+  #item(column: number, offset: number): boolean {
+    if (this.#itemExpected) return this.#startList(column, offset);
+    if (this.#waiting !== undefined && this.#accepts(column)) return this.#startList(column, offset);
+    this.#settle();
+    this.#closeAbove(column);
+    const list = this.#open.at(-1);
     if (list?.kind !== 'list' || list.indent !== column) return false;
-    this.itemExpected = true;
+    this.#itemExpected = true;
     return true;
   }
 
-  private entry(): boolean {
-    const column = this.at - this.lineStart;
-    const offset = this.at;
+  #entry(): boolean {
+    const column = this.#at - this.#lineStart;
+    const offset = this.#at;
     KEY.lastIndex = offset;
-    const name = KEY.exec(this.text)?.[1];
+    const name = KEY.exec(this.#text)?.[1];
     if (name === undefined) return false;
-    this.at = KEY.lastIndex;
-    const map = this.mapAt(column, offset);
+    this.#at = KEY.lastIndex;
+    const map = this.#mapAt(column, offset);
     if (map === undefined) return false;
     const key: YamlScalar = {
       kind: 'scalar',
@@ -105,151 +108,158 @@ class PlainReader {
       offset,
       end: offset + name.length,
     };
-    const value = this.flow(0) ?? this.scalar(PLAIN);
-    if (!this.skip(LINE_END)) return false;
-    if (value === undefined) this.waiting = key;
+    const value = this.#flow(0) ?? this.#scalar(PLAIN);
+    if (!this.#skip(LINE_END)) return false;
+    if (value === undefined) this.#waiting = key;
     else map.entries.push({ key, value });
     return true;
   }
 
   /** The mapping that a key in this column belongs to, opened where a value or an item is waited for. */
-  private mapAt(column: number, offset: number): OpenMap | undefined {
-    const top = this.open.at(-1);
-    if (this.root === undefined) return column === 0 ? this.startMap(0, offset) : undefined;
-    if (this.itemExpected) return this.startMap(column, offset);
-    if (this.waiting !== undefined && column > (top?.indent ?? -1)) return this.startMap(column, offset);
-    this.settle();
-    this.closeAbove(column);
-    if (this.open.at(-1)?.kind === 'list' && this.open.at(-1)?.indent === column) this.open.pop();
-    const map = this.open.at(-1);
+  #mapAt(column: number, offset: number): OpenMap | undefined {
+    const top = this.#open.at(-1);
+    if (this.#root === undefined) return column === 0 ? this.#startMap(0, offset) : undefined;
+    if (this.#itemExpected) return this.#startMap(column, offset);
+    if (this.#waiting !== undefined && column > (top?.indent ?? -1)) return this.#startMap(column, offset);
+    this.#settle();
+    this.#closeAbove(column);
+    if (this.#open.at(-1)?.kind === 'list' && this.#open.at(-1)?.indent === column) this.#open.pop();
+    const map = this.#open.at(-1);
     return map?.kind === 'map' && map.indent === column ? map : undefined;
   }
 
   /** Whether a list may begin in this column as the value that is waited for: it may stand right under its key. */
-  private accepts(column: number): boolean {
-    return column >= (this.open.at(-1)?.indent ?? 0);
+  #accepts(column: number): boolean {
+    return column >= (this.#open.at(-1)?.indent ?? 0);
   }
 
-  private startMap(indent: number, offset: number): OpenMap | undefined {
+  #startMap(indent: number, offset: number): OpenMap | undefined {
     const entries: YamlEntry[] = [];
     const node: YamlMap = { kind: 'map', entries, offset, end: offset + 1 };
-    this.root ??= node;
-    return this.enter({ kind: 'map', indent, entries }, node);
+    this.#root ??= node;
+    return this.#enter({ kind: 'map', indent, entries }, node);
   }
 
-  private startList(indent: number, offset: number): boolean {
+  #startList(indent: number, offset: number): boolean {
     const items: YamlNode[] = [];
-    const entered = this.enter({ kind: 'list', indent, items }, { kind: 'list', items, offset, end: offset + 1 });
-    this.itemExpected = true;
+    const entered = this.#enter({ kind: 'list', indent, items }, { kind: 'list', items, offset, end: offset + 1 });
+    this.#itemExpected = true;
     return entered !== undefined;
   }
 
   /** Puts a collection where it is waited for. */
-  private enter<Open extends OpenMap | OpenList>(collection: Open, node: YamlNode): Open | undefined {
-    if (this.open.length >= MAX_OPEN) return undefined;
-    const top = this.open.at(-1);
+  #enter<Open extends OpenMap | OpenList>(collection: Open, node: YamlNode): Open | undefined {
+    if (this.#open.length >= MAX_OPEN) return undefined;
+    const top = this.#open.at(-1);
     if (top?.kind === 'list') top.items.push(node);
-    else if (top?.kind === 'map' && this.waiting !== undefined) top.entries.push({ key: this.waiting, value: node });
-    this.waiting = undefined;
-    this.itemExpected = false;
-    this.open.push(collection);
+    else if (top?.kind === 'map' && this.#waiting !== undefined) top.entries.push({ key: this.#waiting, value: node });
+    this.#waiting = undefined;
+    this.#itemExpected = false;
+    this.#open.push(collection);
     return collection;
   }
 
   /** A key that is followed by no value has none. */
-  private settle(): void {
-    const top = this.open.at(-1);
-    if (this.waiting !== undefined && top?.kind === 'map') {
-      const key = this.waiting;
+  #settle(): void {
+    const top = this.#open.at(-1);
+    if (this.#waiting !== undefined && top?.kind === 'map') {
+      const key = this.#waiting;
       top.entries.push({ key, value: { ...key, text: '' } });
     }
-    this.waiting = undefined;
+    this.#waiting = undefined;
   }
 
-  private closeAbove(column: number): void {
-    while ((this.open.at(-1)?.indent ?? -1) > column) this.open.pop();
+  #closeAbove(column: number): void {
+    while ((this.#open.at(-1)?.indent ?? -1) > column) this.#open.pop();
   }
 
   /** A mapping or list in braces or brackets on this line; undefined, and back where it began, when here is none that is plain. */
-  private flow(depth: number): YamlNode | undefined {
-    const offset = this.at;
-    const opening = this.text[offset];
+  #flow(depth: number): YamlNode | undefined {
+    const offset = this.#at;
+    const opening = this.#text[offset];
     if ((opening !== '{' && opening !== '[') || depth >= MAX_OPEN) return undefined;
-    this.at++;
-    this.skip(SPACES);
-    const node = opening === '{' ? this.flowMap(offset, depth) : this.flowList(offset, depth);
-    if (node === undefined) this.at = offset;
+    this.#at += 1;
+    this.#skip(SPACES);
+    const node = opening === '{' ? this.#flowMap(offset, depth) : this.#flowList(offset, depth);
+    if (node === undefined) this.#at = offset;
     return node;
   }
 
-  private flowMap(offset: number, depth: number): YamlNode | undefined {
+  #flowMap(offset: number, depth: number): YamlNode | undefined {
     const entries: YamlEntry[] = [];
-    while (!this.close('}')) {
-      if (entries.length > 0 && !this.skip(COMMA)) return undefined;
-      const key = this.scalar(PLAIN_IN_FLOW);
+    while (!this.#close('}')) {
+      if (entries.length > 0 && !this.#skip(COMMA)) return undefined;
+      const key = this.#scalar(PLAIN_IN_FLOW);
       // A key of this kind is never long enough for the library's bound on keys.
-      if (key === undefined || key.end - key.offset > 100 || !this.skip(COLON)) return undefined;
-      const value = this.flow(depth + 1) ?? this.scalar(PLAIN_IN_FLOW);
+      if (key === undefined || key.end - key.offset > 100 || !this.#skip(COLON)) return undefined;
+      const value = this.#flow(depth + 1) ?? this.#scalar(PLAIN_IN_FLOW);
       if (value === undefined) return undefined;
       entries.push({ key, value });
     }
-    return { kind: 'map', entries, offset, end: this.at };
+    return { kind: 'map', entries, offset, end: this.#at };
   }
 
-  private flowList(offset: number, depth: number): YamlNode | undefined {
+  #flowList(offset: number, depth: number): YamlNode | undefined {
     const items: YamlNode[] = [];
-    while (!this.close(']')) {
-      if (items.length > 0 && !this.skip(COMMA)) return undefined;
-      const item = this.flow(depth + 1) ?? this.scalar(PLAIN_IN_FLOW);
+    while (!this.#close(']')) {
+      if (items.length > 0 && !this.#skip(COMMA)) return undefined;
+      const item = this.#flow(depth + 1) ?? this.#scalar(PLAIN_IN_FLOW);
       if (item === undefined) return undefined;
       items.push(item);
     }
-    return { kind: 'list', items, offset, end: this.at };
+    return { kind: 'list', items, offset, end: this.#at };
   }
 
-  private close(bracket: string): boolean {
-    const before = this.at;
-    this.skip(SPACES);
-    if (this.text[this.at] === bracket) {
-      this.at++;
+  #close(bracket: string): boolean {
+    const before = this.#at;
+    this.#skip(SPACES);
+    if (this.#text[this.#at] === bracket) {
+      this.#at += 1;
       return true;
     }
-    this.at = before;
+    this.#at = before;
     return false;
   }
 
-  private scalar(plain: RegExp): YamlScalar | undefined {
-    const offset = this.at;
+  #scalar(plain: RegExp): YamlScalar | undefined {
+    const offset = this.#at;
     QUOTED.lastIndex = offset;
-    const quoted = QUOTED.exec(this.text);
+    const quoted = QUOTED.exec(this.#text);
     if (quoted !== null) {
-      this.at = QUOTED.lastIndex;
-      return { kind: 'scalar', text: quoted[1] ?? quoted[2] ?? '', plain: false, tag: undefined, offset, end: this.at };
+      this.#at = QUOTED.lastIndex;
+      return {
+        kind: 'scalar',
+        text: quoted[1] ?? quoted[2] ?? '',
+        plain: false,
+        tag: undefined,
+        offset,
+        end: this.#at,
+      };
     }
-    if (!this.skip(plain)) return undefined;
+    if (!this.#skip(plain)) return undefined;
     return {
       kind: 'scalar',
-      text: this.text.slice(offset, this.at),
+      text: this.#text.slice(offset, this.#at),
       plain: true,
       tag: undefined,
       offset,
-      end: this.at,
+      end: this.#at,
     };
   }
 
-  private skipMarker(): boolean {
-    const found = this.text.startsWith('---', this.at);
+  #skipMarker(): boolean {
+    const found = this.#text.startsWith('---', this.#at);
     if (!found) return false;
-    this.at += 3;
-    this.markerSeen = this.skip(LINE_END);
-    if (!this.markerSeen) this.at -= 3;
-    return this.markerSeen;
+    this.#at += 3;
+    this.#markerSeen = this.#skip(LINE_END);
+    if (!this.#markerSeen) this.#at -= 3;
+    return this.#markerSeen;
   }
 
-  private skip(pattern: RegExp): boolean {
-    pattern.lastIndex = this.at;
-    if (!pattern.test(this.text)) return false;
-    this.at = pattern.lastIndex;
+  #skip(pattern: RegExp): boolean {
+    pattern.lastIndex = this.#at;
+    if (!pattern.test(this.#text)) return false;
+    this.#at = pattern.lastIndex;
     return true;
   }
 }

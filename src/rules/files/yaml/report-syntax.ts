@@ -62,7 +62,7 @@ function reportError(error: YAMLError, document: Document.Parsed, source: Source
 
 function skipSpaces(text: string, offset: number): number {
   let at = offset;
-  while (text[at] === ' ') at++;
+  while (text[at] === ' ') at += 1;
   return at;
 }
 

@@ -38,8 +38,9 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
   const [mainStore, perSecondStore] = stores as [Store, Store?];
   const underWay = new Set<Promise<void>>();
 
-  const count = (batch: readonly CounterOperation[]): Promise<readonly Count[]> =>
-    perSecondStore === undefined ? mainStore.run(batch) : splitByInstance(batch, mainStore, perSecondStore);
+  function count(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+    return perSecondStore === undefined ? mainStore.run(batch) : splitByInstance(batch, mainStore, perSecondStore);
+  }
 
   return {
     windowsInFlight,

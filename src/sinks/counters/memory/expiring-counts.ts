@@ -12,11 +12,14 @@ interface StoredCount {
  * made, so a queue for each lifetime (there are as many as units) knows what expires next, without searching.
  */
 export class ExpiringCounts {
+  readonly #maxKeys: number;
   readonly #entries = new Map<string, StoredCount>();
   readonly #queues = new Map<number, Queue<StoredCount>>();
   evictions = 0;
 
-  constructor(private readonly maxKeys: number) {}
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys;
+  }
 
   get size(): number {
     return this.#entries.size;
@@ -66,7 +69,7 @@ export class ExpiringCounts {
   #make(key: string, now: number, lifetime: number): StoredCount {
     // Two leave for one that comes, so that a flood of new keys cannot outrun the expiry of old ones.
     this.expire(now, 2);
-    while (this.#entries.size >= this.maxKeys && this.#evict());
+    while (this.#entries.size >= this.#maxKeys && this.#evict());
     const entry = { key, count: 0, expiresAt: now + lifetime };
     this.#entries.set(key, entry);
     let queue = this.#queues.get(lifetime);

@@ -37,6 +37,7 @@ const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
  * series but for its value is kept; a page is written in chunks between which the event loop turns.
  */
 export class Exposition {
+  readonly #options: ExpositionOptions;
   readonly #families = new Map<string, Family>();
   /** By each name that a family takes. */
   readonly #claims = new Map<string, Family>();
@@ -46,7 +47,8 @@ export class Exposition {
   /** One bit for each statistic of a rule. */
   readonly #mappedRules: number[] = [];
 
-  constructor(private readonly options: ExpositionOptions) {
+  constructor(options: ExpositionOptions) {
+    this.#options = options;
     options.statistics.watchTimers((timer) => this.#addTimer(timer));
   }
 
@@ -74,7 +76,7 @@ export class Exposition {
 
   /** Yields now and then. */
   *#mapWhatMoved(): Generator<void, void, void> {
-    const { counters, gauges, rules } = this.options.statistics;
+    const { counters, gauges, rules } = this.#options.statistics;
     let looked = 0;
     for (let index = 0; index < counters.length; index += 1) {
       const counter = counters[index] as (typeof counters)[number];
@@ -88,7 +90,7 @@ export class Exposition {
     for (const { name } of gauges) {
       if (this.#mappedGauges.has(name)) continue;
       this.#mappedGauges.add(name);
-      this.#addNumber('gauge', name, NO_TAGS, () => this.options.statistics.readGauge(name));
+      this.#addNumber('gauge', name, NO_TAGS, () => this.#options.statistics.readGauge(name));
     }
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as (typeof rules)[number];
@@ -122,15 +124,17 @@ export class Exposition {
     const place = this.#place(timer.name, 'observer', NO_TAGS);
     if (place === undefined) return;
     const { metric, labels, help, mapped } = place;
-    const { mapper, now } = this.options;
+    const { mapper, now } = this.#options;
     const observer = mapped?.mapping.observer ?? mapper.unmapped;
-    const make = () => timerSeries(metric, labels, observer, mapped?.mapping.scale ?? 1, now);
+    function make() {
+      return timerSeries(metric, labels, observer, mapped?.mapping.scale ?? 1, now);
+    }
     this.#family(metric, observer.kind, help)?.seriesOf(labels, make).readFrom(timer);
   }
 
   /** Where a statistic goes; undefined when it is dropped. */
   #place(name: string, type: StatisticType, tags: Tags) {
-    const { mapper, labels: extra } = this.options;
+    const { mapper, labels: extra } = this.#options;
     const mapped: Mapped | undefined = mapper.map(name, type);
     if (mapped === undefined) {
       const help = `The statistic ${name}.`;
@@ -148,8 +152,8 @@ export class Exposition {
     const known = this.#families.get(metric);
     if (known?.type === type) return known;
     const names = SUFFIXES[type].map((suffix) => metric + suffix);
-    if (names.some((name) => this.#claims.has(name) || this.options.reserved.has(name))) {
-      if (!this.#conflicts.has(metric)) this.options.onConflict(metric);
+    if (names.some((name) => this.#claims.has(name) || this.#options.reserved.has(name))) {
+      if (!this.#conflicts.has(metric)) this.#options.onConflict(metric);
       this.#conflicts.add(metric);
       return undefined;
     }

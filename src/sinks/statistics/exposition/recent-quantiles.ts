@@ -6,6 +6,7 @@ const STEPS = 5;
 
 /** The quantiles of the last minutes, and count and sum of all time, as a summary of Prometheus has them. */
 export class RecentQuantiles implements Samples {
+  readonly #now: () => number;
   count = 0;
   sum = 0;
   readonly #steps = Array.from({ length: STEPS }, () => new QuantileSketch());
@@ -14,10 +15,8 @@ export class RecentQuantiles implements Samples {
   #endsAt: number;
 
   /** @param now in milliseconds, from any beginning */
-  constructor(
-    maxAge: number,
-    private readonly now: () => number,
-  ) {
+  constructor(maxAge: number, now: () => number) {
+    this.#now = now;
     this.#stepLength = maxAge / STEPS;
     this.#endsAt = now() + this.#stepLength;
   }
@@ -38,7 +37,7 @@ export class RecentQuantiles implements Samples {
   }
 
   #advance(): void {
-    const late = this.now() - this.#endsAt;
+    const late = this.#now() - this.#endsAt;
     if (late < 0) return;
     const steps = Math.floor(late / this.#stepLength) + 1;
     this.#endsAt += steps * this.#stepLength;

@@ -59,26 +59,31 @@ class HistogramSeries extends TimerSeries {
 }
 
 class SummarySeries extends TimerSeries {
+  readonly #shares: readonly number[];
+  readonly #scale: number;
   readonly lines: number;
   protected readonly keeper: RecentQuantiles;
 
   constructor(
     name: string,
     labels: string,
-    private readonly shares: readonly number[],
-    private readonly scale: number,
+    shares: readonly number[],
+    scale: number,
     maxAge: number,
     now: () => number,
   ) {
     super(name, labels);
+    this.#shares = shares;
+    this.#scale = scale;
     this.keeper = new RecentQuantiles(maxAge, now);
     this.lines = shares.length + 2;
   }
 
   protected writeSettled(): string {
-    const { name, suffix, keeper, scale } = this;
-    const quantiles = keeper.quantiles(this.shares);
-    const text = this.shares.map(
+    const { name, suffix, keeper } = this;
+    const scale = this.#scale;
+    const quantiles = keeper.quantiles(this.#shares);
+    const text = this.#shares.map(
       (share, index) => `${name}${this.label('quantile', share)} ${numberText((quantiles[index] as number) * scale)}\n`,
     );
     return `${text.join('')}${name}_sum${suffix} ${numberText(keeper.sum * scale)}\n${name}_count${suffix} ${keeper.count}\n`;

@@ -18,22 +18,22 @@ interface Series {
 export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): LineFormat {
   // A name comes at every flush, and is matched with every expression only once; as many as there are statistics.
   const known = new Map<string, Series>();
-  const make = (name: string, tags: Tags): Series => {
+  function make(name: string, tags: Tags): Series {
     const mogrified = mogrify(mogrifiers, name);
     const all = { ...extra, ...tags, ...mogrified?.tags };
     return { name: (mogrified?.name ?? name).replaceAll(IN_NAME, '_'), tags: writeTags(all) };
-  };
-  const seriesOf = (name: string, tags: Tags): Series => {
+  }
+  function seriesOf(name: string, tags: Tags): Series {
     const ownTags = writeTags(tags);
     const key = name + ownTags;
     let series = known.get(key);
     if (series === undefined) known.set(key, (series = make(name, tags)));
     return series;
-  };
-  const line = (name: string, tags: Tags, value: string): string => {
+  }
+  function line(name: string, tags: Tags, value: string): string {
     const series = seriesOf(name, tags);
     return `${series.name}:${value}${series.tags}`;
-  };
+  }
   return {
     counter: (name, tags, delta) => line(name, tags, `${delta}|c`),
     gauge: (name, value) => line(name, {}, `${value}|g`),

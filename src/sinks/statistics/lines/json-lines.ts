@@ -7,14 +7,15 @@ import type { LineFormat } from './line-format';
  * @param now Unix time in milliseconds
  */
 export function jsonLines(extra: Tags, now: () => number): LineFormat {
-  const line = (type: string, name: string, tags: Tags, value: number, more?: object): string =>
-    JSON.stringify({
+  function line(type: string, name: string, tags: Tags, value: number, more?: object): string {
+    return JSON.stringify({
       level: 'debug',
       ts: now() / 1000,
       logger: 'gostats.loggingsink',
       msg: `flushing ${type}`,
       json: { name: joinTags(name, { ...extra, ...tags }), type, value: value.toFixed(6), ...more },
     });
+  }
   return {
     counter: (name, tags, delta) => line('counter', name, tags, delta),
     gauge: (name, value) => line('gauge', name, {}, value),

@@ -186,13 +186,13 @@ function readQuantiles(fields: MappingFields): readonly Quantile[] | undefined {
 
 /** The members of one mapping of YAML; one that is not there has none. */
 class MappingFields {
+  readonly #node: Node | null | undefined;
+  readonly #lines: LineCounter;
   readonly #members = new Map<string, Node | null>();
 
-  constructor(
-    private readonly node: Node | null | undefined,
-    private readonly what: string,
-    private readonly lines: LineCounter,
-  ) {
+  constructor(node: Node | null | undefined, what: string, lines: LineCounter) {
+    this.#node = node;
+    this.#lines = lines;
     if (node === null || node === undefined || (isScalar(node) && node.value === null)) return;
     if (!isMap(node)) throw this.#error(node, `${what} must have members`);
     for (const { key, value } of node.items) {
@@ -259,16 +259,16 @@ class MappingFields {
   }
 
   list(key: string): readonly MappingFields[] {
-    return this.#items(key).map((item) => new MappingFields(item, `each of ${key}`, this.lines));
+    return this.#items(key).map((item) => new MappingFields(item, `each of ${key}`, this.#lines));
   }
 
   fields(key: string): MappingFields {
-    return new MappingFields(this.#members.get(key), key, this.lines);
+    return new MappingFields(this.#members.get(key), key, this.#lines);
   }
 
   /** @throws always, saying the line of the member, or of the mapping that lacks it */
   fail(key: string, message: string): never {
-    throw this.#error(this.#members.get(key) ?? this.node, message);
+    throw this.#error(this.#members.get(key) ?? this.#node, message);
   }
 
   #items(key: string): readonly (Node | null)[] {
@@ -286,6 +286,6 @@ class MappingFields {
 
   #error(node: Node | null | undefined, message: string): MappingFileError {
     const at = node?.range?.[0];
-    return new MappingFileError(at === undefined ? message : `line ${this.lines.linePos(at).line}: ${message}`);
+    return new MappingFileError(at === undefined ? message : `line ${this.#lines.linePos(at).line}: ${message}`);
   }
 }

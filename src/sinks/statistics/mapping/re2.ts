@@ -53,13 +53,14 @@ export function compileRe2(source: string): RegExp {
 
 /** Goes through an expression once, from left to right. */
 class Translation {
+  readonly #source: string;
+  readonly #isMultiline: boolean;
   text = '';
   #at = 0;
 
-  constructor(
-    private readonly source: string,
-    private readonly isMultiline: boolean,
-  ) {
+  constructor(source: string, isMultiline: boolean) {
+    this.#source = source;
+    this.#isMultiline = isMultiline;
     while (this.#at < source.length) this.#next();
   }
 
@@ -68,9 +69,9 @@ class Translation {
     else if (this.#has('\\')) this.#escape(false);
     else if (this.#has('[')) this.#class();
     else if (this.#has(']') || this.#has('}')) this.#write(`\\${this.#read(1)}`);
-    else if (this.#has('{') && !/^\{\d+(?:,\d*)?\}/.test(this.source.slice(this.#at)))
+    else if (this.#has('{') && !/^\{\d+(?:,\d*)?\}/.test(this.#source.slice(this.#at)))
       this.#write(`\\${this.#read(1)}`);
-    else if (this.#has('{')) this.#write(this.#read(this.source.indexOf('}', this.#at) + 1 - this.#at));
+    else if (this.#has('{')) this.#write(this.#read(this.#source.indexOf('}', this.#at) + 1 - this.#at));
     else this.#write(this.#read(1));
   }
 
@@ -82,10 +83,10 @@ class Translation {
       this.#write(this.#read(3));
     } else if (this.#has('(?<') && !this.#has('(?<=') && !this.#has('(?<!')) {
       this.#write(this.#read(3));
-    } else if (/^\(\?[imsU-]+[:)]/.test(this.source.slice(this.#at))) {
+    } else if (/^\(\?[imsU-]+[:)]/.test(this.#source.slice(this.#at))) {
       throw new ExpressionError('flags are supported at the beginning only');
     } else {
-      throw new ExpressionError(`${this.source.slice(this.#at, this.#at + 4)} is not in the syntax of RE2`);
+      throw new ExpressionError(`${this.#source.slice(this.#at, this.#at + 4)} is not in the syntax of RE2`);
     }
   }
 
@@ -94,8 +95,8 @@ class Translation {
     const letter = this.#read(1);
     if (letter === '') throw new ExpressionError('it ends in a backslash');
     if (letter === 'Q' && !isInClass) this.#literal();
-    else if (letter === 'A' && !isInClass) this.#write(this.isMultiline ? '(?<![^])' : '^');
-    else if (letter === 'z' && !isInClass) this.#write(this.isMultiline ? '(?![^])' : '$');
+    else if (letter === 'A' && !isInClass) this.#write(this.#isMultiline ? '(?<![^])' : '^');
+    else if (letter === 'z' && !isInClass) this.#write(this.#isMultiline ? '(?![^])' : '$');
     else if (letter === 'a') this.#write('\\x07');
     else if (letter === 'p' || letter === 'P') this.#property(letter);
     else if (letter === 'x') this.#hexadecimal();
@@ -106,14 +107,14 @@ class Translation {
   }
 
   #literal(): void {
-    const end = this.source.indexOf('\\E', this.#at);
-    const literal = this.#read((end < 0 ? this.source.length : end) - this.#at);
+    const end = this.#source.indexOf('\\E', this.#at);
+    const literal = this.#read((end < 0 ? this.#source.length : end) - this.#at);
     this.#read(2);
     for (const character of literal) this.#write(SYNTAX.has(character) ? `\\${character}` : character);
   }
 
   #property(letter: string): void {
-    const braced = /^\{\^?[A-Za-z_]+\}/.exec(this.source.slice(this.#at))?.[0];
+    const braced = /^\{\^?[A-Za-z_]+\}/.exec(this.#source.slice(this.#at))?.[0];
     const name = braced === undefined ? this.#read(1) : this.#read(braced.length).slice(1, -1);
     const isNegated = name.startsWith('^') !== (letter === 'P');
     const plain = name.replace('^', '');
@@ -122,14 +123,14 @@ class Translation {
   }
 
   #hexadecimal(): void {
-    const digits = /^(?:\{(?<braced>[\dA-Fa-f]+)\}|(?<two>[\dA-Fa-f]{2}))/.exec(this.source.slice(this.#at));
+    const digits = /^(?:\{(?<braced>[\dA-Fa-f]+)\}|(?<two>[\dA-Fa-f]{2}))/.exec(this.#source.slice(this.#at));
     if (digits === null) throw new ExpressionError('\\x is followed by two hexadecimal digits, or by more in braces');
     this.#read(digits[0].length);
     this.#write(`\\u{${digits.groups?.['braced'] ?? digits.groups?.['two'] ?? ''}}`);
   }
 
   #octal(): void {
-    const digits = /^[0-7]{0,2}/.exec(this.source.slice(this.#at))?.[0] ?? '';
+    const digits = /^[0-7]{0,2}/.exec(this.#source.slice(this.#at))?.[0] ?? '';
     this.#read(digits.length);
     this.#write(`\\u{${Number.parseInt(`0${digits}`, 8).toString(16)}}`);
   }
@@ -139,7 +140,7 @@ class Translation {
     if (this.#has('^')) this.#write(this.#read(1));
     let isFirst = true;
     while (isFirst || !this.#has(']')) {
-      if (this.#at >= this.source.length) throw new ExpressionError('a class is not closed with ]');
+      if (this.#at >= this.#source.length) throw new ExpressionError('a class is not closed with ]');
       this.#classItem(isFirst);
       isFirst = false;
     }
@@ -147,7 +148,7 @@ class Translation {
   }
 
   #classItem(isFirst: boolean): void {
-    const posix = /^\[:(?<not>\^?)(?<name>\w+):\]/.exec(this.source.slice(this.#at));
+    const posix = /^\[:(?<not>\^?)(?<name>\w+):\]/.exec(this.#source.slice(this.#at));
     if (posix !== null) {
       const ranges = POSIX[posix.groups?.['name'] ?? ''];
       if (ranges === undefined || posix.groups?.['not'] === '^') {
@@ -167,11 +168,11 @@ class Translation {
   }
 
   #has(text: string): boolean {
-    return this.source.startsWith(text, this.#at);
+    return this.#source.startsWith(text, this.#at);
   }
 
   #read(length: number): string {
-    const text = this.source.slice(this.#at, this.#at + length);
+    const text = this.#source.slice(this.#at, this.#at + length);
     this.#at += length;
     return text;
   }

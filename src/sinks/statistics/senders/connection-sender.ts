@@ -18,16 +18,18 @@ const PATIENCE = 3_000;
  * At most the lines of one call wait in this process, so a receiver that does not read costs no memory.
  */
 export class ConnectionSender implements LineSender {
+  readonly #options: ConnectionSenderOptions;
   readonly destination: string;
   #socket: Socket | undefined;
 
-  constructor(private readonly options: ConnectionSenderOptions) {
+  constructor(options: ConnectionSenderOptions) {
+    this.#options = options;
     this.destination = options.destination;
   }
 
   async open(): Promise<void> {
     if (this.#socket !== undefined) return;
-    const socket = connect(this.options.address);
+    const socket = connect(this.#options.address);
     socket.unref();
     // A daemon that talks back must not keep the connection's end from being seen.
     socket.resume();
@@ -43,7 +45,7 @@ export class ConnectionSender implements LineSender {
   async send(lines: readonly string[]): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined) throw new Error('the connection was lost');
-    await this.#within(socket, (done) => socket.write(this.options.write(lines), (error) => done(error ?? undefined)));
+    await this.#within(socket, (done) => socket.write(this.#options.write(lines), (error) => done(error ?? undefined)));
   }
 
   close(): void {
@@ -56,7 +58,7 @@ export class ConnectionSender implements LineSender {
   /** Lets go of the connection when something goes wrong with it, or takes too long. */
   #within(socket: Socket, begin: (done: (error?: Error) => void) => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { patience = PATIENCE } = this.options;
+      const { patience = PATIENCE } = this.#options;
       const late = setTimeout(() => done(new Error(`nothing was taken within ${patience} ms`)), patience);
       const done = (error?: Error): void => {
         clearTimeout(late);
@@ -69,7 +71,9 @@ export class ConnectionSender implements LineSender {
         socket.destroy();
         reject(error);
       };
-      const ended = (): void => done(new Error('the connection was closed'));
+      function ended(): void {
+        done(new Error('the connection was closed'));
+      }
       socket.on('error', done).once('close', ended);
       begin(done);
     });

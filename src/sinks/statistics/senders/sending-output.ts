@@ -26,11 +26,13 @@ const DURATIONS = 1_000;
  * costs no memory and loses nothing that it could have had.
  */
 export class SendingOutput implements StatisticsOutput {
+  readonly #options: SendingOptions;
   readonly #changes: Changes;
   readonly #durations: KeptDurations[] = [];
   #isAway = false;
 
-  constructor(private readonly options: SendingOptions) {
+  constructor(options: SendingOptions) {
+    this.#options = options;
     const { statistics } = options;
     this.#changes = new Changes(statistics);
     statistics.watchTimers((timer) => {
@@ -41,7 +43,7 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   async flush(): Promise<void> {
-    const { sender, log } = this.options;
+    const { sender, log } = this.#options;
     try {
       await sender.open();
       // First, so that a receiver that refuses does so before there is anything to lose.
@@ -61,11 +63,11 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   close(): void {
-    this.options.sender.close();
+    this.#options.sender.close();
   }
 
   async #sendGauges(): Promise<void> {
-    const { statistics, format, sender } = this.options;
+    const { statistics, format, sender } = this.#options;
     const lines: string[] = [];
     for (const { name, read } of statistics.gauges) {
       const value = read();
@@ -75,7 +77,7 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   async #sendCounters(): Promise<void> {
-    const { format } = this.options;
+    const { format } = this.#options;
     for (const changes of this.#changes.batches(LINES)) {
       if (changes.length > 0) {
         const lines = changes.map(({ name, tags, delta }) => format.counter(name, tags, delta));
@@ -96,7 +98,7 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   async #sendUnsent(kept: KeptDurations): Promise<void> {
-    const { format } = this.options;
+    const { format } = this.#options;
     while (kept.unsent.values.length > 0) {
       const { values, rate } = kept.unsent;
       const lines = values.slice(0, LINES).map((milliseconds) => format.timer(kept.timer.name, milliseconds, rate));
@@ -109,7 +111,7 @@ export class SendingOutput implements StatisticsOutput {
   /** @param onPart is told how many of the lines were taken when the rest is refused */
   async #send(lines: readonly string[], onPart: (taken: number) => void): Promise<void> {
     try {
-      await this.options.sender.send(lines);
+      await this.#options.sender.send(lines);
     } catch (error) {
       if (error instanceof TakenInPart) onPart(error.taken);
       throw error;

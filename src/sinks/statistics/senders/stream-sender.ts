@@ -7,6 +7,7 @@ import type { LineSender } from './line-sender';
  * be taken back, and to send it again would count it twice.
  */
 export class StreamSender implements LineSender {
+  readonly #stream: Writable;
   #failure: Error | undefined;
   readonly #onError = (error: Error): void => {
     this.#failure = error;
@@ -14,8 +15,9 @@ export class StreamSender implements LineSender {
 
   constructor(
     readonly destination: string,
-    private readonly stream: Writable,
+    stream: Writable,
   ) {
+    this.#stream = stream;
     stream.on('error', this.#onError);
   }
 
@@ -25,7 +27,7 @@ export class StreamSender implements LineSender {
 
   send(lines: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.stream.write(endedLines(lines), (error) => (error ? reject(error) : resolve()));
+      this.#stream.write(endedLines(lines), (error) => (error ? reject(error) : resolve()));
     });
   }
 

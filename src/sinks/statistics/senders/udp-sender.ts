@@ -20,12 +20,14 @@ const REFUSAL_TIME = 50;
  * machine, which is all that UDP tells; so after the first datagrams since {@link open} there is a pause for a refusal.
  */
 export class UdpSender implements LineSender {
+  readonly #options: UdpSenderOptions;
   readonly destination: string;
   #socket: Socket | undefined;
   #refusal: Error | undefined;
   #isTried = false;
 
-  constructor(private readonly options: UdpSenderOptions) {
+  constructor(options: UdpSenderOptions) {
+    this.#options = options;
     this.destination = `udp://${options.host}:${options.port}`;
   }
 
@@ -34,7 +36,7 @@ export class UdpSender implements LineSender {
     if (this.#socket !== undefined && this.#refusal === undefined) return;
     this.close();
     this.#refusal = undefined;
-    const { host, port } = this.options;
+    const { host, port } = this.#options;
     const { address, family } = await lookup(host);
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
     socket.unref();
@@ -53,7 +55,7 @@ export class UdpSender implements LineSender {
     for (const { bytes } of packets(lines, LARGEST_DATAGRAM)) await this.#send(bytes);
     if (!this.#isTried) {
       this.#isTried = true;
-      await wait(this.options.refusalTime ?? REFUSAL_TIME, undefined, { ref: false });
+      await wait(this.#options.refusalTime ?? REFUSAL_TIME, undefined, { ref: false });
     }
     if (this.#refusal !== undefined) throw this.#refusal;
   }

@@ -21,10 +21,12 @@ const LONGEST_PAUSE = 50;
  * found at its path by the next datagram.
  */
 export class UnixDatagramSender implements LineSender {
+  readonly #options: UnixDatagramSenderOptions;
   readonly destination: string;
   #isOpen = false;
 
-  constructor(private readonly options: UnixDatagramSenderOptions) {
+  constructor(options: UnixDatagramSenderOptions) {
+    this.#options = options;
     this.destination = `unix://${options.path}`;
   }
 
@@ -49,7 +51,7 @@ export class UnixDatagramSender implements LineSender {
   }
 
   async #send(datagram: Buffer): Promise<void> {
-    const { path, patience = PATIENCE } = this.options;
+    const { path, patience = PATIENCE } = this.#options;
     const latest = performance.now() + patience;
     let pause = SHORTEST_PAUSE;
     while (!sendUnixDatagram(path, datagram)) {

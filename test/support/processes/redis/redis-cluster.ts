@@ -15,11 +15,14 @@ export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
 
 /** A real cluster of three masters. */
 export class RedisCluster implements AsyncDisposable {
+  readonly #busPorts: readonly number[];
   private constructor(
     readonly masters: readonly RedisProcess[],
     readonly replicas: readonly RedisProcess[],
-    private readonly busPorts: readonly number[],
-  ) {}
+    busPorts: readonly number[],
+  ) {
+    this.#busPorts = busPorts;
+  }
 
   static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
     const { replicas = 0, nodeTimeout = 1000, directives = [], directivesOf = () => [], ...rest } = options;
@@ -152,7 +155,7 @@ export class RedisCluster implements AsyncDisposable {
       if (index < 3) {
         await server.control.cluster('ADDSLOTSRANGE', bounds[index] as number, (bounds[index + 1] as number) - 1);
       }
-      if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, this.busPorts[0] as number);
+      if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, this.#busPorts[0] as number);
     }
     await until('the cluster is formed', () => this.isWell());
     for (const [index, replica] of this.replicas.entries()) {

@@ -26,6 +26,7 @@ export interface RedisProcessOptions {
 
 /** A real redis-server on a free port of 127.0.0.1 and a Unix socket, in a folder of its own. */
 export class RedisProcess implements AsyncDisposable {
+  readonly #options: RedisProcessOptions;
   #child: ChildProcess | undefined;
   #pid = 0;
   #isUp = false;
@@ -34,8 +35,10 @@ export class RedisProcess implements AsyncDisposable {
   private constructor(
     readonly port: number,
     readonly folder: string,
-    private readonly options: RedisProcessOptions,
-  ) {}
+    options: RedisProcessOptions,
+  ) {
+    this.#options = options;
+  }
 
   static async start(options: RedisProcessOptions = {}): Promise<RedisProcess> {
     for (let attempt = 1; ; attempt += 1) {
@@ -72,14 +75,14 @@ export class RedisProcess implements AsyncDisposable {
       retryStrategy: () => 20,
       disableClientInfo: true,
       maxRetriesPerRequest: null,
-      ...this.options.control,
+      ...this.#options.control,
     }).on('error', () => undefined);
     return this.#control;
   }
 
   /** Runs the server, again when it was ended; `isReady` is the line of its log that is waited for. */
   async run({ isReady = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/ } = {}): Promise<void> {
-    const { directives = [], mode = [], isTls = false, configuration = () => [] } = this.options;
+    const { directives = [], mode = [], isTls = false, configuration = () => [] } = this.#options;
     const file = join(this.folder, 'redis.conf');
     const lines = configuration({ port: this.port, folder: this.folder });
     if (lines.length > 0 && this.#child === undefined) await writeFile(file, `${lines.join('\n')}\n`);

@@ -27,18 +27,18 @@ export class RedisSentinels implements AsyncDisposable {
     const { downAfter = 500, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
     const { masterPort = ({ port }: RedisProcess) => port, sentinelOptions = {}, ...server } = rest;
     const started: RedisProcess[] = [];
-    const start = async (process: RedisProcessOptions): Promise<RedisProcess> => {
+    async function start(process: RedisProcessOptions): Promise<RedisProcess> {
       const running = await RedisProcess.start(process);
       started.push(running);
       return running;
-    };
+    }
     try {
       const common = ['--repl-diskless-sync-delay', '0', ...directives];
       const master = await start({ ...server, directives: [...common, ...directivesOf(0)] });
       const at = masterPort(master);
       const follow = ['--replicaof', '127.0.0.1', String(at)];
-      const sentinel = (): Promise<RedisProcess> =>
-        start({
+      function sentinel(): Promise<RedisProcess> {
+        return start({
           ...sentinelOptions,
           mode: ['--sentinel'],
           configuration: () => [
@@ -48,6 +48,7 @@ export class RedisSentinels implements AsyncDisposable {
             ...sentinelLines,
           ],
         });
+      }
       const replica = await start({ ...server, directives: [...common, ...follow, ...directivesOf(1)] });
       await until('the replica follows', () => isFollowed(master));
       // They look at once and then every ten seconds: what they are to find has to be there.

@@ -27,7 +27,9 @@ function integer(value: number, mask: number, flags: number): number[] {
   return [...bytes, rest];
 }
 
-const string = (text: string): number[] => [...integer(text.length, 0x7f, 0), ...Buffer.from(text, 'latin1')];
+function string(text: string): number[] {
+  return [...integer(text.length, 0x7f, 0), ...Buffer.from(text, 'latin1')];
+}
 
 /**
  * A header block that changes no table and needs none but the static one: indices, and literals without indexing, not

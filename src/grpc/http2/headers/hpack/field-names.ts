@@ -21,7 +21,7 @@ const COLON = 0x3a;
 /** RFC 9113, section 8.2.1: no control characters, no space, no upper case, no DEL nor beyond; a colon only in front. */
 function isValidName(text: string): boolean {
   if (text.length === 0) return false;
-  for (let at = 0; at < text.length; at++) {
+  for (let at = 0; at < text.length; at += 1) {
     const byte = text.charCodeAt(at);
     if (byte <= 0x20 || byte >= 0x7f || (byte >= 0x41 && byte <= 0x5a)) return false;
     if (byte === COLON && at > 0) return false;
@@ -36,22 +36,22 @@ function isValidName(text: string): boolean {
 export class FieldNames {
   /** Entry n of the static table is element n. */
   readonly staticFields: readonly Field[];
-  private readonly known = new Map<string, FieldName>();
+  readonly #known = new Map<string, FieldName>();
 
   /** `tags`: names the application wants to recognise, with its own number above 0 for each. */
   constructor(tags: ReadonlyMap<string, number> = new Map()) {
     for (const text of [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name), ...tags.keys()]) {
-      this.known.set(text, this.make(text, tags.get(text) ?? 0));
+      this.#known.set(text, this.#make(text, tags.get(text) ?? 0));
     }
     const unused = new Field(this.of('accept'), '', true);
     this.staticFields = [unused, ...STATIC_TABLE.map(([name, value]) => new Field(this.of(name), value, true))];
   }
 
   of(text: string): FieldName {
-    return this.known.get(text) ?? this.make(text, 0);
+    return this.#known.get(text) ?? this.#make(text, 0);
   }
 
-  private make(text: string, tag: number): FieldName {
+  #make(text: string, tag: number): FieldName {
     const kind = KINDS.get(text) ?? (text.startsWith(':') ? FieldKind.FOREIGN_PSEUDO : FieldKind.REGULAR);
     return new FieldName(text, kind, tag, isValidName(text));
   }

@@ -32,6 +32,8 @@ export interface FieldSectionLimits {
  * until the next call. Values that no limit admits are never made into strings, but the table is kept right throughout.
  */
 export class FieldSectionDecoder {
+  readonly #names: FieldNames;
+  readonly #limits: FieldSectionLimits;
   /** The fields of the last block, in order; those below {@link count} are its own. */
   readonly fields: Field[] = [];
   count = 0;
@@ -44,114 +46,114 @@ export class FieldSectionDecoder {
   /** Whether its meaning depends on the dynamic table at all. */
   readTable = false;
 
-  private total = 0;
-  private source: Buffer = Buffer.alloc(0);
-  private position = 0;
-  private end = 0;
-  private scratch = Buffer.allocUnsafeSlow(1024);
+  #total = 0;
+  #source: Buffer = Buffer.alloc(0);
+  #position = 0;
+  #end = 0;
+  #scratch = Buffer.allocUnsafeSlow(1024);
   /** Where the last string's bytes are. */
-  private stringSource: Buffer = this.source;
-  private stringStart = 0;
-  private stringEnd = 0;
+  #stringSource: Buffer = this.#source;
+  #stringStart = 0;
+  #stringEnd = 0;
 
-  constructor(
-    private readonly names: FieldNames,
-    private readonly limits: FieldSectionLimits,
-  ) {}
+  constructor(names: FieldNames, limits: FieldSectionLimits) {
+    this.#names = names;
+    this.#limits = limits;
+  }
 
   /** Throws a {@link ConnectionError} COMPRESSION_ERROR: after one the table is no longer the peer's. */
   decode(table: DynamicTable, source: Buffer, start: number, end: number): void {
-    this.source = source;
-    this.position = start;
-    this.end = end;
+    this.#source = source;
+    this.#position = start;
+    this.#end = end;
     this.count = 0;
-    this.total = 0;
+    this.#total = 0;
     this.listBytes = 0;
     this.isOversized = false;
     this.changedTable = false;
     this.readTable = false;
     let sizeUpdates = 0;
 
-    while (this.position < end) {
-      const first = source[this.position]!;
+    while (this.#position < end) {
+      const first = source[this.#position]!;
       if (first >= 0x80) {
-        this.keep(this.fieldAt(table, this.integer(0x7f)));
+        this.#keep(this.#fieldAt(table, this.#integer(0x7f)));
       } else if (first >= 0x40) {
         this.changedTable = true;
-        this.literal(table, 0x3f, true);
+        this.#literal(table, 0x3f, true);
       } else if (first >= 0x20) {
-        const size = this.integer(0x1f);
-        if (this.total > 0) compressionError('table size update after a field');
+        const size = this.#integer(0x1f);
+        if (this.#total > 0) compressionError('table size update after a field');
         if (++sizeUpdates > MAX_SIZE_UPDATES) compressionError('too many table size updates');
         if (size > DEFAULT_HEADER_TABLE_BYTES) compressionError('table size above SETTINGS_HEADER_TABLE_SIZE');
         this.changedTable = true;
         table.resize(size);
       } else {
-        this.literal(table, 0x0f, false);
+        this.#literal(table, 0x0f, false);
       }
     }
   }
 
-  private fieldAt(table: DynamicTable, index: number): Field {
+  #fieldAt(table: DynamicTable, index: number): Field {
     if (index === 0) compressionError('index 0');
-    if (index <= STATIC_ENTRIES) return this.names.staticFields[index]!;
+    if (index <= STATIC_ENTRIES) return this.#names.staticFields[index]!;
     this.readTable = true;
     return table.at(index - STATIC_ENTRIES - 1) ?? compressionError('index past the end of the table');
   }
 
-  private literal(table: DynamicTable, mask: number, isIndexed: boolean): void {
-    const nameIndex = this.integer(mask);
+  #literal(table: DynamicTable, mask: number, isIndexed: boolean): void {
+    const nameIndex = this.#integer(mask);
     let name: FieldName;
-    if (nameIndex > 0) name = this.fieldAt(table, nameIndex).name;
+    if (nameIndex > 0) name = this.#fieldAt(table, nameIndex).name;
     else {
-      this.string();
-      const length = this.stringEnd - this.stringStart;
+      this.#string();
+      const length = this.#stringEnd - this.#stringStart;
       // Longer than any list and any table: only its size is of interest.
-      if (length > this.limits.maxHeaderListBytes) {
-        this.string();
-        this.charge(length + this.stringEnd - this.stringStart + FIELD_OVERHEAD);
+      if (length > this.#limits.maxHeaderListBytes) {
+        this.#string();
+        this.#charge(length + this.#stringEnd - this.#stringStart + FIELD_OVERHEAD);
         if (isIndexed) table.clear();
         return;
       }
-      name = this.names.of(this.stringSource.toString('latin1', this.stringStart, this.stringEnd));
+      name = this.#names.of(this.#stringSource.toString('latin1', this.#stringStart, this.#stringEnd));
     }
 
-    this.string();
-    const cost = name.text.length + this.stringEnd - this.stringStart + FIELD_OVERHEAD;
+    this.#string();
+    const cost = name.text.length + this.#stringEnd - this.#stringStart + FIELD_OVERHEAD;
     const isIndexable = isIndexed && table.holds(cost);
-    this.charge(cost);
+    this.#charge(cost);
     if (this.isOversized && !isIndexable) {
       if (isIndexed) table.clear();
       return;
     }
-    const isValid = this.isValidValue();
-    const field = new Field(name, this.stringSource.toString('latin1', this.stringStart, this.stringEnd), isValid);
+    const isValid = this.#isValidValue();
+    const field = new Field(name, this.#stringSource.toString('latin1', this.#stringStart, this.#stringEnd), isValid);
     if (isIndexable) table.insert(field);
     else if (isIndexed) table.clear();
     if (!this.isOversized) this.fields[this.count++] = field;
   }
 
-  private keep(field: Field): void {
-    this.charge(field.cost);
+  #keep(field: Field): void {
+    this.#charge(field.cost);
     if (!this.isOversized) this.fields[this.count++] = field;
   }
 
   /** Every field is charged, whatever becomes of it. */
-  private charge(cost: number): void {
-    this.total++;
+  #charge(cost: number): void {
+    this.#total += 1;
     this.listBytes += cost;
-    if (this.listBytes > this.limits.maxHeaderListBytes || this.total > this.limits.maxHeaderFields)
+    if (this.listBytes > this.#limits.maxHeaderListBytes || this.#total > this.#limits.maxHeaderFields)
       this.isOversized = true;
   }
 
   /** RFC 7541, section 5.1. */
-  private integer(mask: number): number {
-    let value = this.source[this.position++]! & mask;
+  #integer(mask: number): number {
+    let value = this.#source[this.#position++]! & mask;
     if (value < mask) return value;
     let factor = 1;
-    for (let bytes = 0; bytes < MAX_CONTINUATION_BYTES; bytes++) {
-      if (this.position >= this.end) compressionError('integer cut short');
-      const byte = this.source[this.position++]!;
+    for (let bytes = 0; bytes < MAX_CONTINUATION_BYTES; bytes += 1) {
+      if (this.#position >= this.#end) compressionError('integer cut short');
+      const byte = this.#source[this.#position++]!;
       value += (byte & 0x7f) * factor;
       if (value > MAX_INTEGER) compressionError('integer too large');
       if (byte < 0x80) return value;
@@ -161,36 +163,38 @@ export class FieldSectionDecoder {
   }
 
   /** RFC 7541, section 5.2; leaves where the bytes are in `stringSource`, `stringStart` and `stringEnd`. */
-  private string(): void {
-    if (this.position >= this.end) compressionError('literal cut short');
-    const isHuffman = this.source[this.position]! >= 0x80;
-    const length = this.integer(0x7f);
-    const start = this.position;
-    this.position += length;
-    if (this.position > this.end) compressionError('string past the end of the block');
+  #string(): void {
+    if (this.#position >= this.#end) compressionError('literal cut short');
+    const isHuffman = this.#source[this.#position]! >= 0x80;
+    const length = this.#integer(0x7f);
+    const start = this.#position;
+    this.#position += length;
+    if (this.#position > this.#end) compressionError('string past the end of the block');
     if (!isHuffman) {
-      this.stringSource = this.source;
-      this.stringStart = start;
-      this.stringEnd = this.position;
+      this.#stringSource = this.#source;
+      this.#stringStart = start;
+      this.#stringEnd = this.#position;
       return;
     }
     const needed = maxDecodedLength(length);
-    if (needed > this.scratch.length) this.scratch = Buffer.allocUnsafeSlow(needed);
-    const decoded = decodeHuffman(this.source, start, this.position, this.scratch);
+    if (needed > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(needed);
+    const decoded = decodeHuffman(this.#source, start, this.#position, this.#scratch);
     if (decoded < 0) compressionError('Huffman code');
-    this.stringSource = this.scratch;
-    this.stringStart = 0;
-    this.stringEnd = decoded;
+    this.#stringSource = this.#scratch;
+    this.#stringStart = 0;
+    this.#stringEnd = decoded;
   }
 
   /** RFC 9113, section 8.2.1: no NUL, CR or LF, no white space at either end. */
-  private isValidValue(): boolean {
-    const { stringSource: source, stringStart: start, stringEnd: end } = this;
+  #isValidValue(): boolean {
+    const source = this.#stringSource;
+    const start = this.#stringStart;
+    const end = this.#stringEnd;
     if (start === end) return true;
     const first = source[start]!;
     const last = source[end - 1]!;
     if (first === SPACE || first === TAB || last === SPACE || last === TAB) return false;
-    for (let at = start; at < end; at++) {
+    for (let at = start; at < end; at += 1) {
       const byte = source[at]!;
       if (byte <= CR && (byte === NUL || byte === LF || byte === CR)) return false;
     }

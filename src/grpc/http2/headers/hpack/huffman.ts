@@ -31,7 +31,7 @@ function buildTables(): Tables {
     code *= 2 ** (length - codeLength);
     codeLength = length;
     let node = 0;
-    for (let bit = length - 1; bit >= 0; bit--) {
+    for (let bit = length - 1; bit >= 0; bit -= 1) {
       const branch = node * 2 + ((code >>> bit) & 1);
       if (bit === 0) children[branch] = -1 - symbol;
       else if (children[branch] === 0) {
@@ -42,16 +42,16 @@ function buildTables(): Tables {
       }
       node = children[branch]!;
     }
-    code++;
+    code += 1;
   }
 
   const steps = new Int32Array(depths.length * STEPS);
-  for (let start = 0; start < depths.length; start++) {
-    for (let bits = 0; bits < STEPS; bits++) {
+  for (let start = 0; start < depths.length; start += 1) {
+    for (let bits = 0; bits < STEPS; bits += 1) {
       let node = start;
       let bytePlusOne = 0;
       let valid = true;
-      for (let bit = STEP_BITS - 1; bit >= 0 && valid; bit--) {
+      for (let bit = STEP_BITS - 1; bit >= 0 && valid; bit -= 1) {
         node = children[node * 2 + ((bits >>> bit) & 1)]!;
         if (node >= 0) continue;
         valid = -1 - node !== EOS;
@@ -67,7 +67,9 @@ function buildTables(): Tables {
 const { steps, mayEnd } = buildTables();
 
 /** The most bytes that `length` bytes of Huffman code can become: no code is shorter than 5 bits. */
-export const maxDecodedLength = (length: number): number => Math.floor((length * 8) / 5);
+export function maxDecodedLength(length: number): number {
+  return Math.floor((length * 8) / 5);
+}
 
 /**
  * Decodes the Huffman code in `source[start, end)` into `target` from its beginning; `target` holds
@@ -77,7 +79,7 @@ export const maxDecodedLength = (length: number): number => Math.floor((length *
 export function decodeHuffman(source: Uint8Array, start: number, end: number, target: Uint8Array): number {
   let node = 0;
   let length = 0;
-  for (let at = start; at < end; at++) {
+  for (let at = start; at < end; at += 1) {
     const byte = source[at]!;
     let step = steps[node * STEPS + (byte >>> STEP_BITS)]!;
     if (step === INVALID) return -1;

@@ -23,6 +23,7 @@ export interface ConnectionOptions {
  * What failed so may have been counted or not; nobody here sends it again.
  */
 export class Connection {
+  readonly #redis: Redis;
   /** Whether the server refuses scripts to us; learned from its first answer to one. */
   refusesScripts = false;
   /** Whether a reply said that the server is a read-only replica. */
@@ -30,27 +31,28 @@ export class Connection {
   readonly #stream: Redis['stream'];
 
   constructor(
-    private readonly redis: Redis,
+    redis: Redis,
     /** The server's name, as in {@link nameOf}. */
     readonly server: string,
     /** A password was given that the server has no use for. */
     readonly hasNeedlessPassword: boolean,
   ) {
+    this.#redis = redis;
     this.#stream = redis.stream;
   }
 
   get isOpen(): boolean {
-    return this.redis.status === 'ready';
+    return this.#redis.status === 'ready';
   }
 
   /** Sends one command; integers and texts come back as they are. */
   send(name: string, ...args: (string | number)[]): Promise<unknown> {
-    return this.redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
+    return this.#redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
   }
 
   /** As {@link send}, for replies of integers alone: spares a pass over them. */
   sendForIntegers(name: string, args: (string | number)[]): Promise<unknown> {
-    return this.redis.sendCommand(new Command(name, args, { replyEncoding: null })) as Promise<unknown>;
+    return this.#redis.sendCommand(new Command(name, args, { replyEncoding: null })) as Promise<unknown>;
   }
 
   /** What is sent within goes out in one write. */
@@ -65,13 +67,13 @@ export class Connection {
 
   /** Hears the messages of a channel, for as long as the connection lives. */
   async subscribe(channel: string, heard: (message: string) => void): Promise<void> {
-    this.redis.on('message', (_channel: string, message: string) => heard(message));
-    await this.redis.subscribe(channel);
+    this.#redis.on('message', (_channel: string, message: string) => heard(message));
+    await this.#redis.subscribe(channel);
   }
 
   /** Cuts the connection at once; what is under way on it fails. */
   destroy(): void {
-    closeAtOnce(this.redis);
+    closeAtOnce(this.#redis);
   }
 }
 
@@ -90,11 +92,13 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     const { server, timeout } = options;
     const redis = new Redis(clientOptions(options));
     let reason: Error | undefined;
-    const cut = (): void => closeAtOnce(redis);
-    const fail = (error: Error): void => {
+    function cut(): void {
+      closeAtOnce(redis);
+    }
+    function fail(error: Error): void {
       reason ??= error;
       cut();
-    };
+    }
     const timer =
       timeout > 0 ? setTimeout(() => fail(new Error(`no answer within ${timeout} ms`)), timeout) : undefined;
     redis.once('connect', () => catchWhatParsingThrows(redis.stream, fail));

@@ -38,6 +38,7 @@ interface Waiter {
  * find none free wait, those that find none alive fail at once. Nothing is queued for a server that is away.
  */
 export class Pool {
+  readonly #options: PoolOptions;
   readonly connected$ = new BehaviorSubject(false);
   /** Attempts and connections that failed. */
   readonly failures$ = new Subject<Error>();
@@ -53,7 +54,8 @@ export class Pool {
   #only: string | undefined;
   #lastFailure: Error | undefined;
 
-  constructor(private readonly options: PoolOptions) {
+  constructor(options: PoolOptions) {
+    this.#options = options;
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT);
     this.#heartbeat.unref();
     // The first goes ahead: while the server is away, one connection tries and not all of them.
@@ -81,7 +83,7 @@ export class Pool {
     if (overflow !== undefined) {
       this.#overflow.delete(connection);
       overflow.unsubscribe();
-      this.options.statistics.closed();
+      this.#options.statistics.closed();
     } else if (this.#open.has(connection) && connection.isOpen) {
       this.#offer(connection);
     }
@@ -106,7 +108,7 @@ export class Pool {
     clearInterval(this.#heartbeat);
     for (const slot of this.#slots) slot.unsubscribe();
     for (const overflow of this.#overflow.values()) overflow.unsubscribe();
-    for (const _ of this.#open) this.options.statistics.closed();
+    for (const _ of this.#open) this.#options.statistics.closed();
     this.#open.clear();
     this.#failWaiting(noConnection(this.#lastFailure));
     this.connected$.complete();
@@ -115,7 +117,7 @@ export class Pool {
   #openSlot(): void {
     const slot$ = defer(() => {
       let own: Connection | undefined;
-      return this.options.connect().pipe(
+      return this.#options.connect().pipe(
         tap({
           next: (connection) => {
             if (this.#only !== undefined && connection.server !== this.#only) return connection.destroy();
@@ -128,24 +130,24 @@ export class Pool {
     });
     this.#slots.push(
       slot$
-        .pipe(retry({ delay: (_, attempt) => timer(this.options.backoff(attempt)), resetOnSuccess: true }))
+        .pipe(retry({ delay: (_, attempt) => timer(this.#options.backoff(attempt)), resetOnSuccess: true }))
         .subscribe(),
     );
   }
 
   #gained(connection: Connection): void {
     this.#open.add(connection);
-    this.options.statistics.opened();
+    this.#options.statistics.opened();
     this.#lastFailure = undefined;
     if (!this.connected$.value) this.connected$.next(true);
-    while (this.#slots.length < this.options.size) this.#openSlot();
+    while (this.#slots.length < this.#options.size) this.#openSlot();
     this.#offer(connection);
   }
 
   #lost(connection: Connection | undefined, error: Error): void {
     if (connection !== undefined) {
       this.#open.delete(connection);
-      this.options.statistics.closed();
+      this.#options.statistics.closed();
       const index = this.#idle.indexOf(connection);
       if (index >= 0) this.#idle.splice(index, 1);
     }
@@ -174,7 +176,7 @@ export class Pool {
   }
 
   #wait(deadline: Deadline): Promise<Connection> {
-    const { onEmpty, onEmptyAfter, windowsInFlight } = this.options;
+    const { onEmpty, onEmptyAfter, windowsInFlight } = this.#options;
     const hasWaited = this.#underWay > windowsInFlight;
     return new Promise((resolve, reject) => {
       let acting: NodeJS.Timeout | undefined;
@@ -199,14 +201,16 @@ export class Pool {
           reject(error);
         },
       };
-      const expire = (): void => waiter.fail(timedOut());
+      function expire(): void {
+        waiter.fail(timedOut());
+      }
       const act = (): void => {
         if (onEmpty === 'ERROR') return waiter.fail(poolEmpty());
         this.#waiting.delete(waiter);
-        overflow = this.options.connect().subscribe({
+        overflow = this.#options.connect().subscribe({
           next: (connection) => {
             this.#overflow.set(connection, overflow as Subscription);
-            this.options.statistics.opened();
+            this.#options.statistics.opened();
             waiter.take(connection);
           },
           // Once it is in use, its window hears from its own command.
@@ -227,13 +231,15 @@ export class Pool {
 
   /** Finds connections whose peer has gone without a word, before a window does. */
   #beat(): void {
-    const { timeout } = this.options;
+    const { timeout } = this.#options;
     const limit = timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT;
     for (const connection of this.#idle) {
       // A window that has taken it meanwhile has its own deadline.
       const patience = setTimeout(() => this.#idle.includes(connection) && connection.destroy(), limit);
       // An error reply is a sign of life too; a lost connection is told by itself.
-      const answered = (): void => clearTimeout(patience);
+      function answered(): void {
+        clearTimeout(patience);
+      }
       connection.send('PING').then(answered, answered);
     }
   }

@@ -14,29 +14,33 @@ export interface StateLines {
  * however many calls meet it.
  */
 export class StateLog {
+  readonly #log: Log;
+  readonly #lines: StateLines;
+  readonly #fields: LogFields;
+  /** Milliseconds without anything bad that it takes to be good again: what comes and goes is not worth a line each time. */
+  readonly #quiet: number;
   readonly #reasons = new Set<string>();
   #lastBad = 0;
 
-  constructor(
-    private readonly log: Log,
-    private readonly lines: StateLines,
-    private readonly fields: LogFields,
-    /** Milliseconds without anything bad that it takes to be good again: what comes and goes is not worth a line each time. */
-    private readonly quiet = 0,
-  ) {}
+  constructor(log: Log, lines: StateLines, fields: LogFields, quiet = 0) {
+    this.#log = log;
+    this.#lines = lines;
+    this.#fields = fields;
+    this.#quiet = quiet;
+  }
 
   bad(reason: string): void {
     this.#lastBad = performance.now();
     if (this.#reasons.has(reason) || this.#reasons.size >= MAX_REASONS) return;
     this.#reasons.add(reason);
-    this.log.warn(this.lines.bad, { ...this.fields, reason });
+    this.#log.warn(this.#lines.bad, { ...this.#fields, reason });
   }
 
   good(): void {
-    const { good } = this.lines;
-    if (this.#reasons.size === 0 || good === undefined || performance.now() - this.#lastBad < this.quiet) return;
+    const { good } = this.#lines;
+    if (this.#reasons.size === 0 || good === undefined || performance.now() - this.#lastBad < this.#quiet) return;
     this.#reasons.clear();
-    this.log.info(good, this.fields);
+    this.#log.info(good, this.#fields);
   }
 }
 

@@ -17,14 +17,15 @@ interface Loaded {
  * force without a restart; new ones that do not work leave the last good ones in place, with one log line.
  */
 export class TlsMaterial {
+  readonly #files: StoreTlsFiles;
+  readonly #log: Log;
   #loaded: Loaded;
   #refused: string | undefined;
 
   /** @throws Error that names the file that cannot be used */
-  constructor(
-    private readonly files: StoreTlsFiles,
-    private readonly log: Log,
-  ) {
+  constructor(files: StoreTlsFiles, log: Log) {
+    this.#files = files;
+    this.#log = log;
     this.#loaded = load(files);
   }
 
@@ -34,19 +35,19 @@ export class TlsMaterial {
     return {
       secureContext: this.#loaded.context,
       // The chain is verified all the same.
-      ...(this.files.skipHostnameVerification && { checkServerIdentity: () => undefined }),
+      ...(this.#files.skipHostnameVerification && { checkServerIdentity: () => undefined }),
     };
   }
 
   #refresh(): void {
     try {
-      this.#loaded = load(this.files, this.#loaded);
+      this.#loaded = load(this.#files, this.#loaded);
       this.#refused = undefined;
     } catch (error) {
       const { message } = error as Error;
       if (message === this.#refused) return;
       this.#refused = message;
-      this.log.error('the new TLS files of the counter store cannot be used; the last good ones stay in force', {
+      this.#log.error('the new TLS files of the counter store cannot be used; the last good ones stay in force', {
         error: error as Error,
       });
     }

@@ -14,17 +14,20 @@ const KEY_ERRORS = new Set(['WRONGTYPE', 'INEXACT', 'ERR']);
 
 /** Turns what connections answered into counts, and says in the log when a store begins and stops to refuse. */
 export class Answers {
+  readonly #context: StoreContext;
+  readonly #onReadonly: () => void;
   readonly #replies: StateLog;
   readonly #keys: StateLog;
   readonly #scripts: StateLog;
 
   /** @param onReadonly told when a server has said that it is a read-only replica */
-  constructor(
-    private readonly context: StoreContext,
-    private readonly onReadonly: () => void,
-  ) {
+  constructor(context: StoreContext, onReadonly: () => void) {
+    this.#context = context;
+    this.#onReadonly = onReadonly;
     const { log, name } = context;
-    const lines = (bad: string, good?: string): StateLog => new StateLog(log, { bad, good }, { store: name }, QUIET);
+    function lines(bad: string, good?: string): StateLog {
+      return new StateLog(log, { bad, good }, { store: name }, QUIET);
+    }
     this.#replies = lines('the counter store answers with errors', 'the counter store counts again');
     this.#keys = lines('the key of a counter cannot be counted on');
     this.#scripts = lines('the counter store refuses scripts; counting goes on with plain commands, not atomically');
@@ -54,8 +57,8 @@ export class Answers {
     }
     this.#replies.bad(`${code}: ${failure.message}`);
     if (code === 'READONLY') {
-      if (this.context.closeConnectionOnReadonlyError) connection.destroy();
-      this.onReadonly();
+      if (this.#context.closeConnectionOnReadonlyError) connection.destroy();
+      this.#onReadonly();
     }
     return failure;
   }

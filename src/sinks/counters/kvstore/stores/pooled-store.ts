@@ -25,13 +25,12 @@ export interface PooledStoreOptions {
 
 /** Counters on one server at a time: a window is one atomic script call over one connection of a pool. */
 export class PooledStore implements Store {
+  readonly #context: StoreContext;
   readonly #pool: Pool;
   readonly #answers: Answers;
 
-  constructor(
-    private readonly context: StoreContext,
-    { name, connect, onReadonly }: PooledStoreOptions,
-  ) {
+  constructor(context: StoreContext, { name, connect, onReadonly }: PooledStoreOptions) {
+    this.#context = context;
     const { instance, windowsInFlight, statistics, backoff } = context;
     this.#answers = new Answers(context, onReadonly);
     this.#pool = new Pool({
@@ -61,11 +60,13 @@ export class PooledStore implements Store {
   }
 
   async run(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-    const deadline = new Deadline(this.context.instance.timeout);
+    const deadline = new Deadline(this.#context.instance.timeout);
     try {
       const lease = this.#pool.lease(deadline);
       const connection = lease instanceof Connection ? lease : await lease;
-      const cut = (): void => connection.destroy();
+      function cut(): void {
+        connection.destroy();
+      }
       deadline.watch(cut);
       try {
         return await this.#window(connection, batch, deadline);
@@ -109,7 +110,7 @@ export class PooledStore implements Store {
   /** Rejects when the connection is lost; an error reply to the whole is the error of each operation. */
   async #part(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Count[]> {
     try {
-      const { expiry } = this.context;
+      const { expiry } = this.#context;
       const outcomes = connection.refusesScripts
         ? await this.#plainly(connection, part)
         : await countByScript(connection, part, expiry);
@@ -130,7 +131,7 @@ export class PooledStore implements Store {
   }
 
   async #plainly(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Outcome[]> {
-    const { expiry } = this.context;
+    const { expiry } = this.#context;
     if (!part.some(({ guard }) => guard !== undefined)) return countByCommands(connection, part, expiry);
     const stored = await countByCommands(connection, readsOf(part), expiry);
     return countByCommands(connection, decideGuards(part, stored), expiry);

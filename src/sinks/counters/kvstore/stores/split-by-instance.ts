@@ -57,8 +57,9 @@ function isPerSecond({ windowSeconds }: CounterOperation): boolean {
 
 /** The guards whose operations are counted on both instances. */
 function spanningGuards(batch: readonly CounterOperation[]): ReadonlySet<Guard> {
-  const guardsOf = (operations: readonly CounterOperation[]): Set<Guard | undefined> =>
-    new Set(operations.map(({ guard }) => guard));
+  function guardsOf(operations: readonly CounterOperation[]): Set<Guard | undefined> {
+    return new Set(operations.map(({ guard }) => guard));
+  }
   const onMain = guardsOf(batch.filter((operation) => !isPerSecond(operation)));
   const spanning = new Set<Guard>();
   for (const guard of guardsOf(batch.filter(isPerSecond))) {

@@ -36,6 +36,7 @@ interface Shipment {
 
 /** Counters on the masters of a cluster: each key by itself where its slot is, what goes to one node in one write. */
 export class ClusterStore implements Store {
+  readonly #context: StoreContext;
   readonly failures$ = new Subject<Error>();
   readonly #connected$ = new BehaviorSubject(false);
   readonly connected$ = this.#connected$.pipe(distinctUntilChanged());
@@ -44,10 +45,8 @@ export class ClusterStore implements Store {
   readonly #answers: Answers;
   readonly #width: number;
 
-  constructor(
-    seeds: readonly Server[],
-    private readonly context: StoreContext,
-  ) {
+  constructor(seeds: readonly Server[], context: StoreContext) {
+    this.#context = context;
     const { instance, log, name, backoff } = context;
     const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance;
     this.#width = parallelism === 0 ? poolSize : Math.min(parallelism, poolSize);
@@ -72,7 +71,7 @@ export class ClusterStore implements Store {
   }
 
   async run(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-    const deadline = new Deadline(this.context.instance.timeout);
+    const deadline = new Deadline(this.#context.instance.timeout);
     try {
       if (!batch.some(({ guard }) => guard !== undefined)) return await this.#take(batch, deadline);
       // No step over keys of different slots is atomic: look, then count.
@@ -178,7 +177,7 @@ export class ClusterStore implements Store {
     const name = nameOf(server);
     const known = this.#nodes.get(name);
     if (known !== undefined) return known;
-    const node = new Node(server, this.context);
+    const node = new Node(server, this.#context);
     this.#nodes.set(name, node);
     node.pool.connected$.subscribe(() => this.#connected$.next(this.#isAnyConnected()));
     node.pool.failures$.subscribe((error) => {

@@ -5,12 +5,12 @@ export async function mapConcurrent<T>(
   act: (item: T) => Promise<void>,
 ): Promise<void> {
   let next = 0;
-  const lane = async (): Promise<void> => {
+  async function lane(): Promise<void> {
     while (next < items.length) {
       const item = items[next] as T;
       next += 1;
       await act(item);
     }
-  };
+  }
   await Promise.all(Array.from({ length: Math.min(width, items.length) }, lane));
 }

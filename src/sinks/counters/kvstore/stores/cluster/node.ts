@@ -21,13 +21,15 @@ export interface Group {
 
 /** A master of a cluster, and the connections to it. */
 export class Node {
+  readonly #context: StoreContext;
   readonly name: string;
   readonly pool: Pool;
 
   constructor(
     readonly server: Server,
-    private readonly context: StoreContext,
+    context: StoreContext,
   ) {
+    this.#context = context;
     const { instance, windowsInFlight, statistics, log } = context;
     this.name = nameOf(server);
     this.pool = new Pool({
@@ -60,7 +62,9 @@ export class Node {
   ): Promise<Answer> {
     const lease = this.pool.lease(deadline);
     const connection = lease instanceof Connection ? lease : await lease;
-    const cut = (): void => connection.destroy();
+    function cut(): void {
+      connection.destroy();
+    }
     deadline.watch(cut);
     try {
       return { connection, outcomes: await this.#count(connection, group, onRefusal) };
@@ -79,7 +83,7 @@ export class Node {
     { steps, isAsking }: Group,
     onRefusal: (connection: Connection, error: Error) => void,
   ): Promise<readonly Outcome[]> {
-    const { expiry } = this.context;
+    const { expiry } = this.#context;
     if (connection.refusesScripts) return countByCommands(connection, steps, expiry, isAsking).catch(failAll(steps));
     const outcomes = await this.#runScripts(connection, steps, isAsking, false);
     const refusal = outcomes.find(isScriptRefusal) as Error | undefined;
@@ -104,7 +108,7 @@ export class Node {
     isAsking: boolean,
     isFirstByText: boolean,
   ): Promise<readonly Outcome[]> {
-    const { expiry } = this.context;
+    const { expiry } = this.#context;
     const replies = connection.together(() =>
       steps.map((step, index) => {
         // What is wrong with it, the command behind it says.

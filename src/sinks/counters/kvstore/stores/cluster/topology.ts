@@ -25,6 +25,7 @@ export interface TopologyOptions {
  * the rest still tells its old story.
  */
 export class Topology {
+  readonly #options: TopologyOptions;
   /** The masters that hold slots, by name, whenever they were asked for. */
   readonly masters$ = new Subject<ReadonlyMap<string, Server>>();
   readonly failures$ = new Subject<Error>();
@@ -36,7 +37,8 @@ export class Topology {
   #attempt = 0;
   #lastAsked = -Infinity;
 
-  constructor(private readonly options: TopologyOptions) {
+  constructor(options: TopologyOptions) {
+    this.#options = options;
     this.#known = options.seeds;
     this.#askIn(0);
   }
@@ -83,12 +85,12 @@ export class Topology {
     }
     this.#attempt += 1;
     this.failures$.next(error);
-    return this.#askIn(this.options.backoff(this.#attempt));
+    return this.#askIn(this.#options.backoff(this.#attempt));
   }
 
   async #askInTurn(): Promise<void> {
     const failures: string[] = [];
-    const { seeds } = this.options;
+    const { seeds } = this.#options;
     const names = new Set<string>();
     for (const server of [...this.#known, ...seeds]) {
       if (this.#isClosed || names.has(nameOf(server))) continue;
@@ -103,7 +105,7 @@ export class Topology {
   }
 
   #ask(server: Server): Promise<readonly SlotRange[]> {
-    const { timeout, connect } = this.options;
+    const { timeout, connect } = this.#options;
     const patience = timeout > 0 ? Math.min(timeout, PATIENCE) : PATIENCE;
     const answers$ = connect(server).pipe(
       switchMap((connection) => connection.send('CLUSTER', 'SLOTS')),

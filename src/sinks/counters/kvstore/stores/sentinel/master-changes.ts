@@ -48,7 +48,9 @@ function heartbeat(connection: Connection): Observable<never> {
   return new Observable(() => {
     const beat = setInterval(() => {
       const patience = setTimeout(() => connection.destroy(), HEARTBEAT);
-      const answered = (): void => clearTimeout(patience);
+      function answered(): void {
+        clearTimeout(patience);
+      }
       connection.send('PING').then(answered, answered);
     }, HEARTBEAT);
     beat.unref();

@@ -12,7 +12,9 @@ export function masterOf(reply: unknown): Server | undefined {
 export function othersOf(reply: unknown): readonly Server[] {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((fields: unknown) => {
-    const of = (name: string): unknown => (Array.isArray(fields) ? fields[fields.indexOf(name) + 1] : undefined);
+    function of(name: string): unknown {
+      return Array.isArray(fields) ? fields[fields.indexOf(name) + 1] : undefined;
+    }
     if (/disconnected|s_down/.test(String(of('flags')))) return [];
     return masterOf([of('ip'), of('port')]) ?? [];
   });

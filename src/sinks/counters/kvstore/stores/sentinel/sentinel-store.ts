@@ -17,7 +17,9 @@ export function sentinelStore(place: Extract<Place, { kind: 'sentinel' }>, conte
     tls,
     timeout: instance.timeout,
   });
-  const follow = (master: Server): void => store.keepOnly(nameOf(master));
+  function follow(master: Server): void {
+    store.keepOnly(nameOf(master));
+  }
   const store = new PooledStore(context, {
     name: place.masterName,
     connect: () =>

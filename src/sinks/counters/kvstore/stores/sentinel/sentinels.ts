@@ -18,18 +18,20 @@ export interface SentinelsOptions {
 
 /** The sentinels: those of the settings, and those that they know of while these answer. */
 export class Sentinels {
+  readonly #options: SentinelsOptions;
   /** In the order in which they are asked: the one that answered last comes first. */
   #order: readonly Server[];
   readonly #patience: number;
   #asked: Promise<Server> | undefined;
 
-  constructor(private readonly options: SentinelsOptions) {
+  constructor(options: SentinelsOptions) {
+    this.#options = options;
     this.#order = options.sentinels;
     this.#patience = options.timeout > 0 ? Math.min(options.timeout, PATIENCE) : PATIENCE;
   }
 
   get masterName(): string {
-    return this.options.masterName;
+    return this.#options.masterName;
   }
 
   /** Where the master is; questions at the same time are one. */
@@ -41,7 +43,7 @@ export class Sentinels {
   }
 
   connect(server: Server): Observable<Connection> {
-    const { credentials, tls } = this.options;
+    const { credentials, tls } = this.#options;
     return connect({ server, credentials, db: 0, tls, mustBeMaster: false, timeout: this.#patience });
   }
 
@@ -71,7 +73,7 @@ export class Sentinels {
     const [master, others] = await firstValueFrom(answers$);
     const server = masterOf(master);
     if (server === undefined) throw new Error('knows no such master');
-    this.#order = distinct([sentinel, ...this.options.sentinels, ...othersOf(others)]);
+    this.#order = distinct([sentinel, ...this.#options.sentinels, ...othersOf(others)]);
     return server;
   }
 }
