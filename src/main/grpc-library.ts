@@ -1,13 +1,14 @@
+import { setLogger } from '@grpc/grpc-js';
 import type { Log } from '../streams/ports/log';
 
 /**
- * Has the gRPC library tell the log what GRPC_VERBOSITY and GRPC_TRACE ask it for. By itself it would write to standard error,
- * past the log's level and format, and without a mask on what servers quote. To be called only when the library is used.
+ * Forwards what grpc-js logs under GRPC_VERBOSITY and GRPC_TRACE to the log, at debug level. By default grpc-js writes to standard
+ * error, which bypasses the level and format of the log and the masking of secrets that servers quote. Called by every
+ * user of the library; setting it again has no effect.
  */
-export async function tellOfGrpcLibrary(log: Log): Promise<void> {
-  const { setLogger } = await import('@grpc/grpc-js');
-  function tell(message: unknown): void {
+export function forwardGrpcLibraryLogs(log: Log): void {
+  function forward(message: unknown): void {
     log.debug(`grpc-js: ${String(message)}`);
   }
-  setLogger({ error: tell, info: tell, debug: tell });
+  setLogger({ error: forward, info: forward, debug: forward });
 }

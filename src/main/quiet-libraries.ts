@@ -1,3 +1,3 @@
-// To be imported before everything else. With DEBUG set, as other programs ask for their own words, the Redis client writes
-// every command with its arguments to standard error, past the log: AUTH with its password, and the keys of counters.
+// Must be imported before everything else. With DEBUG set, the Redis client writes every command with its arguments to standard
+// error, bypassing the log: AUTH with its password, and the keys of counters.
 delete process.env['DEBUG'];

@@ -6,6 +6,7 @@ import { xdsRuleSource } from '../sources/xds/xds-rule-source';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
+import { forwardGrpcLibraryLogs } from './grpc-library';
 
 /**
  * The events of the rule source that the settings choose, counted and told to the log as they pass. Two gauges let an alert see
@@ -61,6 +62,7 @@ function files(settings: Settings, statistics: Statistics): RuleSource {
 }
 
 function xds(settings: Settings, statistics: Statistics, log: Log): RuleSource {
+  forwardGrpcLibraryLogs(log);
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
   const server = settings.configGrpcXdsServerUrl;

@@ -3,22 +3,23 @@ import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { Settings } from '../settings/settings';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
-import { tellOfGrpcLibrary } from './grpc-library';
+import { forwardGrpcLibraryLogs } from './grpc-library';
 
-/** Milliseconds for the last spans at the end of the service. */
-const LAST_SPANS = 2_000;
+/** Milliseconds that the export of the last spans may take when the service stops. */
+const SHUTDOWN_TIMEOUT = 2_000;
 
 export interface ServiceTracing {
   /** Undefined when TRACING_ENABLED is not set. */
   readonly tracer: Tracer | undefined;
+  /** Exports the remaining spans; completes after {@link SHUTDOWN_TIMEOUT} at the latest. */
   finish(): Observable<unknown>;
 }
 
-/** Starts tracing when the settings ask for it; nothing of it is loaded otherwise. */
+/** Starts tracing if the settings enable it; OpenTelemetry is not loaded otherwise. */
 export async function startTracing(settings: Settings, log: Log): Promise<ServiceTracing> {
   if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
-  if (settings.tracingExporterProtocol === 'grpc') await tellOfGrpcLibrary(log);
-  // An import of this form names what the file is compiled to, as an ES module would.
+  if (settings.tracingExporterProtocol === 'grpc') forwardGrpcLibraryLogs(log);
+  // The extension is that of the compiled file, as in an ES module.
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
     protocol: settings.tracingExporterProtocol,
@@ -28,5 +29,8 @@ export async function startTracing(settings: Settings, log: Log): Promise<Servic
     samplingRate: settings.tracingSamplingRate,
     log,
   });
-  return { tracer: tracing.tracer, finish: () => defer(() => tracing.shutdown()).pipe(raceWith(timer(LAST_SPANS))) };
+  return {
+    tracer: tracing.tracer,
+    finish: () => defer(() => tracing.shutdown()).pipe(raceWith(timer(SHUTDOWN_TIMEOUT))),
+  };
 }

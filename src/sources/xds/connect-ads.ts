@@ -5,7 +5,6 @@ import {
   Client,
   Metadata,
   type StatusObject,
-  setLogger,
   status as Code,
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
@@ -49,11 +48,6 @@ const IMPLAUSIBLE_SIZE = 2 ** 30;
  */
 export function connectAds(server: AdsServer): ConnectAds {
   const { log, tls, target, headers } = server;
-  // Otherwise it writes to standard error by itself, past the log's level and format.
-  function tell(message: unknown) {
-    return log.debug(`grpc-js: ${String(message)}`);
-  }
-  setLogger({ error: tell, info: tell, debug: tell });
   const tlsCredentials = tls && new TlsCredentials(tls, log);
   const metadata = metadataOf(headers);
   if (tls === undefined && metadata.get('authorization').length > 0) {
