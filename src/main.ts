@@ -9,7 +9,7 @@ import { SettingsError, type SettingsReading, readSettings } from './settings/re
 import { secretsOf } from './settings/variables/secrets';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
-import { maskSecrets } from './sinks/logs/mask-secrets';
+import { hideSecrets } from './text/hide-credentials';
 
 /**
  * Runs the service until a signal ends it.
@@ -18,7 +18,7 @@ import { maskSecrets } from './sinks/logs/mask-secrets';
  * @returns the exit code: 0 after an orderly end, 1 when the service cannot run or its end was cut short
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
-  const mask = maskSecrets(secretsOf(environment));
+  const mask = hideSecrets(secretsOf(environment));
   let reading: SettingsReading;
   try {
     reading = readSettings(environment);

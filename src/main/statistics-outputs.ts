@@ -36,7 +36,7 @@ import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/ports/log';
 import type { StatisticsOutput } from '../streams/ports/statistics-output';
-import { asError } from '../text/thrown';
+import { messageOf } from '../text/thrown';
 
 /** Milliseconds for the last flush at the end of the service. */
 const LAST_FLUSH = 2_000;
@@ -125,7 +125,7 @@ async function unixDatagramSender(path: string): Promise<LineSender> {
     const { UnixDatagramSender } = await import('../sinks/statistics/senders/unix-datagram-sender.js');
     return new UnixDatagramSender({ path });
   } catch (error) {
-    const [reason] = asError(error).message.split('\n');
+    const [reason] = messageOf(error).split('\n');
     throw new Error(
       `PUSHSTATS_HOST=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, cannot be ` +
         `loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon listen on ` +
@@ -140,7 +140,7 @@ function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
     try {
       return { pattern: compileRe2(pattern), output, tags };
     } catch (error) {
-      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is no regular expression: ${asError(error).message}`, {
+      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is no regular expression: ${messageOf(error)}`, {
         cause: error,
       });
     }
@@ -183,6 +183,6 @@ function mapperOf(settings: Settings, log: Log): Mapper {
     for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
     return new Mapper(file);
   } catch (error) {
-    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${asError(error).message}`, { cause: error });
+    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${messageOf(error)}`, { cause: error });
   }
 }

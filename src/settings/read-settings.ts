@@ -7,7 +7,7 @@ import { derivedDefaults } from './derived-defaults';
 import { type Environment, lookUp } from './variables/environment';
 import { findFeaturesToCome } from './checks/features-to-come';
 import { readMogrifiers } from './mogrifiers';
-import { nearestName } from '../text/nearest-name';
+import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import { readVariable } from './variables/read-variable';
 import { DerivedDefault, type Setting } from './table/setting';
 import type { Field, Settings, SettingsView } from './settings';
@@ -103,7 +103,7 @@ function readRows(environment: Environment) {
 /** Variables that are set and nearly have a setting's name. */
 function findSlips(environment: Environment): string[] {
   return lookUp(environment, Object.keys(environment)).flatMap(({ name }) => {
-    const meant = knownNames.has(name) ? undefined : nearestName(name, knownNames);
+    const meant = knownNames.has(name) ? undefined : nearestName(name, knownNames, VARIABLE_TOLERANCE);
     return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`];
   });
 }

@@ -1,45 +1,66 @@
-/** Names shorter than this are too easily near each other to tell a slip from another program's variable. */
-const SHORTEST = 10;
-const LONG = 14;
+/** How far a misspelt name may be from the known name that it most likely means. */
+export interface NameTolerance {
+  /** The greatest accepted number of edits (see `editDistance`) for a name of this length, in characters. */
+  readonly maxEdits: (length: number) => number;
+  /** Removes the differences that count as none before two names are compared. */
+  readonly normalize?: (name: string) => string;
+}
+
+/** For words in rule files: case and separators are ignored, and a third of the characters may differ. */
+export const KEY_TOLERANCE: NameTolerance = {
+  maxEdits: (length) => Math.floor(length / 3),
+  normalize: (name) => name.toLowerCase().replaceAll(/[-_\s]/g, ''),
+};
 
 /**
- * The known name that somebody meant who wrote `name`: at most two slips away (a letter added, left out, replaced, or
- * swapped with its neighbour), one for short names; undefined when there is none.
+ * For names of environment variables, among which those of other programs are common: two edits for long names, one for names
+ * of 10 to 13 characters, and none for shorter ones, which resemble each other by chance.
  */
-export function nearestName(name: string, known: Iterable<string>): string | undefined {
-  if (name.length < SHORTEST) return undefined;
+export const VARIABLE_TOLERANCE: NameTolerance = {
+  maxEdits: (length) => (length < 10 ? 0 : length < 14 ? 1 : 2),
+};
+
+/** The known name that is nearest to `name`, the first of several equally near; undefined when none is within tolerance. */
+export function nearestName(name: string, known: Iterable<string>, tolerance: NameTolerance): string | undefined {
+  const { normalize = (text) => text } = tolerance;
+  const normalized = normalize(name);
   let nearest: string | undefined;
-  let least = (name.length < LONG ? 1 : 2) + 1;
+  let bound = tolerance.maxEdits(normalized.length) + 1;
   for (const candidate of known) {
-    if (Math.abs(candidate.length - name.length) >= least) continue;
-    const slips = countSlips(name, candidate);
-    if (slips < least) [nearest, least] = [candidate, slips];
+    const edits = editDistance(normalized, normalize(candidate), bound);
+    if (edits < bound) {
+      bound = edits;
+      nearest = candidate;
+    }
   }
   return nearest;
 }
 
-/** The optimal string alignment distance. */
-function countSlips(from: string, to: string): number {
+/**
+ * The optimal string alignment distance: the number of single characters to insert, delete, replace or swap with their
+ * neighbour to turn one text into the other.
+ *
+ * @param bound where the lengths alone show that the distance is at least this, it is returned instead
+ */
+export function editDistance(from: string, to: string, bound = Infinity): number {
+  if (Math.abs(from.length - to.length) >= bound) return bound;
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row];
     for (let column = 1; column <= to.length; column += 1) {
-      function cell(cells: readonly number[], back: number) {
-        return cells[column - back] ?? Infinity;
-      }
-      const same = from[row - 1] === to[column - 1];
-      const swapped = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
-      current.push(
-        Math.min(
-          cell(last, 0) + 1,
-          cell(current, 1) + 1,
-          cell(last, 1) + (same ? 0 : 1),
-          swapped ? cell(beforeLast, 2) + 1 : Infinity,
-        ),
-      );
+      const replaced = from[row - 1] === to[column - 1] ? 0 : 1;
+      let edits = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + replaced);
+      if (row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1])
+        edits = Math.min(edits, at(beforeLast, column - 2) + 1);
+      current.push(edits);
     }
-    [beforeLast, last] = [last, current];
+    beforeLast = last;
+    last = current;
   }
-  return last[to.length] ?? Infinity;
+  return at(last, to.length);
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Infinity;
 }

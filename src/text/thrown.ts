@@ -1,9 +1,14 @@
-/** What was thrown, as an Error for the log. */
+/** A thrown value as an Error, unchanged when it is one. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
+  return isError(thrown) ? thrown : new Error(String(thrown));
 }
 
-/** What was thrown, as a text for a sentence. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** The message of a thrown value, for use within a sentence. */
+export function messageOf(thrown: unknown): string {
+  return isError(thrown) ? thrown.message : String(thrown);
+}
+
+/** Errors of another realm (a `vm` context) fail `instanceof` and have the tag alone. */
+function isError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]';
 }

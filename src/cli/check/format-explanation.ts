@@ -1,6 +1,6 @@
 import { cacheKeyBody } from '../../limiter/cache-key';
 import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
-import { nearestName } from '../../rules/files/nearest-name';
+import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { Rule } from '../../rules/rule-tree';
 import type { KeyValue } from '../../rules/ruleset';
 import { statisticsKey } from '../../rules/statistics-key';
@@ -23,7 +23,7 @@ function formatLevel({ entry, candidates, otherValues, keys }: ExplainedLevel, n
   if (keys.length > 0) {
     const more = keys.length > MOST_KEYS ? `, and ${keys.length - MOST_KEYS} more` : '';
     lines.push(`  no rule has the key ${entry.key}; there are rules of ${keys.slice(0, MOST_KEYS).join(', ')}${more}`);
-    const nearest = nearestName(entry.key, keys);
+    const nearest = nearestName(entry.key, keys, KEY_TOLERANCE);
     if (nearest !== undefined) lines.push(`  did you mean ${nearest}?`);
     return lines;
   }

@@ -1,5 +1,6 @@
 import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
+import { hideAddressCredentials } from '../../text/hide-credentials';
 import { FlagError } from '../flags';
 import { explainFailure } from './explain-failure';
 
@@ -29,7 +30,7 @@ export async function ask(
         { deadline: Date.now() + timeoutMs },
         (error, response) => {
           if (error === null) resolve(response!);
-          else reject(new Error(explainFailure(withoutCredentials(address), timeoutMs, error), { cause: error }));
+          else reject(new Error(explainFailure(hideAddressCredentials(address), timeoutMs, error), { cause: error }));
         },
       );
     });
@@ -42,13 +43,11 @@ function open(address: string, security: ChannelCredentials): Client {
   try {
     return new Client(address, security);
   } catch (cause) {
-    throw new FlagError(`invalid value "${withoutCredentials(address)}" for flag -dial_string: host:port expected`, {
-      cause,
-    });
+    throw new FlagError(
+      `invalid value "${hideAddressCredentials(address)}" for flag -dial_string: host:port expected`,
+      {
+        cause,
+      },
+    );
   }
-}
-
-/** What was typed by mistake as a URL with a password is not repeated into somebody's log. */
-function withoutCredentials(address: string): string {
-  return address.replace(/(?<=:\/\/)[^]*(?=@)/, '***');
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 
 /** How the connection is secured, by the flags of these names. */
@@ -40,8 +41,4 @@ function read(flag: FileFlag, path: string): Buffer | null {
   } catch (cause) {
     throw new FlagError(`cannot read the file of flag -${flag}: ${messageOf(cause)}`, { cause });
   }
-}
-
-function messageOf(cause: unknown): string {
-  return String(Object(cause).message);
 }

@@ -6,6 +6,7 @@ import { channelCredentials } from './credentials';
 import { formatResponse } from './format-response';
 import { parseDescriptor } from './parse-descriptor';
 import { responseJson } from './response-json';
+import { messageOf } from '../../text/thrown';
 
 const TIMEOUT_MS = 10_000;
 
@@ -45,7 +46,7 @@ export async function runClient(
     return values.exit_code && response.overallCode === Code.OVER_LIMIT ? ExitCode.OVER_LIMIT : ExitCode.OK;
   } catch (error) {
     const hint = error instanceof FlagError ? '\nweir-client -h lists the flags' : '';
-    err.write(`weir-client: ${String(Object(error).message)}${hint}\n`);
+    err.write(`weir-client: ${messageOf(error)}${hint}\n`);
     return ExitCode.ERROR;
   }
 }

@@ -2,6 +2,7 @@ import type { Context, Middleware } from 'koa';
 import { DecisionError } from '../../limiter/decision-error';
 import type { Log } from '../../streams/ports/log';
 import { CallerGone, DECISION_STATUS, HttpError, MalformedBody } from './errors';
+import { asError } from '../../text/thrown';
 
 /**
  * Turns every failure below into its answer: `{"error":{"code":"…","message":"…"}}`. A failure that nobody foresaw is
@@ -26,7 +27,7 @@ function asRefusal(error: unknown, log: Log): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof DecisionError) return new HttpError(DECISION_STATUS[error.code], error.code, error.message);
   if (error instanceof MalformedBody) return new HttpError(400, 'invalid_request', error.message);
-  log.error('an HTTP request failed', { error: error instanceof Error ? error : new Error(String(error)) });
+  log.error('an HTTP request failed', { error: asError(error) });
   return new HttpError(500, 'internal_error', 'the service failed to answer; its log says why');
 }
 

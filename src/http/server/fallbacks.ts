@@ -1,6 +1,7 @@
 import type { Log } from '../../streams/ports/log';
 import type { Middleware } from 'koa';
 import { HttpError } from './errors';
+import { asError } from '../../text/thrown';
 
 /** Refuses what no route took. */
 export function notFound(paths: readonly string[]): Middleware {
@@ -21,6 +22,6 @@ export function methodNotAllowed(allow: string): Middleware {
 /** What Koa reports beside the answers: connections that broke while being answered, which is the callers' right. */
 export function logUnforeseen(log: Log): (error: unknown) => void {
   return (error) => {
-    log.debug('an HTTP connection broke', { error: error instanceof Error ? error : String(error) });
+    log.debug('an HTTP connection broke', { error: asError(error) });
   };
 }

@@ -1,7 +1,7 @@
 import type { RateLimitConfig } from '../rule-config';
 import { UNIT_NAMES, unitByName, type UnitName } from '../unit';
 import { readFields, type Field, type Fields } from './fields/fields';
-import { nearestName } from './nearest-name';
+import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import { isNull, readBoolean, readList, readText, sayEmpty, sayWrongType } from './fields/read-values';
 import type { Reading } from './fields/reading';
 import type { Place } from './problems/source-text';
@@ -71,7 +71,7 @@ function readUnit(reading: Reading, rateLimit: Field, fields: Fields, unlimited:
     return undefined;
   }
   if (unit !== undefined) return unit.name;
-  const nearest = nearestName(text, UNITS);
+  const nearest = nearestName(text, UNITS, KEY_TOLERANCE);
   const choice = `A unit is one of ${UNITS.join(', ')}.`;
   const advice = nearest === undefined ? choice : `Did you mean \`${nearest}\`? ${choice}`;
   reading.say(field?.value ?? rateLimit.key, 'invalid-unit', `invalid rate limit unit '${showText(text)}'`, advice);

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import type { Log, LogFields, LogValue } from '../../streams/ports/log';
 import { describeError } from './describe-error';
-import { maskCredentials } from '../../text/hide-credentials';
+import { hideUrlCredentials } from '../../text/hide-credentials';
 
 /** The names of levels in log lines, least severe first. */
 export const LOG_LEVELS = ['debug', 'info', 'warning', 'error', 'fatal'] as const;
@@ -44,7 +44,7 @@ export function createLogger({
   mask = (text) => text,
 }: LoggerOptions): Logger {
   function masked(text: string) {
-    return maskCredentials(mask(text));
+    return hideUrlCredentials(mask(text));
   }
   const logger = pino(
     {

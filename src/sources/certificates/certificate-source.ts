@@ -16,6 +16,7 @@ import { FolderWatches, type WatchPoint, type WatchPoints } from '../watching/fo
 import { settleHints } from '../watching/settle-hints';
 import { Tracker, identityOf } from '../watching/symlink-trail';
 import { type CertificateFiles, type Certificates, readCertificates } from './read-certificates';
+import { messageOf } from '../../text/thrown';
 
 export type CertificateEvent =
   | { readonly kind: 'loaded'; readonly certificates: Certificates }
@@ -61,7 +62,7 @@ async function armAndRead(files: CertificateFiles, watches: FolderWatches): Prom
   try {
     return { kind: 'loaded', certificates: await readCertificates(files) };
   } catch (error) {
-    return { kind: 'rejected', reason: error instanceof Error ? error.message : String(error) };
+    return { kind: 'rejected', reason: messageOf(error) };
   }
 }
 

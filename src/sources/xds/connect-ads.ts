@@ -11,6 +11,7 @@ import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
 import type { Log } from '../../streams/ports/log';
 import { type AdsEvent, AdsStreamError, type ConnectAds } from './ads';
+import { hideSecrets } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
 import { TlsCredentials, type AdsTlsFiles } from './tls-credentials';
 import { TrackedCredentials } from './tracked-credentials';
@@ -139,21 +140,17 @@ function asItIs(message: Buffer): Uint8Array {
   return message;
 }
 
-/** Words of a header's value that are shorter say nothing of a secret, and stand in many sentences. */
-const SHORTEST_SECRET = 6;
-
-/** What a server says, without the values of the headers that it was sent: some are secrets, and servers repeat them. */
-function withoutHeaders(details: string, headers: Readonly<Record<string, string>>): string {
-  const values = Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
-  return values
-    .filter((value) => value.length >= SHORTEST_SECRET)
-    .reduce((text, value) => text.replaceAll(value, '***'), details);
+/** The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them. */
+function valuesOf(headers: Readonly<Record<string, string>>): readonly string[] {
+  return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
 }
 
 function errorOf({ code, details }: StatusObject, { headers, maxMessageBytes }: AdsServer): AdsStreamError {
   const tooLarge = /^Received message larger than max \((?<size>\d+)/.exec(details)?.groups?.['size'];
   if (tooLarge === undefined)
-    return new AdsStreamError(`${Code[code]}: ${withoutHeaders(details, headers).replaceAll(/\s+/g, ' ').trim()}`);
+    return new AdsStreamError(
+      `${Code[code]}: ${hideSecrets(valuesOf(headers))(details).replaceAll(/\s+/g, ' ').trim()}`,
+    );
   if (Number(tooLarge) >= IMPLAUSIBLE_SIZE) return new AdsStreamError('what answers there does not speak gRPC');
   const limit = `XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES allows (${maxMessageBytes})`;
   return new AdsStreamError(`a response of ${tooLarge} bytes is larger than ${limit}`, true);

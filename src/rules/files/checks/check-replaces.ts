@@ -1,5 +1,5 @@
 import type { RuleConfig } from '../../rule-config';
-import { nearestName } from '../nearest-name';
+import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
 import type { ProblemReport } from '../problems/problem-report';
 import type { RulePlaces } from '../fields/reading';
 import { showText } from '../yaml/yaml-text';
@@ -35,7 +35,7 @@ export function checkReplaces(rules: readonly RuleConfig[], places: RulePlaces, 
         continue;
       }
       comparisons += limited.size;
-      const nearest = comparisons > MAX_COMPARISONS ? undefined : nearestName(name, limited);
+      const nearest = comparisons > MAX_COMPARISONS ? undefined : nearestName(name, limited, KEY_TOLERANCE);
       const message = `no rule of the domain has the name '${shown}', so nothing is replaced`;
       const advice =
         nearest === undefined

@@ -1,5 +1,5 @@
 import { ALL_KEYS, isKnownAnywhere, isKnownIn, KNOWN_KEYS, sectionsOf, type Section } from './known-keys';
-import { nearestName } from '../nearest-name';
+import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
 import type { Reading } from './reading';
 import { scalarType } from '../yaml/yaml-scalar';
 import type { YamlEntry, YamlMap, YamlNode } from '../yaml/yaml-tree';
@@ -95,9 +95,9 @@ function isUsable(reading: Reading, key: YamlNode, section: Section): boolean {
 
 /** What a key that is unknown in a section may have been meant to be. */
 function adviceOn(key: string, section: Section): string {
-  const here = nearestName(key, KNOWN_KEYS[section]);
+  const here = nearestName(key, KNOWN_KEYS[section], KEY_TOLERANCE);
   if (here !== undefined) return `Did you mean \`${here}\`?`;
-  const elsewhere = nearestName(key, ALL_KEYS);
+  const elsewhere = nearestName(key, ALL_KEYS, KEY_TOLERANCE);
   if (elsewhere === undefined) return `The keys here are ${list(KNOWN_KEYS[section])}.`;
   return `Did you mean \`${elsewhere}\`? It belongs ${placesOf(elsewhere)}.`;
 }

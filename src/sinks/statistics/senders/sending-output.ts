@@ -7,6 +7,7 @@ import type { Log } from '../../../streams/ports/log';
 import type { StatisticsOutput } from '../../../streams/ports/statistics-output';
 import type { LineFormat } from '../lines/line-format';
 import { type LineSender, TakenInPart } from './line-sender';
+import { asError } from '../../../text/thrown';
 
 export interface SendingOptions {
   readonly statistics: Statistics;
@@ -52,8 +53,10 @@ export class SendingOutput implements StatisticsOutput {
       await this.#sendDurations();
     } catch (error) {
       if (!this.#isAway) {
-        const reason = error instanceof Error ? error : new Error(String(error));
-        log.warn('statistics are not taken; they are kept for later', { to: sender.destination, error: reason });
+        log.warn('statistics are not taken; they are kept for later', {
+          to: sender.destination,
+          error: asError(error),
+        });
       }
       this.#isAway = true;
       return;

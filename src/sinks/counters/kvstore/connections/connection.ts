@@ -3,6 +3,7 @@ import { Observable } from 'rxjs';
 import { type Credentials, type Server, nameOf } from './address';
 import { bare, isReply, replyCode } from './store-error';
 import type { TlsMaterial } from './tls-material';
+import { hideSecrets } from '../../../../text/hide-credentials';
 
 export interface ConnectionOptions {
   readonly server: Server;
@@ -186,7 +187,7 @@ async function isAuthenticated(redis: Redis, { username, password }: Credentials
     // As servers before and since version 6 say it.
     if (isReply(error) && /no password is set|without any password configured/.test(error.message)) return false;
     // A server that does not know the command quotes the beginning of its arguments.
-    if (error instanceof Error) error.message = withoutArguments(error.message).replaceAll(password, '***');
+    if (error instanceof Error) error.message = hideSecrets([password], 1)(withoutArguments(error.message));
     throw error;
   }
 }

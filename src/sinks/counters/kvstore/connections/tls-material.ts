@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import * as tls from 'node:tls';
 import type { Log } from '../../../../streams/ports/log';
 import type { StoreTlsFiles } from './options';
+import { messageOf } from '../../../../text/thrown';
 
 interface Loaded {
   /** The files' text, to see whether they have changed. */
@@ -70,7 +71,7 @@ function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: Loaded): Load
     return { ca, cert, key, context };
   } catch (error) {
     const names = [caFile, certFile, keyFile].filter((name) => name !== undefined);
-    throw new Error(`the TLS files ${names.join(', ')} do not work: ${(error as Error).message}`, { cause: error });
+    throw new Error(`the TLS files ${names.join(', ')} do not work: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -86,6 +87,6 @@ function read(file: string | undefined): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`the TLS file ${file} cannot be read: ${(error as Error).message}`, { cause: error });
+    throw new Error(`the TLS file ${file} cannot be read: ${messageOf(error)}`, { cause: error });
   }
 }

@@ -1,5 +1,6 @@
 import { type Address, type Credentials, type Server, parseAddress, parseCredentials } from '../connections/address';
 import type { InstanceOptions } from '../connections/options';
+import { messageOf } from '../../../../text/thrown';
 
 /** Where the servers of an instance are, and how they are spoken to. */
 export interface Deployment {
@@ -99,7 +100,7 @@ function readItem(text: string, setting: string, what: string): Address {
   try {
     return parseAddress(text);
   } catch (error) {
-    throw new Error(`${setting}: ${what} ${(error as Error).message}`, { cause: error });
+    throw new Error(`${setting}: ${what} ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -3,6 +3,7 @@ import { type Server, nameOf } from '../../connections/address';
 import type { RetryDelay } from '../../connections/backoff';
 import type { Connection } from '../../connections/connection';
 import { type SlotRange, readSlots } from './slots';
+import { messageOf } from '../../../../../text/thrown';
 
 const SLOTS = 16_384;
 /** How often the nodes are asked for their slots when nothing gives a reason to, in milliseconds. */
@@ -98,7 +99,7 @@ export class Topology {
       try {
         return this.#learn(await this.#ask(server), server);
       } catch (error) {
-        failures.push(`${nameOf(server)}: ${(error as Error).message}`);
+        failures.push(`${nameOf(server)}: ${messageOf(error)}`);
       }
     }
     throw new Error(`no node of the cluster tells who holds which slot (${failures.join('; ')})`);

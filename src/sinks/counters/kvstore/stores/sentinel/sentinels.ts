@@ -3,6 +3,7 @@ import { type Credentials, type Server, nameOf } from '../../connections/address
 import { type Connection, connect } from '../../connections/connection';
 import type { TlsMaterial } from '../../connections/tls-material';
 import { masterOf, othersOf } from './replies';
+import { messageOf } from '../../../../../text/thrown';
 
 /** What a sentinel may take to connect, and again to answer, in milliseconds: one that hangs must not keep us from the next. */
 const PATIENCE = 1000;
@@ -53,7 +54,7 @@ export class Sentinels {
       try {
         return await this.#ask(sentinel);
       } catch (error) {
-        failures.push(`${nameOf(sentinel)}: ${(error as Error).message}`);
+        failures.push(`${nameOf(sentinel)}: ${messageOf(error)}`);
       }
     }
     throw new Error(`no sentinel names the master ${this.masterName} (${failures.join('; ')})`);
