@@ -110,7 +110,7 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
       'malformed protobuf',
       () => client.send(Buffer.from('0a05', 'hex')),
       13,
-      'the message is not a RateLimitRequest: a length that goes beyond the message at byte 2',
+      'invalid RateLimitRequest: length beyond the end of the message at byte 2',
     ],
     ['an empty domain', () => client.ask('', ['user=x']), 3, 'rate limit domain must not be empty'],
     ['no descriptors', () => client.ask('shop', []), 3, 'rate limit descriptor list must not be empty'],

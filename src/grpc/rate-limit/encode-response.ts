@@ -1,32 +1,33 @@
 import { Struct } from '../../gen/google/protobuf/struct';
 import type { CurrentLimit, DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
-import { Wire } from './protobuf-reader';
-import { WireWriter } from './protobuf-writer';
+import { WireType } from './protobuf-reader';
+import { ProtobufWriter } from './protobuf-writer';
 
-// Tags, `fieldNumber << 3 | wireType`, of the messages of proto/envoy.
-const RESPONSE_OVERALL_CODE = (1 << 3) | Wire.VARINT;
-const RESPONSE_STATUSES = (2 << 3) | Wire.LEN;
-const RESPONSE_HEADERS = (3 << 3) | Wire.LEN;
-const RESPONSE_DYNAMIC_METADATA = (6 << 3) | Wire.LEN;
-const STATUS_CODE = (1 << 3) | Wire.VARINT;
-const STATUS_CURRENT_LIMIT = (2 << 3) | Wire.LEN;
-const STATUS_LIMIT_REMAINING = (3 << 3) | Wire.VARINT;
-const STATUS_DURATION_UNTIL_RESET = (4 << 3) | Wire.LEN;
-const LIMIT_REQUESTS_PER_UNIT = (1 << 3) | Wire.VARINT;
-const LIMIT_UNIT = (2 << 3) | Wire.VARINT;
-const LIMIT_NAME = (3 << 3) | Wire.LEN;
-const HEADER_KEY = (1 << 3) | Wire.LEN;
-const HEADER_VALUE = (2 << 3) | Wire.LEN;
-const DURATION_SECONDS = (1 << 3) | Wire.VARINT;
+// Tags (`fieldNumber << 3 | wireType`) of the messages in proto/envoy.
+const RESPONSE_OVERALL_CODE = (1 << 3) | WireType.VARINT;
+const RESPONSE_STATUSES = (2 << 3) | WireType.LEN;
+const RESPONSE_HEADERS = (3 << 3) | WireType.LEN;
+const RESPONSE_DYNAMIC_METADATA = (6 << 3) | WireType.LEN;
+const STATUS_CODE = (1 << 3) | WireType.VARINT;
+const STATUS_CURRENT_LIMIT = (2 << 3) | WireType.LEN;
+const STATUS_LIMIT_REMAINING = (3 << 3) | WireType.VARINT;
+const STATUS_DURATION_UNTIL_RESET = (4 << 3) | WireType.LEN;
+const LIMIT_REQUESTS_PER_UNIT = (1 << 3) | WireType.VARINT;
+const LIMIT_UNIT = (2 << 3) | WireType.VARINT;
+const LIMIT_NAME = (3 << 3) | WireType.LEN;
+const HEADER_KEY = (1 << 3) | WireType.LEN;
+const HEADER_VALUE = (2 << 3) | WireType.LEN;
+const DURATION_SECONDS = (1 << 3) | WireType.VARINT;
 
-/** One for all calls: an answer is encoded and copied out before the next one begins. */
-const writer = new WireWriter();
-const limits = new WeakMap<CurrentLimit, Uint8Array>();
+/** Shared by all calls: a response is copied out before the next one is encoded. */
+const writer = new ProtobufWriter();
+/** A rule has the same limit object in every response, so it is encoded once. */
+const encodedLimits = new WeakMap<CurrentLimit, Uint8Array>();
 
 /**
  * Encodes a verdict as an `envoy.service.ratelimit.v3.RateLimitResponse`.
  *
- * @returns a view that the next call overwrites: to be copied at once
+ * @returns a view that the next call overwrites: copy it before then
  */
 export function encodeResponse({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): Uint8Array {
   writer.reset();
@@ -52,15 +53,14 @@ function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: 
   writer.close(start);
 }
 
-/** A rule's limit is the same object in every answer: it is encoded once. */
 function encodedLimit(limit: CurrentLimit): Uint8Array {
-  let encoded = limits.get(limit);
-  if (encoded === undefined) limits.set(limit, (encoded = encodeLimit(limit)));
+  let encoded = encodedLimits.get(limit);
+  if (encoded === undefined) encodedLimits.set(limit, (encoded = encodeLimit(limit)));
   return encoded;
 }
 
 function encodeLimit({ requestsPerUnit, unit, name }: CurrentLimit): Uint8Array {
-  const limit = new WireWriter();
+  const limit = new ProtobufWriter();
   if (requestsPerUnit !== 0) limit.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
   limit.varintField(LIMIT_UNIT, unit.number);
   if (name !== '') limit.textField(LIMIT_NAME, name);

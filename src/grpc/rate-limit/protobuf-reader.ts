@@ -1,19 +1,20 @@
-/** A message that is not protobuf; the message says what was wrong and at which byte. */
-export class WireError extends Error {
-  override readonly name = 'WireError';
+/** Bytes that are not valid protobuf. The message states the problem and its byte offset. */
+export class ProtobufError extends Error {
+  override readonly name = 'ProtobufError';
 }
 
-/** Wire types of protobuf. */
-export const Wire = { VARINT: 0, I64: 1, LEN: 2, GROUP_START: 3, GROUP_END: 4, I32: 5 } as const;
+/** Protobuf wire types. */
+export const WireType = { VARINT: 0, I64: 1, LEN: 2, GROUP_START: 3, GROUP_END: 4, I32: 5 } as const;
 
 const MAX_GROUP_DEPTH = 100;
 const SHORT_TEXT = 24;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads protobuf in place, without copying. One reader serves a whole message: nested messages are read by moving the end.
+ * Reads protobuf in place, without copying. One reader is used for a message and everything nested in it: {@link enter} and
+ * {@link leave} move its end.
  */
-export class WireReader {
+export class ProtobufReader {
   readonly #bytes: Uint8Array;
   position = 0;
   end: number;
@@ -27,14 +28,14 @@ export class WireReader {
     return this.position < this.end;
   }
 
-  /** A field's tag: `fieldNumber << 3 | wireType`. */
+  /** Reads a field's tag: `fieldNumber << 3 | wireType`. */
   tag(): number {
     const tag = this.uint32();
-    if (tag >>> 3 === 0) throw this.#error('a field number of 0');
+    if (tag >>> 3 === 0) throw this.#error('field number 0');
     return tag;
   }
 
-  /** A varint's low 32 bits, as protobuf reads uint32, enums and tags from longer ones. */
+  /** Reads a varint and keeps its low 32 bits, as protobuf does for uint32 fields, enums and tags. */
   uint32(): number {
     const first = this.#byte();
     if (first < 0x80) return first;
@@ -44,10 +45,10 @@ export class WireReader {
       if (shift < 32) value |= (byte & 0x7f) << shift;
       if (byte < 0x80) return value >>> 0;
     }
-    throw this.#error('a number of more than 10 bytes');
+    throw this.#error('varint longer than 10 bytes');
   }
 
-  /** A varint as a number; from 2^53 on it is rounded, never below 2^53. */
+  /** Reads a varint. Values from 2^53 on are rounded, never to less than 2^53. */
   uint64(): number {
     let value = 0;
     let factor = 1;
@@ -57,18 +58,18 @@ export class WireReader {
       if (byte < 0x80) return value;
       factor *= 128;
     }
-    throw this.#error('a number of more than 10 bytes');
+    throw this.#error('varint longer than 10 bytes');
   }
 
   bool(): boolean {
     return this.uint64() !== 0;
   }
 
-  /** Begins a length-delimited field; returns the end to restore with {@link leave}. */
+  /** Enters a length-delimited field. Returns the outer end, which {@link leave} restores. */
   enter(): number {
     const length = this.uint32();
     const outerEnd = this.end;
-    if (length > outerEnd - this.position) throw this.#error('a length that goes beyond the message');
+    if (length > outerEnd - this.position) throw this.#error('length beyond the end of the message');
     this.end = this.position + length;
     return outerEnd;
   }
@@ -78,7 +79,7 @@ export class WireReader {
     this.end = outerEnd;
   }
 
-  /** Text; what is not UTF-8 is refused, as proto3 asks. */
+  /** Reads a string. Invalid UTF-8 is rejected, as proto3 requires. */
   text(): string {
     const outerEnd = this.enter();
     const { position, end } = this;
@@ -87,39 +88,39 @@ export class WireReader {
     return (end - position <= SHORT_TEXT ? shortAscii(bytes, position, end) : undefined) ?? this.#utf8(position, end);
   }
 
-  /** Passes over a field that is not known. */
+  /** Skips the value of an unknown field. */
   skip(tag: number): void {
     this.#skip(tag, 0);
   }
 
   #skip(tag: number, depth: number): void {
     switch (tag & 7) {
-      case Wire.VARINT:
+      case WireType.VARINT:
         this.uint64();
         return;
-      case Wire.I64:
+      case WireType.I64:
         this.#advance(8);
         return;
-      case Wire.LEN:
+      case WireType.LEN:
         this.leave(this.enter());
         return;
-      case Wire.GROUP_START:
+      case WireType.GROUP_START:
         this.#skipGroup(tag, depth);
         return;
-      case Wire.I32:
+      case WireType.I32:
         this.#advance(4);
         return;
       default:
-        throw this.#error(`wire type ${tag & 7}, which does not begin a field`);
+        throw this.#error(`invalid wire type ${tag & 7}`);
     }
   }
 
   #skipGroup(start: number, depth: number): void {
-    if (depth >= MAX_GROUP_DEPTH) throw this.#error('groups nested too deep');
+    if (depth >= MAX_GROUP_DEPTH) throw this.#error('groups nested too deeply');
     for (;;) {
       const tag = this.tag();
-      if ((tag & 7) === Wire.GROUP_END) {
-        if (tag >>> 3 !== start >>> 3) throw this.#error('the end of another group');
+      if ((tag & 7) === WireType.GROUP_END) {
+        if (tag >>> 3 !== start >>> 3) throw this.#error('mismatched end of a group');
         return;
       }
       this.#skip(tag, depth + 1);
@@ -127,12 +128,12 @@ export class WireReader {
   }
 
   #advance(length: number): void {
-    if (length > this.end - this.position) throw this.#error('an end in the middle of a field');
+    if (length > this.end - this.position) throw this.#error('truncated field');
     this.position += length;
   }
 
   #byte(): number {
-    if (this.position >= this.end) throw this.#error('an end in the middle of a field');
+    if (this.position >= this.end) throw this.#error('truncated field');
     const byte = this.#bytes[this.position] as number;
     this.position += 1;
     return byte;
@@ -142,16 +143,16 @@ export class WireReader {
     try {
       return strictUtf8.decode(this.#bytes.subarray(start, end));
     } catch {
-      throw new WireError(`text that is not UTF-8 at byte ${start}`);
+      throw new ProtobufError(`invalid UTF-8 at byte ${start}`);
     }
   }
 
-  #error(what: string): WireError {
-    return new WireError(`${what} at byte ${this.position}`);
+  #error(problem: string): ProtobufError {
+    return new ProtobufError(`${problem} at byte ${this.position}`);
   }
 }
 
-/** Text of some characters, read faster than a decoder is called; undefined when it is not all ASCII. */
+/** Reads a short text faster than a call of the decoder; undefined when it is not all ASCII. */
 function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
   let text = '';
   for (let index = start; index < end; index += 1) {

@@ -1,31 +1,31 @@
-const FIRST_CAPACITY = 1024;
-/** The longest varint of a number below 2^53. */
-const MAX_VARINT = 8;
+const INITIAL_CAPACITY = 1024;
+/** Length in bytes of the longest varint of a number below 2^53. */
+const MAX_VARINT_BYTES = 8;
 
-/** Writes protobuf into a buffer of its own that grows and is used again. Tags are below 128: field numbers up to 15. */
-export class WireWriter {
-  #bytes = Buffer.allocUnsafe(FIRST_CAPACITY);
+/** Writes protobuf into its own buffer, which grows and is reused. Tags are below 128, that is field numbers up to 15. */
+export class ProtobufWriter {
+  #bytes = Buffer.allocUnsafe(INITIAL_CAPACITY);
   #length = 0;
 
   reset(): void {
     this.#length = 0;
   }
 
-  /** What has been written since {@link reset}: a view of the buffer, valid until more is written. */
+  /** The bytes written since {@link reset}: a view of the buffer, valid until the next write. */
   written(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** @param value a whole number from 0 to 2^53 - 1 */
+  /** @param value an integer from 0 to 2^53 - 1 */
   varintField(tag: number, value: number): void {
-    this.#reserve(1 + MAX_VARINT);
+    this.#reserve(1 + MAX_VARINT_BYTES);
     this.#bytes[this.#length] = tag;
     this.#length += 1;
     this.#varint(value);
   }
 
   bytesField(tag: number, bytes: Uint8Array): void {
-    this.#reserve(1 + MAX_VARINT + bytes.length);
+    this.#reserve(1 + MAX_VARINT_BYTES + bytes.length);
     this.#bytes[this.#length] = tag;
     this.#length += 1;
     this.#varint(bytes.length);
@@ -35,7 +35,7 @@ export class WireWriter {
 
   textField(tag: number, text: string): void {
     const length = Buffer.byteLength(text);
-    this.#reserve(1 + MAX_VARINT + length);
+    this.#reserve(1 + MAX_VARINT_BYTES + length);
     this.#bytes[this.#length] = tag;
     this.#length += 1;
     this.#varint(length);
@@ -43,11 +43,11 @@ export class WireWriter {
     this.#length += length;
   }
 
-  /** Begins a nested message; {@link close} it with what this returns. */
+  /** Begins a nested message. Pass the returned offset to {@link close} at its end. */
   open(tag: number): number {
     this.#reserve(2);
     this.#bytes[this.#length] = tag;
-    // One byte is kept for the length, which is enough for nearly every message here.
+    // Reserves one byte for the length: enough for almost every message here.
     this.#length += 2;
     return this.#length;
   }

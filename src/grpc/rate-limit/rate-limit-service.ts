@@ -7,17 +7,17 @@ import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
 import type { DecisionObserver, Decide } from '../../streams/ports/decide';
 import { decodeRequest } from './decode-request';
 import { encodeResponse } from './encode-response';
-import { WireError } from './protobuf-reader';
+import { ProtobufError } from './protobuf-reader';
 
 export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
-/** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes, asks, encodes. */
+/** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the verdict. */
 export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHandler {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   return (message, call) => {
     const request = decode(message, call, serviceErrors);
     if (request === undefined) return;
-    call.onCancel(decide(request, new CallingAsker(call)));
+    call.onCancel(decide(request, new CallObserver(call)));
   };
 }
 
@@ -25,16 +25,18 @@ function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): R
   try {
     return decodeRequest(message);
   } catch (error) {
-    if (!(error instanceof WireError)) throw error;
+    if (!(error instanceof ProtobufError)) throw error;
     serviceErrors.add(1);
-    // The status that gRPC servers give a message they cannot parse.
-    call.fail(GrpcStatus.INTERNAL, `the message is not a RateLimitRequest: ${error.message}`);
+    // The status with which gRPC servers answer a message that they cannot parse.
+    call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${error.message}`);
     return undefined;
   }
 }
 
-class CallingAsker implements DecisionObserver {
+/** Replies to a call with its verdict or error. */
+class CallObserver implements DecisionObserver {
   readonly #call: UnaryCall;
+
   constructor(call: UnaryCall) {
     this.#call = call;
   }
@@ -52,7 +54,7 @@ class CallingAsker implements DecisionObserver {
   }
 }
 
-/** The status of a call that got no verdict. Proxies treat every status but OK alike, so being exact costs nothing. */
+/** The status of a call without a verdict. Proxies treat all statuses other than OK alike, so exact ones cost nothing. */
 export const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
   invalid_request: GrpcStatus.INVALID_ARGUMENT,
   no_configuration: GrpcStatus.FAILED_PRECONDITION,

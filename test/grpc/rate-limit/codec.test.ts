@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import {
-  RateLimitRequest as WireRequest,
-  RateLimitResponse as WireResponse,
+  RateLimitRequest as GeneratedRequest,
+  RateLimitResponse as GeneratedResponse,
 } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
-import { WireError } from '../../../src/grpc/rate-limit/protobuf-reader';
+import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
@@ -14,7 +14,7 @@ const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'grapheme'
 const uint32 = fc.oneof(fc.nat(300), fc.integer({ min: 0, max: 0xffffffff }));
 const unitNumber = fc.integer({ min: 0, max: 9 });
 
-const wireRequest: fc.Arbitrary<WireRequest> = fc.record({
+const generatedRequest: fc.Arbitrary<GeneratedRequest> = fc.record({
   domain: text,
   hitsAddend: uint32,
   descriptors: fc.array(
@@ -28,12 +28,12 @@ const wireRequest: fc.Arbitrary<WireRequest> = fc.record({
   ),
 });
 
-describe('a request', () => {
-  it('is read as the generated code reads it', () => {
+describe('decodeRequest', () => {
+  it('decodes a request as the generated code does', () => {
     fc.assert(
-      fc.property(wireRequest, (message) => {
-        const { domain, hitsAddend, descriptors } = WireRequest.decode(WireRequest.encode(message).finish());
-        expect(decodeRequest(WireRequest.encode(message).finish())).toEqual({
+      fc.property(generatedRequest, (message) => {
+        const { domain, hitsAddend, descriptors } = GeneratedRequest.decode(GeneratedRequest.encode(message).finish());
+        expect(decodeRequest(GeneratedRequest.encode(message).finish())).toEqual({
           domain,
           hitsAddend,
           descriptors: descriptors.map((descriptor) => ({
@@ -50,11 +50,11 @@ describe('a request', () => {
     );
   });
 
-  it('with hits beyond 2^53 - 1 never looks as if they were fewer', () => {
+  it('decodes a hits addend above 2^53 - 1 as a number above 2^53 - 1', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n - 1n }), (hitsAddend) => {
         const descriptor = { entries: [], limit: undefined, hitsAddend, isNegativeHits: false };
-        const bytes = WireRequest.encode({ domain: 'd', descriptors: [descriptor], hitsAddend: 0 }).finish();
+        const bytes = GeneratedRequest.encode({ domain: 'd', descriptors: [descriptor], hitsAddend: 0 }).finish();
         expect(decodeRequest(bytes).descriptors[0]?.hitsAddend).toBeGreaterThan(Number.MAX_SAFE_INTEGER);
       }),
     );
@@ -69,45 +69,45 @@ describe('a request', () => {
       '0a0161 f80101 f90101020304050607 08 fa010161 fd0101020304'.replaceAll(' ', ''),
       'a',
     ],
-    ['a group, which protobuf has given up', '0a0161 fb01 0801 fc01', 'a'],
+    ['a group, which protobuf has deprecated', '0a0161 fb01 0801 fc01', 'a'],
     ['nested groups', '0a0161 fb01 8302 8402 fc01', 'a'],
-    ['a scalar given twice: the last one wins', '0a0161 0a0162', 'b'],
-    ['the domain in another wire type: not the domain', '0801 0a0161', 'a'],
-  ])('passes over %s', (_what, bytes, domain) => {
+    ['all but the last occurrence of a scalar', '0a0161 0a0162', 'b'],
+    ['the domain in another wire type', '0801 0a0161', 'a'],
+  ])('skips %s', (_problem, bytes, domain) => {
     expect(decodeRequest(hex(bytes)).domain).toBe(domain);
   });
 
-  it('merges messages that are given twice', () => {
+  it('merges the occurrences of a message', () => {
     // descriptor 1: limit { requests_per_unit: 5 }, limit { unit: HOUR }
     const { limit } = decodeRequest(hex('1208 1202 0805 1202 1003')).descriptors[0] ?? {};
     expect(limit).toEqual({ requestsPerUnit: 5, unit: unitByNumber(3) });
   });
 
   it.each([
-    ['ends in a tag', '80', 'an end in the middle of a field at byte 1'],
-    ['ends in a text', '0a0561', 'a length that goes beyond the message at byte 2'],
-    ['ends in a number', '1880', 'an end in the middle of a field at byte 2'],
-    ['has a nested message longer than itself', '12020a05', 'a length that goes beyond the message at byte 4'],
-    ['has field number 0', '0001', 'a field number of 0 at byte 1'],
-    ['has a wire type that is none', '0f', 'wire type 7, which does not begin a field at byte 1'],
-    ['has a group that does not end', 'fb0108', 'an end in the middle of a field at byte 3'],
-    ['has a group that ends as another', 'fb018402', 'the end of another group at byte 4'],
-    ['has the end of no group', '0c', 'wire type 4, which does not begin a field at byte 1'],
-    ['has a number of eleven bytes', `18${'80'.repeat(10)}01`, 'a number of more than 10 bytes at byte 11'],
-    ['has groups without end', 'fb01'.repeat(200), 'groups nested too deep at byte 202'],
-    ['is not UTF-8', '0a02c328', 'text that is not UTF-8 at byte 2'],
-    ['is cut inside a character', '0a01e2', 'text that is not UTF-8 at byte 2'],
-  ])('that %s is refused, saying where', (_what, bytes, message) => {
-    expect(() => decodeRequest(hex(bytes))).toThrow(new WireError(message));
+    ['ends in a tag', '80', 'truncated field at byte 1'],
+    ['ends in a text', '0a0561', 'length beyond the end of the message at byte 2'],
+    ['ends in a number', '1880', 'truncated field at byte 2'],
+    ['has a nested message longer than itself', '12020a05', 'length beyond the end of the message at byte 4'],
+    ['has field number 0', '0001', 'field number 0 at byte 1'],
+    ['has an unknown wire type', '0f', 'invalid wire type 7 at byte 1'],
+    ['has a group without an end', 'fb0108', 'truncated field at byte 3'],
+    ['has a group that ends with the tag of another', 'fb018402', 'mismatched end of a group at byte 4'],
+    ['has the end of a group that was not begun', '0c', 'invalid wire type 4 at byte 1'],
+    ['has a varint of eleven bytes', `18${'80'.repeat(10)}01`, 'varint longer than 10 bytes at byte 11'],
+    ['has groups nested more than 100 deep', 'fb01'.repeat(200), 'groups nested too deeply at byte 202'],
+    ['has a text that is not UTF-8', '0a02c328', 'invalid UTF-8 at byte 2'],
+    ['has a text that ends inside a character', '0a01e2', 'invalid UTF-8 at byte 2'],
+  ])('rejects a request that %s, with the byte offset', (_problem, bytes, message) => {
+    expect(() => decodeRequest(hex(bytes))).toThrow(new ProtobufError(message));
   });
 
-  it('of any bytes is read or refused, and reading ends', () => {
+  it('decodes or rejects arbitrary bytes, and terminates', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         try {
           decodeRequest(bytes);
         } catch (error) {
-          expect(error).toBeInstanceOf(WireError);
+          expect(error).toBeInstanceOf(ProtobufError);
         }
       }),
       { numRuns: 20_000 },
@@ -141,11 +141,11 @@ function assertUnit(number: number): never {
   throw new Error(`no unit ${UNIT_NAMES[number]}`);
 }
 
-describe('an answer', () => {
-  it('is written so that the generated code reads it back', () => {
+describe('encodeResponse', () => {
+  it('encodes a verdict so that the generated code decodes it', () => {
     fc.assert(
       fc.property(verdict, (answer) => {
-        const read = WireResponse.decode(encodeResponse(answer));
+        const read = GeneratedResponse.decode(encodeResponse(answer));
         expect(read).toEqual({
           overallCode: answer.overallCode,
           statuses: answer.statuses.map(({ code, currentLimit, limitRemaining, secondsUntilReset }) => ({
@@ -164,7 +164,7 @@ describe('an answer', () => {
     );
   });
 
-  it('is byte for byte what the generated code writes', () => {
+  it('encodes the same bytes as the generated code', () => {
     const answer: Verdict = {
       overallCode: Code.OVER_LIMIT,
       statuses: [
@@ -180,6 +180,6 @@ describe('an answer', () => {
       dynamicMetadata: undefined,
     };
     const bytes = Buffer.from(encodeResponse(answer));
-    expect(bytes).toEqual(Buffer.from(WireResponse.encode(WireResponse.decode(bytes)).finish()));
+    expect(bytes).toEqual(Buffer.from(GeneratedResponse.encode(GeneratedResponse.decode(bytes)).finish()));
   });
 });
