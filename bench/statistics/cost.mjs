@@ -46,7 +46,7 @@ class NoStatistics {
   }
 }
 
-/** A call as the door hands it in. */
+/** A call as the gRPC server passes it to a handler. */
 class Call {
   static bytes = 0;
   work = undefined;
@@ -80,7 +80,7 @@ function handler(statistics, detailedMetric) {
 function measured(handle, statistics) {
   const methods = new Map([['/s/ShouldRateLimit', handle]]);
   const clock = load('sources/event-loop-turns').turnClock();
-  return load('grpc/measured-methods').measuredMethods(methods, statistics, clock).get('/s/ShouldRateLimit');
+  return load('grpc/observed-methods').observedMethods(methods, { statistics, now: clock }).get('/s/ShouldRateLimit');
 }
 
 /** Pushes to a daemon, and keeps what a scrape would show: both take every duration. */

@@ -10,7 +10,7 @@ const load = (path) => require(`../../dist/${path}.js`);
 const { Statistics } = load('statistics/statistics');
 const { EvenSamples } = load('statistics/even-samples');
 const { Histogram } = load('statistics/histogram');
-const { measuredMethods } = load('grpc/measured-methods');
+const { observedMethods } = load('grpc/observed-methods');
 const { builtInMapping } = load('sinks/statistics/mapping/built-in-mapping');
 const { Exposition } = load('sinks/statistics/exposition/exposition');
 const { Mapper } = load('sinks/statistics/mapping/mapping');
@@ -84,7 +84,7 @@ function recording() {
   };
   const methods = new Map([['/s/M', handle]]);
   const bare = methods.get('/s/M');
-  const timed = (clock) => measuredMethods(methods, statistics, clock).get('/s/M');
+  const timed = (clock) => observedMethods(methods, { statistics, now: clock }).get('/s/M');
   const own = timed(() => performance.now());
   const shared = timed(turnClock());
   show('a call that does nothing, bare', `${nanoseconds(() => bare(answer, transport))} ns`);

@@ -1,7 +1,7 @@
 import type { CancelCause } from '../streams/ports/decide';
 import type { CallTrace } from '../streams/ports/tracer';
 
-/** The status codes of gRPC that weir answers with. */
+/** The gRPC status codes that weir sends. */
 export const GrpcStatus = {
   OK: 0,
   CANCELLED: 1,
@@ -18,34 +18,34 @@ export const GrpcStatus = {
 } as const;
 export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 
-/** What a call asks for, and can be taken back. An object and not a function, so that none need be made for each call. */
+/** Work for a call that can be cancelled. An object and not a function, so that no closure is allocated per call. */
 export interface Cancellable {
-  /** Nobody reads the answer any more: the caller's deadline has passed, or it has gone. Called at most once. */
+  /** The response is no longer needed: the deadline has passed or the caller has disconnected. Called at most once. */
   cancel(cause: CancelCause): void;
 }
 
 /**
- * A unary call as a service sees it, whatever transport carries it. Exactly one of `reply` and `fail` is called, once, now
- * or later; after a cancellation neither has any effect.
+ * A unary call as a handler receives it, independent of the transport. Exactly one of `reply` and `fail` is called, once,
+ * synchronously or later; after a cancellation neither has any effect.
  */
 export interface UnaryCall {
-  /** Sends the message and status OK. The bytes are copied before this returns: the caller may use their buffer again. */
+  /** Sends the message and status OK. The bytes are copied before this returns: the handler may reuse their buffer. */
   reply(message: Uint8Array): void;
   fail(status: GrpcStatus, message: string): void;
-  /** Says what to cancel, unless the call is answered before. */
+  /** Registers the work to cancel when the call is cancelled before it is answered. */
   onCancel(work: Cancellable): void;
   /**
-   * A field of the request's metadata, by its name in lower case; undefined where it was not sent, or the door was not told to
-   * keep it. Several of one name are joined by commas. Absent on transports that keep none.
+   * A field of the request's metadata by its lower-case name; undefined when it was not sent, or is not among the fields that
+   * the server keeps. Several values of one name are joined by commas. Absent on transports without metadata.
    */
   metadata?(name: string): string | undefined;
-  /** The trace that the call is given, when it is traced. */
+  /** The trace of the call, when it is traced. */
   readonly trace?: CallTrace | undefined;
 }
 
 /**
- * One unary method: message bytes in, answer through the call. The bytes are the transport's buffer and are valid only
- * until the handler returns; what is kept longer is copied.
+ * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns: copy what
+ * is needed longer.
  */
 export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 
@@ -53,8 +53,8 @@ export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;
 
 /**
- * A call whose answer is any number of messages. It ends with `end` or `fail`, once; after that, and after a cancellation,
- * nothing has any effect.
+ * A call whose response is a stream of messages. It ends with one `end` or `fail`; after that, and after a cancellation, no
+ * method has any effect.
  */
 export interface StreamingCall {
   /** Sends one message. The bytes are copied before this returns. */
@@ -62,22 +62,22 @@ export interface StreamingCall {
   /** Ends the call with status OK. */
   end(): void;
   fail(status: GrpcStatus, message: string): void;
-  /** Says what to cancel; a call that is cancelled is over. */
+  /** Registers the work to cancel when the call is cancelled, which also ends the call. */
   onCancel(work: Cancellable): void;
 }
 
-/** One message in, any number out. The bytes are valid only until the handler returns. */
+/** Handles the calls of a server streaming method. The message is valid only until the handler returns. */
 export type ServerStreamingHandler = (message: Uint8Array, call: StreamingCall) => void;
 
-/** Takes the messages of a caller that sends any number of them, while those of the answer go out. */
+/** Receives the messages of a client stream. */
 export interface MessageListener {
   /** The bytes are valid only until this returns. */
   message(message: Uint8Array): void;
-  /** The caller sends no more. */
+  /** The caller has ended its stream. */
   ended(): void;
 }
 
-/** Begins a call of messages in both directions. */
+/** Begins a call of a bidirectional streaming method. */
 export type BidirectionalHandler = (call: StreamingCall) => MessageListener;
 
 export type StreamingMethod =

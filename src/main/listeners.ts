@@ -1,10 +1,9 @@
 import type { Observable } from 'rxjs';
-import { measuredMethods } from '../grpc/measured-methods';
+import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
 import { reflectionService } from '../grpc/server/reflection/reflection-service';
 import { type GrpcServer, serve } from '../grpc/server/serve';
-import { tracedMethods } from '../grpc/traced-methods';
 import type { Listening } from '../http/server/serve';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
@@ -90,7 +89,7 @@ export class Listeners {
         maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
         maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
       },
-      unary: measuredMethods(tracer === undefined ? methods : tracedMethods(methods, tracer), statistics, turnClock()),
+      unary: observedMethods(methods, { statistics, now: turnClock(), tracer }),
       keepMetadata: tracer?.fields,
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
       refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),

@@ -1,0 +1,112 @@
+import type { Statistics } from '../statistics/statistics';
+import type { Timer } from '../statistics/timer';
+import type { CancelCause } from '../streams/ports/decide';
+import type { CallTrace, Tracer } from '../streams/ports/tracer';
+import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from './method';
+
+export interface ObserveOptions {
+  readonly statistics: Statistics;
+  /** A monotonic clock: milliseconds with fractions, from any origin. */
+  readonly now: () => number;
+  /** Chooses the calls to trace; undefined when tracing is off. */
+  readonly tracer?: Tracer | undefined;
+}
+
+/**
+ * Measures and traces the calls of unary methods.
+ *
+ * - `ratelimit_server.<method>.total_requests` counts the calls as they begin.
+ * - `ratelimit_server.<method>.response_time` gets one duration per call, from the start of the handler to the end of the
+ *   call, including failed and cancelled calls.
+ * - The calls that the tracer chooses get one span each, named after the method.
+ */
+export function observedMethods(methods: UnaryMethods, options: ObserveOptions): UnaryMethods {
+  return new Map([...methods].map(([path, handle]) => [path, observed(path, handle, options)] as const));
+}
+
+function observed(path: string, handle: UnaryHandler, { statistics, now, tracer }: ObserveOptions): UnaryHandler {
+  const name = path.slice(1);
+  const [service = '', method = ''] = name.split('/');
+  const totalRequests = statistics.counter(`ratelimit_server.${method}.total_requests`);
+  const observation: Observation = {
+    name,
+    attributes: { 'rpc.system': 'grpc', 'rpc.service': service, 'rpc.method': method },
+    responseTime: statistics.timer(`ratelimit_server.${method}.response_time`),
+    now,
+    tracer,
+  };
+  return (message, call) => {
+    totalRequests.add(1);
+    handle(message, new ObservedCall(call, observation));
+  };
+}
+
+/** What the observed calls of one method share. */
+interface Observation {
+  /** The full name of the method, without the leading slash. */
+  readonly name: string;
+  /** The attributes of each span. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly responseTime: Timer;
+  readonly now: () => number;
+  readonly tracer: Tracer | undefined;
+}
+
+/** The statuses for which a server span counts as failed (OpenTelemetry's semantic conventions for RPC). */
+const SERVER_ERRORS: ReadonlySet<GrpcStatus> = new Set([
+  GrpcStatus.UNKNOWN,
+  GrpcStatus.DEADLINE_EXCEEDED,
+  GrpcStatus.UNIMPLEMENTED,
+  GrpcStatus.INTERNAL,
+  GrpcStatus.UNAVAILABLE,
+]);
+
+/** Forwards a call to its transport and records its end. One object per call, traced or not: this is the hot path. */
+class ObservedCall implements UnaryCall, Cancellable {
+  readonly #call: UnaryCall;
+  readonly #observation: Observation;
+  readonly #begun: number;
+  readonly trace: CallTrace | undefined;
+  #isOver = false;
+  #work: Cancellable | undefined;
+
+  constructor(call: UnaryCall, observation: Observation) {
+    this.#call = call;
+    this.#observation = observation;
+    this.#begun = observation.now();
+    this.trace = observation.tracer?.begin(observation.name, observation.attributes, call);
+  }
+
+  reply(message: Uint8Array): void {
+    this.#call.reply(message);
+    this.#end(GrpcStatus.OK);
+  }
+
+  fail(status: GrpcStatus, message: string): void {
+    this.#call.fail(status, message);
+    this.#end(status);
+  }
+
+  onCancel(work: Cancellable): void {
+    this.#work = work;
+    this.#call.onCancel(this);
+  }
+
+  cancel(cause: CancelCause): void {
+    this.#end(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
+    this.#work?.cancel(cause);
+  }
+
+  metadata(name: string): string | undefined {
+    return this.#call.metadata?.(name);
+  }
+
+  /** Only the first call has an effect: a handler may reply to a call that was cancelled meanwhile. */
+  #end(status: GrpcStatus): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { responseTime, now } = this.#observation;
+    responseTime.record(now() - this.#begun);
+    this.trace?.ended({ 'rpc.grpc.status_code': status }, SERVER_ERRORS.has(status));
+  }
+}
