@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// oxlint-disable-next-line import/no-unassigned-import -- what it does has to be done before the others are loaded
+// oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
 import './main/quiet-libraries';
 import { runService } from './main/run-service';
 import { asError } from './text/thrown';
@@ -14,8 +14,8 @@ import { hideSecrets } from './text/hide-credentials';
 /**
  * Runs the service until a signal ends it.
  *
- * @param onServing told when the listeners are open
- * @returns the exit code: 0 after an orderly end, 1 when the service cannot run or its end was cut short
+ * @param onServing called when the listeners are open
+ * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was aborted
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
   const mask = hideSecrets(secretsOf(environment));
@@ -41,7 +41,7 @@ if (require.main === module) {
   if (process.argv.slice(2).some((argument) => ['-h', '-help', '--help'].includes(argument))) {
     process.stdout.write(helpText());
   } else {
-    // What was cut short may still hold sockets and timers; nothing waits for them.
+    // After an aborted drain, sockets and timers may be left; the process does not wait for them.
     void run(process.env).then((code) => process.exit(code));
   }
 }

@@ -42,7 +42,7 @@ export function decisionPath(load, { rules, statistics, counters = memory(load) 
     windowsInFlight: counters.windowsInFlight ?? 1,
     whenFull: counters.whenFull,
     scheduler: load('sources/event-loop-turns').turnScheduler,
-    onDefect: (error) => {
+    onInternalError: (error) => {
       throw error;
     },
   });

@@ -26,7 +26,7 @@ function rejected(at: number) {
 }
 
 describe('the current configuration', () => {
-  it('good, bad, good: the bad one changes nothing but is told, the next good one takes over', () => {
+  it('keeps the active rules while new ones are rejected, and reports the rejection until the next good ones', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  --a--x--b--|', events);
       const expected = '     0-1--2--3--|';
@@ -41,7 +41,7 @@ describe('the current configuration', () => {
     });
   });
 
-  it('bad from the start: nothing is loaded until a good one comes', () => {
+  it('has no active rules until the first good ones, when the first ones are rejected', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  x----x--a', events);
       const expected = '     (01)-2--3';
@@ -55,7 +55,7 @@ describe('the current configuration', () => {
     });
   });
 
-  it('no events: says at once that nothing is loaded, and stays there', () => {
+  it('emits at once that nothing is loaded, and nothing more without events', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
       const source = cold('  ---', events);
       const expected = '     0--';
@@ -63,7 +63,7 @@ describe('the current configuration', () => {
     });
   });
 
-  it('a source that fails fails it, and unsubscribing lets go of the source', () => {
+  it('fails with its source, and unsubscribes from it when it is unsubscribed from', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const failing = cold(' --#', events);
       const expected = '     0-#';

@@ -14,7 +14,7 @@ import { marbles } from '../support/marbles';
 
 const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') }, { key: 'free' });
 
-/** A store whose answers the scenario gives, and which remembers what it was sent. */
+/** A store that replies as the scenario says, and records what it was sent. */
 class ScriptedStore implements Counters {
   readonly #answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>;
   readonly sent: string[] = [];
@@ -36,7 +36,7 @@ class ScriptedStore implements Counters {
 
 function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInFlight = 1, whenFull?: WhenFull) {
   const statistics = new Statistics(10);
-  const defects: unknown[] = [];
+  const internalErrors: unknown[] = [];
   const made = decisions({
     limiter: new Limiter(DEFAULT_OPTIONS, statistics),
     ruleset: () => ruleset,
@@ -46,22 +46,22 @@ function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInF
     windowsInFlight,
     whenFull,
     scheduler,
-    onDefect: (error) => defects.push(error),
+    onInternalError: (error) => internalErrors.push(error),
   });
-  return { ...made, statistics, defects };
+  return { ...made, statistics, internalErrors };
 }
 
-/** What a caller hears: what is left of the limit, or why there is no verdict. */
-function answers({ decide }: Decisions, questions$: Observable<string>): Observable<string> {
-  const heard$ = new Subject<string>();
-  questions$.subscribe((value) =>
+/** The outcome of each request: what is left of its limit, or the code of its error. */
+function outcomes({ decide }: Decisions, requests$: Observable<string>): Observable<string> {
+  const outcomes$ = new Subject<string>();
+  requests$.subscribe((value) =>
     decide(request('shop', [`k=${value}`]), {
       verdict: ({ overallCode, statuses }) =>
-        heard$.next(`${value}:${overallCode === Code.OK ? statuses[0]?.limitRemaining : 'over'}`),
-      error: (error) => heard$.next(`${value}:${error.code}`),
+        outcomes$.next(`${value}:${overallCode === Code.OK ? statuses[0]?.limitRemaining : 'over'}`),
+      error: (error) => outcomes$.next(`${value}:${error.code}`),
     }),
   );
-  return heard$;
+  return outcomes$;
 }
 
 function errorsCounted(kind: string, { statistics }: { statistics: Statistics }): number | undefined {
@@ -69,108 +69,108 @@ function errorsCounted(kind: string, { statistics }: { statistics: Statistics })
 }
 
 describe('the decision path', () => {
-  it('gathers questions into a window, merges them by key, and answers each by its place', () => {
+  it('gathers requests into a window, merges them by key, and gives each its own count', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const questions = cold('aab----');
+      const requests = cold('aab----');
       const reply = cold('       --(r|)', { r: [7, 1] });
       const expected = '      -----(xyz)';
       const store = new ScriptedStore(() => reply);
       const service = path(store, scheduler);
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:4', y: 'a:3', z: 'b:9' });
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:4', y: 'a:3', z: 'b:9' });
       flush();
       expectSubscriptions(reply.subscriptions).toBe('---^-!');
       expect(store.sent).toEqual(['a+2 b+1']);
     });
   });
 
-  it('answers what needs no store at once, in no window', () => {
+  it('answers a request that needs no store synchronously, without a window', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
-      const store = new ScriptedStore(() => throwError(() => new Error('must not be asked')));
+      const store = new ScriptedStore(() => throwError(() => new Error('must not be called')));
       const service = path(store, scheduler);
       expectObservable(service.windows$).toBe('-');
-      const heard: unknown[] = [];
+      const received: unknown[] = [];
       service.decide(request('shop', ['free=x']), {
-        verdict: (verdict) => heard.push(verdict.overallCode),
-        error: (e) => heard.push(e),
+        verdict: (verdict) => received.push(verdict.overallCode),
+        error: (e) => received.push(e),
       });
-      expect(heard).toEqual([Code.OK]);
+      expect(received).toEqual([Code.OK]);
       flush();
       expect(store.sent).toEqual([]);
     });
   });
 
-  it('a window that fails fails its own calls, and the next one goes its way', () => {
+  it('fails the calls of a window that fails, and sends the next window', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('ab--------c----');
+      const requests = cold('ab--------c----');
       const failure = cold<number[]>('-#', {}, new DecisionError('store_timeout', 'the counter store did not answer'));
       const success = cold('               -(r|)', { r: [1] });
       const expected = '      ----(xy)------z';
       const replies = [failure, success];
       const service = path(new ScriptedStore(() => replies.shift() ?? failure), scheduler);
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, {
+      expectObservable(outcomes(service, requests)).toBe(expected, {
         x: 'a:store_timeout',
         y: 'b:store_timeout',
         z: 'c:9',
       });
       flush();
       expect(errorsCounted('redis_error', service)).toBe(2);
-      expect(service.defects).toEqual([]);
+      expect(service.internalErrors).toEqual([]);
     });
   });
 
-  it('a store that throws what it should not costs the calls of its window alone, and is told', () => {
+  it('reports an unexpected error of the store, which fails only the calls of its window', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('a---');
+      const requests = cold('a---');
       const expected = '      ---x';
-      const defect = new TypeError('secret detail');
-      const service = path(new ScriptedStore(() => throwError(() => defect)), scheduler);
+      const bug = new TypeError('secret detail');
+      const service = path(new ScriptedStore(() => throwError(() => bug)), scheduler);
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:store_failed' });
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:store_failed' });
       flush();
-      expect(service.defects).toEqual([defect]);
+      expect(service.internalErrors).toEqual([bug]);
     });
   });
 
-  it('keeps gathering while the store is busy, so that a slow store gets larger windows', () => {
+  it('continues to gather while the store is busy, so that a slow store gets larger windows', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('a---bcb---------');
+      const requests = cold('a---bcb---------');
       const reply = cold('       ------(r|)');
       const expected = '      ---------x-----(yzw)';
       const store = new ScriptedStore((batch) => reply.pipe(map(() => batch.map(({ hits }) => hits))));
       const service = path(store, scheduler);
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
       flush();
       expect(store.sent).toEqual(['a+1', 'b+2 c+1']);
     });
   });
 
-  it('does not count a question that was taken back before its window closed', () => {
+  it('does not count a decision that was cancelled before its window closed', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const store = new ScriptedStore((batch) => of(batch.map(({ hits }) => hits)));
       const service = path(store, scheduler);
       service.windows$.subscribe();
-      const heard: string[] = [];
-      const asker = { verdict: () => heard.push('verdict'), error: () => heard.push('error') };
-      const gone = service.decide(request('shop', ['k=a']), asker);
-      const late = service.decide(request('shop', ['k=a']), asker);
-      service.decide(request('shop', ['k=a']), asker);
+      const received: string[] = [];
+      const observer = { verdict: () => received.push('verdict'), error: () => received.push('error') };
+      const cancelled = service.decide(request('shop', ['k=a']), observer);
+      const late = service.decide(request('shop', ['k=a']), observer);
+      service.decide(request('shop', ['k=a']), observer);
       const cancel = cold('  -c');
       cancel.subscribe(() => {
-        gone.cancel('cancelled');
+        cancelled.cancel('cancelled');
         late.cancel('deadline_exceeded');
       });
       expectObservable(cancel).toBe('-c');
       flush();
       expect(store.sent).toEqual(['a+1']);
-      expect(heard).toEqual(['verdict']);
+      expect(received).toEqual(['verdict']);
       expect(errorsCounted('redis_error', service)).toBe(1);
     });
   });
 
-  it('asks no store for a window whose calls have all gone', () => {
+  it('sends nothing to the store when every call of a window was cancelled', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
       const store = new ScriptedStore(() => of([]));
       const service = path(store, scheduler);
@@ -184,9 +184,9 @@ describe('the decision path', () => {
     });
   });
 
-  it('on completion answers what is under way, refuses what comes after, and completes', () => {
+  it('answers decisions in flight after completion, rejects further requests, and completes', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('a-b--------c');
+      const requests = cold('a-b--------c');
       const reply = cold('         --(r|)', { r: [1, 1] });
       const complete = cold(' ---(c|)');
       const expected = '      -----(xy)--z';
@@ -195,44 +195,44 @@ describe('the decision path', () => {
       const service = path(store, scheduler, 9);
       complete.subscribe(() => service.complete());
       expectObservable(service.windows$.pipe(ignoreElements())).toBe(done);
-      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:shutting_down' });
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:shutting_down' });
       flush();
     });
   });
 
-  it('an asker that throws does not take the rest of its window with it', () => {
+  it('reports an observer that throws, and delivers the other outcomes of its window', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
       const service = path(new ScriptedStore((batch) => of(batch.map(({ hits }) => hits))), scheduler);
       expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 1 });
       const broken = new Error('socket gone');
-      const heard: string[] = [];
+      const received: string[] = [];
       scheduler.schedule(() => {
         service.decide(request('shop', ['k=a']), {
           verdict: () => {
             throw broken;
           },
-          error: () => heard.push('error'),
+          error: () => received.push('error'),
         });
         service.decide(request('shop', ['k=a']), {
-          verdict: () => heard.push('verdict'),
-          error: () => heard.push('error'),
+          verdict: () => received.push('verdict'),
+          error: () => received.push('error'),
         });
       });
       flush();
-      expect(heard).toEqual(['verdict']);
-      expect(service.defects).toEqual([broken]);
+      expect(received).toEqual(['verdict']);
+      expect(service.internalErrors).toEqual([broken]);
     });
   });
 
-  it('fails calls that have waited long for a place, when the settings ask for that', () => {
+  it('fails calls that have waited for a free connection, with the behavior `fail`', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('a----bc---------');
+      const requests = cold('a----bc---------');
       const reply = cold('       ------------(r|)', { r: [1] });
       const expected = '      ----------(yz)-x';
       const store = new ScriptedStore(() => reply);
       const service = path(store, scheduler, 3, 1, { behavior: 'fail', after: 2 });
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, {
+      expectObservable(outcomes(service, requests)).toBe(expected, {
         x: 'a:9',
         y: 'b:store_pool_empty',
         z: 'c:store_pool_empty',
@@ -243,15 +243,15 @@ describe('the decision path', () => {
     });
   });
 
-  it('hands a window that has waited long for a place to the store all the same, when the settings ask for that', () => {
+  it('sends a window over the bound after its wait, with the behavior `exceed`', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const questions = cold('a----b----------');
+      const requests = cold('a----b----------');
       const reply = cold('       --------(r|)', { r: [1] });
       const expected = '      -----------x------y-';
       const store = new ScriptedStore(() => reply);
       const service = path(store, scheduler, 3, 1, { behavior: 'exceed', after: 2 });
       service.windows$.subscribe();
-      expectObservable(answers(service, questions)).toBe(expected, { x: 'a:9', y: 'b:9' });
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
       flush();
       expect(store.sent).toEqual(['a+1', 'b+1']);
     });

@@ -10,65 +10,65 @@ function scenario(): { failures: string[]; onFailure: (step: string, error: unkn
 }
 
 describe('a drain', () => {
-  it('ends one thing after another, each when the one before has ended', () => {
+  it('runs its steps in order, each after the one before has ended', () => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      const door = cold('     --|');
+      const calls = cold('     --|');
       const windows = cold('    -w-|');
       const sinks = cold('         |');
       const expected = '      -----(d|)';
-      const steps = named({ door, windows, sinks });
+      const steps = named({ calls, windows, sinks });
       const signal$ = hot('   ---------');
       expectObservable(drain({ steps, signal$, deadline: 10, scheduler, ...scenario() })).toBe(expected, {
         d: drained,
       });
-      expectSubscriptions(door.subscriptions).toBe('    ^-!');
+      expectSubscriptions(calls.subscriptions).toBe('    ^-!');
       expectSubscriptions(windows.subscriptions).toBe(' --^--!');
       expectSubscriptions(sinks.subscriptions).toBe('   -----(^!)');
     });
   });
 
-  it('goes on after a step that fails, and tells of it', () => {
+  it('reports a step that fails and continues with the next one', () => {
     const { failures, onFailure } = scenario();
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      const door = cold('     --#', {}, new Error('stuck'));
+      const calls = cold('     --#', {}, new Error('stuck'));
       const windows = cold('    -|');
       const expected = '      ---(d|)';
-      const steps = named({ door, windows });
+      const steps = named({ calls, windows });
       const signal$ = hot('   ------');
       expectObservable(drain({ steps, signal$, deadline: 10, scheduler, onFailure })).toBe(expected, { d: drained });
       expectSubscriptions(windows.subscriptions).toBe('--^!');
     });
-    expect(failures).toEqual(['door: Error: stuck']);
+    expect(failures).toEqual(['calls: Error: stuck']);
   });
 
-  it('is cut short at the deadline, naming the step that did not end', () => {
+  it('is aborted at the deadline, and names the step that did not end', () => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      const door = cold('     --|');
+      const calls = cold('     --|');
       const windows = cold('    -----');
       const expected = '      -----(d|)';
-      const steps = named({ door, windows });
+      const steps = named({ calls, windows });
       const signal$ = hot('   ------');
       expectObservable(drain({ steps, signal$, deadline: 5, scheduler, ...scenario() })).toBe(expected, {
-        d: { kind: 'cut short', why: 'deadline', step: 'windows' },
+        d: { kind: 'aborted', why: 'deadline', step: 'windows' },
       });
       expectSubscriptions(windows.subscriptions).toBe('--^--!');
     });
   });
 
-  it('is cut short by a second signal', () => {
+  it('is aborted by a second signal', () => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      const door = cold('     ------');
+      const calls = cold('     ------');
       const signal$ = hot('   ---s--');
       const expected = '      ---(d|)';
-      const steps = named({ door });
+      const steps = named({ calls });
       expectObservable(drain({ steps, signal$, deadline: 5, scheduler, ...scenario() })).toBe(expected, {
-        d: { kind: 'cut short', why: 'second signal', step: 'door' },
+        d: { kind: 'aborted', why: 'second signal', step: 'calls' },
       });
-      expectSubscriptions(door.subscriptions).toBe('^--!');
+      expectSubscriptions(calls.subscriptions).toBe('^--!');
     });
   });
 
-  it('of nothing is done at once', () => {
+  it('without steps is done at once', () => {
     marbles(({ expectObservable }, scheduler) => {
       const expected = '      (d|)';
       expectObservable(drain({ steps: [], signal$: EMPTY, deadline: 5, scheduler, ...scenario() })).toBe(expected, {

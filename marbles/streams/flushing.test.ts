@@ -2,7 +2,7 @@ import { flushing } from '../../src/streams/flushing';
 import { marbles } from '../support/marbles';
 
 describe('flushing', () => {
-  it('begins a flush at every tick, and emits nothing', () => {
+  it('starts a flush at every tick, and emits nothing', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const flush = cold('             x|');
       const flushes$ = flushing(() => flush, 4, scheduler);
@@ -13,7 +13,7 @@ describe('flushing', () => {
     });
   });
 
-  it('leaves a slow flush alone: the ticks that fall into it are skipped', () => {
+  it('does not interrupt a slow flush: ticks during it are skipped', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const flush = cold('             ------|');
       const flushes$ = flushing(() => flush, 4, scheduler);
@@ -24,7 +24,7 @@ describe('flushing', () => {
     });
   });
 
-  it('lets go of a flush when nobody waits for it any more', () => {
+  it('unsubscribes from the flush when it is unsubscribed from', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const flush = cold('             ------');
       const flushes$ = flushing(() => flush, 4, scheduler);
@@ -35,12 +35,12 @@ describe('flushing', () => {
     });
   });
 
-  it('ends with a flush that fails', () => {
+  it('fails with a flush that fails', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
-      const flush = cold('             -#', {}, new Error('defect'));
+      const flush = cold('             -#', {}, new Error('bug'));
       const flushes$ = flushing(() => flush, 4, scheduler);
       const expected = '           -----#';
-      expectObservable(flushes$).toBe(expected, {}, new Error('defect'));
+      expectObservable(flushes$).toBe(expected, {}, new Error('bug'));
     });
   });
 });

@@ -7,8 +7,8 @@ function without(...unhealthy: string[]) {
   return { healthy: false, unhealthy };
 }
 
-describe('health folds its components', () => {
-  it('well only while every component is, naming those that are not', () => {
+describe('the health of several components', () => {
+  it('is good only while every component is healthy, and names those that are not', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
       const store = cold('        t--f-----t---', state);
       const configuration = cold('f-----t---f-t', state);
@@ -25,7 +25,7 @@ describe('health folds its components', () => {
     });
   });
 
-  it('says nothing before every component has told its state', () => {
+  it('is not emitted before every component has reported its state', () => {
     marbles(({ cold, expectObservable }) => {
       const store = cold('        t-----', state);
       const configuration = cold('---t--', state);
@@ -34,7 +34,7 @@ describe('health folds its components', () => {
     });
   });
 
-  it('says a state once, however often it is told', () => {
+  it('is emitted once per change, however often a component reports the same state', () => {
     marbles(({ cold, expectObservable }) => {
       const store = cold('        t-t-f-f-t', state);
       const configuration = cold('t-----t--', state);
@@ -43,7 +43,7 @@ describe('health folds its components', () => {
     });
   });
 
-  it('a termination makes it unwell for good', () => {
+  it('stays bad after a termination', () => {
     marbles(({ cold, expectObservable }) => {
       const store = cold('        t--------', state);
       const termination = cold('  t---(f|) ', state);
@@ -52,7 +52,7 @@ describe('health folds its components', () => {
     });
   });
 
-  it('lets go of every component when nobody listens', () => {
+  it('unsubscribes from every component when it is unsubscribed from', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
       const store = cold('        t-f-t', state);
       const unsubscribe = '       -!';

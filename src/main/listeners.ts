@@ -1,4 +1,3 @@
-import type { Observable } from 'rxjs';
 import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
@@ -9,10 +8,9 @@ import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
-import type { Decide } from '../streams/ports/decide';
-import type { Health } from '../streams/health';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
+import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
 import { GrpcTls } from './grpc-certificates';
 
@@ -24,17 +22,15 @@ export interface Addresses {
 }
 
 export interface ListenersOptions {
-  readonly decide: Decide;
-  /** The present health on subscribing, then every change. */
-  readonly health$: Observable<Health>;
-  readonly health: () => Health;
+  /** Answers requests and health checks. */
+  readonly streams: Pick<Service, 'decide' | 'health$'>;
   readonly statistics: Statistics;
   readonly log: Log;
-  /** Chooses calls to be traced, when there is tracing. */
+  /** Samples calls; undefined without tracing. */
   readonly tracer: Tracer | undefined;
 }
 
-/** The listeners for decisions, which open when the service is ready and are closed one after the other. */
+/** The listeners for decisions: gRPC and HTTP. They open when the service is ready and are closed one after the other. */
 export class Listeners {
   readonly #settings: Settings;
   readonly #options: ListenersOptions;
@@ -48,7 +44,7 @@ export class Listeners {
     this.#tls = settings.grpcServerUseTls ? new GrpcTls(settings, options.statistics, options.log) : undefined;
   }
 
-  /** @throws what keeps a door shut: a port that is taken, a certificate that cannot be used */
+  /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
   async open(): Promise<Omit<Addresses, 'debug'>> {
     this.#http = await this.#openHttp();
     this.#grpc = await this.#openGrpc();
@@ -56,30 +52,39 @@ export class Listeners {
     return { grpc: typeof address === 'string' ? address : address.port, http: this.#http.address.port };
   }
 
-  /** Takes no new gRPC calls and ends streams; resolves when the calls under way are answered, or after `grace` milliseconds. */
+  /** Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace` milliseconds. */
   async drainGrpc(grace: number): Promise<void> {
     this.#tls?.close();
     await this.#grpc?.drain(grace);
   }
 
-  /** Takes no new HTTP requests; resolves when those under way are answered. */
+  /** Accepts no new HTTP requests; resolves when those in flight are answered. */
   async closeHttp(): Promise<void> {
     await this.#http?.close();
   }
 
   #openHttp(): Promise<Listening> {
-    const { decide, health, statistics, log, tracer } = this.#options;
+    const { streams, statistics, log, tracer } = this.#options;
+    const { decide, health$ } = streams;
     const { host, port } = this.#settings;
     const serviceErrors = statistics.counter(SERVICE_ERRORS);
-    return serveHttp({ host, port, decide, health, onMalformed: () => serviceErrors.add(1), log, tracer });
+    return serveHttp({
+      host,
+      port,
+      decide,
+      health: () => health$.value,
+      onMalformed: () => serviceErrors.add(1),
+      log,
+      tracer,
+    });
   }
 
   async #openGrpc(): Promise<GrpcServer> {
-    const { decide, health$, statistics, log, tracer } = this.#options;
+    const { streams, statistics, log, tracer } = this.#options;
     const settings = this.#settings;
-    const health = healthService(health$);
-    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics)], ...health.unary]);
-    const door = await serve({
+    const health = healthService(streams.health$);
+    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(streams.decide, statistics)], ...health.unary]);
+    const server = await serve({
       listen:
         settings.grpcUds === undefined
           ? { host: settings.grpcHost, port: settings.grpcPort }
@@ -93,15 +98,14 @@ export class Listeners {
       keepMetadata: tracer?.fields,
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
       refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
-      threw: (path, error) =>
-        log.error('a gRPC call met a defect; the service goes on', { path, error: asError(error) }),
+      threw: (path, error) => log.error('internal error in a gRPC call', { path, error: asError(error) }),
     });
-    this.#tls?.follow(door);
-    return door;
+    this.#tls?.follow(server);
+    return server;
   }
 }
 
-/** What reflection names beside itself. */
+/** The services that reflection lists, in addition to itself. */
 const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health'];
 
 function neverWhenZero(milliseconds: number): number {

@@ -1,143 +1,77 @@
 import {
   EMPTY,
   type Observable,
-  ReplaySubject,
   Subscription,
   asyncScheduler,
-  combineLatest,
-  concat,
   concatMap,
   defer,
-  filter,
   finalize,
   ignoreElements,
   lastValueFrom,
-  map,
   of,
   share,
-  shareReplay,
 } from 'rxjs';
-import type { RulesAbout } from '../http/debug/rlconfig';
-import { serveDebug } from '../http/debug/serve-debug';
 import { Limiter } from '../limiter/limiter';
-import { listRules } from '../rules/list-rules';
 import type { SettingsReading } from '../settings/read-settings';
-import { terminationSignals } from '../sources/signals';
 import { turnScheduler } from '../sources/event-loop-turns';
+import { terminationSignals } from '../sources/signals';
 import { Statistics } from '../statistics/statistics';
-import { type CurrentConfig, currentConfig } from '../streams/current-config';
-import { decisions } from '../streams/decisions';
-import { type DrainOutcome, drain } from '../streams/drain';
-import { type Health, health } from '../streams/health';
-import { lifecycle } from '../streams/lifecycle';
+import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
+import { type Service, service } from '../streams/service';
 import { asError } from '../text/thrown';
-import { counterStore } from './counter-store';
+import { type CounterStore, counterStore } from './counter-store';
+import { type DebugListener, openDebugListener } from './debug-listener';
 import { type Addresses, Listeners } from './listeners';
 import { limiterOptions } from './options';
 import { ruleEvents } from './rule-events';
-import { startStatisticsOutputs } from './statistics-outputs';
-import { startTracing } from './tracing';
+import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
+import { type ServiceTracing, startTracing } from './tracing';
 
-/** A drain that takes longer is cut short, in milliseconds. */
+/** Milliseconds after which a drain is aborted. */
 const DRAIN_DEADLINE = 10_000;
 
+/** What the service is made of. */
+interface Parts {
+  readonly statistics: Statistics;
+  readonly outputs: StatisticsOutputs;
+  readonly tracing: ServiceTracing;
+  readonly store: CounterStore;
+  readonly signal$: Observable<unknown>;
+  readonly streams: Service;
+}
+
 /**
- * Puts the parts together and subscribes to what drives them: the rules in force, the health, the pipeline of windows, and
- * the life of the process. Everything else is driven by these four.
+ * Makes the parts of the service, subscribes to its streams, opens the listeners when it is ready, and drains at the first signal.
  *
+ * @param onServing called with the addresses when the listeners are open
  * @returns the exit code, when the process may end
- * @throws what kept the service from running, for example a port that is taken
+ * @throws what prevents the service from running, for example a port that is in use
  */
 export async function runService(
   reading: SettingsReading,
   log: Log,
   onServing: (addresses: Addresses) => void = () => undefined,
 ): Promise<number> {
-  const { settings } = reading;
-  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
-  const outputs = await startStatisticsOutputs(settings, statistics, log);
-  const tracing = await startTracing(settings, log);
-  const store = counterStore(reading, statistics, log);
-  const signal$ = terminationSignals().pipe(share());
-  const config$ = ruleEvents(settings, statistics, log).pipe(
-    currentConfig(asyncScheduler),
-    shareReplay({ bufferSize: 1, refCount: true }),
-  );
-  const health$ = health({
-    'counter store': settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
-    ...(settings.healthyWithAtLeastOneConfigLoaded && { configuration: config$.pipe(map(hasDomains)) }),
-    termination: concat(of(true), signal$.pipe(map(() => false))),
-  }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
-
-  let config: CurrentConfig = { loaded: undefined, rejected: undefined };
-  let wellness: Health = { healthy: false, unhealthy: [] };
-  const path = decisions({
-    limiter: new Limiter(limiterOptions(settings), statistics),
-    ruleset: () => config.loaded?.ruleset,
-    counters: store.counters,
-    statistics,
-    windowSpan: settings.kvstorePipelineWindow,
-    windowsInFlight: store.windowsInFlight,
-    whenFull: store.whenFull,
-    scheduler: turnScheduler,
-    tracer: tracing.tracer,
-    onDefect: (error) => log.error('a decision met a defect; the service goes on', { error: asError(error) }),
-  });
-  const answered$ = path.windows$.pipe(ignoreElements(), share({ connector: () => new ReplaySubject(1) }));
-
-  const subscriptions = new Subscription();
-  subscriptions.add(config$.subscribe((next) => (config = next)));
-  subscriptions.add(health$.subscribe((next) => (wellness = next)));
-  subscriptions.add(answered$.subscribe());
-
-  const debug = await serveDebug({
-    host: settings.debugHost,
-    port: settings.debugPort,
-    rules: () => (config.loaded === undefined ? [] : listRules(config.loaded.ruleset)),
-    about: () => rulesAbout(config),
-    statistics: () => statistics.entries(),
-    log,
-  });
-  const doors = new Listeners(settings, {
-    decide: path.decide,
-    health$,
-    health: () => wellness,
-    statistics,
-    log,
-    tracer: tracing.tracer,
-  });
+  const parts = await makeParts(reading, log);
+  const { streams, statistics, tracing, signal$ } = parts;
+  const subscriptions = subscribe(streams);
+  const debug = await openDebugListener(reading.settings, { config$: streams.config$, statistics, log });
+  const listeners = new Listeners(reading.settings, { streams, statistics, log, tracer: tracing.tracer });
 
   const serving$ = defer(async () => {
-    const addresses = { ...(await doors.open()), debug: debug.address.port };
+    const addresses = { ...(await listeners.open()), debug: debug.address.port };
     log.info('serving', addresses);
     onServing(addresses);
   });
-  const completePath$ = defer(() => {
-    path.complete();
-    return answered$;
-  });
   const drained$ = drain({
-    steps: [
-      { name: 'gRPC calls', run: () => defer(() => doors.drainGrpc(DRAIN_DEADLINE)) },
-      { name: 'pipeline windows', run: () => completePath$ },
-      { name: 'counter store', run: () => defer(() => store.counters.close()) },
-      { name: 'HTTP requests', run: () => defer(() => doors.closeHttp()) },
-      { name: 'statistics outputs', run: () => outputs.finish() },
-      { name: 'traces', run: () => tracing.finish() },
-      { name: 'debug listener', run: () => defer(() => debug.close()) },
-    ],
+    steps: drainSteps(parts, listeners, debug),
     signal$,
     deadline: DRAIN_DEADLINE,
     scheduler: asyncScheduler,
-    onFailure: (step, error) => log.error(`${step} did not end well`, { error: asError(error) }),
+    onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
   });
-  const configured$ = settings.forceStartWithoutInitialConfig
-    ? of(true)
-    : config$.pipe(filter(({ loaded }) => loaded !== undefined));
-  const ready$ = combineLatest([store.ready$, configured$]);
-
-  const outcome$ = lifecycle({ ready$, termination$: signal$ }).pipe(
+  const outcome$ = streams.phase$.pipe(
     concatMap((phase): Observable<DrainOutcome> => {
       if (phase === 'serving') return serving$.pipe(ignoreElements());
       return phase === 'draining' ? drained$ : EMPTY;
@@ -147,19 +81,70 @@ export async function runService(
   return exitCode(await lastValueFrom(outcome$), log);
 }
 
-function hasDomains({ loaded }: CurrentConfig): boolean {
-  return loaded !== undefined && loaded.ruleset.domains.size > 0;
+async function makeParts(reading: SettingsReading, log: Log): Promise<Parts> {
+  const { settings } = reading;
+  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  const outputs = await startStatisticsOutputs(settings, statistics, log);
+  const tracing = await startTracing(settings, log);
+  const store = counterStore(reading, statistics, log);
+  const signal$ = terminationSignals().pipe(share());
+  const streams = service(
+    {
+      rules$: ruleEvents(settings, statistics, log),
+      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
+      storeReady$: store.ready$,
+      termination$: signal$,
+    },
+    {
+      limiter: new Limiter(limiterOptions(settings), statistics),
+      counters: store.counters,
+      statistics,
+      windowSpan: settings.kvstorePipelineWindow,
+      windowsInFlight: store.windowsInFlight,
+      whenFull: store.whenFull,
+      scheduler: turnScheduler,
+      tracer: tracing.tracer,
+      onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
+    },
+    {
+      startsWithoutRules: settings.forceStartWithoutInitialConfig,
+      needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
+    },
+  );
+  return { statistics, outputs, tracing, store, signal$, streams };
 }
 
-function rulesAbout({ loaded, rejected }: CurrentConfig): RulesAbout {
-  return {
-    loaded: loaded && { ...loaded.origin, at: new Date(loaded.at) },
-    rejected: rejected && { reason: rejected.reason, at: new Date(rejected.at) },
-  };
+/** The streams flow until the service has drained, whether or not a listener needs them at the moment. */
+function subscribe({ config$, health$, windows$ }: Service): Subscription {
+  const subscriptions = new Subscription();
+  const streams: readonly Observable<unknown>[] = [config$, health$, windows$];
+  for (const stream$ of streams) subscriptions.add(stream$.subscribe());
+  return subscriptions;
+}
+
+/** First no new calls, then what carries the calls in flight, then what reports about them. */
+function drainSteps(
+  { streams, store, outputs, tracing }: Parts,
+  listeners: Listeners,
+  debug: DebugListener,
+): readonly DrainStep[] {
+  const completed$ = defer(() => {
+    streams.complete();
+    return streams.windows$;
+  });
+  return [
+    { name: 'gRPC calls', run: () => defer(() => listeners.drainGrpc(DRAIN_DEADLINE)) },
+    { name: 'pipeline windows', run: () => completed$ },
+    { name: 'counter store', run: () => defer(() => store.counters.close()) },
+    { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
+    { name: 'statistics outputs', run: () => outputs.finish() },
+    { name: 'traces', run: () => tracing.finish() },
+    { name: 'debug listener', run: () => defer(() => debug.close()) },
+  ];
 }
 
 function exitCode(outcome: DrainOutcome, log: Log): number {
   if (outcome.kind === 'drained') return 0;
-  log.error(`the end was cut short by ${outcome.why}; still under way: ${outcome.step}`);
+  log.error(`drain aborted by ${outcome.why}; still in flight: ${outcome.step}`);
   return 1;
 }

@@ -2,11 +2,11 @@ import { type OperatorFunction, type SchedulerLike, scan, startWith } from 'rxjs
 import type { Ruleset } from '../rules/ruleset';
 import type { RuleEvent, RuleOrigin } from './ports/rule-source';
 
-/** The rules in force and what became of the newest ones. */
+/** The active rules, and whether the newest ones were rejected. */
 export interface CurrentConfig {
   /** The last good rules; undefined before the first. */
   readonly loaded: LoadedConfig | undefined;
-  /** Why the newest rules are not in force; undefined when they are. */
+  /** Why the newest rules are not active; undefined when they are. */
   readonly rejected: RejectedConfig | undefined;
 }
 
@@ -23,11 +23,12 @@ export interface RejectedConfig {
   readonly at: number;
 }
 
-const NOTHING_YET: CurrentConfig = { loaded: undefined, rejected: undefined };
+/** The configuration before the first load. */
+export const NO_CONFIG: CurrentConfig = { loaded: undefined, rejected: undefined };
 
 /**
- * Folds a source's events into the rules in force: good ones take the place of the last, whole; bad ones leave them as they
- * are. Emits at once (nothing loaded yet) and then for each event; completes and fails with the source.
+ * Folds the events of a rule source into the current configuration: loaded rules replace the active ones as a whole, rejected
+ * rules change nothing but the rejection. Emits {@link NO_CONFIG} at once, then once per event; completes and fails with the source.
  */
 export function currentConfig(scheduler: SchedulerLike): OperatorFunction<RuleEvent, CurrentConfig> {
   return (events$) =>
@@ -36,7 +37,7 @@ export function currentConfig(scheduler: SchedulerLike): OperatorFunction<RuleEv
         const at = scheduler.now();
         if (event.kind === 'rejected') return { ...current, rejected: { reason: event.reason, at } };
         return { loaded: { ruleset: event.ruleset, origin: event.origin, at }, rejected: undefined };
-      }, NOTHING_YET),
-      startWith(NOTHING_YET),
+      }, NO_CONFIG),
+      startWith(NO_CONFIG),
     );
 }

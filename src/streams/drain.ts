@@ -12,31 +12,31 @@ import {
   timer,
 } from 'rxjs';
 
-/** One thing that has to end before the process does. */
+/** One part of the service that has to end before the process does. */
 export interface DrainStep {
-  /** For the log: what did not end, or failed to. */
+  /** What is drained, for log lines: `gRPC calls`. */
   readonly name: string;
-  /** Ends it; completes when it has ended. Its values are ignored. */
+  /** Ends the part on subscribing; completes when it has ended. Its values are ignored. */
   readonly run: () => Observable<unknown>;
 }
 
 /** How a drain ended. */
 export type DrainOutcome =
   | { readonly kind: 'drained' }
-  | { readonly kind: 'cut short'; readonly why: 'second signal' | 'deadline'; readonly step: string };
+  | { readonly kind: 'aborted'; readonly why: 'second signal' | 'deadline'; readonly step: string };
 
 export interface DrainOptions {
   readonly steps: readonly DrainStep[];
-  /** A further signal cuts the drain short. */
+  /** A further signal aborts the drain. */
   readonly signal$: Observable<unknown>;
-  /** What is not done after this many milliseconds is left undone. */
+  /** Milliseconds after which the drain is aborted. */
   readonly deadline: number;
   readonly scheduler: SchedulerLike;
-  /** Told of a step that failed; the steps after it run all the same. */
+  /** Called with each step that failed; the steps after it still run. */
   readonly onFailure: (step: string, error: unknown) => void;
 }
 
-/** Ends one thing after another, in order. Emits the outcome once and completes; never fails. */
+/** Runs the steps in order, each after the one before has ended. Emits the outcome once and completes; never fails. */
 export function drain({ steps, signal$, deadline, scheduler, onFailure }: DrainOptions): Observable<DrainOutcome> {
   return defer(() => {
     let current = '';
@@ -52,10 +52,10 @@ export function drain({ steps, signal$, deadline, scheduler, onFailure }: DrainO
         }),
       ),
     );
-    const cutShort$ = merge(
+    const aborted$ = merge(
       signal$.pipe(map(() => 'second signal' as const)),
       timer(deadline, scheduler).pipe(map(() => 'deadline' as const)),
-    ).pipe(map((why): DrainOutcome => ({ kind: 'cut short', why, step: current })));
-    return merge(concat(...runs, of<DrainOutcome>({ kind: 'drained' })), cutShort$).pipe(take(1));
+    ).pipe(map((why): DrainOutcome => ({ kind: 'aborted', why, step: current })));
+    return merge(concat(...runs, of<DrainOutcome>({ kind: 'drained' })), aborted$).pipe(take(1));
   });
 }

@@ -1,15 +1,18 @@
 import { type Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
 
-/** Whether the service is well, and which of its components are not. */
+/** Whether the service is healthy, and which of its components are not. */
 export interface Health {
   readonly healthy: boolean;
   /** Names of the components that are not healthy. */
   readonly unhealthy: readonly string[];
 }
 
+/** The health before every component has reported its state. */
+export const STARTING: Health = { healthy: false, unhealthy: [] };
+
 /**
- * Folds components into one health: healthy only while every one of them is (document 1, section 3). Emits when every
- * component has told its state, then at each change.
+ * Combines the states of components into one health: healthy only while every component is. Emits when every component has
+ * reported its state, then at each change.
  *
  * @param components by name; a component that is switched off is left out
  */

@@ -5,8 +5,8 @@ import type { CallTrace, WindowTracer } from './ports/tracer';
 import type { WindowCall, Window } from './window';
 
 /**
- * Shows a window's trip to the store in the traces of the calls that it carries: it begins now and ends with the first value or
- * the error. Passes everything on as it comes, and does nothing where no call is traced.
+ * Records a window's trip to the store in the traces of the calls that it carries. The trip begins when this is called and ends with the
+ * first value or the error. Mirrors the source; without a traced call it is the identity.
  */
 export function tracedTrip(
   tracer: WindowTracer,
@@ -23,7 +23,7 @@ export function tracedTrip(
   });
 }
 
-/** What is not a DecisionError is a defect of ours, which callers see as a failed store. */
+/** Anything but a DecisionError is an internal error, which callers see as a failed store. */
 function failureOf(error: unknown): DecisionErrorCode {
   return error instanceof DecisionError ? error.code : 'store_failed';
 }

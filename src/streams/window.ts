@@ -2,24 +2,24 @@ import type { Count, CounterOperation, Guard } from '../limiter/counter-operatio
 import type { DecisionError } from '../limiter/decision-error';
 import type { CallTrace } from './ports/tracer';
 
-/** An operation that waits for its count. */
+/** An operation that receives its count in `after`. */
 export interface WindowOperation extends CounterOperation {
   after: number;
 }
 
-/** A call whose operations are gathered into a window. */
+/** A call whose operations are part of a window. */
 export interface WindowCall {
   readonly operations: readonly WindowOperation[];
-  /** Told of the window's trip to the store, when somebody wants to know. */
+  /** The trace that records the window's trip to the store, when the call is traced. */
   readonly trace?: CallTrace | undefined;
-  /** The caller has gone: the window leaves the call out. */
+  /** The caller has cancelled: the window leaves the call out. */
   readonly isCancelled: boolean;
-  /** Every operation has its count in `after`. */
+  /** Called when every operation has its count in `after`. */
   settle(): void;
   fail(error: DecisionError): void;
 }
 
-/** Additions to one key that go to the store as one, and give each its own count back. */
+/** Additions to one key that go to the store as one operation. */
 class Merged implements CounterOperation {
   hits: number;
   readonly key: string;
@@ -35,18 +35,18 @@ class Merged implements CounterOperation {
   }
 }
 
-/** Where an operation's count stands: its place in the batch, and what merged additions before and with it add up to. */
+/** Where the count of an operation comes from: an index of the batch, and the sum of the merged additions up to and including it. */
 interface BatchPosition {
   readonly index: number;
   readonly upTo: number;
 }
 
 /**
- * The calls of one pipeline window. Additions to the same key become one operation; each call is then given its own count
- * by its place in arrival order, exactly as if its operations had been sent one by one.
+ * The calls of one pipeline window. Additions to the same key become one operation. Each call then gets its own count, derived from
+ * its position in arrival order, exactly as if its operations had been sent one by one.
  */
 export class Window {
-  /** What the store has to do, in order. */
+  /** The operations for the store, in order. */
   readonly batch: CounterOperation[] = [];
   readonly #calls: readonly WindowCall[];
   readonly #places: BatchPosition[] = [];
@@ -57,12 +57,12 @@ export class Window {
     this.#merge();
   }
 
-  /** Hits that travel in another call's operation. */
+  /** Hits that were merged into an operation of an earlier call. */
   get mergedHits(): number {
     return this.#mergedHits;
   }
 
-  /** Gives every call its counts. A call with an operation that failed alone fails alone. */
+  /** Gives every call its counts. An operation that failed by itself fails its own call only. */
   settle(counts: readonly Count[]): void {
     let position = 0;
     for (const call of this.#calls) {
@@ -95,7 +95,7 @@ export class Window {
           continue;
         }
         this.#places.push({ index: this.batch.length, upTo: operation.hits });
-        // Any other step on the key comes between: what follows it must not be counted before it.
+        // Any other operation on the key is a boundary: a later addition must not be counted before it.
         if (isAddition(operation)) open.set(operation.key, this.batch.length);
         else open.delete(operation.key);
         this.batch.push(operation);
@@ -103,7 +103,7 @@ export class Window {
     }
   }
 
-  /** @returns what the merged additions add up to with this one, undefined when the sum would not be exact */
+  /** @returns the sum of the merged additions including this one; undefined when it would not be exact */
   #join(index: number, operation: CounterOperation): number | undefined {
     const present = this.batch[index] as CounterOperation;
     const sum = present.hits + operation.hits;
@@ -116,7 +116,7 @@ export class Window {
   }
 }
 
-/** Whether the operation only adds or reads, so that its count follows from another's beside it. */
+/** Whether the operation only adds or reads, so that its count can be derived from that of a merged operation. */
 function isAddition({ hits, guard }: CounterOperation): boolean {
   return hits >= 0 && guard === undefined;
 }

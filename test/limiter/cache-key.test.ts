@@ -54,7 +54,7 @@ describe('rules that share their threshold', () => {
       ),
     );
     function left(text: string) {
-      return service.ask(request('shop', [descriptor(text)])).statuses[0]?.limitRemaining;
+      return service.decide(request('shop', [descriptor(text)])).statuses[0]?.limitRemaining;
     }
     expect([left('k=a1'), left('k=a2'), left('k=b1'), left('k=b2')]).toEqual([4, 3, 4, 4]);
     await service.close();
@@ -63,7 +63,7 @@ describe('rules that share their threshold', () => {
   it('give a key of one window anew in the next one', async () => {
     const service = new TestService(rulesetOf('shop', { key: 'k', value: 'v', rateLimit }));
     function left() {
-      return service.ask(request('shop', ['k=v'])).statuses[0]?.limitRemaining;
+      return service.decide(request('shop', ['k=v'])).statuses[0]?.limitRemaining;
     }
     expect([left(), left()]).toEqual([4, 3]);
     service.now += 60_000;

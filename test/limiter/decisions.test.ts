@@ -26,7 +26,7 @@ function perMinute(requests: number, more = {}) {
 describe('the answer', () => {
   it('has the limit, what is left, and the seconds until the window ends', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2, { name: 'two' }) }]);
-    expect(service.ask(request('shop', ['k=x']))).toEqual({
+    expect(service.decide(request('shop', ['k=x']))).toEqual({
       overallCode: Code.OK,
       statuses: [
         {
@@ -44,7 +44,7 @@ describe('the answer', () => {
   it('is OVER_LIMIT from the first request beyond the limit until the window ends, then begins anew', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2) }]);
     function ask() {
-      return service.ask(request('shop', ['k=x'])).overallCode;
+      return service.decide(request('shop', ['k=x'])).overallCode;
     }
     expect([ask(), ask(), ask(), ask()]).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OVER_LIMIT]);
     service.now += 49_999;
@@ -60,13 +60,13 @@ describe('the answer', () => {
     ['DAY', 86_390],
   ] as const)('counts a %s to its end: %i s left', (unit, seconds) => {
     const service = serve([{ key: 'k', rateLimit: limit(1, unit) }]);
-    expect(service.ask(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(seconds);
+    expect(service.decide(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(seconds);
   });
 
   it('gives the full unit on the boundary', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     service.now = 1_699_920_000_000;
-    expect(service.ask(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(60);
+    expect(service.decide(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(60);
   });
 
   it('is over as a whole when any descriptor is over, each keeping its own status', () => {
@@ -74,8 +74,8 @@ describe('the answer', () => {
       { key: 'a', rateLimit: perMinute(1) },
       { key: 'b', rateLimit: perMinute(5) },
     ]);
-    service.ask(request('shop', ['a=x', 'b=x']));
-    const verdict = service.ask(request('shop', ['a=x', 'b=x', 'none=x']));
+    service.decide(request('shop', ['a=x', 'b=x']));
+    const verdict = service.decide(request('shop', ['a=x', 'b=x', 'none=x']));
     expect(verdict.overallCode).toBe(Code.OVER_LIMIT);
     expect(codes(verdict)).toEqual(['OVER', 'OK', 'OK']);
     expect(verdict.statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([0, 3, 0]);
@@ -84,14 +84,14 @@ describe('the answer', () => {
 
   it('counts the same key twice in one request, the second seeing the first', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
-    expect(codes(service.ask(request('shop', ['k=x', 'k=x'])))).toEqual(['OK', 'OVER']);
+    expect(codes(service.decide(request('shop', ['k=x', 'k=x'])))).toEqual(['OK', 'OVER']);
   });
 });
 
 describe('an unknown domain', () => {
   it('is OK for every descriptor, counted once for each and never by hits', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
-    const verdict = service.ask(request('other', ['k=x', descriptor('k=y', { hitsAddend: 9 })]));
+    const verdict = service.decide(request('other', ['k=x', descriptor('k=y', { hitsAddend: 9 })]));
     expect(codes(verdict)).toEqual(['OK', 'OK']);
     expect(service.moved()).toEqual({ 'other.domain_not_found': 2 });
   });
@@ -99,25 +99,25 @@ describe('an unknown domain', () => {
   it('ignores a limit that the request brings along, whatever it says', () => {
     const service = serve([]);
     const override = descriptor('k=x', { limit: { requestsPerUnit: 0, unit: undefined } });
-    expect(service.ask(request('other', [override])).overallCode).toBe(Code.OK);
+    expect(service.decide(request('other', [override])).overallCode).toBe(Code.OK);
   });
 });
 
 describe('rule 8: a limit of 0 bans', () => {
   const rules: RuleSketch[] = [{ key: 'k', rateLimit: perMinute(0) }];
   it('every request that counts a hit', () => {
-    expect(serve(rules).ask(request('shop', ['k=x'])).overallCode).toBe(Code.OVER_LIMIT);
+    expect(serve(rules).decide(request('shop', ['k=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
   it('but not one that only asks on a fresh key', () => {
     const ask = descriptor('k=x', { hitsAddend: 0 });
-    expect(serve(rules).ask(request('shop', [ask])).overallCode).toBe(Code.OK);
+    expect(serve(rules).decide(request('shop', [ask])).overallCode).toBe(Code.OK);
   });
 });
 
 describe('rule 9: an unlimited rule', () => {
   it('is OK with the largest remainder and no limit, counts its hits, and asks no store', () => {
     const service = serve([{ key: 'k', rateLimit: unlimited() }]);
-    expect(service.ask(request('shop', [descriptor('k=x', { hitsAddend: 3 })])).statuses).toEqual([
+    expect(service.decide(request('shop', [descriptor('k=x', { hitsAddend: 3 })])).statuses).toEqual([
       { code: Code.OK, currentLimit: undefined, limitRemaining: 4_294_967_295, secondsUntilReset: undefined },
     ]);
     expect(service.moved()).toEqual({ 'shop.k.total_hits': 3, 'shop.k.within_limit': 3 });
@@ -134,7 +134,7 @@ describe('rule 10: replaces', () => {
       { key: 'a', rateLimit: named('general') },
       { key: 'b', rateLimit: named('special', ['general']) },
     ]);
-    const verdict = service.ask(request('shop', ['a=x', 'b=x']));
+    const verdict = service.decide(request('shop', ['a=x', 'b=x']));
     expect(verdict.statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual([undefined, 'special']);
     expect(Object.keys(service.moved())).toEqual(['shop.b.total_hits', 'shop.b.within_limit']);
     expect(service.counters.size).toBe(1);
@@ -174,7 +174,7 @@ describe('rule 10: replaces', () => {
       ['', 'two'],
     ],
   ])('%s', (_what, rules, kept) => {
-    const verdict = serve(rules).ask(request('shop', ['a=x', 'b=x']));
+    const verdict = serve(rules).decide(request('shop', ['a=x', 'b=x']));
     expect(verdict.statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual(kept);
   });
 
@@ -183,16 +183,16 @@ describe('rule 10: replaces', () => {
       { key: 'a', rateLimit: unlimited({ name: 'free' }) },
       { key: 'b', rateLimit: named('b', ['free']) },
     ]);
-    expect(service.ask(request('shop', ['a=x', 'b=x'])).statuses[0]?.limitRemaining).toBe(4_294_967_295);
+    expect(service.decide(request('shop', ['a=x', 'b=x'])).statuses[0]?.limitRemaining).toBe(4_294_967_295);
   });
 });
 
 describe('rule 11: shadow mode of a rule', () => {
   it('is OK with nothing left when it would be over, and says so in its statistic', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }]);
-    service.ask(request('shop', ['k=x']));
+    service.decide(request('shop', ['k=x']));
     service.moved();
-    const { overallCode, statuses } = service.ask(request('shop', ['k=x']));
+    const { overallCode, statuses } = service.decide(request('shop', ['k=x']));
     expect(overallCode).toBe(Code.OK);
     expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 0 });
     expect(service.moved()).toEqual({ 'shop.k.total_hits': 1, 'shop.k.over_limit': 1, 'shop.k.shadow_mode': 1 });
@@ -202,9 +202,9 @@ describe('rule 11: shadow mode of a rule', () => {
 describe('rule 12: global shadow mode', () => {
   it('turns the overall code alone, and counts the responses that it changed', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }], { shadowMode: true });
-    service.ask(request('shop', ['k=x']));
+    service.decide(request('shop', ['k=x']));
     expect(service.moved()['ratelimit.service.global_shadow_mode']).toBeUndefined();
-    const verdict = service.ask(request('shop', ['k=x', 'k=x']));
+    const verdict = service.decide(request('shop', ['k=x', 'k=x']));
     expect(verdict.overallCode).toBe(Code.OK);
     expect(codes(verdict)).toEqual(['OVER', 'OVER']);
     expect(service.moved()['ratelimit.service.global_shadow_mode']).toBe(1);
@@ -218,7 +218,7 @@ describe('rule 13: negative hits', () => {
   it('take away from the counter, down to 0, and are always OK', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     function left(...descriptors: Parameters<typeof request>[1]) {
-      return service.ask(request('shop', descriptors)).statuses[0]?.limitRemaining;
+      return service.decide(request('shop', descriptors)).statuses[0]?.limitRemaining;
     }
     expect(left(descriptor('k=x', { hitsAddend: 8 }))).toBe(2);
     expect(left(negative(3))).toBe(5);
@@ -228,9 +228,9 @@ describe('rule 13: negative hits', () => {
 
   it('are OK and move no over-limit statistic while the counter stays above the limit', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
-    service.ask(request('shop', [descriptor('k=x', { hitsAddend: 10 })]));
+    service.decide(request('shop', [descriptor('k=x', { hitsAddend: 10 })]));
     service.moved();
-    const { overallCode, statuses } = service.ask(request('shop', [negative(2)]));
+    const { overallCode, statuses } = service.decide(request('shop', [negative(2)]));
     expect(overallCode).toBe(Code.OK);
     expect(statuses[0]?.limitRemaining).toBe(0);
     expect(service.moved()).toEqual({ 'shop.k.total_negative_hits': 2 });
@@ -238,7 +238,7 @@ describe('rule 13: negative hits', () => {
 
   it('create no counter', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
-    service.ask(request('shop', [negative(2)]));
+    service.decide(request('shop', [negative(2)]));
     expect(service.counters.size).toBe(0);
   });
 
@@ -247,7 +247,7 @@ describe('rule 13: negative hits', () => {
     ['unmatched', 'none=x'],
   ])('do nothing on an %s descriptor', (_what, entries) => {
     const service = serve([{ key: 'u', rateLimit: unlimited() }]);
-    service.ask(request('shop', [descriptor(entries, { hitsAddend: 2, isNegativeHits: true })]));
+    service.decide(request('shop', [descriptor(entries, { hitsAddend: 2, isNegativeHits: true })]));
     expect(service.moved()).toEqual({});
   });
 });
@@ -262,13 +262,13 @@ describe('hits_addend', () => {
   ])('own %p beside %p of the request counts %p', (own, ofRequest, hits) => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     const one = descriptor('k=x', own === undefined ? {} : { hitsAddend: own });
-    expect(service.ask(request('shop', [one], ofRequest)).statuses[0]?.limitRemaining).toBe(10 - hits);
+    expect(service.decide(request('shop', [one], ofRequest)).statuses[0]?.limitRemaining).toBe(10 - hits);
   });
 
   it('of 0 asks without counting, also where nothing was counted', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(3) }]);
     const ask = descriptor('k=x', { hitsAddend: 0 });
-    expect(service.ask(request('shop', [ask])).statuses[0]?.limitRemaining).toBe(3);
+    expect(service.decide(request('shop', [ask])).statuses[0]?.limitRemaining).toBe(3);
     expect(service.counters.size).toBe(0);
   });
 });
@@ -280,7 +280,7 @@ describe('a limit that the request brings along', () => {
   it('replaces the rule, is never in shadow mode, and counts under the entries of the request', () => {
     const service = serve([{ key: 'k', value: 'x', rateLimit: perMinute(1), shadowMode: true }]);
     function ask() {
-      return service.ask(request('shop', [descriptor('k=x', override(1))]));
+      return service.decide(request('shop', [descriptor('k=x', override(1))]));
     }
     expect(ask().statuses[0]).toMatchObject({
       currentLimit: { requestsPerUnit: 1, unit: unitByName('HOUR'), name: '' },
@@ -292,7 +292,7 @@ describe('a limit that the request brings along', () => {
 
   it('limits entries that no rule matches, and is not replaced', () => {
     const service = serve([{ key: 'b', rateLimit: perMinute(1, { replaces: [''] }) }]);
-    const verdict = service.ask(request('shop', [descriptor('any=,thing=y', override(3)), 'b=x']));
+    const verdict = service.decide(request('shop', [descriptor('any=,thing=y', override(3)), 'b=x']));
     expect(verdict.statuses[0]?.limitRemaining).toBe(2);
     expect(service.moved()).toMatchObject({ 'shop.any.thing_y.total_hits': 1 });
   });
@@ -300,7 +300,7 @@ describe('a limit that the request brings along', () => {
   it('without a unit that is known is refused', () => {
     const service = serve([]);
     const wrong = descriptor('k=x', { limit: { requestsPerUnit: 1, unit: undefined } });
-    expect(() => service.ask(request('shop', ['k=x', wrong]))).toThrow(
+    expect(() => service.decide(request('shop', ['k=x', wrong]))).toThrow(
       'the limit of descriptor 2 has no unit that is known',
     );
   });
@@ -327,7 +327,7 @@ describe('a request that cannot be decided is refused, and counts nothing but th
     ],
   ])('%s', (_what, wrong, message) => {
     const service = serve(rules);
-    expect(() => service.ask(wrong)).toThrow(message);
+    expect(() => service.decide(wrong)).toThrow(message);
     expect(service.moved()).toEqual({ 'ratelimit.service.call.should_rate_limit.service_error': 1 });
     expect(service.counters.size).toBe(0);
   });
@@ -335,8 +335,8 @@ describe('a request that cannot be decided is refused, and counts nothing but th
   it('says that no configuration is loaded only for a request that is right otherwise', () => {
     const service = serve([]);
     service.ruleset = undefined;
-    expect(() => service.ask(request('', ['k=x']))).toThrow('rate limit domain must not be empty');
-    expect(() => service.ask(request('shop', ['k=x']))).toThrow('no rate limit configuration loaded');
+    expect(() => service.decide(request('', ['k=x']))).toThrow('rate limit domain must not be empty');
+    expect(() => service.decide(request('shop', ['k=x']))).toThrow('no rate limit configuration loaded');
   });
 });
 
@@ -357,16 +357,16 @@ describe('statistics of a decision', () => {
     [12, 0, {}],
   ])('after %i hits, %i more move %o', (before, hits, expected) => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
-    if (before > 0) service.ask(request('shop', [descriptor('k=x', { hitsAddend: before })]));
+    if (before > 0) service.decide(request('shop', [descriptor('k=x', { hitsAddend: before })]));
     service.moved();
-    service.ask(request('shop', [descriptor('k=x', { hitsAddend: hits })]));
+    service.decide(request('shop', [descriptor('k=x', { hitsAddend: hits })]));
     const moved = Object.fromEntries(Object.entries(expected).map(([stat, value]) => [`shop.k.${stat}`, value]));
     expect(service.moved()).toEqual(moved);
   });
 
   it('are kept per runtime value up to the bound, then in the key of the rule', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10), detailedMetric: true }]);
-    for (let user = 0; user < 10_005; user += 1) service.ask(request('shop', [`k=${user}`]));
+    for (let user = 0; user < 10_005; user += 1) service.decide(request('shop', [`k=${user}`]));
     const moved = service.moved();
     expect(moved['shop.k_9999.total_hits']).toBe(1);
     expect(moved['shop.k_10000.total_hits']).toBeUndefined();
@@ -380,25 +380,25 @@ describe('statistics of a decision', () => {
       { key: 'a', descriptors: [{ key: 'b', rateLimit: perMinute(10), detailedMetric: true }] },
     ]);
     const asked = ['one=x', 'one=y', 'one=x', 'a=1,b=2', 'a=2,b=2', 'a=1,b=2'];
-    for (const each of asked) service.ask(request('shop', [each]));
+    for (const each of asked) service.decide(request('shop', [each]));
     expect(service.moved()).toMatchObject({
       'shop.one_x.total_hits': 2,
       'shop.one_y.total_hits': 1,
       'shop.a_1.b_2.total_hits': 2,
       'shop.a_2.b_2.total_hits': 1,
     });
-    for (let user = 4; user < 10_000; user += 1) service.ask(request('shop', [`one=${user}`]));
+    for (let user = 4; user < 10_000; user += 1) service.decide(request('shop', [`one=${user}`]));
     service.moved();
-    for (const each of ['one=beyond', 'one=beyond', 'one=x']) service.ask(request('shop', [each]));
+    for (const each of ['one=beyond', 'one=beyond', 'one=x']) service.decide(request('shop', [each]));
     expect(service.moved()).toMatchObject({ 'shop.one.total_hits': 2, 'shop.one_x.total_hits': 1 });
     expect(new Map(service.statistics.entries()).get('ratelimit.statistics.rolled_up')).toBe(2);
   });
 
   it('go on across a reload of the rules', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
-    service.ask(request('shop', ['k=x']));
+    service.decide(request('shop', ['k=x']));
     service.ruleset = rulesetOf('shop', { key: 'k', rateLimit: perMinute(1) });
-    expect(service.ask(request('shop', ['k=x'])).overallCode).toBe(Code.OVER_LIMIT);
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OVER_LIMIT);
     expect(service.moved()).toMatchObject({ 'shop.k.total_hits': 2, 'shop.k.over_limit': 1 });
   });
 });
@@ -412,8 +412,8 @@ describe('quota', () => {
       { key: 'a', ...quota(0) },
       { key: 'b', ...quota(5) },
     ]);
-    expect(service.ask(request('shop', ['a=x'])).overallCode).toBe(Code.OVER_LIMIT);
-    const both = service.ask(request('shop', ['a=x', 'b=x']));
+    expect(service.decide(request('shop', ['a=x'])).overallCode).toBe(Code.OVER_LIMIT);
+    const both = service.decide(request('shop', ['a=x', 'b=x']));
     expect(both.overallCode).toBe(Code.OK);
     expect(codes(both)).toEqual(['OVER', 'OK']);
   });
@@ -423,7 +423,7 @@ describe('quota', () => {
       { key: 'a', rateLimit: perMinute(0) },
       { key: 'b', ...quota(5) },
     ]);
-    expect(service.ask(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OVER_LIMIT);
+    expect(service.decide(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
 
   it('is not rescued by descriptors that are no quota', () => {
@@ -431,7 +431,7 @@ describe('quota', () => {
       { key: 'a', ...quota(0) },
       { key: 'b', rateLimit: perMinute(5) },
     ]);
-    expect(service.ask(request('shop', ['a=x', 'b=x', 'none=x'])).overallCode).toBe(Code.OVER_LIMIT);
+    expect(service.decide(request('shop', ['a=x', 'b=x', 'none=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
 
   it('passes when its rule is in shadow mode', () => {
@@ -439,7 +439,7 @@ describe('quota', () => {
       { key: 'a', ...quota(0), shadowMode: true },
       { key: 'b', ...quota(0) },
     ]);
-    expect(service.ask(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OK);
+    expect(service.decide(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OK);
   });
 
   it('under QUOTA_MODE is every descriptor but unlimited ones, also one without a rule', () => {
@@ -451,7 +451,7 @@ describe('quota', () => {
       { quotaMode: true },
     );
     function overall(...descriptors: string[]) {
-      return service.ask(request('shop', descriptors)).overallCode;
+      return service.decide(request('shop', descriptors)).overallCode;
     }
     expect(overall('a=x')).toBe(Code.OVER_LIMIT);
     expect(overall('a=x', 'u=x')).toBe(Code.OVER_LIMIT);
@@ -470,16 +470,16 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
 
   it('adds to no other key when one would go over', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
-    expect(remaining(service.ask(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
-    expect(remaining(service.ask(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
-    expect(remaining(service.ask(request('shop', ['b=x'])))).toEqual([8]);
+    expect(remaining(service.decide(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
+    expect(remaining(service.decide(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
+    expect(remaining(service.decide(request('shop', ['b=x'])))).toEqual([8]);
   });
 
   it('moves the statistics of a key that was not added as if it had been', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
-    service.ask(request('shop', ['a=x', 'b=x']));
+    service.decide(request('shop', ['a=x', 'b=x']));
     service.moved();
-    service.ask(request('shop', ['a=x', 'b=x']));
+    service.decide(request('shop', ['a=x', 'b=x']));
     expect(service.moved()).toEqual({
       'shop.a.total_hits': 1,
       'shop.a.over_limit': 1,
@@ -500,27 +500,27 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
         nearLimitRatio: 0,
       },
     );
-    service.ask(request('shop', [descriptor('c=x', { hitsAddend: 2 })]));
+    service.decide(request('shop', [descriptor('c=x', { hitsAddend: 2 })]));
     service.moved();
-    service.ask(request('shop', ['a=x', descriptor('c=x', { hitsAddend: 5 })]));
+    service.decide(request('shop', ['a=x', descriptor('c=x', { hitsAddend: 5 })]));
     expect(service.moved()).toMatchObject({ 'shop.c.within_limit': 5, 'shop.c.near_limit': 5 });
   });
 
   it('adds to nothing when the local cache knows a key to be over', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true, localCacheBytes: 10_000 });
-    service.ask(request('shop', [descriptor('a=x', { hitsAddend: 5 })]));
-    const verdict = service.ask(request('shop', ['a=x', 'b=x']));
+    service.decide(request('shop', [descriptor('a=x', { hitsAddend: 5 })]));
+    const verdict = service.decide(request('shop', ['a=x', 'b=x']));
     expect(codes(verdict)).toEqual(['OVER', 'OK']);
     expect(remaining(verdict)).toEqual([0, 10]);
-    expect(remaining(service.ask(request('shop', ['b=x'])))).toEqual([9]);
+    expect(remaining(service.decide(request('shop', ['b=x'])))).toEqual([9]);
   });
 
   it('neither checks nor stops negative hits', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
-    service.ask(request('shop', [descriptor('b=x', { hitsAddend: 6 })]));
-    service.ask(request('shop', ['a=x']));
+    service.decide(request('shop', [descriptor('b=x', { hitsAddend: 6 })]));
+    service.decide(request('shop', ['a=x']));
     const back = descriptor('b=x', { hitsAddend: 4, isNegativeHits: true });
-    expect(remaining(service.ask(request('shop', [back, 'a=x', 'b=y'])))).toEqual([8, 0, 10]);
+    expect(remaining(service.decide(request('shop', [back, 'a=x', 'b=y'])))).toEqual([8, 0, 10]);
   });
 });
 
@@ -530,9 +530,9 @@ describe('the local cache', () => {
 
   it('answers for a key that is over, without the store', () => {
     const service = serve(rules, { localCacheBytes: 10_000 });
-    service.ask(request('shop', [full]));
+    service.decide(request('shop', [full]));
     service.moved();
-    const { statuses } = service.ask(request('shop', [descriptor('k=x', { hitsAddend: 3 })]));
+    const { statuses } = service.decide(request('shop', [descriptor('k=x', { hitsAddend: 3 })]));
     expect(statuses[0]).toMatchObject({ code: Code.OVER_LIMIT, limitRemaining: 0, secondsUntilReset: 50 });
     expect(service.moved()).toEqual({
       'shop.k.total_hits': 3,
@@ -543,30 +543,30 @@ describe('the local cache', () => {
 
   it('forgets a key when its window ends, when hits are taken back, and when its limit was raised', () => {
     const service = serve(rules, { localCacheBytes: 10_000 });
-    service.ask(request('shop', [full]));
+    service.decide(request('shop', [full]));
     service.ruleset = rulesetOf('shop', { key: 'k', rateLimit: perMinute(100) });
-    expect(service.ask(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
     service.ruleset = rulesetOf('shop', ...rules);
-    service.ask(request('shop', ['k=x']));
-    service.ask(request('shop', [descriptor('k=x', { hitsAddend: 100, isNegativeHits: true })]));
-    expect(service.ask(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
-    service.ask(request('shop', [full]));
+    service.decide(request('shop', ['k=x']));
+    service.decide(request('shop', [descriptor('k=x', { hitsAddend: 100, isNegativeHits: true })]));
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+    service.decide(request('shop', [full]));
     service.now += 50_000;
-    expect(service.ask(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
   });
 
   it('honours shadow mode', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }], { localCacheBytes: 10_000 });
-    service.ask(request('shop', [full]));
+    service.decide(request('shop', [full]));
     service.moved();
-    expect(service.ask(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
     expect(service.moved()).toMatchObject({ 'shop.k.shadow_mode': 1, 'shop.k.over_limit_with_local_cache': 1 });
   });
 
   it('stays within its bytes: the oldest keys leave', () => {
     const service = serve(rules, { localCacheBytes: 1000 });
     for (let user = 0; user < 100; user += 1) {
-      service.ask(request('shop', [descriptor(`k=${user}`, { hitsAddend: 5 })]));
+      service.decide(request('shop', [descriptor(`k=${user}`, { hitsAddend: 5 })]));
     }
     const gauges = new Map(service.statistics.entries());
     expect(gauges.get('ratelimit.localcache.entryCount')).toBe(8);
@@ -591,7 +591,7 @@ describe('response headers', () => {
     ['a quota that is over as one with nothing left', ['a=x', 'quota=x', 'b=x'], ['0', '0', '86390']],
     ['a limit before a descriptor that has none', ['none=x', 'a=x'], ['5', '4', '50']],
   ])('are of %s', (_what, descriptors, values) => {
-    const { responseHeaders } = serve(rules, { responseHeaders: names }).ask(request('shop', descriptors));
+    const { responseHeaders } = serve(rules, { responseHeaders: names }).decide(request('shop', descriptors));
     expect(responseHeaders).toEqual([
       { key: 'X-Limit', value: values[0] },
       { key: 'X-Left', value: values[1] },
@@ -601,7 +601,7 @@ describe('response headers', () => {
 
   it('are left out when no descriptor has a limit', () => {
     const service = serve([{ key: 'u', rateLimit: unlimited() }], { responseHeaders: names });
-    expect(service.ask(request('shop', ['u=x', 'none=x'])).responseHeaders).toEqual([]);
+    expect(service.decide(request('shop', ['u=x', 'none=x'])).responseHeaders).toEqual([]);
   });
 });
 
@@ -622,7 +622,7 @@ describe('dynamic metadata', () => {
     );
     const override = descriptor('x=y', { limit: { requestsPerUnit: 7, unit: unitByName('WEEK') }, hitsAddend: 0 });
     expect(
-      service.ask(request('shop', ['a=1,', 'b=2', 'over=3', 'u=4', override].slice(1), 2)).dynamicMetadata,
+      service.decide(request('shop', ['a=1,', 'b=2', 'over=3', 'u=4', override].slice(1), 2)).dynamicMetadata,
     ).toEqual({
       domain: 'shop',
       hitsAddend: 2,
@@ -634,7 +634,7 @@ describe('dynamic metadata', () => {
       ],
       metadata: { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: true },
     });
-    expect(service.ask(request('shop', ['a=1', 'b=2'])).dynamicMetadata).toEqual({
+    expect(service.decide(request('shop', ['a=1', 'b=2'])).dynamicMetadata).toEqual({
       domain: 'shop',
       descriptors: [{ entries: ['a=1'] }, { entries: ['b=2'] }],
       metadata: { tier: 'gold', nested: { one: 1, two: 2 }, list: [1], more: true },
@@ -647,13 +647,13 @@ describe('dynamic metadata', () => {
       { key: 'a', rateLimit: perMinute(5), metadata: { nested: inner } },
       { key: 'b', rateLimit: perMinute(5), metadata: { nested: { two: 2 } } },
     ];
-    serve(rules, { dynamicMetadata: true }).ask(request('shop', ['a=1', 'b=2']));
+    serve(rules, { dynamicMetadata: true }).decide(request('shop', ['a=1', 'b=2']));
     expect(inner).toEqual({ one: 1 });
   });
 
   it('has no metadata when no rule gives any', () => {
     const service = serve([], { dynamicMetadata: true });
-    expect(service.ask(request('shop', ['a=1'])).dynamicMetadata).toEqual({
+    expect(service.decide(request('shop', ['a=1'])).dynamicMetadata).toEqual({
       domain: 'shop',
       descriptors: [{ entries: ['a=1'] }],
     });

@@ -44,7 +44,7 @@ async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T>
   }
 }
 
-function run(counters: MemoryCounters, calls: readonly Call[]): void {
+function send(counters: MemoryCounters, calls: readonly Call[]): void {
   const window = new Window(calls);
   if (window.batch.length > 0) counters.apply(window.batch).subscribe((counts) => window.settle(counts));
 }
@@ -61,16 +61,16 @@ const arbitraryCall = fc.oneof(
     .map((steps) => ({ steps, isGuarded: true })),
 );
 
-it('a merged window answers exactly as the same operations one by one', async () => {
+it('a merged window gives exactly the counts of the same operations sent one by one', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.array(arbitraryCall, { maxLength: 12 }), { maxLength: 4 }), async (windows) => {
       await withCounters((merged) =>
         withCounters((single) => {
           for (const window of windows) {
             const together = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            run(merged, together);
+            send(merged, together);
             const alone = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            for (const one of alone) run(single, [one]);
+            for (const one of alone) send(single, [one]);
             expect(together.map(({ outcome }) => outcome)).toEqual(alone.map(({ outcome }) => outcome));
           }
           expect(merged.size).toBe(single.size);
@@ -92,12 +92,12 @@ describe('a window', () => {
     expect(window.mergedHits).toBe(3);
   });
 
-  it('keeps hits that are taken away in their place between additions', () => {
+  it('keeps negative hits at their position between additions', () => {
     const window = new Window([add('a', 1), add('a', 2), add('a', -5), add('a', 3), add('a', 4)]);
     expect(hitsOf(window.batch)).toEqual(['a+3', 'a-5', 'a+7']);
   });
 
-  it('keeps a guarded step whole and in its place', () => {
+  it('keeps guarded operations together and at their position', () => {
     const guarded = call(
       [
         { key: 'a', hits: 1, limit: 1 },
@@ -114,17 +114,17 @@ describe('a window', () => {
     expect(hitsOf(new Window([add('a', most), add('a', 1)]).batch)).toEqual([`a+${most}`, 'a+1']);
   });
 
-  it('leaves out calls that were cancelled, and answers them nothing', async () => {
+  it('leaves out cancelled calls, which get no outcome', async () => {
     await withCounters((counters) => {
-      const [gone, here] = [add('a', 5), add('a', 1)];
-      gone.isCancelled = true;
-      run(counters, [gone, here]);
-      expect(gone.outcome).toBeUndefined();
-      expect(here.outcome).toEqual([1]);
+      const [cancelled, other] = [add('a', 5), add('a', 1)];
+      cancelled.isCancelled = true;
+      send(counters, [cancelled, other]);
+      expect(cancelled.outcome).toBeUndefined();
+      expect(other.outcome).toEqual([1]);
     });
   });
 
-  it('fails the calls of an operation that failed alone, and no other', () => {
+  it('fails only the calls of an operation that failed by itself', () => {
     const [one, both, other] = [
       add('a', 1),
       call([

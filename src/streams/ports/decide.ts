@@ -3,25 +3,25 @@ import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { CallTrace } from './tracer';
 
-/** Who asked: called exactly once with either, now or later, unless the question was cancelled before. */
+/** Receives the outcome of a decision: exactly one of the two is called, once, synchronously or later, unless the decision is cancelled first. */
 export interface DecisionObserver {
   verdict(verdict: Verdict): void;
   error(error: DecisionError): void;
-  /** Told of what the store is asked for this question, when somebody wants to know. */
+  /** The trace that records the trip to the store, when the call is traced. */
   readonly trace?: CallTrace | undefined;
 }
 
-/** Why nobody waits for an answer any more: the caller's deadline has passed, or the caller has gone. */
+/** Why the outcome is no longer needed: the caller's deadline has passed, or the caller has cancelled or disconnected. */
 export type CancelCause = 'deadline_exceeded' | 'cancelled';
 
-/** A question on its way. */
+/** A decision in flight. */
 export interface PendingDecision {
   /**
-   * Takes the question back; called at most once, and not after the answer. What has not been handed to the store yet is not
-   * counted there; what has, stays counted.
+   * Cancels the decision; to be called at most once, and not after the outcome. Hits that have not been sent to the store are not
+   * counted there; hits that have been sent stay counted.
    */
   cancel(cause: CancelCause): void;
 }
 
-/** Answers one request. Never throws: every failure reaches the asker as an error. */
-export type Decide = (request: RateLimitRequest, asker: DecisionObserver) => PendingDecision;
+/** Decides one request. Never throws: every failure reaches the observer as an error. */
+export type Decide = (request: RateLimitRequest, observer: DecisionObserver) => PendingDecision;

@@ -4,11 +4,11 @@ export type LogValue = string | number | boolean | Error | null | undefined;
 export type LogFields = Readonly<Record<string, LogValue>>;
 
 /**
- * Where lines for people go. A message is one sentence; what varies and is worth searching for goes into the fields.
- * Nothing here throws, and nothing waits.
+ * The log. A message is one sentence; values that vary and are worth searching for are fields. No method throws or blocks on a
+ * receiver.
  */
 export interface Log {
-  /** Whether debug lines are written: ask before building one that costs something. */
+  /** Whether debug lines are written: to be checked before building a line that is costly. */
   readonly isDebug: boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;

@@ -1,11 +1,11 @@
 import type { Observable } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
 
-/** Where a ruleset came from, for people: `/rlconfig` and the log say it. */
+/** Where a ruleset came from, human-readable: part of `/rlconfig` and of log lines. */
 export interface RuleOrigin {
   /** For example `files in /srv/runtime_data/current/config` or `xDS server localhost:18000`. */
   readonly source: string;
-  /** What distinguishes this load from the one before: a version of the source, or the folder's real path. */
+  /** Distinguishes this load from the one before: a version of the source, or the real path of the folder. */
   readonly version: string;
 }
 
@@ -13,27 +13,27 @@ export interface RulesLoaded {
   readonly kind: 'loaded';
   readonly ruleset: Ruleset;
   readonly origin: RuleOrigin;
-  /** What loads but means less than it seems; one sentence each. */
+  /** Rules that are valid but probably do not mean what was intended; one sentence each. */
   readonly warnings: readonly string[];
-  /** How many files the rules were read from; undefined where they do not come from files. */
+  /** How many files the rules were read from; undefined when they do not come from files. */
   readonly files?: number;
 }
 
 export interface RulesRejected {
   readonly kind: 'rejected';
-  /** What was wrong and where, for the log; several lines when several things were. */
+  /** What is wrong and where, for the log; one line per problem. */
   readonly reason: string;
-  /** The very rules that were refused last have been sent again: it counts as another load, but there is nothing new to say. */
+  /** The rules that were rejected last have been sent again: this counts as another load, but is not logged again. */
   readonly isRepeated?: true;
 }
 
 export type RuleEvent = RulesLoaded | RulesRejected;
 
-/** A place that rules come from. It watches while it is subscribed to. */
+/** A source of rules. It watches for changes while it is subscribed to. */
 export interface RuleSource {
   /**
-   * The present rules first, then every change of them. A source that finds bad rules says so with `rejected` and goes on:
-   * the stream neither fails nor completes by itself. Unsubscribing lets go of watches, connections and timers.
+   * The present rules first, then every change. Invalid rules are reported as `rejected`; the stream neither fails nor completes
+   * by itself. Unsubscribing releases watches, connections and timers.
    */
   readonly events$: Observable<RuleEvent>;
 }

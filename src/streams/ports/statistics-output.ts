@@ -1,10 +1,10 @@
-/** A place that statistics are sent to, now and then. */
+/** An output to which statistics are sent at intervals. */
 export interface StatisticsOutput {
   /**
-   * Sends what has moved since the last time, as far as the receiver takes it; the rest stays for the next time. Settles when
-   * done or given up, and never rejects. Not to be called again before that.
+   * Sends the changes since the last flush, as far as the receiver accepts them; the rest is kept for the next flush. Resolves when
+   * done or given up, never rejects, and must not be called again before that.
    */
   flush(): Promise<void>;
-  /** Lets go of connections at once. */
+  /** Releases connections at once. */
   close(): void;
 }

@@ -1,24 +1,24 @@
 import type { DecisionErrorCode } from '../../limiter/decision-error';
 
-/** Where a caller says which trace it belongs to: a gRPC call's metadata, an HTTP request's headers. */
+/** What carries the trace context of a caller: the metadata of a gRPC call, the headers of an HTTP request. */
 export interface TraceCarrier {
-  /** A field by its name in lower case. */
+  /** The value of a field, by its name in lower case. */
   metadata?(name: string): string | undefined;
 }
 
-/** The trace of a call that was chosen to be traced. */
+/** The trace of a sampled call. */
 export interface CallTrace {
-  /** The call is over; to be called once. */
+  /** Ends the span of the call; to be called once. */
   ended(attributes: Readonly<Record<string, string | number>>, hasFailed: boolean): void;
 }
 
-/** The trace of a pipeline window on its trip to a counter store. */
+/** The trace of a pipeline window's trip to a counter store. */
 export interface WindowTrace {
-  /** The store has answered, or failed so; to be called once. */
+  /** Ends the span: the store has replied, or failed with this code. To be called once. */
   ended(failure: DecisionErrorCode | undefined): void;
 }
 
-/** What a pipeline window takes to a counter store. */
+/** The size of a pipeline window. */
 export interface WindowLoad {
   readonly operations: number;
   readonly calls: number;
@@ -26,14 +26,14 @@ export interface WindowLoad {
 
 /** Traces the trips to a counter store. */
 export interface WindowTracer {
-  /** The window goes to the store now, for these calls (at least one) and perhaps others that are not traced. */
+  /** Begins the span of a window that is sent now, for these traced calls (at least one) and possibly others. */
   beginWindow(load: WindowLoad, calls: readonly CallTrace[]): WindowTrace;
 }
 
-/** Chooses calls to be traced. */
+/** Samples calls and traces them. */
 export interface Tracer extends WindowTracer {
-  /** The fields of a carrier that it looks at. */
+  /** The fields of a carrier that it reads. */
   readonly fields: readonly string[];
-  /** Undefined for a call that is not traced, which costs next to nothing. */
+  /** Begins the span of a call; undefined for a call that is not sampled, which costs next to nothing. */
   begin(name: string, attributes: Readonly<Record<string, string>>, carrier: TraceCarrier): CallTrace | undefined;
 }

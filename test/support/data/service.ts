@@ -19,7 +19,7 @@ export const DEFAULT_OPTIONS: LimiterOptions = {
   dynamicMetadata: false,
 };
 
-/** The whole decision path on the memory store, at a time that the test sets; a question is answered when it is asked. */
+/** The whole decision path on the memory store, at a time that the test sets. Requests are answered synchronously. */
 export class TestService {
   /** Unix time in milliseconds. */
   now: number;
@@ -42,21 +42,21 @@ export class TestService {
       windowSpan: 0,
       windowsInFlight: 1,
       scheduler: this.#scheduler,
-      onDefect: (error) => {
+      onInternalError: (error) => {
         throw error;
       },
     });
     this.#decisions.windows$.subscribe();
   }
 
-  /** Asks and waits for the answer; an error is thrown. */
-  ask(request: RateLimitRequest): Verdict {
-    const [verdict] = this.askTogether(request);
+  /** Decides one request; throws when the decision fails. */
+  decide(request: RateLimitRequest): Verdict {
+    const [verdict] = this.decideTogether(request);
     return verdict as Verdict;
   }
 
-  /** Asks several in one pipeline window. */
-  askTogether(...requests: readonly RateLimitRequest[]): readonly Verdict[] {
+  /** Decides several requests in one pipeline window; throws when one of them fails. */
+  decideTogether(...requests: readonly RateLimitRequest[]): readonly Verdict[] {
     const verdicts: Verdict[] = [];
     let failure: Error | undefined;
     for (const request of requests) {

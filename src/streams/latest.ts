@@ -1,0 +1,36 @@
+import { Observable, shareReplay, tap } from 'rxjs';
+
+/** A stream whose last value can also be read synchronously. It is current while there is at least one subscriber. */
+export class Latest<T> extends Observable<T> {
+  readonly #read: () => T;
+
+  constructor(values$: Observable<T>, read: () => T) {
+    super((subscriber) => values$.subscribe(subscriber));
+    this.#read = read;
+  }
+
+  /** The last value of the source; the initial one before the first. */
+  get value(): T {
+    return this.#read();
+  }
+}
+
+/**
+ * Shares a stream and keeps its last value, for code that cannot wait for an emission, such as the decision path.
+ *
+ * - Subscribe: the source is subscribed to once for all subscribers; a late subscriber receives the last value at once.
+ * - Complete and error: as the source. `value` stays the last one.
+ * - Unsubscribe: the last subscriber unsubscribes from the source.
+ *
+ * @param initial `value` before the source has emitted; it is not emitted
+ */
+export function latest<T>(source$: Observable<T>, initial: T): Latest<T> {
+  let value = initial;
+  const values$ = source$.pipe(
+    tap((next) => {
+      value = next;
+    }),
+    shareReplay({ bufferSize: 1, refCount: true }),
+  );
+  return new Latest(values$, () => value);
+}

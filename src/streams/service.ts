@@ -1,0 +1,79 @@
+import { type Observable, combineLatest, concat, filter, map, of, share } from 'rxjs';
+import { type CurrentConfig, NO_CONFIG, currentConfig } from './current-config';
+import { type DecisionsOptions, decisions } from './decisions';
+import { type Health, STARTING, health } from './health';
+import { type Latest, latest } from './latest';
+import { type Phase, lifecycle } from './lifecycle';
+import type { Decide } from './ports/decide';
+import type { RuleEvent } from './ports/rule-source';
+import type { Window } from './window';
+
+/** What changes by itself. The streams are subscribed to while those of the service are. */
+export interface ServiceSources {
+  /** Loads of rules; the stream neither fails nor completes. */
+  readonly rules$: Observable<RuleEvent>;
+  /** Whether the counter store can be reached: the present state on subscribing, then every change. */
+  readonly storeConnected$: Observable<boolean>;
+  /** Emits when the counter store has been reached for the first time; an error ends the service. */
+  readonly storeReady$: Observable<unknown>;
+  /** The signals that end the process, shared: the first one starts the drain. */
+  readonly termination$: Observable<unknown>;
+}
+
+/** What the decision path is made of; the scheduler also dates loads of rules. */
+export type ServiceDependencies = Omit<DecisionsOptions, 'ruleset'>;
+
+export interface ServiceOptions {
+  /** FORCE_START_WITHOUT_INITIAL_CONFIG: the service does not wait for the first rules. */
+  readonly startsWithoutRules: boolean;
+  /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: the service is unhealthy without rules of at least one domain. */
+  readonly needsDomain: boolean;
+}
+
+export interface Service {
+  /** Decides one request; see {@link Decide}. Works while `windows$` and `config$` are subscribed to. */
+  readonly decide: Decide;
+  /** The active rules and the last rejection. */
+  readonly config$: Latest<CurrentConfig>;
+  readonly health$: Latest<Health>;
+  /** `starting`, `serving` once store and rules are there, `draining` from the first signal on; then completes. */
+  readonly phase$: Observable<Phase>;
+  /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
+  readonly windows$: Observable<Window>;
+  /** Rejects further decisions with `shutting_down`; those in flight are still answered. */
+  complete(): void;
+}
+
+/** Wires the streams of the service: configuration, health, phase and decisions. Subscribes to nothing by itself. */
+export function service(
+  { rules$, storeConnected$, storeReady$, termination$ }: ServiceSources,
+  dependencies: ServiceDependencies,
+  { startsWithoutRules, needsDomain }: ServiceOptions,
+): Service {
+  const config$ = latest(rules$.pipe(currentConfig(dependencies.scheduler)), NO_CONFIG);
+  const health$ = latest(
+    health({
+      'counter store': storeConnected$,
+      ...(needsDomain && { configuration: config$.pipe(map(hasDomain)) }),
+      termination: concat(of(true), termination$.pipe(map(() => false))),
+    }),
+    STARTING,
+  );
+  const configured$ = startsWithoutRules ? of(true) : config$.pipe(filter(({ loaded }) => loaded !== undefined));
+  const { decide, windows$, complete } = decisions({
+    ...dependencies,
+    ruleset: () => config$.value.loaded?.ruleset,
+  });
+  return {
+    decide,
+    config$,
+    health$,
+    phase$: lifecycle({ ready$: combineLatest([storeReady$, configured$]), termination$ }),
+    windows$: windows$.pipe(share()),
+    complete,
+  };
+}
+
+function hasDomain({ loaded }: CurrentConfig): boolean {
+  return loaded !== undefined && loaded.ruleset.domains.size > 0;
+}
