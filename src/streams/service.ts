@@ -60,17 +60,17 @@ export function service(
     STARTING,
   );
   const configured$ = startsWithoutRules ? of(true) : config$.pipe(filter(({ loaded }) => loaded !== undefined));
-  const { decide, windows$, complete } = decisions({
+  const path = decisions({
     ...dependencies,
     ruleset: () => config$.value.loaded?.ruleset,
   });
   return {
-    decide,
+    decide: path.decide,
     config$,
     health$,
     phase$: lifecycle({ ready$: combineLatest([storeReady$, configured$]), termination$ }),
-    windows$: windows$.pipe(share()),
-    complete,
+    windows$: path.windows$.pipe(share()),
+    complete: () => path.complete(),
   };
 }
 

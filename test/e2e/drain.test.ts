@@ -74,7 +74,7 @@ describe('SIGTERM in the middle of load', () => {
     weir.signal('SIGINT');
     expect(await weir.exited).toBe(1);
     expect(await lost).toMatchObject({ code: UNAVAILABLE });
-    expect(weir.output).toContain('cut short by second signal');
+    expect(weir.output).toContain('drain aborted by second signal');
   });
 
   it.each(['SIGINT', 'SIGHUP'] as const)('%s ends it as SIGTERM does', async (name) => {

@@ -35,7 +35,8 @@ export function newAuthority(): Authority {
   return {
     ca: read('ca.pem'),
     issue(...names) {
-      const name = `issued-${issued++}`;
+      issued += 1;
+      const name = `issued-${issued}`;
       const alternatives = names.map((it) => `${isIP(it) === 0 ? 'DNS' : 'IP'}:${it}`).join(',');
       make(name, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-addext', `subjectAltName=${alternatives}`);
       return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
