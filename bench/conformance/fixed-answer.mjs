@@ -1,7 +1,7 @@
-// What h2spec asks of a server: any request is answered with a few bytes.
+// The response that h2spec expects to any request: a few bytes.
 const TEXT = Buffer.from('weir\n');
 
-/** An application of src/grpc/http2 (see its `Application`) that answers every request the same. `dist`: a built tree. */
+/** An `Application` for the HTTP/2 server of src/grpc/http2 that sends the same response to every request. `dist`: the build to load. */
 export async function fixedAnswer(dist) {
   const { encodeBlock } = (await import(`${dist}/grpc/http2/headers/hpack/encode.js`)).default;
   const head = encodeBlock([

@@ -1,4 +1,4 @@
-// A long run of the random frames of test/grpc/http2/fuzz.test.ts: `node bench/conformance/fuzz.mjs [connections] [seed]`.
+// Runs test/grpc/http2/fuzz.test.ts for longer: `node bench/conformance/fuzz.mjs [connections] [seed]`.
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { fileURLToPath } from 'node:url';

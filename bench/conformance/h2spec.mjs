@@ -1,4 +1,4 @@
-// Runs h2spec, strict cases included, against our HTTP/2 server: in cleartext, then over TLS. See README.md.
+// Runs h2spec with its strict cases against the HTTP/2 server, first in cleartext, then over TLS. See README.md.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -45,11 +45,11 @@ async function conform(title, tls, flags) {
   });
   const code = await new Promise((resolve, reject) => {
     child.once('error', (error) =>
-      reject(new Error('h2spec is not here; README.md says how to get it', { cause: error })),
+      reject(new Error('h2spec was not found; bench/conformance/README.md says how to install it', { cause: error })),
     );
     child.once('exit', resolve);
   });
-  // All of it when something failed, else the last line, which counts.
+  // The whole report on failure, otherwise its last line, the totals.
   process.stdout.write(code === 0 ? `${output.trim().split('\n').at(-1)}\n` : output);
   await server.close();
   return code;

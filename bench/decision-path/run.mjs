@@ -1,10 +1,14 @@
-// What one decision costs without a transport: bytes in, a verdict's bytes out, on the memory store. Printed beside what the
-// generated codec alone costs for the same messages, and beside the same on a hot key.
+// The cost of one decision without a transport: from the bytes of a request to the bytes of its response, counted in memory, over
+// 10,000 keys and on one hot key. The baseline is the generated codec alone, for the same messages.
 import { createRequire } from 'node:module';
 import { decisionPath, rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
-const load = (path) => require(`../../dist/${path}.js`);
+
+function load(path) {
+  return require(`../../dist/${path}.js`);
+}
+
 const { decodeRequest } = load('grpc/rate-limit/decode-request');
 const { encodeResponse } = load('grpc/rate-limit/encode-response');
 const { RateLimitRequest, RateLimitResponse } = load('gen/envoy/service/ratelimit/v3/rls');
@@ -13,16 +17,18 @@ const { Statistics } = load('statistics/statistics');
 const WARM_UP = 300_000;
 const CALLS = 1_500_000;
 /** Calls that arrive in one turn of the event loop. */
-const TOGETHER = 200;
+const CALLS_PER_TURN = 200;
 
-const requestBytes = (key, value) =>
-  Buffer.from(
+function requestBytes(key, value) {
+  return Buffer.from(
     RateLimitRequest.encode({
       domain: 'bench',
       descriptors: [{ entries: [{ key, value }], limit: undefined, hitsAddend: undefined, isNegativeHits: false }],
       hitsAddend: 0,
     }).finish(),
   );
+}
+
 const manyKeys = Array.from({ length: 10_000 }, (_, user) => requestBytes('user', `user-${user}`));
 const hotKey = [requestBytes('hot', 'key')];
 
@@ -30,7 +36,7 @@ function servicePath() {
   const rules = [rule('user'), rule('hot', 'key')];
   const decide = decisionPath(load, { rules, statistics: new Statistics(10_000) });
   let bytes = 0;
-  const asker = {
+  const observer = {
     verdict: (verdict) => {
       bytes += encodeResponse(verdict).length;
     },
@@ -38,7 +44,7 @@ function servicePath() {
       throw error;
     },
   };
-  return (message) => decide(decodeRequest(message), asker);
+  return (message) => decide(decodeRequest(message), observer);
 }
 
 function generatedCodec() {
@@ -64,13 +70,13 @@ function generatedCodec() {
   };
 }
 
-/** CPU of this process in µs for each call. */
+/** CPU time of this process per call, in µs. */
 function measure(call, messages) {
   return new Promise((resolve) => {
     let made = 0;
     let started;
-    const turn = () => {
-      for (let index = 0; index < TOGETHER; index += 1) {
+    function turn() {
+      for (let index = 0; index < CALLS_PER_TURN; index += 1) {
         call(messages[made % messages.length]);
         made += 1;
       }
@@ -78,16 +84,16 @@ function measure(call, messages) {
       if (made < WARM_UP + CALLS) return setImmediate(turn);
       const { user, system } = process.cpuUsage(started);
       return resolve((user + system) / CALLS);
-    };
+    }
     turn();
   });
 }
 
 const baseline = await measure(generatedCodec(), manyKeys);
 const rows = [
-  ['generated codec alone, constant answer (baseline)', baseline],
-  ['whole decision, 10,000 keys', await measure(servicePath(), manyKeys)],
-  ['whole decision, one hot key', await measure(servicePath(), hotKey)],
+  ['generated codec alone, constant response (baseline)', baseline],
+  ['decision, 10,000 keys', await measure(servicePath(), manyKeys)],
+  ['decision, one hot key', await measure(servicePath(), hotKey)],
 ];
 for (const [name, cost] of rows) {
   console.log(`${name.padEnd(52)} ${cost.toFixed(2).padStart(6)} µs  × ${(cost / baseline).toFixed(2)}`);

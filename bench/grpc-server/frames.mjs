@@ -1,4 +1,4 @@
-// The frames of a load client.
+// The HTTP/2 frames of the load client.
 
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const MAX_31_BITS = 2 ** 31 - 1;
@@ -15,21 +15,24 @@ export function frame(type, flags, stream, payload) {
 
 export const SETTINGS_ACK = frame(4, 1, 0, Buffer.alloc(0));
 
-/** Preface, SETTINGS with a stream window of 16 MiB as Envoy's, and a connection window that never runs out. */
+/** The connection preface, SETTINGS with a stream window of 16 MiB as Envoy sends it, and a connection window that is never exhausted. */
 export function opening() {
   const increment = Buffer.alloc(4);
   increment.writeUInt32BE(MAX_31_BITS - DEFAULT_WINDOW);
   return Buffer.concat([PREFACE, frame(4, 0, 0, Buffer.from([0, 4, 1, 0, 0, 0])), frame(8, 0, 0, increment)]);
 }
 
-const text = (value) => Buffer.concat([Buffer.from([value.length]), Buffer.from(value, 'latin1')]);
-/** `:method: POST` and `:scheme: http`, both of the static table. */
+function text(value) {
+  return Buffer.concat([Buffer.from([value.length]), Buffer.from(value, 'latin1')]);
+}
+
+/** `:method: POST` and `:scheme: http`, both from the static table. */
 const POST_HTTP = Buffer.from([0x83, 0x86]);
 const PATH_NOT_INDEXED = Buffer.from([0x04]);
 const STATIC_NAMES = { ':path': 4, ':authority': 1, 'content-type': 31, 'user-agent': 58 };
 const TABLE_BYTES = 4_096;
 
-/** An encoder that puts every field into the table, as grpc-go's does: indices move with every insertion. */
+/** An HPACK encoder that inserts every field into the dynamic table, as grpc-go does, so that indices shift with every insertion. */
 class Encoder {
   inserted = 0;
   size = 0;
@@ -45,7 +48,8 @@ class Encoder {
     const named = STATIC_NAMES[name] ?? this.indexOf(this.entries.findLast((entry) => entry.name === name));
     const literal =
       named === 0 ? Buffer.concat([Buffer.from([0x40]), text(name)]) : Buffer.from(integer(named, 0x3f, 0x40));
-    this.insert({ name, value, number: this.inserted++, cost: name.length + value.length + 32 });
+    this.insert({ name, value, number: this.inserted, cost: name.length + value.length + 32 });
+    this.inserted += 1;
     return Buffer.concat([literal, text(value)]);
   }
 
@@ -64,7 +68,7 @@ function integer(value, mask, flags) {
   return value < mask ? [flags | value] : [flags | mask, value - mask];
 }
 
-/** The n-th block of every connection is the same: made once, when first asked for. */
+/** Encodes the n-th block of a connection once, when it is first used. */
 function remembered(encode) {
   const blocks = [];
   return (call) => {
@@ -74,9 +78,9 @@ function remembered(encode) {
 }
 
 /**
- * Header blocks as two kinds of client send them; each gives a function that tells the block of a connection's n-th call.
- * `envoy`: the path spelled out, all else from the table, the same bytes every time. `deadline`: as grpc-go with deadlines,
- * a new grpc-timeout goes into the table with every call, so that no two blocks are the same.
+ * Header blocks as two kinds of client send them. Each profile returns a function from a call's number on its connection to its
+ * header block. `envoy`: a literal path, everything else from the table, the same bytes in every call. `deadline`: as grpc-go with
+ * deadlines: every call inserts a new grpc-timeout into the table, so that no two blocks are equal.
  */
 export const PROFILES = {
   envoy(path) {

@@ -1,4 +1,4 @@
-// A load client on raw sockets: it writes frames and counts the ends of answers, and so is never what a run measures.
+// A load client on raw sockets. It only writes prepared frames and counts ended responses, so that it is not the bottleneck.
 import net from 'node:net';
 import { SETTINGS_ACK, opening } from './frames.mjs';
 
@@ -13,7 +13,7 @@ const END_HEADERS = 4;
 const HEADER_BYTES = 9;
 const PREFIX_BYTES = 5;
 
-/** A message as gRPC sends it. */
+/** A message with gRPC's length prefix. */
 export function withPrefix(message) {
   const body = Buffer.alloc(PREFIX_BYTES + message.length);
   body.writeUInt32BE(message.length, 1);
@@ -21,7 +21,7 @@ export function withPrefix(message) {
   return body;
 }
 
-/** One connection that calls and counts. `blocks(n)` and `bodies(n)`: header block and prefixed message of its n-th call. */
+/** One connection that sends calls and counts responses. `blocks(n)`, `bodies(n)`: header block and prefixed message of its n-th call. */
 export class Caller {
   calls = 0;
   answered = 0;
@@ -42,25 +42,25 @@ export class Caller {
     });
   }
 
-  /** Begins so many calls, in one write. */
+  /** Sends this many calls in one write. */
   call(count) {
     const first = this.calls;
     this.calls += count;
     let length = 0;
-    for (let call = first; call < this.calls; call++) {
+    for (let call = first; call < this.calls; call += 1) {
       length += 2 * HEADER_BYTES + this.#blocks(call).length + this.#bodies(call).length;
     }
     const bytes = Buffer.allocUnsafe(length);
     let at = 0;
-    const put = (type, flags, call, payload) => {
+    function put(type, flags, call, payload) {
       bytes.writeUIntBE(payload.length, at, 3);
       bytes[at + 3] = type;
       bytes[at + 4] = flags;
       bytes.writeUInt32BE(2 * call + 1, at + 5);
       payload.copy(bytes, at + HEADER_BYTES);
       at += HEADER_BYTES + payload.length;
-    };
-    for (let call = first; call < this.calls; call++) {
+    }
+    for (let call = first; call < this.calls; call += 1) {
       put(HEADERS, END_HEADERS, call, this.#blocks(call));
       put(DATA, END_STREAM, call, this.#bodies(call));
     }
@@ -76,9 +76,10 @@ export class Caller {
       if (bytes.length - at < 9 + length) break;
       const type = bytes[at + 3];
       const flags = bytes[at + 4];
-      if (type === HEADERS && (flags & END_STREAM) !== 0) ended++;
+      if (type === HEADERS && (flags & END_STREAM) !== 0) ended += 1;
       else if (type === SETTINGS && (flags & 1) === 0) this.socket.write(SETTINGS_ACK);
-      else if (type === GOAWAY || type === RST_STREAM) throw new Error(`the server refused: frame type ${type}`);
+      else if (type === GOAWAY || type === RST_STREAM)
+        throw new Error(`the server sent GOAWAY or RST_STREAM (frame type ${type})`);
       at += 9 + length;
     }
     this.#rest = bytes.subarray(at);

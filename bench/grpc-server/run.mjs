@@ -1,4 +1,4 @@
-// Compares what a call costs, in CPU of the server process, on the servers of servers/. See README.md.
+// Compares the CPU time of the server process per call on the servers in servers/. See README.md.
 import { fork } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -22,55 +22,70 @@ const KEYS = 10_000;
 const WARM_UP_MS = 1_000;
 const MEASURE_MS = Number(options.seconds) * 1_000;
 
-const say = (line) => process.stdout.write(`${line}\n`);
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+function say(line) {
+  return process.stdout.write(`${line}\n`);
+}
+
+function sleep(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
 
 async function startServer(kind) {
   const child = fork(fileURLToPath(new URL('server-process.mjs', import.meta.url)), [kind, options.dist], {
     execArgv: ['--expose-gc'],
   });
-  const next = () =>
-    new Promise((resolve, reject) => {
+  function next() {
+    return new Promise((resolve, reject) => {
       child.once('message', resolve);
-      child.once('exit', (code) => reject(new Error(`the ${kind} server ended with ${code}`)));
+      child.once('exit', (code) => reject(new Error(`the ${kind} server exited with ${code}`)));
     });
+  }
   const port = await next();
-  const ask = (question) => {
-    const answer = next();
-    child.send(question);
-    return answer;
-  };
-  return { port, ask, stop: () => child.kill('SIGKILL') };
+  function query(measurement) {
+    const result = next();
+    child.send(measurement);
+    return result;
+  }
+  return { port, query, stop: () => child.kill('SIGKILL') };
 }
 
-const field = (tag, bytes) => Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
-/** RateLimitRequest of one descriptor: domain `bench`, `key_n` in a rule that counts every value. */
+function field(tag, bytes) {
+  return Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+}
+
+/** A RateLimitRequest with one descriptor: domain `bench`, user=user-n, which matches a rule that counts each value separately. */
 function request(number) {
   const entry = Buffer.concat([field(0x0a, Buffer.from('user')), field(0x12, Buffer.from(`user-${number}`))]);
   return Buffer.concat([field(0x0a, Buffer.from('bench')), field(0x12, field(0x0a, entry))]);
 }
+
 const bodies = Array.from({ length: KEYS }, (_, number) => withPrefix(request(number)));
 
 function connect(port, profile, onAnswer) {
   const blocks = PROFILES[profile](PATH);
   return Array.from({ length: CONNECTIONS }, (_, connection) => {
-    const body = (call) => bodies[(call * CONNECTIONS + connection) % KEYS];
+    function body(call) {
+      return bodies[(call * CONNECTIONS + connection) % KEYS];
+    }
     return new Caller(port, { blocks, bodies: body, onAnswer });
   });
 }
 
-const answeredBy = (callers) => callers.reduce((sum, caller) => sum + caller.answered, 0);
-const close = (callers) => {
+function answeredBy(callers) {
+  return callers.reduce((sum, caller) => sum + caller.answered, 0);
+}
+
+function close(callers) {
   for (const { socket } of callers) socket.destroy();
-};
+}
 
 async function measure(server, callers) {
   await sleep(WARM_UP_MS);
-  const cpuBefore = await server.ask('cpu');
+  const cpuBefore = await server.query('cpu');
   const answeredBefore = answeredBy(callers);
   const began = performance.now();
   await sleep(MEASURE_MS);
-  const cpu = (await server.ask('cpu')) - cpuBefore;
+  const cpu = (await server.query('cpu')) - cpuBefore;
   const answered = answeredBy(callers) - answeredBefore;
   return { cpuPerCall: cpu / answered, perSecond: (answered * 1_000) / (performance.now() - began) };
 }
@@ -89,7 +104,7 @@ async function openLoop(server) {
   let begun = 0;
   const pace = setInterval(() => {
     const due = ((performance.now() - began) / 1_000) * OPEN_LOOP_PER_SECOND;
-    for (; begun < due; begun++) callers[begun % CONNECTIONS].call(1);
+    for (; begun < due; begun += 1) callers[begun % CONNECTIONS].call(1);
   }, 1);
   const result = await measure(server, callers);
   clearInterval(pace);
@@ -97,17 +112,17 @@ async function openLoop(server) {
   return result;
 }
 
-/** Resident memory per idle connection, in bytes. */
+/** Resident memory of the server per idle connection, in bytes. */
 async function idleMemory(server, count) {
-  const before = await server.ask('memory');
+  const before = await server.query('memory');
   const sockets = [];
-  for (let opened = 0; opened < count; opened++) {
+  for (let opened = 0; opened < count; opened += 1) {
     const socket = net.connect({ port: server.port, host: '127.0.0.1' });
     socket.write(opening());
     await new Promise((resolve) => socket.once('data', resolve));
     sockets.push(socket);
   }
-  const memory = ((await server.ask('memory')) - before) / count;
+  const memory = ((await server.query('memory')) - before) / count;
   for (const socket of sockets) socket.destroy();
   return memory;
 }
@@ -123,21 +138,25 @@ for (const kind of options.servers.split(',')) {
   const memory = await idleMemory(fresh, Number(options.idle));
   fresh.stop();
   results.set(kind, { envoy, deadline, paced, memory });
-  const us = ({ cpuPerCall, perSecond }) => `${cpuPerCall.toFixed(2)} µs (${Math.round(perSecond)}/s)`;
+  function us({ cpuPerCall, perSecond }) {
+    return `${cpuPerCall.toFixed(2)} µs (${Math.round(perSecond)}/s)`;
+  }
   say(
-    `${kind}: CPU per call: Envoy's blocks ${us(envoy)}; a deadline each ${us(deadline)}; ` +
+    `${kind}: CPU per call: Envoy's blocks ${us(envoy)}; a new deadline each ${us(deadline)}; ` +
       `${OPEN_LOOP_PER_SECOND}/s paced ${us(paced)}; ${(memory / 1_024).toFixed(1)} KiB per idle connection`,
   );
 }
 
-const door = results.get('door');
-if (door !== undefined) {
+const http2 = results.get('http2');
+if (http2 !== undefined) {
   for (const [kind, { envoy, deadline, paced }] of results) {
-    if (kind === 'door') continue;
-    const ratio = (theirs, ours) => (theirs.cpuPerCall / ours.cpuPerCall).toFixed(1);
+    if (kind === 'http2') continue;
+    function ratio(theirs, ours) {
+      return (theirs.cpuPerCall / ours.cpuPerCall).toFixed(1);
+    }
     say(
-      `${kind} / door: ${ratio(envoy, door.envoy)} (Envoy's blocks), ${ratio(deadline, door.deadline)} (a deadline each), ` +
-        `${ratio(paced, door.paced)} (paced)`,
+      `${kind} / http2: ${ratio(envoy, http2.envoy)} (Envoy's blocks), ${ratio(deadline, http2.deadline)} ` +
+        `(a new deadline each), ${ratio(paced, http2.paced)} (paced)`,
     );
   }
 }

@@ -1,4 +1,4 @@
-// A redis-server for one run, and what it says of itself.
+// A redis-server for one run, and its own usage figures.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,14 +23,18 @@ export async function startRedis() {
   await control.ping();
   return {
     port,
-    /** CPU in µs and commands that were sent to it, of its whole life. */
+    /** CPU time in µs and commands received, since its start. */
     async usage() {
       const info = await control.info('everything');
-      const read = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1]);
-      const calls = (command) => Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+      function read(name) {
+        return Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1]);
+      }
+      function calls(command) {
+        return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+      }
       return {
         cpu: (read('used_cpu_user') + read('used_cpu_sys')) * 1e6,
-        // What a script calls counts as processed, but nobody sent it.
+        // Redis counts commands called by a script as processed, although no client sent them.
         commands: calls('evalsha') > 0 ? calls('evalsha') + calls('eval') : read('total_commands_processed'),
       };
     },

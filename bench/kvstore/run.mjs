@@ -1,4 +1,4 @@
-// Compares what a decision counted in Redis costs: the common way against weir. See README.md.
+// Compares the cost of a decision counted in Redis: a common implementation against weir. See README.md.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -21,14 +21,23 @@ const MANY = 10_000;
 const WARM_UP_MS = 1_500;
 const MEASURE_MS = Number(options.seconds) * 1_000;
 
-const say = (line) => process.stdout.write(`${line}\n`);
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+function say(line) {
+  return process.stdout.write(`${line}\n`);
+}
 
-const field = (tag, bytes) => Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+function sleep(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function field(tag, bytes) {
+  return Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
+}
+
 function request(number) {
   const entry = Buffer.concat([field(0x0a, Buffer.from('user')), field(0x12, Buffer.from(`user-${number}`))]);
   return Buffer.concat([field(0x0a, Buffer.from('bench')), field(0x12, field(0x0a, entry))]);
 }
+
 const bodies = Array.from({ length: MANY }, (_, number) => withPrefix(request(number)));
 
 async function startServer(kind, redis, keys = 0) {
@@ -38,24 +47,25 @@ async function startServer(kind, redis, keys = 0) {
     String(redis.port),
     String(keys),
   ]);
-  const next = () =>
-    new Promise((resolve, reject) => {
+  function next() {
+    return new Promise((resolve, reject) => {
       child.once('message', resolve);
-      child.once('exit', (code) => reject(new Error(`the ${kind} server ended with ${code}`)));
+      child.once('exit', (code) => reject(new Error(`the ${kind} server exited with ${code}`)));
     });
+  }
   const port = await next();
   return {
     port,
     usage: () => {
-      const answer = next();
+      const result = next();
       child.send('usage');
-      return answer;
+      return result;
     },
     stop: () => child.kill('SIGKILL'),
   };
 }
 
-/** Measures for a while what the load costs, per call that was answered in the meantime. */
+/** Measures the load for MEASURE_MS; costs are per call answered in that time. */
 async function measure(server, redis, answered) {
   await sleep(WARM_UP_MS);
   const before = [await server.usage(), await redis.usage(), answered(), performance.now()];
@@ -87,7 +97,7 @@ async function closedLoop(server, redis, keys) {
   return result;
 }
 
-/** At a steady pace: what a call waits. Answers are matched to calls in order, connection by connection. */
+/** Calls at a steady pace, and their latency. Responses are matched to calls in order, per connection. */
 async function openLoop(server, redis) {
   const waits = [];
   const begins = Array.from({ length: CONNECTIONS }, () => []);
@@ -106,7 +116,7 @@ async function openLoop(server, redis) {
   let begun = 0;
   const pace = setInterval(() => {
     const due = ((performance.now() - began) / 1_000) * OPEN_LOOP_PER_SECOND;
-    for (; begun < due; begun++) {
+    for (; begun < due; begun += 1) {
       const connection = begun % CONNECTIONS;
       begins[connection].push(performance.now());
       callers[connection].call(1);
@@ -116,7 +126,9 @@ async function openLoop(server, redis) {
   clearInterval(pace);
   for (const { socket } of callers) socket.destroy();
   const sorted = waits.slice(Math.floor(waits.length / 4)).toSorted((one, other) => one - other);
-  const at = (share) => sorted[Math.floor(sorted.length * share)];
+  function at(share) {
+    return sorted[Math.floor(sorted.length * share)];
+  }
   return { ...result, p50: at(0.5), p99: at(0.99) };
 }
 
@@ -125,16 +137,16 @@ function show({ cpu, redisCpu, commands, perSecond }) {
   return `${costs} (${Math.round(perSecond)}/s)`;
 }
 
-/** The decision path alone: decisions that were taken within the process. */
-async function withoutDoor(keys) {
+/** The decision path alone: calls made within the process. */
+async function withoutServer(keys) {
   const redis = await startRedis();
   const server = await startServer('path', redis, keys);
   let decisions = 0;
-  const usage = async () => {
-    const answer = await server.usage();
-    ({ decisions } = answer);
-    return answer;
-  };
+  async function usage() {
+    const result = await server.usage();
+    ({ decisions } = result);
+    return result;
+  }
   const result = await measure({ usage }, redis, () => decisions);
   server.stop();
   await redis.stop();
@@ -165,10 +177,12 @@ if (baseline !== undefined && weir !== undefined) {
     [`${MANY} keys`, 'many'],
     ['paced', 'paced'],
   ]) {
-    const ratio = (what) => (baseline[load][what] / weir[load][what]).toFixed(1);
+    function ratio(what) {
+      return (baseline[load][what] / weir[load][what]).toFixed(1);
+    }
     say(`baseline / weir, ${name}: CPU ${ratio('cpu')}, Redis CPU ${ratio('redisCpu')}, commands ${ratio('commands')}`);
   }
 }
-say(`decision path without a door: a hot key: ${show(await withoutDoor(1))}`);
-say(`decision path without a door: ${MANY} keys: ${show(await withoutDoor(MANY))}`);
+say(`decision path without a server: a hot key: ${show(await withoutServer(1))}`);
+say(`decision path without a server: ${MANY} keys: ${show(await withoutServer(MANY))}`);
 process.exit(0);

@@ -1,5 +1,5 @@
-// What it costs to find the rule of a descriptor, by the number of rules at its level, and with wildcards. The baseline is a
-// level of 10 rules in the same run: a ratio near 1 says that the number of rules does not matter.
+// The cost of finding the rule of a descriptor, by the number of rules at its level, and with wildcards. The baseline is a level
+// of 10 rules in the same run: a ratio near 1 means that the number of rules does not matter.
 import { createRequire } from 'node:module';
 import { rule } from '../service/decision-path.mjs';
 
@@ -9,27 +9,41 @@ const { buildRuleset, matchRule } = require('../../dist/rules/ruleset.js');
 const DESCRIPTORS = 1_000;
 const ROUNDS = 1_000;
 
-const numbered = (count, make) => Array.from({ length: count }, (_, index) => make(index));
-const spread = (count, index) => Math.floor((index * count) / DESCRIPTORS);
+function numbered(count, make) {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
 
-/** Values of one key: every descriptor meets a rule of its own value. */
-const explicit = (count) => ({
-  name: `${count.toLocaleString('en')} rules with a value`,
-  rules: numbered(count, (index) => rule('path', `/p/${index}`)),
-  entries: (index) => [{ key: 'path', value: `/p/${spread(count, index)}` }],
-});
-/** As many keys, without values. */
-const keys = (count) => ({
-  name: `${count.toLocaleString('en')} rules without a value`,
-  rules: numbered(count, (index) => rule(`key-${index}`, '')),
-  entries: (index) => [{ key: `key-${spread(count, index)}`, value: 'any' }],
-});
-/** Wildcards are tried in order: on average half of them, at worst all. */
-const wildcards = (count, isMiss) => ({
-  name: `${count} wildcards, ${isMiss ? 'none matches' : 'each matches in turn'}`,
-  rules: numbered(count, (index) => rule('path', `/p/${index}/*/end`)),
-  entries: (index) => [{ key: 'path', value: isMiss ? '/other/x/end' : `/p/${spread(count, index)}/x/end` }],
-});
+function spread(count, index) {
+  return Math.floor((index * count) / DESCRIPTORS);
+}
+
+/** Rules with different values of one key; every descriptor matches the rule with its value. */
+function explicit(count) {
+  return {
+    name: `${count.toLocaleString('en')} rules with a value`,
+    rules: numbered(count, (index) => rule('path', `/p/${index}`)),
+    entries: (index) => [{ key: 'path', value: `/p/${spread(count, index)}` }],
+  };
+}
+
+/** Rules with different keys and no values. */
+function keys(count) {
+  return {
+    name: `${count.toLocaleString('en')} rules without a value`,
+    rules: numbered(count, (index) => rule(`key-${index}`, '')),
+    entries: (index) => [{ key: `key-${spread(count, index)}`, value: 'any' }],
+  };
+}
+
+/** Wildcards are tried in order: half of them on average, all of them at worst. */
+function wildcards(count, isMiss) {
+  return {
+    name: `${count} wildcards, ${isMiss ? 'none matches' : 'each matches in turn'}`,
+    rules: numbered(count, (index) => rule('path', `/p/${index}/*/end`)),
+    entries: (index) => [{ key: 'path', value: isMiss ? '/other/x/end' : `/p/${spread(count, index)}/x/end` }],
+  };
+}
+
 const hostile = {
   name: '100 wildcards with 20 stars, against "aaa…b"',
   rules: numbered(100, (index) => rule('path', `${'*a'.repeat(20)}${index}`)),
@@ -66,10 +80,10 @@ const cases = [
 function measure({ rules, entries }) {
   const level = buildRuleset([{ domain: 'bench', descriptors: rules }]).domain('bench');
   const descriptors = numbered(DESCRIPTORS, entries);
-  let met = 0;
-  const round = () => {
-    for (const descriptor of descriptors) if (matchRule(level, descriptor) !== undefined) met += 1;
-  };
+  let matched = 0;
+  function round() {
+    for (const descriptor of descriptors) if (matchRule(level, descriptor) !== undefined) matched += 1;
+  }
   for (let warmUp = 0; warmUp < 100; warmUp += 1) round();
   const { user, system } = process.cpuUsage();
   for (let count = 0; count < ROUNDS; count += 1) round();

@@ -1,7 +1,7 @@
-// How long a reload of many rules keeps a service from deciding: npm run bench:reload -- [rules] [reloads]
-// Needs a build (npm run build). The event loop spins as that of a service under full load does; its longest turn during a
-// reload is what a request waits at most. Where other processes want the cores too, the clock tells of them as well: look at
-// the median. A rule set is put in the place of another by one rename.
+// How long a reload of many rules delays decisions: npm run bench:reload -- [rules] [reloads]
+// Needs a build (npm run build). The event loop spins as it does in a service under full load; its longest turn during a reload is
+// the longest delay of a request. Wall-clock times include the time that other processes use the cores: look at the median. Each
+// reload replaces the rule folder by one rename.
 import { closeSync, mkdirSync, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -12,12 +12,18 @@ const { ruleFileSource } = createRequire(import.meta.url)('../../dist/sources/ru
 const RULES = Number(process.argv[2] ?? 100_000);
 const RELOADS = Number(process.argv[3] ?? 5);
 
-const rule = (indent, value, limit) =>
-  `${indent}- key: user\n${indent}  value: u${value}\n` +
-  `${indent}  rate_limit:\n${indent}    unit: minute\n${indent}    requests_per_unit: ${limit}\n`;
-const numbers = (count) => Array.from({ length: count }, (_, i) => i);
+function rule(indent, value, limit) {
+  return (
+    `${indent}- key: user\n${indent}  value: u${value}\n` +
+    `${indent}  rate_limit:\n${indent}    unit: minute\n${indent}    requests_per_unit: ${limit}\n`
+  );
+}
 
-/** Files by name, for so many rules; the limits tell one version from another. */
+function numbers(count) {
+  return Array.from({ length: count }, (_, i) => i);
+}
+
+/** The files by name, for RULES rules; each version has other limits. */
 const shapes = {
   'one file, one level': (version) => ({
     'all.yaml': `domain: all\ndescriptors:\n${numbers(RULES)
@@ -41,20 +47,20 @@ const shapes = {
 };
 
 /**
- * Spins the event loop and finds its longest turn: by the clock, and by how long its thread ran in it (Linux tells), which is
- * what a turn costs where other processes do not take the core away.
+ * Spins the event loop and measures its longest turn: in wall-clock time, and in CPU time of the thread (from /proc, Linux only),
+ * which is what the turn costs when no other process uses the core.
  */
 class Turns {
   #longest = { clock: 0, ran: 0 };
   #lastClock = 0;
   #lastRan = 0;
   #isSpinning = true;
-  // The process's first thread, which is this one.
+  // The main thread, which is this one.
   #statistics = openSync('/proc/self/schedstat');
   #buffer = Buffer.alloc(64);
 
   constructor() {
-    const turn = () => {
+    function turn() {
       const clock = performance.now();
       const ran = this.#ran();
       this.#longest.clock = Math.max(this.#longest.clock, clock - this.#lastClock);
@@ -63,12 +69,12 @@ class Turns {
       this.#lastRan = ran;
       if (this.#isSpinning) setImmediate(turn);
       else closeSync(this.#statistics);
-    };
+    }
     this.longest();
     setImmediate(turn);
   }
 
-  /** The longest turn since this was last asked, in milliseconds. */
+  /** The longest turn since the last call, in milliseconds. */
   longest() {
     const longest = this.#longest;
     this.#longest = { clock: 0, ran: 0 };
@@ -87,16 +93,18 @@ class Turns {
   }
 }
 
-const show = ({ clock, ran }) => `${clock.toFixed(1).padStart(5)} (ran ${ran.toFixed(1).padStart(4)})`;
+function show({ clock, ran }) {
+  return `${clock.toFixed(1).padStart(5)} (ran ${ran.toFixed(1).padStart(4)})`;
+}
 
 async function measure(name, filesOf) {
   const base = mkdtempSync(join(tmpdir(), 'weir-reload-'));
-  const write = (version) => {
+  function write(version) {
     const folder = join(base, `v${version}/config`);
     mkdirSync(folder, { recursive: true });
     for (const [file, text] of Object.entries(filesOf(version))) writeFileSync(join(folder, file), text);
-  };
-  let told;
+  }
+  let onEvent;
   const { events$ } = ruleFileSource({
     root: join(base, 'root'),
     subdirectory: '',
@@ -107,8 +115,8 @@ async function measure(name, filesOf) {
   });
   write(0);
   renameSync(join(base, 'v0'), join(base, 'root'));
-  const first = new Promise((resolve) => (told = resolve));
-  const subscription = events$.subscribe((event) => told(event));
+  const first = new Promise((resolve) => (onEvent = resolve));
+  const subscription = events$.subscribe((event) => onEvent(event));
   if ((await first).kind !== 'loaded') throw new Error('the rules should be good');
   process.stdout.write(`${name}, ${RULES} rules\n`);
   const turnsWhileLoading = [];
@@ -118,13 +126,13 @@ async function measure(name, filesOf) {
     await new Promise((resolve) => setTimeout(resolve, 300));
     const before = turns.longest();
     const started = performance.now();
-    const loaded = new Promise((resolve) => (told = resolve));
+    const loaded = new Promise((resolve) => (onEvent = resolve));
     renameSync(join(base, 'root'), join(base, `old${version}`));
     renameSync(join(base, `v${version}`), join(base, 'root'));
     await loaded;
     const took = performance.now() - started;
     const longest = turns.longest();
-    // The old rules are garbage from here on: what collecting them costs belongs to the reload.
+    // The old rules are garbage now; collecting them is part of the cost of the reload.
     await new Promise((resolve) => setTimeout(resolve, 2000));
     const after = turns.longest();
     turns.stop();
@@ -134,7 +142,9 @@ async function measure(name, filesOf) {
         `in the 2 s after ${show(after)}; ${Math.round(process.memoryUsage().rss / 2 ** 20)} MiB\n`,
     );
   }
-  const median = (of) => turnsWhileLoading.map(of).sort((a, b) => a - b)[Math.floor(RELOADS / 2)];
+  function median(of) {
+    return turnsWhileLoading.map(of).sort((a, b) => a - b)[Math.floor(RELOADS / 2)];
+  }
   const typical = { clock: median(({ clock }) => clock), ran: median(({ ran }) => ran) };
   process.stdout.write(`  median of the longest turns while loading, ms: ${show(typical)}\n`);
   subscription.unsubscribe();

@@ -1,25 +1,27 @@
-// The service behind its doors, put together as the service does it, for benchmarks that time it without a transport.
+// The decision path without servers, wired as in the service, for benchmarks without a transport.
 
-/** A rule as the reader of rule files would give it; its limit is out of reach. */
-export const rule = (key, value = '', more = {}) => ({
-  key,
-  value,
-  rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
-  shadowMode: false,
-  quotaMode: false,
-  detailedMetric: false,
-  valueToMetric: false,
-  shareThreshold: false,
-  metadata: undefined,
-  descriptors: [],
-  ...more,
-});
+/** A rule as it is read from a rule file. Its limit is never reached. */
+export function rule(key, value = '', more = {}) {
+  return {
+    key,
+    value,
+    rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
+    shadowMode: false,
+    quotaMode: false,
+    detailedMetric: false,
+    valueToMetric: false,
+    shareThreshold: false,
+    metadata: undefined,
+    descriptors: [],
+    ...more,
+  };
+}
 
 /**
- * @param load gives a module of the build by its path in src
- * @param rules those of the domain `bench`
- * @param counters where to count; in memory when left out
- * @returns the question's `decide`, as the doors are given it
+ * @param load returns a module of the build, given its path in src
+ * @param rules the rules of the domain `bench`
+ * @param counters the counter store; in memory when omitted
+ * @returns `decide`, as the servers receive it
  */
 export function decisionPath(load, { rules, statistics, counters = memory(load) }) {
   const limiterOptions = {

@@ -1,7 +1,7 @@
-// What statistics add to a decision: the whole path from a call's bytes to its answer, with statistics as a service keeps and
-// sends them, with DISABLE_STATS, and with none. Each variant is a process of its own, so that none is compiled for another's
-// objects. They take turns of some 50 ms, in an order drawn anew each time, and the median of the ratios is shown: the machine may be
-// shared, and what slows one slows its neighbours. The baseline stands there twice, to show what the ratios of equals look like.
+// The cost that statistics add to a decision: the path from the bytes of a call to its response, with statistics kept and sent as the
+// service does, with DISABLE_STATS, and without statistics. Each variant runs in its own process, so that no code is optimised for the
+// objects of another variant. The processes take turns of about 50 ms in random order, and the median of the ratios is shown: on a shared
+// machine, other work slows neighbouring turns alike. The baseline appears twice, to show the ratio of two equal variants.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -9,22 +9,25 @@ import { createRequire } from 'node:module';
 import { decisionPath, rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
-const load = (path) => require(`../../dist/${path}.js`);
 
-/** Times that every process is made anew: two of one kind differ by a twentieth, for reasons of their own. */
+function load(path) {
+  return require(`../../dist/${path}.js`);
+}
+
+/** How often all processes are replaced: two processes of the same variant differ by about 5 %. */
 const GENERATIONS = 10;
-/** Turns of each process. */
+/** Turns of each process in a generation. */
 const ROUNDS = 30;
 const WARM_UP = 300_000;
-/** Calls that one variant makes before the next has its turn. */
+/** Calls in one turn. */
 const SLICE = 20_000;
 /** Calls that arrive in one turn of the event loop. */
-const TOGETHER = 200;
+const CALLS_PER_TURN = 200;
 const KEYS = 10_000;
-/** Milliseconds; ten times as often as by default, so that flushes fall into every run. */
+/** In milliseconds; a tenth of the default, so that every run contains flushes. */
 const FLUSH_INTERVAL = 1_000;
 
-/** Takes what is counted, and keeps nothing apart. */
+/** Accepts everything that is counted, in one shared object. */
 class NoStatistics {
   #rule = new (load('statistics/rule-statistics').RuleStatistics)('none');
   #counter = { value: 0, add() {} };
@@ -46,18 +49,18 @@ class NoStatistics {
   }
 }
 
-/** A call as the gRPC server passes it to a handler. */
+/** A call as the gRPC server passes it to its handler. */
 class Call {
   static bytes = 0;
-  work = undefined;
+  pending = undefined;
   reply(message) {
     Call.bytes += message.length;
   }
   fail(status, message) {
     throw new Error(`${status}: ${message}`);
   }
-  onCancel(work) {
-    this.work = work;
+  onCancel(pending) {
+    this.pending = pending;
   }
 }
 
@@ -70,20 +73,20 @@ function requests() {
   });
 }
 
-/** The handler of calls, over counters in memory. */
+/** The handler of ShouldRateLimit, counting in memory. */
 function handler(statistics, detailedMetric) {
   const decide = decisionPath(load, { rules: [rule('user', '', { detailedMetric })], statistics });
   return load('grpc/rate-limit/rate-limit-service').shouldRateLimit(decide, statistics);
 }
 
-/** As the service does it: every call counted and timed. */
+/** The handler with every call counted and timed, as in the service. */
 function measured(handle, statistics) {
   const methods = new Map([['/s/ShouldRateLimit', handle]]);
   const clock = load('sources/event-loop-turns').turnClock();
   return load('grpc/observed-methods').observedMethods(methods, { statistics, now: clock }).get('/s/ShouldRateLimit');
 }
 
-/** Pushes to a daemon, and keeps what a scrape would show: both take every duration. */
+/** Pushes to a daemon and keeps an exposition for scrapes: both record every duration. */
 function startOutputs(statistics, port) {
   const { Exposition } = load('sinks/statistics/exposition/exposition');
   const { Mapper } = load('sinks/statistics/mapping/mapping');
@@ -109,7 +112,7 @@ function startOutputs(statistics, port) {
   return { output, exposition };
 }
 
-/** A variant in a process of its own: makes a slice of calls whenever it is told to, and says what each took of its CPU, in µs. */
+/** A variant in its own process: makes as many calls as each message says, and replies with the CPU time per call in µs. */
 async function serveSlices(kind, isDetailed, port) {
   const statistics = kind === 'none' ? new NoStatistics() : new (load('statistics/statistics').Statistics)(KEYS);
   const bare = handler(statistics, isDetailed);
@@ -119,8 +122,8 @@ async function serveSlices(kind, isDetailed, port) {
   let next = 0;
   process.on('message', async (calls) => {
     const started = process.cpuUsage();
-    for (let made = 0; made < calls; made += TOGETHER) {
-      for (let index = 0; index < TOGETHER; index += 1) {
+    for (let made = 0; made < calls; made += CALLS_PER_TURN) {
+      for (let index = 0; index < CALLS_PER_TURN; index += 1) {
         handle(messages[next], new Call());
         next = (next + 1) % KEYS;
       }
@@ -131,7 +134,7 @@ async function serveSlices(kind, isDetailed, port) {
   });
 }
 
-/** The value that this share of the others is not above. */
+/** The value below which this share of the values lies. */
 function quantile(values, share) {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.floor(sorted.length * share)];
@@ -153,22 +156,22 @@ function shuffled(items) {
     .map(([, item]) => item);
 }
 
-/** Lets one process of each variant take its turns. */
+/** Runs one process of each variant for ROUNDS turns. */
 async function generation(port) {
   const children = variants.map(({ kind, metric }) => fork(import.meta.filename, [kind, metric, String(port)]));
-  const slice = async (index, calls = SLICE) => {
+  async function slice(index, calls = SLICE) {
     children[index].send(calls);
     const [cost] = await once(children[index], 'message');
     variants[index].costs.push(cost);
     return cost;
-  };
+  }
   for (const [index, { costs }] of variants.entries()) {
     await slice(index, WARM_UP);
     costs.pop();
   }
   for (let round = 0; round < ROUNDS; round += 1) {
     const costs = [];
-    // Nobody always follows the same one, whose objects are in the caches then.
+    // In random order, so that no variant always follows the same one and its cached objects.
     for (const index of shuffled(variants.keys())) costs[index] = await slice(index);
     for (const [index, { ratios }] of variants.entries()) ratios.push(costs[index] / costs[0]);
   }

@@ -1,12 +1,16 @@
-// What statistics cost: a recorded call on the decision path; and the longest time the event loop stands still while 10,000
-// rules are flushed or scraped, and what the process holds then.
+// The cost of statistics: of recording a call on the decision path; the longest stall of the event loop while 10,000 rules are
+// flushed or scraped, and the memory that the process uses.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const require = createRequire(import.meta.url);
-const load = (path) => require(`../../dist/${path}.js`);
+
+function load(path) {
+  return require(`../../dist/${path}.js`);
+}
+
 const { Statistics } = load('statistics/statistics');
 const { EvenSamples } = load('statistics/even-samples');
 const { Histogram } = load('statistics/histogram');
@@ -23,13 +27,17 @@ const { turnClock } = load('sources/event-loop-turns');
 const { serveMetrics } = load('http/serve-metrics');
 
 const silent = { isDebug: false, debug() {}, info() {}, warn: console.warn, error: console.error };
-const show = (what, figure) => console.log(`${what.padEnd(72)} ${figure}`);
-const megabytes = () => {
+
+function show(what, figure) {
+  return console.log(`${what.padEnd(72)} ${figure}`);
+}
+
+function megabytes() {
   globalThis.gc?.();
   return process.memoryUsage().heapUsed / 1e6;
-};
+}
 
-/** Nanoseconds a call, the best of some rounds. */
+/** Nanoseconds per call, the best of five rounds. */
 function nanoseconds(work, calls = 2_000_000) {
   let best = Infinity;
   for (let round = 0; round < 5; round += 1) {
@@ -40,32 +48,32 @@ function nanoseconds(work, calls = 2_000_000) {
   return best.toFixed(1);
 }
 
-/** Milliseconds: the longest turn of the event loop while something is done, and the whole of it. */
+/** In milliseconds: the longest turn of the event loop during `work`, and its total time. */
 async function stalls(work) {
   let longest = 0;
   let last = performance.now();
   let isOver = false;
-  const turn = () => {
+  function turn() {
     const now = performance.now();
     longest = Math.max(longest, now - last);
     last = now;
     if (!isOver) setImmediate(turn);
-  };
+  }
   await nextTurn();
   last = performance.now();
   setImmediate(turn);
   const begun = performance.now();
   await work();
-  const whole = performance.now() - begun;
+  const total = performance.now() - begun;
   isOver = true;
   await nextTurn();
-  return `longest stall ${longest.toFixed(1)} ms, whole ${whole.toFixed(0)} ms`;
+  return `longest stall ${longest.toFixed(1)} ms, total ${total.toFixed(0)} ms`;
 }
 
 function recording() {
   const statistics = new Statistics(0);
   const timer = statistics.timer('ratelimit_server.X.response_time');
-  show('timer: record a duration, kept for /stats alone', `${nanoseconds((call) => timer.record(call % 50))} ns`);
+  show('timer: record a duration, kept for /stats only', `${nanoseconds((call) => timer.record(call % 50))} ns`);
   timer.giveTo(new EvenSamples(1_000));
   timer.giveTo(
     new Histogram(
@@ -73,36 +81,47 @@ function recording() {
       0.001,
     ),
   );
-  show('timer: record a duration, kept for push and pull too', `${nanoseconds((call) => timer.record(call % 50))} ns`);
+  show(
+    'timer: record a duration, kept for push and pull as well',
+    `${nanoseconds((call) => timer.record(call % 50))} ns`,
+  );
 
-  const asked = { cancel() {} };
+  const pending = { cancel() {} };
   const transport = { reply() {}, fail() {}, onCancel() {} };
   const answer = new Uint8Array(8);
-  const handle = (_message, call) => {
-    call.onCancel(asked);
+  function handle(_message, call) {
+    call.onCancel(pending);
     call.reply(answer);
-  };
+  }
   const methods = new Map([['/s/M', handle]]);
   const bare = methods.get('/s/M');
-  const timed = (clock) => observedMethods(methods, { statistics, now: clock }).get('/s/M');
+  function timed(clock) {
+    return observedMethods(methods, { statistics, now: clock }).get('/s/M');
+  }
   const own = timed(() => performance.now());
   const shared = timed(turnClock());
-  show('a call that does nothing, bare', `${nanoseconds(() => bare(answer, transport))} ns`);
-  show('the same, counted and timed, the clock read twice a call', `${nanoseconds(() => own(answer, transport))} ns`);
-  show('the same, the clock read once for all calls of a turn', `${nanoseconds(() => shared(answer, transport))} ns`);
+  show('a call that does nothing', `${nanoseconds(() => bare(answer, transport))} ns`);
+  show(
+    'the same, counted and timed, reading the clock twice per call',
+    `${nanoseconds(() => own(answer, transport))} ns`,
+  );
+  show(
+    'the same, reading the clock once for all calls of a turn',
+    `${nanoseconds(() => shared(answer, transport))} ns`,
+  );
 }
 
 async function flushing(rules) {
   const statistics = new Statistics(0);
   for (let rule = 0; rule < rules; rule += 1) statistics.rule(`domain.key_${rule}.path_x`);
-  const hit = () => {
+  function hit() {
     for (const rule of statistics.rules) {
       rule.totalHits += 3;
       rule.withinLimit += 2;
       rule.overLimit += 1;
       rule.nearLimit += 1;
     }
-  };
+  }
   const daemon = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(daemon, 'listening');
   for (const [name, format] of [
@@ -141,22 +160,23 @@ async function scraping(rules) {
     onConflict() {},
     now: () => performance.now(),
   });
-  const page = async function* page() {
+  async function* page() {
     yield* exposition.page();
     yield await ofProcess.write();
-  };
+  }
   const listening = await serveMetrics({ host: '127.0.0.1', port: 0, path: '/metrics', page, log: silent });
   const url = `http://127.0.0.1:${listening.address.port}/metrics`;
   let bytes = 0;
-  // Read raw, so that what the scraper does with the text is not measured too.
+  // Without decoding, so that the work of the scraper is not measured.
   const { get } = await import('node:http');
-  const scrape = (encoding) =>
-    new Promise((resolve, reject) => {
+  function scrape(encoding) {
+    return new Promise((resolve, reject) => {
       get(url, { headers: { 'Accept-Encoding': encoding }, agent: false }, (response) => {
         bytes = 0;
         response.on('data', (chunk) => (bytes += chunk.length)).once('end', resolve);
       }).once('error', reject);
     });
+  }
   for (const [which, encoding] of [
     ['first', 'identity'],
     ['second', 'identity'],
@@ -172,7 +192,7 @@ async function scraping(rules) {
   await listening.close();
 }
 
-/** What a million different values of a request come to under the bound of 10,000 keys. */
+/** The memory used by a million different values of a request under a bound of 10,000 keys. */
 function distinctValues() {
   const statistics = new Statistics(10_000);
   const before = megabytes();
@@ -183,7 +203,7 @@ function distinctValues() {
   }
   heaps.push((megabytes() - before).toFixed(1));
   show(
-    'heap while 1,000,000 distinct values come in, every 250,000',
+    'heap while 1,000,000 distinct values arrive, every 250,000',
     `${heaps.join(' → ')} MB, ${statistics.rules.length} kept`,
   );
 }

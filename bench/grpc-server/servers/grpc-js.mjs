@@ -1,7 +1,9 @@
 import grpc from '@grpc/grpc-js';
 import { ANSWER, PATH } from './constant.mjs';
 
-const pass = (bytes) => bytes;
+function pass(bytes) {
+  return bytes;
+}
 
 export async function start() {
   const server = new grpc.Server();

@@ -2,7 +2,7 @@ import { ANSWER, PATH } from './constant.mjs';
 
 export async function start({ dist }) {
   const { serve } = (await import(`${dist}/grpc/server/serve.js`)).default;
-  const door = await serve({
+  const server = await serve({
     listen: { host: '127.0.0.1', port: 0 },
     limits: { maxConnections: 20_000 },
     unary: new Map([[PATH, (_message, call) => call.reply(ANSWER)]]),
@@ -10,5 +10,5 @@ export async function start({ dist }) {
       throw new Error(`a handler threw: ${path}`, { cause: error });
     },
   });
-  return door.address.port;
+  return server.address.port;
 }

@@ -1,4 +1,4 @@
-// The common way: grpc-js in front, and for each call INCRBY and EXPIRE through ioredis.
+// A common implementation: grpc-js as the server, and INCRBY and EXPIRE through ioredis for each call.
 import { createRequire } from 'node:module';
 import grpc from '@grpc/grpc-js';
 import { Redis } from 'ioredis';
@@ -11,7 +11,7 @@ export async function start({ dist, redisPort }) {
   const { RateLimitRequest, RateLimitResponse } = require(`${dist}/gen/envoy/service/ratelimit/v3/rls.js`);
   const redis = new Redis({ port: redisPort, host: '127.0.0.1' });
   const server = new grpc.Server();
-  const decide = async ({ request }, callback) => {
+  async function decide({ request }, callback) {
     const windowStart = Math.floor(Date.now() / 1000 / HOUR) * HOUR;
     const counts = await Promise.all(
       request.descriptors.map(async ({ entries }) => {
@@ -37,7 +37,7 @@ export async function start({ dist, redisPort }) {
       rawBody: Buffer.alloc(0),
       dynamicMetadata: undefined,
     });
-  };
+  }
   server.addService(
     {
       decide: {

@@ -1,4 +1,4 @@
-// The decision path without a door: as many questions as the doors' load has, asked and answered within the process.
+// The decision path without a server: as many outstanding calls as the load client has, made within the process.
 import { createRequire } from 'node:module';
 import { decisionPath, rule } from '../../service/decision-path.mjs';
 
@@ -6,11 +6,15 @@ const OUTSTANDING = 256;
 
 export async function start({ dist, redisPort, keys }) {
   const require = createRequire(import.meta.url);
-  const load = (path) => require(`${dist}/${path}.js`);
+  function load(path) {
+    return require(`${dist}/${path}.js`);
+  }
   const { kvstoreCounters } = load('sinks/counters/kvstore/kvstore-counters');
   const { Statistics } = load('statistics/statistics');
   const statistics = new Statistics(100_000);
-  const silent = () => undefined;
+  function silent() {
+    return undefined;
+  }
   const counters = kvstoreCounters({
     main: {
       type: 'single',
@@ -36,25 +40,25 @@ export async function start({ dist, redisPort, keys }) {
   await new Promise((resolve, reject) => counters.ready$.subscribe({ complete: resolve, error: reject }));
   const decide = decisionPath(load, { rules: [rule('user')], statistics, counters });
 
-  let asked = 0;
+  let sent = 0;
   let answered = 0;
-  const ask = () => {
-    const value = `user-${asked % keys}`;
-    asked += 1;
+  function send() {
+    const value = `user-${sent % keys}`;
+    sent += 1;
     const entries = [{ key: 'user', value }];
     const descriptors = [{ entries, limit: undefined, hitsAddend: -1, isNegativeHits: false }];
-    decide({ domain: 'bench', descriptors, hitsAddend: 0 }, asker);
-  };
-  const asker = {
+    decide({ domain: 'bench', descriptors, hitsAddend: 0 }, observer);
+  }
+  const observer = {
     verdict: () => {
       answered += 1;
-      // A caller asks again from a turn of its own, as it would over a socket.
-      setImmediate(ask);
+      // The next call comes in another turn, as it would over a socket.
+      setImmediate(send);
     },
     error: (error) => {
       throw error;
     },
   };
-  for (let question = 0; question < OUTSTANDING; question += 1) ask();
+  for (let call = 0; call < OUTSTANDING; call += 1) send();
   return { port: 0, progress: () => answered };
 }

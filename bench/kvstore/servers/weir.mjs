@@ -1,5 +1,5 @@
-// The whole service, counting in Redis, as its settings come.
-import { startService } from '../../service/whole.mjs';
+// The whole service, counting in Redis, with default settings.
+import { startService } from '../../service/start-service.mjs';
 
 export async function start({ dist, redisPort }) {
   const { BENCH_POOL_SIZE } = process.env;

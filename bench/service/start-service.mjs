@@ -1,4 +1,4 @@
-// The whole service as its settings make it, in this process, on ports that the system chooses.
+// The whole service in this process, made from its settings, on ports that the system chooses.
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ descriptors:
     rate_limit: { unit: hour, requests_per_unit: 4000000000 }
 `;
 
-/** @returns the port of its gRPC door */
+/** @returns the port of the gRPC listener */
 export async function startService(dist, settings) {
   const root = mkdtempSync(join(tmpdir(), 'weir-bench-'));
   mkdirSync(join(root, 'config'));
@@ -28,6 +28,6 @@ export async function startService(dist, settings) {
     ...settings,
   };
   return new Promise((resolve, reject) => {
-    void run(environment, ({ grpc }) => resolve(grpc)).then((code) => reject(new Error(`weir ended with ${code}`)));
+    void run(environment, ({ grpc }) => resolve(grpc)).then((code) => reject(new Error(`weir exited with ${code}`)));
   });
 }
