@@ -1,12 +1,10 @@
-// What `npm start` runs: the built service with the example rules, which says what to try once it listens.
+// Run by `npm start`: the built service with the example rules. Prints commands to try when the listeners are open.
 const { run } = require('../dist/main.js');
 
-const say = (text) => process.stderr.write(`${text}\n`);
-
 function suggest({ grpc, http, debug }) {
-  say(`
-weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${debug}. Counters live in this process.
-The rules are in examples/config/; edit one while it runs, and it is reloaded. Ctrl+C ends it.
+  process.stderr.write(`
+weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${debug}.
+By default, counters are in memory, and the rules in examples/config/ are reloaded when a file changes. Ctrl+C stops weir.
 
 Try, in another terminal:
 
@@ -15,7 +13,8 @@ Try, in another terminal:
 
   node dist/cli/weir-client.js -dial_string localhost:${grpc} -domain shop -descriptors path=/orders,user=anna
 
-  http://localhost:${debug}/   in a browser: the rules in force, the statistics, profiles
+  http://localhost:${debug}/   in a browser: the active rules, statistics, profiles
+
 `);
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// A management server to try xDS with: serves the rule files of a folder to everybody who asks, and again when one changes.
+// A small xDS management server for trying out weir: serves the rule files of a folder to every client, and again when one changes.
 //
 //   node examples/xds/control-plane.mjs [folder] [port]
 //
-// It says what each client makes of them: ACK with the version in force, or NACK with the reason.
+// It prints the reaction of each client: ACK with the accepted version, or NACK with the reason.
 import { readFileSync, readdirSync, watch } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const clients = new Set();
 let version = 0;
 let resources = [];
 
-/** A rule of a file as the message that says the same. */
+/** A rule of a file as a protobuf message. */
 function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [], ...rest }) {
   return {
     key: String(key),
@@ -64,8 +64,9 @@ function serve(call) {
   const client = {
     name: '?',
     nonce: 0,
-    /** Sends what is published, unless it has been sent already. */
+    /** The version sent last. */
     sent: undefined,
+    /** Sends the published version, unless this client already has it. */
     offer() {
       if (this.name === '?' || this.sent === version) return;
       this.sent = version;
@@ -89,7 +90,7 @@ function serve(call) {
   call.on('error', () => undefined);
   call.on('cancelled', () => {
     clients.delete(client);
-    console.log(`${client.name} is gone`);
+    console.log(`${client.name} disconnected`);
   });
 }
 

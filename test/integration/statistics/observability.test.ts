@@ -315,7 +315,7 @@ describe('the alerts', () => {
                 exp_annotations: {
                   summary: 'a of weir cannot be scraped',
                   description:
-                    'While no instance answers, proxies let calls pass or fail them, as they are configured to.',
+                    'While no instance responds, proxies let calls pass or fail them, depending on their configuration.',
                 },
               },
             ]),
@@ -325,9 +325,9 @@ describe('the alerts', () => {
               {
                 exp_labels: { ...weir, severity: 'warning' },
                 exp_annotations: {
-                  summary: 'a refuses the newest rules',
+                  summary: 'a rejected the newest rules',
                   description:
-                    'Rules from 2001-09-09 01:46:40 +0000 UTC are in force. /rlconfig on the debug port, and the log, say what is wrong with the new ones.',
+                    'Rules from 2001-09-09 01:46:40 +0000 UTC are still active. /rlconfig on the debug port and the log say what is wrong with the new ones.',
                 },
               },
             ]),
@@ -338,8 +338,8 @@ describe('the alerts', () => {
               {
                 exp_labels: { ...weir, severity: 'critical' },
                 exp_annotations: {
-                  summary: 'a cannot count: 1 calls a second fail',
-                  description: 'The counter store fails these calls or answers too late.',
+                  summary: 'a cannot count: 1 calls per second fail',
+                  description: 'The counter store fails or times out.',
                 },
               },
             ]),
@@ -349,7 +349,7 @@ describe('the alerts', () => {
                 exp_labels: { job: 'weir', domain: 'busy', severity: 'warning' },
                 exp_annotations: {
                   summary: '75% of the hits in busy are over the limit',
-                  description: 'Somebody sends far more than is allowed, or a limit is far too low.',
+                  description: 'A caller sends far more than its limit allows, or a limit is far too low.',
                 },
               },
             ]),
