@@ -1,15 +1,15 @@
 import { TestScheduler, type RunHelpers } from 'rxjs/testing';
 
 /**
- * Runs a scenario in virtual time, one character a millisecond; the scheduler is for what takes one. Comparison is strict: classes and undefined members count,
- * and errors differ when their class, their code or their message does.
+ * Runs a scenario in virtual time, one millisecond per character; `scheduler` is for code that takes one. Comparison is strict:
+ * classes and undefined members count, and errors differ when their class, code or message does.
  */
 export function marbles(scenario: (helpers: RunHelpers, scheduler: TestScheduler) => void): void {
   const scheduler = new TestScheduler((actual, expected) => expect(distinct(actual)).toStrictEqual(distinct(expected)));
   scheduler.run((helpers) => scenario(helpers, scheduler));
 }
 
-/** Jest takes two errors for equal when their messages are; what else they carry is laid open here. */
+/** Jest considers errors with the same message equal; this exposes their class and other members to the comparison. */
 function distinct(value: unknown): unknown {
   if (value instanceof Error)
     return { class: value.constructor.name, message: value.message, ...Object.fromEntries(Object.entries(value)) };

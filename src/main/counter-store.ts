@@ -8,19 +8,19 @@ import type { WhenFull } from '../streams/decisions';
 import type { Log } from '../streams/ports/log';
 import { kvstoreOptions } from './options';
 
-/** A counter store, and what the decision path and the start of the service have to know of it. */
+/** A counter store, and how the decision path and the start of the service use it. */
 export interface CounterStore {
   readonly counters: Counters;
-  /** Emits when the store has been reached; fails when it is not waited for any longer. */
+  /** Emits when the store has been reached; fails when the time to wait for it is over. */
   readonly ready$: Observable<unknown>;
   readonly windowsInFlight: number;
   readonly whenFull: WhenFull | undefined;
 }
 
 /**
- * The counter store that the settings choose.
+ * Makes the counter store that the settings select.
  *
- * @throws what is wrong with its address or its TLS files, naming the setting
+ * @throws when its address or its TLS files cannot be used; the message names the setting
  */
 export function counterStore(reading: SettingsReading, statistics: Statistics, log: Log): CounterStore {
   const { settings, given } = reading;
@@ -30,7 +30,7 @@ export function counterStore(reading: SettingsReading, statistics: Statistics, l
     return { counters, ready$, windowsInFlight, whenFull };
   }
   if (!given.has('backendType')) {
-    log.warn('no store address is set: counters live in this process only, and are gone when it ends');
+    log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
   const counters = new MemoryCounters({ maxKeys: settings.memoryMaxKeys, now: Date.now });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);

@@ -32,7 +32,7 @@ function asJson(domain: string, key: string, value: string) {
 describe('the service on the example rules', () => {
   beforeEach(roomInMinute);
 
-  it('counts every user apart, over gRPC and HTTP together, and says when one is over', async () => {
+  it('counts each user separately, over gRPC and HTTP together, and answers OVER_LIMIT beyond the limit', async () => {
     for (let call = 1; call <= 5; call += 1) {
       const { statuses } = await client.ask('shop', ['user=both']);
       expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 11 - 2 * call });
@@ -49,7 +49,7 @@ describe('the service on the example rules', () => {
     expect((await client.ask('shop', ['user=other'])).overallCode).toBe(Code.OK);
   });
 
-  it('bans, lets the partner do more, and leaves alone what no rule names', async () => {
+  it('bans with a limit of 0, gives the partner a higher limit, and does not limit what no rule matches', async () => {
     const { overallCode, statuses } = await client.ask('shop', ['user=mallory', 'user=partner', 'nothing=here']);
     expect(overallCode).toBe(Code.OVER_LIMIT);
     expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
@@ -61,7 +61,7 @@ describe('the service on the example rules', () => {
     expect(statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit)).toEqual([undefined, 1000]);
   });
 
-  it('says on the debug listener which rules are in force and what they counted', async () => {
+  it('shows the active rules and their statistics on the debug listener', async () => {
     await client.ask('shop', ['country=no']);
     expect(await weir.debug('/rlconfig')).toContain(
       'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n',
@@ -69,13 +69,13 @@ describe('the service on the example rules', () => {
     expect((await weir.statistics()).get('ratelimit.service.rate_limit.shop.country.total_hits')).toBe(1);
   });
 
-  it('is healthy', async () => {
+  it('reports that it is healthy', async () => {
     const response = await weir.http('/healthcheck');
     expect([response.status, await response.text()]).toEqual([200, 'OK']);
   });
 });
 
-describe('bad input gets a clear error, moves no counter, and the service lives', () => {
+describe('the service answers bad input with a clear error and without counting', () => {
   /** What the rules have counted. */
   async function counted() {
     return [...(await weir.statistics())].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
@@ -105,7 +105,7 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
     expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
-  it.each<[what: string, ask: () => Promise<unknown>, code: number, details: string]>([
+  it.each<[what: string, call: () => Promise<unknown>, code: number, details: string]>([
     [
       'malformed protobuf',
       () => client.send(Buffer.from('0a05', 'hex')),
@@ -134,9 +134,9 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
       3,
       'hits_addend of descriptor 1 is more than a counter can hold (2^53 - 1)',
     ],
-  ])('over gRPC: %s', async (_what, ask, code, details) => {
+  ])('over gRPC: %s', async (_what, call, code, details) => {
     const before = await counted();
-    await expect(ask()).rejects.toMatchObject({ code, details });
+    await expect(call()).rejects.toMatchObject({ code, details });
     expect(await counted()).toEqual(before);
     expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
@@ -146,7 +146,7 @@ describe('bad input gets a clear error, moves no counter, and the service lives'
     expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
-  it('each refused call is counted once as a service error, through either door', async () => {
+  it('counts each rejected call once as a service error, on both listeners', async () => {
     async function errors() {
       return (await weir.statistics()).get('ratelimit.service.call.should_rate_limit.service_error') ?? 0;
     }

@@ -6,7 +6,7 @@ import { WeirProcess } from '../support/processes/weir-process';
 
 const ROOT = join(__dirname, '../..');
 
-/** Runs a built program as its own file, as an installed one runs. */
+/** Runs a built program by its own file, as an installed one is run. */
 async function program(name: string, ...args: string[]) {
   try {
     const { stdout, stderr } = await promisify(execFile)(join(ROOT, 'dist/cli', `${name}.js`), args, {
@@ -19,12 +19,12 @@ async function program(name: string, ...args: string[]) {
 }
 
 describe('weir-check', () => {
-  it.each(['examples/config', 'examples/envoy/config'])('finds nothing wrong with %s', async (folder) => {
+  it.each(['examples/config', 'examples/envoy/config'])('reports no problem in %s', async (folder) => {
     const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, folder), '-strict');
     expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
   });
 
-  it('tells every error of every file, and ends with 1', async () => {
+  it('reports every error of every file, and exits with 1', async () => {
     await using rules = await RuleFolder.with({
       'a.yaml': 'domain: ""\n',
       'b.yaml': 'domain: b\ndescriptors: [{key: k, rate_limt: {}}]\n',
@@ -35,7 +35,7 @@ describe('weir-check', () => {
     expect(stdout).toContain("b.yaml:2:24: error: config error, unknown key 'rate_limt'");
   });
 
-  it('explains which rule a descriptor meets', async () => {
+  it('explains which rule a descriptor matches', async () => {
     const explain = ['--explain', 'shop', 'path=/orders,user=anna'];
     const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, 'examples/config'), ...explain);
     expect([code, stdout]).toEqual([0, expect.stringContaining('statistics key: shop.path_/orders.user')]);
@@ -43,7 +43,7 @@ describe('weir-check', () => {
 });
 
 describe('weir-client', () => {
-  it('asks a running service, and tells by its exit code when it was asked to', async () => {
+  it('calls a running service, and reports the answer by its exit code when asked to', async () => {
     await using weir = await WeirProcess.start({
       env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false' },
     });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newAuthority } from '../support/data/certificates';
-import { everythingSaid } from '../support/processes/everything-said';
+import { observableOutput } from '../support/processes/observable-output';
 import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
 import { Secrets } from '../support/data/secrets';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -21,7 +21,7 @@ async function expectSilence(env: Environment, says: RegExp): Promise<void> {
     awaitServing: false,
   });
   await weir.until(`what is like ${String(says)}`, () => says.test(weir.output));
-  const said = weir.isRunning ? await everythingSaid(weir) : '';
+  const said = weir.isRunning ? await observableOutput(weir) : '';
   weir.signal('SIGTERM');
   await weir.exited;
   expect(secrets.shownIn(said + weir.output)).toEqual([]);

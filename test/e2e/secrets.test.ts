@@ -1,6 +1,6 @@
 import { status as Code } from '@grpc/grpc-js';
 import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
-import { everythingSaid } from '../support/processes/everything-said';
+import { observableOutput } from '../support/processes/observable-output';
 import { freePorts } from '../support/processes/free-ports';
 import {
   type QuotingPeer,
@@ -51,7 +51,7 @@ async function expectSilence(env: Environment, reach: Reach): Promise<void> {
     ['text', 'json'].map(async (LOG_FORMAT) => {
       await using weir = await WeirProcess.start({ env: { ...LOUD, ...env, LOG_FORMAT }, awaitServing: false });
       await reach(weir);
-      const whileRunning = await everythingSaid(weir);
+      const whileRunning = await observableOutput(weir);
       weir.signal('SIGTERM');
       await weir.exited;
       return whileRunning + weir.output;
@@ -115,7 +115,7 @@ describe('no secret is shown', () => {
     let reached = 0;
     await expectSilence({ ...everySecret(secrets, places), ...push, PUSHSTATS_HOST: '127.0.0.1' }, async (weir) => {
       await serving(weir);
-      const said = await everythingSaid(weir);
+      const said = await observableOutput(weir);
       for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast', '"overallCode":"OK"'])
         expect(said).toContain(answer);
       await weir.until('spans and statistics are taken', () => otlp.spans.length > 0 && statsd.lines.length > 0);
@@ -235,7 +235,7 @@ describe('no secret is shown under sentinels and on a cluster, with the names of
   it('while all is well but the collector', async () => {
     await expectSilence(env, async (weir) => {
       await serving(weir);
-      const said = await everythingSaid(weir);
+      const said = await observableOutput(weir);
       for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
       await weir.line(/traces are not taken/);
     });
@@ -273,7 +273,7 @@ class QuotingRefusals extends SnapshotCache {
 
 const tracesRefused: Reach = async (weir) => {
   await serving(weir);
-  await everythingSaid(weir);
+  await observableOutput(weir);
   await weir.line(/traces are not taken/);
 };
 

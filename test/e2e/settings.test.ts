@@ -11,7 +11,7 @@ descriptors:
 `,
 };
 
-/** Two descriptors, one of them over; asked twice. */
+/** Two descriptors, one of them over the limit; requested twice. */
 async function answers(env: Record<string, string>): Promise<[RateLimitResponse, ReadonlyMap<string, number>]> {
   await using rules = await RuleFolder.with(RULES);
   await using weir = await WeirProcess.start({ env: { ...rules.env, ...env } });
@@ -24,7 +24,7 @@ function of(key: string) {
   return `ratelimit.service.rate_limit.shop.${key}`;
 }
 
-describe('settings act on decisions', () => {
+describe('decisions follow the setting', () => {
   it.each<
     [
       name: string,

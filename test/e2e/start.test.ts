@@ -11,7 +11,7 @@ import { WeirProcess } from '../support/processes/weir-process';
 const MAIN = join(__dirname, '../../dist/main.js');
 const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 5}}]\n';
 
-/** Runs the program to its end. */
+/** Runs the program until it exits. */
 async function runToEnd(env: Record<string, string>, ...args: string[]) {
   try {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, timeout: 20_000 });
@@ -28,8 +28,8 @@ async function refuses(url: string) {
   );
 }
 
-describe('settings', () => {
-  it('that are wrong are all listed in one message, and the process ends with 1', async () => {
+describe('the settings of the service', () => {
+  it('are all listed in one message when they are wrong, and the process exits with 1', async () => {
     const { code, stderr } = await runToEnd({
       PORT: 'tcp://10.0.0.1:80',
       NEAR_LIMIT_RATIO: '2',
@@ -40,7 +40,7 @@ describe('settings', () => {
     for (const name of ['PORT', 'NEAR_LIMIT_RATIO', 'KVSTORE_TIMEOUT', 'GRPC_PORT']) expect(stderr).toContain(name);
   });
 
-  it('are shown by --help, each with its second name', async () => {
+  it('are listed by --help, each with its alias', async () => {
     const { code, stdout } = await runToEnd({}, '--help');
     expect(code).toBe(0);
     expect(stdout).toContain('KVSTORE_URL');
@@ -48,8 +48,8 @@ describe('settings', () => {
   });
 });
 
-describe('at the start', () => {
-  it('a port that is taken ends the process with 1 and a sentence that names it', async () => {
+describe('the service at its start', () => {
+  it('exits with 1 and a message that names the port when a port is in use', async () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
@@ -67,7 +67,7 @@ describe('at the start', () => {
     expect(stderr).toContain(String(port));
   });
 
-  it('decisions are not served before the first good rules, which a bad first load does not change', async () => {
+  it('does not serve decisions before the first good rules, also after rules that were rejected', async () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
     await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
     await weir.line(/cannot have empty domain/);
@@ -80,7 +80,7 @@ describe('at the start', () => {
     expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
   });
 
-  it('a folder that does not exist is waited for', async () => {
+  it('waits for a rule folder that does not exist yet', async () => {
     await using rules = await RuleFolder.with({});
     await rm(join(rules.root, 'config'), { recursive: true });
     await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
@@ -91,7 +91,7 @@ describe('at the start', () => {
     await weir.line(/msg="?serving/);
   });
 
-  it('FORCE_START_WITHOUT_INITIAL_CONFIG serves at once, and calls fail until rules are there', async () => {
+  it('serves at once with FORCE_START_WITHOUT_INITIAL_CONFIG, and fails calls until rules are loaded', async () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
     const env = {
       ...rules.env,
@@ -114,7 +114,7 @@ describe('at the start', () => {
     expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
   });
 
-  it('a signal ends it also while it waits for rules', async () => {
+  it('ends at a signal while it waits for rules', async () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
     await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
     await weir.line(/cannot have empty domain/);
@@ -123,8 +123,8 @@ describe('at the start', () => {
   });
 });
 
-describe('while it runs', () => {
-  it('a changed file acts on the next call, a bad one changes nothing, and counters go on', async () => {
+describe('the running service', () => {
+  it('applies a changed file to the next call, keeps its rules when a file is bad, and keeps its counters', async () => {
     await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
     await using weir = await WeirProcess.start({ env: rules.env });
     using client = new RateLimitClient(weir.grpcAddress);

@@ -6,7 +6,7 @@ export interface RecordedLine {
   readonly fields: LogFields;
 }
 
-/** A log that keeps its lines for the test to look at. */
+/** A log that records its lines for the test. */
 export class RecordedLog implements Log {
   readonly isDebug = true;
   readonly lines: RecordedLine[] = [];

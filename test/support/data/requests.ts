@@ -9,7 +9,7 @@ export function entries(text: string): readonly Entry[] {
   });
 }
 
-/** A descriptor written as {@link entries}, with what else it carries. */
+/** A descriptor written as {@link entries}, with its further fields. */
 export function descriptor(text: string, more: Partial<Descriptor> = {}): Descriptor {
   return { entries: entries(text), limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false, ...more };
 }

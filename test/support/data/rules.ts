@@ -2,7 +2,7 @@ import type { DomainConfig, RateLimitConfig, RuleConfig } from '../../../src/rul
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { UnitName } from '../../../src/rules/unit';
 
-/** A rule as a test writes it: what is left out has the value that a rule file's default gives. */
+/** A rule as a test writes it: fields that are left out have the defaults of a rule file. */
 export interface RuleSketch extends Partial<Omit<RuleConfig, 'rateLimit' | 'descriptors'>> {
   readonly key: string;
   readonly rateLimit?: RateLimitConfig | undefined;

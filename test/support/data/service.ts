@@ -72,7 +72,7 @@ export class TestService {
     return verdicts;
   }
 
-  /** The statistics that moved since the last call, by name without the rules' prefix; gauges are left out. */
+  /** The statistics that have changed since the last call, by name without the prefix of rules; without gauges. */
   moved(): Readonly<Record<string, number>> {
     const moved: Record<string, number> = {};
     const now = new Map(this.statistics.entries());

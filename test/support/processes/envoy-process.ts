@@ -12,7 +12,7 @@ const PATIENCE = 20_000;
 
 export interface EnvoyOptions {
   readonly weirPort: number;
-  /** Changes to the configuration of examples/envoy, each a text and what stands in its place. */
+  /** Changes to the configuration of examples/envoy, each a text and its replacement. */
   readonly changes?: readonly (readonly [from: string, to: string])[];
 }
 
@@ -45,7 +45,7 @@ export class EnvoyProcess implements AsyncDisposable {
       ['port_value: 9901', `port_value: ${adminPort}`],
       ['port_value: 9000', `port_value: ${upstreamPort}`],
       ['port_value: 8081', `port_value: ${weirPort}`],
-      // A request that is not answered in time passes, which a busy machine must not decide.
+      // Envoy lets a request pass when the answer is late; on a busy machine that must not happen.
       ['timeout: 0.25s', 'timeout: 10s'],
       ...changes,
     ]);
@@ -66,7 +66,7 @@ export class EnvoyProcess implements AsyncDisposable {
     return fetch(`http://127.0.0.1:${this.#port}${path}`, { headers });
   }
 
-  /** Counters of Envoy's own, by name. */
+  /** Envoy's own counters, by name. */
   async statistics(): Promise<ReadonlyMap<string, number>> {
     const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/stats`)).text();
     return new Map(text.split('\n').map((line) => [line.split(': ')[0] ?? '', Number(line.split(': ')[1])]));

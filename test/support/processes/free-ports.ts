@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that systems give to connections they open, which could take one between here and its use. */
+/** Below the ephemeral ports, one of which an outgoing connection could take before the port is used. */
 const LOWEST = 10_240;
 const HIGHEST = 32_000;
 
-/** Ports of 127.0.0.1 that were free a moment ago, for programs that cannot be told to choose one themselves. */
+/** Ports of 127.0.0.1 that were free a moment ago, for programs that cannot choose one themselves. */
 export async function freePorts<const N extends number>(count: N): Promise<Tuple<number, N>> {
   const ports = new Set<number>();
   while (ports.size < count) {

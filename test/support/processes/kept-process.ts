@@ -5,9 +5,9 @@ import { createInterface } from 'node:readline';
 // The shell ends the program when its own standard input does: also when the test process is killed.
 const KEEPER = 'exec 3<&0; "$@" </dev/null & cat <&3 >/dev/null; kill -9 $! 2>/dev/null; wait';
 
-/** A program of others that ends with the test, however that ends. */
+/** An external program that ends with the test, also when the test process is killed. */
 export class KeptProcess {
-  /** What it has written to standard output and standard error. */
+  /** The lines it has written to standard output and standard error. */
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -20,7 +20,7 @@ export class KeptProcess {
     }
   }
 
-  /** Ends it as a crash would, and waits until it is gone and everything it wrote is read. */
+  /** Kills it, and waits until it has exited and everything it wrote has been read. */
   async crash(): Promise<void> {
     this.#child.stdin?.end();
     await this.#ended;

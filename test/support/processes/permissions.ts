@@ -1,6 +1,6 @@
 /**
- * What stands before a command so that permissions of files hold for it: root may read everything, unless it gives that up. It
- * stays root, so that it still reaches its own files wherever the checkout lies.
+ * The prefix of a command that makes file permissions apply to it: root may read every file unless it drops that capability. The
+ * command still runs as root, so that it can reach its own files wherever the checkout is.
  */
 export function underPermissions(command: readonly [string, ...string[]]): readonly [string, ...string[]] {
   if (process.getuid?.() !== 0) return command;

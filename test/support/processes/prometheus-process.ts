@@ -13,7 +13,7 @@ export interface PrometheusOptions {
   readonly rules?: readonly string[];
 }
 
-/** One series of an answer, and its value. */
+/** One series of a query result, and its value. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -29,7 +29,7 @@ interface Answer<Data> {
   readonly error?: string;
 }
 
-/** A real Prometheus that scrapes and evaluates twice a second, asked by its HTTP API. It looks for targets every 5 s. */
+/** A real Prometheus that scrapes and evaluates twice a second, queried by its HTTP API. It reloads its targets every 5 s. */
 export class PrometheusProcess implements AsyncDisposable {
   readonly #kept: KeptProcess;
   readonly #port: number;
@@ -62,16 +62,16 @@ export class PrometheusProcess implements AsyncDisposable {
     return prometheus;
   }
 
-  /** What an endpoint of the API answers; fails with what it says when it does not succeed. */
+  /** The result of an API endpoint; fails with the endpoint's error message. */
   async api<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
-    const asked = new URLSearchParams(parameters).toString();
-    const address = `http://127.0.0.1:${this.#port}/api/v1/${path}?${asked}`;
+    const query = new URLSearchParams(parameters).toString();
+    const address = `http://127.0.0.1:${this.#port}/api/v1/${path}?${query}`;
     const answer = (await (await fetch(address)).json()) as Answer<Data>;
     if (answer.data === undefined) throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
     return answer.data;
   }
 
-  /** What an expression is, now or in some seconds as things stand. */
+  /** The result of an expression, now or some seconds ahead. */
   async query(expression: string, { inSeconds = 0 } = {}): Promise<readonly Sample[]> {
     const time = String(Date.now() / 1000 + inSeconds);
     const { result } = await this.api<{ readonly result: readonly Result[] }>('query', { query: expression, time });
@@ -85,7 +85,7 @@ export class PrometheusProcess implements AsyncDisposable {
     return samples[0]?.value;
   }
 
-  /** One of its own statistics, summed over its labels; undefined when it has none of the name. */
+  /** One of Prometheus' own metrics, summed over its labels; undefined when there is none of that name. */
   async own(name: string): Promise<number | undefined> {
     const page = await (await fetch(`http://127.0.0.1:${this.#port}/metrics`)).text();
     const lines = page.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
@@ -93,13 +93,13 @@ export class PrometheusProcess implements AsyncDisposable {
     return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
   }
 
-  /** Waits until every target has been scraped so often from now on. */
+  /** Waits until every target has been scraped `times` times from now on. */
   async scraped(times: number): Promise<void> {
     const before = await this.#scrapes();
     await this.until(`${times} scrapes`, async () => (await this.#scrapes()) >= before + times);
   }
 
-  /** As {@link until}, and fails with what it wrote. */
+  /** As {@link until}; the error holds the program's last lines. */
   async until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
     try {
       return await until(what, ask);

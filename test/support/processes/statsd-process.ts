@@ -18,12 +18,12 @@ interface Flush {
   readonly gauges: Readonly<Record<string, number>>;
 }
 
-/** The statsd daemon of npm on one port of TCP and UDP, and what it has flushed: over all its lives. */
+/** The statsd daemon of npm on one port of TCP and UDP, and what it has flushed, over all its runs. */
 export class StatsdProcess implements AsyncDisposable {
   readonly #managementPort: number;
   readonly #folder: string;
   #kept: KeptProcess | undefined;
-  /** Of lives that are over. */
+  /** Of runs that are over. */
   readonly #before: string[] = [];
 
   private constructor(
@@ -42,7 +42,7 @@ export class StatsdProcess implements AsyncDisposable {
     return daemon;
   }
 
-  /** Runs the daemon, again when it was ended. */
+  /** Starts the daemon, also again after it was killed. */
   async run(): Promise<void> {
     const address = '127.0.0.1';
     const config = {
@@ -56,28 +56,28 @@ export class StatsdProcess implements AsyncDisposable {
     const file = join(this.#folder, 'config.js');
     await writeFile(file, JSON.stringify(config));
     this.#kept = new KeptProcess([process.execPath, '--require', BACKEND, DAEMON, file]);
-    // This one listens when the others do.
+    // The management port is opened last.
     await this.until('it listens', () => isListening(this.#managementPort));
   }
 
-  /** Ends the daemon as a crash would: what it has not flushed yet is gone. */
+  /** Kills the daemon: what it has not flushed yet is lost. */
   async crash(): Promise<void> {
     await this.#kept?.crash();
     this.#before.push(...(this.#kept?.lines ?? []));
     this.#kept = undefined;
   }
 
-  /** The names of all counters that it was sent. */
+  /** The names of all counters that it received. */
   get counters(): readonly string[] {
     return [...new Set(this.#flushes.flatMap(({ counters }) => Object.keys(counters)))];
   }
 
-  /** What a counter has come to. */
+  /** The total of a counter. */
   sum(counter: string): number {
     return this.#flushes.reduce((sum, { counters }) => sum + (counters[counter] ?? 0), 0);
   }
 
-  /** How many durations a timer stands for, and those that were sent. */
+  /** The number of durations that a timer represents, and the durations that were sent. */
   timer(name: string): { readonly count: number; readonly sent: readonly number[] } {
     return {
       count: this.#flushes.reduce((sum, { timerCounts }) => sum + (timerCounts[name] ?? 0), 0),
@@ -85,7 +85,7 @@ export class StatsdProcess implements AsyncDisposable {
     };
   }
 
-  /** What a gauge was when last heard of. */
+  /** The last value of a gauge. */
   gauge(name: string): number | undefined {
     return this.#flushes.findLast(({ gauges }) => name in gauges)?.gauges[name];
   }
@@ -95,7 +95,7 @@ export class StatsdProcess implements AsyncDisposable {
     return this.#flushes.filter(({ counters }) => (counters[counter] ?? 0) > 0).length;
   }
 
-  /** As {@link until}, and fails with what it wrote. */
+  /** As {@link until}; the error holds the program's last lines. */
   async until<T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
     try {
       return await until(what, ask);

@@ -6,15 +6,15 @@ import { createInterface } from 'node:readline';
 const DEADLINE = 20_000;
 
 /**
- * A process of its own that runs a TypeScript module of the tests, for what cannot be done to the process that jest runs in.
- * It speaks in lines.
+ * A separate process that runs a TypeScript module of the tests, for tests that need to signal or wrap a process. It reports in
+ * lines on standard output.
  */
 export class TypeScriptProcess {
   readonly #child: ChildProcess;
   readonly #lines: AsyncIterator<string>;
   readonly #ended: Promise<unknown[]>;
 
-  /** @param wrapper a program and its arguments that is to start Node, such as `unshare -Ur` */
+  /** @param wrapper a program and its arguments that starts Node, such as `unshare -Ur` */
   constructor(module: string, args: readonly string[], wrapper: readonly string[] = []) {
     const [program = process.execPath, ...rest] = [
       ...wrapper,
@@ -26,14 +26,14 @@ export class TypeScriptProcess {
     ];
     this.#child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#ended = once(this.#child, 'exit');
-    if (this.#child.stdout === null) throw new Error('there is no standard output to read');
+    if (this.#child.stdout === null) throw new Error('the process has no standard output');
     this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]();
   }
 
-  /** The next line that it wrote, awaited. */
+  /** The next line of its standard output. */
   async line(): Promise<string> {
     const { value, done } = await within(this.#lines.next(), 'nothing was written');
-    if (done === true) throw new Error('it ended without another line');
+    if (done === true) throw new Error('the process ended without another line');
     return value;
   }
 

@@ -12,13 +12,13 @@ const PATIENCE = 20_000;
 
 export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether to wait until it serves; true when not given. */
+  /** Whether to wait until it serves; default: true. */
   readonly awaitServing?: boolean;
-  /** Whether the permissions of files hold for it also when the tests run as root; false when not given. */
+  /** Whether file permissions apply to it even when the tests run as root; default: false. */
   readonly underPermissions?: boolean;
 }
 
-/** The built service as a process of its own, on ports that were free, seen from outside only. */
+/** The built service as a separate process on free ports, used from outside only. */
 export class WeirProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #own: string;
@@ -36,12 +36,12 @@ export class WeirProcess implements AsyncDisposable {
     for (const stream of [child.stderr, child.stdout]) {
       if (stream !== null) createInterface(stream).on('line', (line) => this.#lines.push(line));
     }
-    // Not before everything it has written is there.
+    // Not before everything it has written has been read.
     this.exited = once(child, 'close').then(([code]) => code as number | null);
     void this.exited.then(() => (this.#isOver = true));
   }
 
-  /** Starts it with the settings given; everything else of the environment is left out, so that tests do not depend on it. */
+  /** Starts it with the given settings and nothing else of the environment, so that tests do not depend on it. */
   static async start(options: WeirOptions = {}): Promise<WeirProcess> {
     for (let attempt = 1; ; attempt += 1) {
       const weir = await WeirProcess.#spawn(options);
@@ -51,7 +51,7 @@ export class WeirProcess implements AsyncDisposable {
         return weir;
       } catch (error) {
         await weir[Symbol.asyncDispose]();
-        // Somebody was quicker with a port.
+        // Another process has taken a port in the meantime.
         if (attempt === 3 || !weir.output.includes('EADDRINUSE')) throw error;
       }
     }
@@ -81,7 +81,7 @@ export class WeirProcess implements AsyncDisposable {
     return new WeirProcess(child, { http, grpc, debug }, own);
   }
 
-  /** What it has written so far, standard error and output together. */
+  /** What it has written so far to standard error and standard output. */
   get output(): string {
     return this.#lines.join('\n');
   }
@@ -123,14 +123,14 @@ export class WeirProcess implements AsyncDisposable {
     return this.until(`a line like ${String(pattern)}`, () => this.#lines.find((line) => pattern.test(line)));
   }
 
-  /** Asks again and again until there is an answer; undefined and false are none. */
+  /** Polls until the value is neither undefined nor false. */
   async until<T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
     const deadline = Date.now() + PATIENCE;
     for (;;) {
       const answer = await ask();
       if (answer !== undefined && answer !== false) return answer;
       if (this.#isOver) throw new Error(`the process ended while waiting for ${what}:\n${this.output}`);
-      if (Date.now() > deadline) throw new Error(`waited in vain for ${what}:\n${this.output}`);
+      if (Date.now() > deadline) throw new Error(`timed out waiting for ${what}:\n${this.output}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }

@@ -2,27 +2,28 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { RateLimitClient } from '../clients/grpc-client';
 import type { WeirProcess } from './weir-process';
 
-const QUESTION = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'key', value: 'a' }] }] });
+const REQUEST = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'key', value: 'a' }] }] });
 
-/** What a running service says to whoever asks, as far as its doors are open, and what it has printed. */
-export async function everythingSaid(weir: WeirProcess): Promise<string> {
+/** Everything that a running service shows to a client of any of its open listeners, and what it has printed. */
+export async function observableOutput(weir: WeirProcess): Promise<string> {
   const metrics = /metrics can be scraped.*?port"?[=:](\d+)/.exec(weir.output)?.[1];
-  const doors: readonly (readonly [port: number | undefined, path: string, init?: RequestInit])[] = [
+  const requests: readonly (readonly [port: number | undefined, path: string, init?: RequestInit])[] = [
     ...['/', '/stats', '/rlconfig', '/nothing'].map((path) => [weir.ports.debug, path] as const),
     [metrics === undefined ? undefined : Number(metrics), '/metrics'],
     ...['/healthcheck', '/json', '/nothing'].map((path) => [weir.ports.http, path] as const),
-    [weir.ports.http, '/json', { method: 'POST', body: QUESTION }],
+    [weir.ports.http, '/json', { method: 'POST', body: REQUEST }],
     [weir.ports.http, '/json', { method: 'POST', body: '{' }],
   ];
-  const heard = await Promise.all([
-    ...doors.map((door) => httpSaid(...door)),
-    grpcSaid(weir, 'key'),
-    grpcSaid(weir, 'fast'),
+  const responses = await Promise.all([
+    ...requests.map((request) => httpResponse(...request)),
+    grpcResponse(weir, 'key'),
+    grpcResponse(weir, 'fast'),
   ]);
-  return [weir.output, ...heard].join('\n');
+  return [weir.output, ...responses].join('\n');
 }
 
-async function httpSaid(port: number | undefined, path: string, init?: RequestInit): Promise<string> {
+/** Empty when the listener is not open. */
+async function httpResponse(port: number | undefined, path: string, init?: RequestInit): Promise<string> {
   if (port === undefined) return '';
   try {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
@@ -32,11 +33,11 @@ async function httpSaid(port: number | undefined, path: string, init?: RequestIn
   }
 }
 
-async function grpcSaid({ grpcAddress }: WeirProcess, key: string): Promise<string> {
+async function grpcResponse({ grpcAddress }: WeirProcess, key: string): Promise<string> {
   using client = new RateLimitClient(grpcAddress);
   try {
     const { overallCode, statuses } = await client.ask('shop', [`${key}=a`]);
-    return `gRPC says ${overallCode} to ${key}, ${JSON.stringify(statuses.map(({ code }) => code))}`;
+    return `gRPC answers ${overallCode} for ${key}, ${JSON.stringify(statuses.map(({ code }) => code))}`;
   } catch (error) {
     const { message, details, metadata } = error as ServiceError;
     return [`gRPC fails for ${key}`, message, details, JSON.stringify(metadata.getMap())].join('\n');
