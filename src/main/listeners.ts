@@ -2,7 +2,7 @@ import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
 import { reflectionService } from '../grpc/server/reflection/reflection-service';
-import { type GrpcServer, serve } from '../grpc/server/serve';
+import { type GrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import type { Listening } from '../http/server/serve';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
@@ -84,7 +84,7 @@ export class Listeners {
     const settings = this.#settings;
     const health = healthService(streams.health$);
     const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(streams.decide, statistics)], ...health.unary]);
-    const server = await serve({
+    const server = await serveGrpc({
       listen:
         settings.grpcUds === undefined
           ? { host: settings.grpcHost, port: settings.grpcPort }
@@ -97,8 +97,12 @@ export class Listeners {
       unary: observedMethods(methods, { statistics, now: turnClock(), tracer }),
       keepMetadata: tracer?.fields,
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
-      refused: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
-      threw: (path, error) => log.error('internal error in a gRPC call', { path, error: asError(error) }),
+      onRejected: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
+      onInternalError: (path, error) =>
+        log.error('internal error in the gRPC server; its call or connection was ended', {
+          path,
+          error: asError(error),
+        }),
     });
     this.#tls?.follow(server);
     return server;

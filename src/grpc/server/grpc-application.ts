@@ -1,19 +1,19 @@
-import type { Application } from '../http2/streams/application';
 import type { RequestHead } from '../http2/headers/request-head';
+import type { Application } from '../http2/streams/application';
 import type { Stream } from '../http2/streams/stream';
 import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../method';
 import { BidirectionalCall } from './calls/bidirectional-call';
 import type { Call, CallContext } from './calls/call';
-import { type Accepted, type Meaning, RequestInterpreter } from './heads/request';
-import { refusal } from './heads/responses';
 import { ServerStreamingCall } from './calls/server-streaming-call';
 import { UnaryServerCall } from './calls/unary-call';
+import { type CallHead, type InterpretedHead, RequestInterpreter } from './headers/request-interpreter';
+import { trailersOnly } from './headers/responses';
 
-/** gRPC over HTTP/2 (the protocol document of the gRPC project), as an application of our HTTP/2 server. */
-export class GrpcApplication implements Application<Meaning, Call> {
+/** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project), as an application of the HTTP/2 server. */
+export class GrpcApplication implements Application<InterpretedHead, Call> {
   readonly #context: CallContext;
   readonly tags: ReadonlyMap<string, number>;
-  readonly oversized = refusal(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
+  readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
   readonly #interpreter: RequestInterpreter;
 
   constructor(context: CallContext, unary: UnaryMethods, streaming: StreamingMethods, keepMetadata: readonly string[]) {
@@ -22,13 +22,13 @@ export class GrpcApplication implements Application<Meaning, Call> {
     this.tags = this.#interpreter.tags;
   }
 
-  interpret(request: RequestHead): Meaning {
+  interpret(request: RequestHead): InterpretedHead {
     return this.#interpreter.interpret(request);
   }
 
-  open(stream: Stream<Call>, meaning: Meaning, isEnded: boolean): void {
-    if (Buffer.isBuffer(meaning)) stream.sendTrailers(meaning);
-    else stream.state = this.#begin(stream, meaning, isEnded);
+  open(stream: Stream<Call>, head: InterpretedHead, isEnded: boolean): void {
+    if (Buffer.isBuffer(head)) stream.sendTrailers(head);
+    else stream.state = this.#begin(stream, head, isEnded);
   }
 
   data(stream: Stream<Call>, source: Buffer, start: number, end: number, isEnded: boolean): void {
@@ -52,15 +52,14 @@ export class GrpcApplication implements Application<Meaning, Call> {
   }
 
   leave(stream: Stream<Call>): void {
-    stream.state?.leave();
+    stream.state?.shutDown();
   }
 
-  #begin(stream: Stream<Call>, accepted: Accepted, isEnded: boolean): Call {
+  #begin(stream: Stream<Call>, head: CallHead, isEnded: boolean): Call {
     const context = this.#context;
-    const { route } = accepted;
-    if (route.kind === 'unary') return new UnaryServerCall(context, stream, accepted, route.handle, isEnded);
-    if (route.kind === 'server streaming')
-      return new ServerStreamingCall(context, stream, accepted, route.handle, isEnded);
-    return new BidirectionalCall(context, stream, accepted, route.handle, isEnded);
+    const { route } = head;
+    if (route.kind === 'unary') return new UnaryServerCall(context, stream, head, route.handle, isEnded);
+    if (route.kind === 'server streaming') return new ServerStreamingCall(context, stream, head, route.handle, isEnded);
+    return new BidirectionalCall(context, stream, head, route.handle, isEnded);
   }
 }

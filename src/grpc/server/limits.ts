@@ -1,17 +1,17 @@
 const SECOND = 1_000;
 const KIB = 1_024;
 
-/** A message in, as declared and as inflated (document 3, section 1: more is RESOURCE_EXHAUSTED). */
+/** The size of a request message, both as received and decompressed. Larger messages fail with RESOURCE_EXHAUSTED. */
 export const MAX_MESSAGE_BYTES = 4 * KIB * KIB;
-/** Begin of a call whose caller set no deadline to the end of its only message. */
-export const REQUEST_MS = 30 * SECOND;
-/** What may be inflated in the middle of a turn: more goes to a thread. */
-export const INLINE_INFLATION_BYTES = 64 * KIB;
-/** Inflations in threads at once. */
+/** The time to receive the only message of a call without a deadline, from the start of the call. */
+export const REQUEST_TIMEOUT_MS = 30 * SECOND;
+/** Messages up to this size, compressed and decompressed, are decompressed synchronously; larger ones in a thread. */
+export const SYNC_INFLATION_BYTES = 64 * KIB;
+/** Concurrent decompressions in threads. */
 export const MAX_INFLATIONS = 4;
-/** Answers of one call that wait for their reader: above this, the call's next message waits too. */
+/** Responses of one call that the peer has not read: above this, the next message of the call is not handled. */
 export const STREAM_OUTPUT_BYTES = 64 * KIB;
-/** Messages of one call that wait for their turn: above this, the caller gets no new window. */
+/** Received messages of one call that are not handled yet: above this, the caller gets no WINDOW_UPDATE. */
 export const STREAM_INPUT_BYTES = 64 * KIB;
-/** Text of a status, as sent. */
+/** The length of an encoded status message. */
 export const MAX_STATUS_MESSAGE_BYTES = KIB;

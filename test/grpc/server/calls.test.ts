@@ -8,13 +8,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { GrpcStatus } from '../../../src/grpc/method';
-import { encodeStatusMessage } from '../../../src/grpc/server/heads/status-message';
+import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { newAuthority } from '../../support/data/certificates';
 import { data, fieldsOf, headers, hello, ping, request, resetsOf, rstStream } from '../http2/frames';
 import { type RawClient, connectPlain, eventually } from '../http2/raw-client';
-import { type TestServer, methods, Seen, startDoor } from './servers';
-import { callOnWire, prefixed } from './wire-call';
+import { callRaw, prefixed } from './raw-call';
+import { type TestServer, methods, Seen, startServer } from './servers';
 
 jest.setTimeout(30_000);
 
@@ -26,8 +26,10 @@ afterEach(async () => {
   for (const dispose of disposables.splice(0).toReversed()) await dispose();
 });
 
-async function start(options: Parameters<typeof startDoor>[0] = {}): Promise<Awaited<ReturnType<typeof startDoor>>> {
-  const server = await startDoor(options);
+async function start(
+  options: Parameters<typeof startServer>[0] = {},
+): Promise<Awaited<ReturnType<typeof startServer>>> {
+  const server = await startServer(options);
   disposables.push(() => server.close());
   return server;
 }
@@ -61,7 +63,7 @@ function call(client: Client, name: string, message: Buffer | string, options = 
       Buffer.from(message as string),
       new Metadata(),
       options,
-      (error, answer) => (error === null ? resolve(answer!.toString()) : reject(error)),
+      (error, response) => (error === null ? resolve(response!.toString()) : reject(error)),
     );
   });
 }
@@ -70,7 +72,7 @@ const GRPC = [
   ['content-type', 'application/grpc'],
   ['te', 'trailers'],
 ] as const;
-function raw({ address }: TestServer): RawClient {
+function rawClientOf({ address }: TestServer): RawClient {
   const client = connectPlain(address).send(hello());
   disposables.push(() => client.close());
   return client;
@@ -80,7 +82,7 @@ function callFrames(stream: number, name: string, message = 'x', ...more: [strin
 }
 
 describe('a grpc-js client', () => {
-  it('calls, in cleartext and over TLS', async () => {
+  it('calls in cleartext and over TLS', async () => {
     expect(await call(clientOf(await start()), 'Echo', 'hello')).toBe('hello');
     const authority = newAuthority();
     disposables.push(() => authority.dispose());
@@ -92,7 +94,7 @@ describe('a grpc-js client', () => {
   });
 
   it('calls over a Unix socket', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'weir-door-'));
+    const folder = mkdtempSync(join(tmpdir(), 'weir-grpc-'));
     disposables.push(() => rmSync(folder, { recursive: true }));
 
     expect(await call(clientOf(await start({ listen: { path: join(folder, 'socket') } })), 'Echo', 'hello')).toBe(
@@ -100,7 +102,7 @@ describe('a grpc-js client', () => {
     );
   });
 
-  it('sends up to 4 MiB and gets it back', async () => {
+  it('sends and receives messages of up to 4 MiB', async () => {
     const client = clientOf(await start(), undefined, { 'grpc.max_receive_message_length': -1 });
     const large = Buffer.alloc(4 * 2 ** 20, 'x');
 
@@ -110,22 +112,22 @@ describe('a grpc-js client', () => {
     });
   });
 
-  it('compresses with gzip and is understood', async () => {
+  it('sends messages compressed with gzip', async () => {
     const client = clientOf(await start(), undefined, { 'grpc.default_compression_algorithm': 2 });
     const message = 'hello '.repeat(100_000);
 
     expect(await call(client, 'Echo', message)).toBe(message);
   });
 
-  it('makes many calls at once, with deadlines', async () => {
+  it('makes many concurrent calls with deadlines', async () => {
     const client = clientOf(await start());
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 3_000 }, (_, at) =>
         call(client, 'Echo', `message ${at}`, { deadline: Date.now() + 20_000 + at }),
       ),
     );
 
-    expect(answers).toEqual(Array.from({ length: 3_000 }, (_, at) => `message ${at}`));
+    expect(responses).toEqual(Array.from({ length: 3_000 }, (_, at) => `message ${at}`));
   });
 
   it.each([
@@ -133,16 +135,16 @@ describe('a grpc-js client', () => {
     ['14 ünïcode 100% 漢字 \u{1f600}', 'ünïcode 100% 漢字 \u{1f600}'],
     ['9 two\nlines\r\tand\0more', 'two\nlines\r\tand\0more'],
     ['13  outer spaces ', ' outer spaces '],
-  ])('reads the text of a failure: %j', async (asked, text) => {
-    const error = (await call(clientOf(await start()), 'Fail', asked).catch((it: unknown) => it)) as ServiceError;
+  ])('receives the status message of a failed call: %j', async (input, text) => {
+    const error = (await call(clientOf(await start()), 'Fail', input).catch((it: unknown) => it)) as ServiceError;
 
-    expect(error.code).toBe(Number.parseInt(asked, 10));
+    expect(error.code).toBe(Number.parseInt(input, 10));
     expect(error.details).toBe(text);
   });
 });
 
-describe('the text of a status', () => {
-  it('is visible ASCII without outer spaces, at most 1 KiB, whatever it was', () => {
+describe('a status message', () => {
+  it('is encoded as visible ASCII without outer spaces, at most 1 KiB long', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (message) => {
         const encoded = encodeStatusMessage(message);
@@ -154,37 +156,37 @@ describe('the text of a status', () => {
     );
   });
 
-  it('has U+FFFD for a lone surrogate', () => {
+  it('is encoded with U+FFFD for a lone surrogate', () => {
     expect(encodeStatusMessage('\ud800')).toBe('%EF%BF%BD');
   });
 
-  it('is left out where the client takes no such list', async () => {
+  it('is left out when it exceeds the SETTINGS_MAX_HEADER_LIST_SIZE of the client', async () => {
     const server = await start();
     const client = connectPlain(server.address).send(hello([6, 200]), callFrames(1, 'Fail', `5 ${'x'.repeat(300)}`));
     disposables.push(() => client.close());
-    await client.until('an answer', () => client.frames.some(({ type }) => type === FrameType.HEADERS));
+    await client.until('a response', () => client.frames.some(({ type }) => type === FrameType.HEADERS));
     const { payload } = client.frames.find(({ type }) => type === FrameType.HEADERS)!;
 
     expect(fieldsOf(payload)).toEqual({ ':status': '200', 'content-type': 'application/grpc', 'grpc-status': '5' });
   });
 });
 
-describe('a deadline', () => {
-  it('that has passed when its turn comes keeps the handler from running', async () => {
+describe('a call with a deadline', () => {
+  it('does not run its handler when the deadline has passed before it is scheduled', async () => {
     const server = await start();
-    const client = raw(server).send(
+    const client = rawClientOf(server).send(
       callFrames(1, 'Echo', 'late', ['grpc-timeout', '0n']),
       callFrames(3, 'Echo', 'in time', ['grpc-timeout', '10S']),
     );
     await client.until(
-      'both answers',
+      'both responses',
       () => client.frames.filter(({ type }) => type === FrameType.HEADERS).length === 3,
     );
 
     expect(server.seen.messages).toEqual(['in time']);
   });
 
-  it('that passes later cancels the handler, once', async () => {
+  it('is cancelled in its handler once when the deadline passes later', async () => {
     const server = await start();
     await expect(call(clientOf(server), 'Hold', 'x', { deadline: Date.now() + 1_000 })).rejects.toMatchObject({
       code: status.DEADLINE_EXCEEDED,
@@ -198,45 +200,45 @@ describe('a deadline', () => {
     expect(await call(clientOf(server), 'Echo', 'hello')).toBe('hello');
   });
 
-  it('tells the handler why', async () => {
+  it('is cancelled in its handler with the cause deadline_exceeded', async () => {
     const server = await start();
-    await callOnWire(server.address, { fields: { ':path': path('Hold'), 'grpc-timeout': '10m' } });
+    await callRaw(server.address, { fields: { ':path': path('Hold'), 'grpc-timeout': '10m' } });
 
     expect(server.seen.cancelled).toEqual(['deadline_exceeded']);
   });
 
-  it('passes for a stream that is open, too', async () => {
+  it('ends with DEADLINE_EXCEEDED when its stream is still open', async () => {
     const server = await start();
-    const answer = await callOnWire(server.address, {
+    const response = await callRaw(server.address, {
       fields: { ':path': path('Talk'), 'grpc-timeout': '200m' },
       body: [prefixed('a')],
       isOpen: true,
     });
 
-    expect(answer).toMatchObject({ messages: ['A'], status: '4' });
+    expect(response).toMatchObject({ messages: ['A'], status: '4' });
     expect(server.seen.cancelled).toEqual(['deadline_exceeded']);
   });
 });
 
 describe('a cancelled call', () => {
   it.each([
-    ['reset by its caller', (client: RawClient) => void client.send(rstStream(1))],
-    ['whose connection is lost', (client: RawClient) => client.close()],
-  ])('%s is cancelled in its handler, once', async (_title, end) => {
+    ['its caller resets the stream', (client: RawClient) => void client.send(rstStream(1))],
+    ['its connection is closed', (client: RawClient) => client.close()],
+  ])('is cancelled in its handler once when %s', async (_title, end) => {
     const server = await start();
-    const client = raw(server).send(callFrames(1, 'Hold'));
+    const client = rawClientOf(server).send(callFrames(1, 'Hold'));
     await eventually('the call', () => server.seen.held.length === 1);
     end(client);
     await eventually('the cancellation', () => server.seen.cancelled.length > 0);
     server.seen.held[0]!.reply(Buffer.from('too late'));
 
     expect(server.seen.cancelled).toEqual(['cancelled']);
-    expect(server.seen.threw).toEqual([]);
+    expect(server.seen.internalErrors).toEqual([]);
   });
 
-  it('takes no place any more: its handler has been told', async () => {
+  it('frees its slot when its handler can be cancelled', async () => {
     const server = await start({ limits: { maxConcurrentStreams: 2 } });
-    const client = raw(server);
+    const client = rawClientOf(server);
     for (let at = 0; at < 20; at += 1) {
       client.send(callFrames(2 * at + 1, 'Hold'));
       await eventually('the call', () => server.seen.held.length === at + 1);
@@ -247,25 +249,25 @@ describe('a cancelled call', () => {
     expect(resetsOf(client.frames)).toEqual([]);
   });
 
-  it('keeps its place while a handler works that does not listen', async () => {
+  it('keeps its slot while a handler that cannot be cancelled works', async () => {
     const seen = new Seen();
-    const deaf = { ...methods(seen), unary: new Map([[path('Hold'), () => seen.messages.push('begun')]]) };
-    const server = await start({ ...(deaf as never as object), limits: { maxConcurrentStreams: 2 } });
-    const client = raw(server);
+    const withoutCancel = { ...methods(seen), unary: new Map([[path('Hold'), () => seen.messages.push('begun')]]) };
+    const server = await start({ ...(withoutCancel as never as object), limits: { maxConcurrentStreams: 2 } });
+    const client = rawClientOf(server);
     for (let at = 0; at < 2; at += 1) {
       client.send(callFrames(2 * at + 1, 'Hold'));
       await eventually('the call', () => seen.messages.length === at + 1);
       client.send(rstStream(2 * at + 1));
     }
     client.send(callFrames(5, 'Hold'));
-    await client.until('refusal', () => resetsOf(client.frames).length > 0);
+    await client.until('a rejection', () => resetsOf(client.frames).length > 0);
 
     expect(resetsOf(client.frames)).toEqual([[5, ErrorCode.REFUSED_STREAM]]);
   });
 
-  it('in the turn it came in never runs', async () => {
+  it('never runs when it is reset in the turn in which it arrived', async () => {
     const server = await start();
-    const client = raw(server).send(callFrames(1, 'Echo'), rstStream(1), ping('settled.'));
+    const client = rawClientOf(server).send(callFrames(1, 'Echo'), rstStream(1), ping('settled.'));
     await client.until('the end of the turn', () => client.heard('settled.'));
 
     expect(server.seen.messages).toEqual([]);
@@ -273,28 +275,31 @@ describe('a cancelled call', () => {
 });
 
 describe('a handler that throws', () => {
-  it('is told of once, and neither caller nor connection learns more than INTERNAL', async () => {
+  it('is reported once, fails its call with INTERNAL and without details, and leaves the connection usable', async () => {
     const server = await start();
     const client = clientOf(server);
     await expect(call(client, 'Throw', 'x')).rejects.toMatchObject({
       code: status.INTERNAL,
       details: 'internal error',
     });
-    const talk = await callOnWire(server.address, {
+    const talk = await callRaw(server.address, {
       fields: { ':path': path('Talk') },
       body: [prefixed('a'), prefixed('throw'), prefixed('b')],
     });
 
     expect(talk).toMatchObject({ messages: ['A'], status: '13', message: 'internal error' });
-    expect(server.seen.threw).toEqual([new Error('the password is swordfish'), new Error('the password is swordfish')]);
+    expect(server.seen.internalErrors).toEqual([
+      new Error('the password is swordfish'),
+      new Error('the password is swordfish'),
+    ]);
     expect(await call(client, 'Echo', 'hello')).toBe('hello');
   });
 });
 
-describe('requests that are not whole', () => {
-  it('are refused when a connection keeps too much of them', async () => {
+describe('incomplete requests', () => {
+  it('are rejected when they use too much memory on one connection', async () => {
     const server = await start({ limits: { maxHeldBytesPerConnection: 100_000 } });
-    const client = raw(server);
+    const client = rawClientOf(server);
     for (const stream of [1, 3]) {
       client.send(
         headers(stream, request(path('Echo'), ...GRPC)),
@@ -302,16 +307,16 @@ describe('requests that are not whole', () => {
       );
       for (let at = 0; at < 3; at += 1) client.send(data(stream, Buffer.alloc(16_000)));
     }
-    await client.until('a refusal', () => client.frames.some(({ type }) => type === FrameType.HEADERS));
+    await client.until('a rejection', () => client.frames.some(({ type }) => type === FrameType.HEADERS));
     const { stream, payload } = client.frames.find(({ type }) => type === FrameType.HEADERS)!;
 
     expect([stream, fieldsOf(payload)['grpc-status']]).toEqual([3, '8']);
-    expect(server.seen.refused).toEqual(['request_memory']);
+    expect(server.seen.rejected).toEqual(['request_memory']);
   });
 
-  it('cost nothing for what they only announce', async () => {
+  it('use no memory for bytes that are only announced', async () => {
     const server = await start();
-    const client = raw(server);
+    const client = rawClientOf(server);
     const before = process.memoryUsage().rss;
     for (let at = 0; at < 1_000; at += 1) {
       client.send(
@@ -320,19 +325,19 @@ describe('requests that are not whole', () => {
       );
     }
     client.send(ping('settled.'));
-    await client.until('the end of it', () => client.heard('settled.'));
+    await client.until('the PING ACK', () => client.heard('settled.'));
 
     expect(process.memoryUsage().rss - before).toBeLessThan(64 * 2 ** 20);
   });
 
-  it('do not keep the chunks they came in', async () => {
+  it('do not keep the input chunks in memory', async () => {
     const server = await start();
-    const client = raw(server);
+    const client = rawClientOf(server);
     const calls = 200;
     collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
     for (let at = 0; at < calls; at += 1) {
-      // A refused call that fills most of a chunk, then one byte of a message that is not whole.
+      // A rejected call that fills most of a chunk, then one byte of an incomplete message.
       const [filler, unfinished] = [4 * at + 1, 4 * at + 3];
       client.send(
         headers(filler, request(path('Nothing'), ...GRPC)),
@@ -342,22 +347,22 @@ describe('requests that are not whole', () => {
       );
     }
     client.send(ping('settled.'));
-    await client.until('the end of it', () => client.heard('settled.'));
+    await client.until('the PING ACK', () => client.heard('settled.'));
     function kept(): number {
       collectGarbage();
       return process.memoryUsage().arrayBuffers - before;
     }
-    // What is free is not always given back at once.
-    await eventually('what is not needed is free', () => kept() < (calls * 60_000) / 4);
+    // Garbage collection may free buffers with a delay.
+    await eventually('the release of the chunks', () => kept() < (calls * 60_000) / 4);
 
     expect(server.seen.messages).toEqual([]);
   });
 });
 
-describe('a caller that talks and does not listen', () => {
-  it('gets no new window, and has to stop', async () => {
+describe('a caller that does not read the responses', () => {
+  it('gets no WINDOW_UPDATE and must stop sending', async () => {
     const server = await start({ limits: { pingStrikes: 1_000 } });
-    // No window for answers.
+    // An initial window of 0: no response can be sent.
     const client = connectPlain(server.address).send(hello([4, 0]), headers(1, request(path('Talk'), ...GRPC)));
     disposables.push(() => client.close());
     const message = prefixed('x'.repeat(8_000));
@@ -370,7 +375,7 @@ describe('a caller that talks and does not listen', () => {
     for (let round = 0; sent < 1_000_000; round += 1) {
       const before = sent;
       for (; sent + message.length <= granted(); sent += message.length) client.send(data(1, message));
-      // Once for the messages to be read, once for the turn in which they are handled.
+      // One turn reads the messages, the next handles them.
       for (const opaque of [`read${round}`, `done${round}`].map((it) => it.padEnd(8))) {
         client.send(ping(opaque));
         await client.until('the end of the turn', () => client.heard(opaque));
@@ -384,30 +389,30 @@ describe('a caller that talks and does not listen', () => {
   });
 });
 
-describe('a conversation', () => {
-  it('may fail in the middle: what comes after is not heard', async () => {
+describe('a bidirectional call', () => {
+  it('ignores messages after it has failed', async () => {
     const server = await start();
     const body = [prefixed('a'), prefixed('fail'), prefixed('b')];
-    const answer = await callOnWire(server.address, { fields: { ':path': path('Talk') }, body });
+    const response = await callRaw(server.address, { fields: { ':path': path('Talk') }, body });
 
-    expect(answer).toMatchObject({ http: '200', status: '5', message: 'as you wish', messages: ['A'] });
+    expect(response).toMatchObject({ http: '200', status: '5', message: 'failed on request', messages: ['A'] });
   });
 });
 
-describe('messages that come in pieces', () => {
-  it('count as kept only until they are whole', async () => {
+describe('messages split over DATA frames', () => {
+  it('count towards the memory limit only until they are complete', async () => {
     const server = await start({ limits: { maxHeldBytesPerConnection: 70_000 } });
     const message = prefixed('x'.repeat(1_000));
     const body = Array.from({ length: 60 }, () => [message.subarray(0, 500), message.subarray(500)]).flat();
-    const answer = await callOnWire(server.address, { fields: { ':path': path('Talk') }, body });
+    const response = await callRaw(server.address, { fields: { ':path': path('Talk') }, body });
 
-    expect(answer).toMatchObject({ status: '0' });
-    expect(answer.messages).toHaveLength(60);
+    expect(response).toMatchObject({ status: '0' });
+    expect(response.messages).toHaveLength(60);
   });
 });
 
 describe('metadata', () => {
-  it('is there for the handler where the door was told to keep it', async () => {
+  it('is available to the handler for the fields that the server keeps', async () => {
     const values: (string | undefined)[] = [];
     const server = await start({
       unary: new Map([
@@ -421,17 +426,17 @@ describe('metadata', () => {
       ]),
       keepMetadata: ['traceparent', 'x-list'],
     });
-    const client = raw(server).send(
+    const client = rawClientOf(server).send(
       callFrames(1, 'Echo', 'x', ['traceparent', '00-1-2-3'], ['x-list', 'a'], ['x-other', 'c'], ['x-list', 'b']),
     );
-    await client.until('an answer', () => client.frames.some(({ type }) => type === FrameType.DATA));
+    await client.until('a response', () => client.frames.some(({ type }) => type === FrameType.DATA));
 
     expect(values).toEqual(['00-1-2-3', 'a,b', undefined]);
   });
 });
 
-describe('draining', () => {
-  it('fails no call of a client that goes on calling meanwhile, and ends streams with UNAVAILABLE', async () => {
+describe('drain', () => {
+  it('lets unary calls finish and ends streams with UNAVAILABLE', async () => {
     const server = await start();
     const next = await start();
     const client = clientOf(server);
@@ -441,7 +446,7 @@ describe('draining', () => {
     const talk = client.makeBidiStreamRequest(path('Talk'), pass, pass);
     const ended = new Promise<ServiceError>((resolve) => talk.on('error', (error) => resolve(error as ServiceError)));
     await new Promise((resolve) => talk.once('data', resolve).write(Buffer.from('a')));
-    const drained = server.door.drain(10_000);
+    const drained = server.grpcServer.drain(10_000);
     server.seen.held[0]!.reply(Buffer.from('answered'));
 
     expect(await held).toBe('answered');
@@ -450,7 +455,7 @@ describe('draining', () => {
     expect(await call(clientOf(next), 'Echo', 'hello')).toBe('hello');
   });
 
-  it('at its age a connection is replaced under load without a failed call', async () => {
+  it('fails no call when connections reach their maximum age under load', async () => {
     const server = await start({ limits: { maxAgeMs: 150, maxAgeGraceMs: 5_000 } });
     const client = clientOf(server);
     const ends = Date.now() + 2_000;
@@ -464,12 +469,12 @@ describe('draining', () => {
     await Promise.all(Array.from({ length: 16 }, worker));
 
     expect(calls).toBeGreaterThan(100);
-    expect(server.seen.refused).toEqual([]);
+    expect(server.seen.rejected).toEqual([]);
   });
 });
 
 describe('h2load', () => {
-  it('with 1,024 streams at once sees every call succeed', async () => {
+  it('succeeds with every call on 1,024 concurrent streams', async () => {
     const server = await start();
     const folder = mkdtempSync(join(tmpdir(), 'weir-h2load-'));
     disposables.push(() => rmSync(folder, { recursive: true }));
@@ -493,6 +498,6 @@ describe('h2load', () => {
     const { stdout } = await promisify(execFile)('h2load', args);
 
     expect(stdout).toContain('20000 done, 20000 succeeded, 0 failed, 0 errored, 0 timeout');
-    expect(server.seen.refused).toEqual([]);
+    expect(server.seen.rejected).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
 import { healthService } from '../../../src/grpc/server/health/health-service';
 import { reflectionService } from '../../../src/grpc/server/reflection/reflection-service';
-import { type GrpcServer, serve } from '../../../src/grpc/server/serve';
+import { type GrpcServer, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import { eventually } from '../http2/raw-client';
 
 jest.setTimeout(30_000);
@@ -17,21 +17,21 @@ const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 
 const health$ = new BehaviorSubject({ healthy: true, unhealthy: [] as string[] });
-let door: GrpcServer;
+let server: GrpcServer;
 let client: Client;
 
 beforeAll(async () => {
   const health = healthService(health$);
-  door = await serve({
+  server = await serveGrpc({
     listen: { host: '127.0.0.1', port: 0 },
     unary: health.unary,
     streaming: new Map([...health.streaming, ...reflectionService(['grpc.health.v1.Health'])]),
   });
-  client = new Client(`127.0.0.1:${(door.address as AddressInfo).port}`, credentials.createInsecure());
+  client = new Client(`127.0.0.1:${(server.address as AddressInfo).port}`, credentials.createInsecure());
 });
 afterAll(async () => {
   client.close();
-  await door.close();
+  await server.close();
 });
 beforeEach(() => health$.next({ healthy: true, unhealthy: [] }));
 
@@ -43,8 +43,8 @@ function encoded(service: string): Buffer {
 }
 function unary(method: string, message: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    client.makeUnaryRequest(`/grpc.health.v1.Health/${method}`, pass, pass, message, (error, answer) =>
-      error === null ? resolve(answer!) : reject(error),
+    client.makeUnaryRequest(`/grpc.health.v1.Health/${method}`, pass, pass, message, (error, response) =>
+      error === null ? resolve(response!) : reject(error),
     );
   });
 }
@@ -55,69 +55,69 @@ async function check(service: string): Promise<number> {
 const NAMES = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
 describe('grpc.health.v1.Health', () => {
-  it.each(NAMES)('Check of %j follows the health of the whole', async (name) => {
+  it.each(NAMES)('Check of %j returns the health of the service', async (name) => {
     expect(await check(name)).toBe(SERVING);
     health$.next({ healthy: false, unhealthy: ['store'] });
     expect(await check(name)).toBe(NOT_SERVING);
   });
 
-  it('Check of another name is NOT_FOUND', async () => {
-    await expect(check('nobody')).rejects.toMatchObject({ code: status.NOT_FOUND });
+  it('Check of an unknown name fails with NOT_FOUND', async () => {
+    await expect(check('unknown')).rejects.toMatchObject({ code: status.NOT_FOUND });
   });
 
-  it('Check of what is no request is INTERNAL', async () => {
+  it('Check fails with INTERNAL when the message is not a HealthCheckRequest', async () => {
     await expect(unary('Check', Buffer.from([0x0a, 0x7f]))).rejects.toMatchObject({ code: status.INTERNAL });
   });
 
-  it('List tells all names', async () => {
+  it('List returns the status of every name', async () => {
     const { statuses } = HealthListResponse.decode(await unary('List', Buffer.alloc(0)));
 
     expect(statuses).toEqual(Object.fromEntries(NAMES.map((name) => [name, { status: SERVING }])));
   });
 
-  function watch(service: string): { told: number[]; stream: ClientReadableStream<Buffer> } {
+  function watch(service: string): { statuses: number[]; stream: ClientReadableStream<Buffer> } {
     const stream = client.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(service));
-    const told: number[] = [];
-    stream.on('data', (bytes: Buffer) => told.push(HealthCheckResponse.decode(bytes).status));
+    const statuses: number[] = [];
+    stream.on('data', (bytes: Buffer) => statuses.push(HealthCheckResponse.decode(bytes).status));
     stream.on('error', () => {});
-    return { told, stream };
+    return { statuses, stream };
   }
 
-  it('Watch tells the health now and every change of it, and lets go when the caller does', async () => {
-    const { told, stream } = watch('');
-    await eventually('the first', () => told.length === 1);
+  it('Watch sends the current health and every change, and unsubscribes when the caller cancels', async () => {
+    const { statuses, stream } = watch('');
+    await eventually('the first status', () => statuses.length === 1);
     expect(health$.observed).toBe(true);
     health$.next({ healthy: false, unhealthy: ['store'] });
     health$.next({ healthy: false, unhealthy: ['store', 'configuration'] });
     health$.next({ healthy: true, unhealthy: [] });
-    await eventually('the changes', () => told.length === 3);
+    await eventually('the changes', () => statuses.length === 3);
     stream.cancel();
-    await eventually('the end', () => !health$.observed);
+    await eventually('the end of the subscription', () => !health$.observed);
 
-    expect(told).toEqual([SERVING, NOT_SERVING, SERVING]);
+    expect(statuses).toEqual([SERVING, NOT_SERVING, SERVING]);
   });
 
-  it('Watch of another name says so, and stays', async () => {
-    const { told, stream } = watch('nobody');
-    await eventually('the first', () => told.length === 1);
+  it('Watch of an unknown name sends SERVICE_UNKNOWN and stays open', async () => {
+    const { statuses, stream } = watch('unknown');
+    await eventually('the first status', () => statuses.length === 1);
 
-    expect(told).toEqual([SERVICE_UNKNOWN]);
+    expect(statuses).toEqual([SERVICE_UNKNOWN]);
     stream.cancel();
   });
 
-  it('Watch is ended with UNAVAILABLE when the server leaves, after the last change', async () => {
-    const own = await serve({ listen: { host: '127.0.0.1', port: 0 }, ...healthService(health$) });
+  it('Watch sends the last change and ends with UNAVAILABLE when the server shuts down', async () => {
+    const own = await serveGrpc({ listen: { host: '127.0.0.1', port: 0 }, ...healthService(health$) });
     const caller = new Client(`127.0.0.1:${(own.address as AddressInfo).port}`, credentials.createInsecure());
     const stream = caller.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(''));
-    const told: number[] = [];
-    stream.on('data', (bytes: Buffer) => told.push(HealthCheckResponse.decode(bytes).status));
+    const statuses: number[] = [];
+    stream.on('data', (bytes: Buffer) => statuses.push(HealthCheckResponse.decode(bytes).status));
     const ended = new Promise<ServiceError>((resolve) => stream.on('error', (error) => resolve(error as ServiceError)));
-    await eventually('the first', () => told.length === 1);
+    await eventually('the first status', () => statuses.length === 1);
     health$.next({ healthy: false, unhealthy: ['termination'] });
     const drained = own.drain(10_000);
 
     expect((await ended).code).toBe(status.UNAVAILABLE);
-    expect(told).toEqual([SERVING, NOT_SERVING]);
+    expect(statuses).toEqual([SERVING, NOT_SERVING]);
     caller.close();
     await drained;
     expect(health$.observed).toBe(false);
@@ -125,8 +125,8 @@ describe('grpc.health.v1.Health', () => {
 });
 
 describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version) => {
-  /** Asks all of it over one stream. */
-  function ask(
+  /** Sends all requests on one stream. */
+  function reflect(
     ...requests: NonNullable<ServerReflectionRequest['messageRequest']>[]
   ): Promise<ServerReflectionResponse[]> {
     return new Promise((resolve, reject) => {
@@ -135,10 +135,10 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
         pass,
         pass,
       );
-      const answers: ServerReflectionResponse[] = [];
-      stream.on('data', (bytes: Buffer) => answers.push(ServerReflectionResponse.decode(bytes)));
+      const responses: ServerReflectionResponse[] = [];
+      stream.on('data', (bytes: Buffer) => responses.push(ServerReflectionResponse.decode(bytes)));
       stream.on('error', reject);
-      stream.on('end', () => resolve(answers));
+      stream.on('end', () => resolve(responses));
       for (const messageRequest of requests) {
         stream.write(Buffer.from(ServerReflectionRequest.encode({ host: 'weir', messageRequest }).finish()));
       }
@@ -151,12 +151,12 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
       : [];
   }
 
-  it('lists what is served', async () => {
-    const [answer] = await ask({ $case: 'listServices', value: '*' });
+  it('lists the services of the server', async () => {
+    const [response] = await reflect({ $case: 'listServices', value: '*' });
 
-    expect(answer!.validHost).toBe('weir');
-    expect(answer!.originalRequest?.messageRequest).toEqual({ $case: 'listServices', value: '*' });
-    expect(answer!.messageResponse).toEqual({
+    expect(response!.validHost).toBe('weir');
+    expect(response!.originalRequest?.messageRequest).toEqual({ $case: 'listServices', value: '*' });
+    expect(response!.messageResponse).toEqual({
       $case: 'listServicesResponse',
       value: {
         service: [
@@ -175,9 +175,9 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
     'envoy.service.ratelimit.v3.RateLimitRequest.domain',
     'envoy.service.ratelimit.v3.RateLimitResponse.Code',
     'envoy.service.ratelimit.v3.RateLimitResponse.DescriptorStatus',
-  ])('finds the file that has %s, and all that it imports', async (symbol) => {
-    const [answer] = await ask({ $case: 'fileContainingSymbol', value: symbol });
-    const files = filesOf(answer!);
+  ])('returns the file that contains %s and all its imports', async (symbol) => {
+    const [response] = await reflect({ $case: 'fileContainingSymbol', value: symbol });
+    const files = filesOf(response!);
 
     expect(files[0]).toBe('envoy/service/ratelimit/v3/rls.proto');
     expect(files.slice(1).toSorted()).toEqual([
@@ -190,8 +190,8 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
     ]);
   });
 
-  it('answers one question after the other on one stream', async () => {
-    const answers = await ask(
+  it('answers several requests on one stream in order', async () => {
+    const responses = await reflect(
       { $case: 'fileByFilename', value: 'grpc/health/v1/health.proto' },
       { $case: 'fileByFilename', value: 'nothing.proto' },
       { $case: 'fileContainingSymbol', value: 'no.such.Thing' },
@@ -200,8 +200,8 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
       { $case: 'allExtensionNumbersOfType', value: 'no.such.Thing' },
     );
 
-    expect(filesOf(answers[0]!)).toEqual(['grpc/health/v1/health.proto']);
-    expect(answers.slice(1).map(({ messageResponse }) => messageResponse)).toEqual([
+    expect(filesOf(responses[0]!)).toEqual(['grpc/health/v1/health.proto']);
+    expect(responses.slice(1).map(({ messageResponse }) => messageResponse)).toEqual([
       { $case: 'errorResponse', value: { errorCode: status.NOT_FOUND, errorMessage: 'not found' } },
       { $case: 'errorResponse', value: { errorCode: status.NOT_FOUND, errorMessage: 'not found' } },
       {

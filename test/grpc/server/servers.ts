@@ -6,7 +6,7 @@ import {
   ServerCredentials,
 } from '@grpc/grpc-js';
 import type { AddressInfo } from 'node:net';
-import { type GrpcServer, type GrpcServerOptions, serve } from '../../../src/grpc/server/serve';
+import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import {
   type Cancellable,
   GrpcStatus,
@@ -19,13 +19,13 @@ import {
 
 const SERVICE = '/test.Service';
 
-/** What the test service saw. */
+/** What the handlers and callbacks of the test service have received. */
 export class Seen {
   held: UnaryCall[] = [];
   messages: string[] = [];
   cancelled: string[] = [];
-  threw: unknown[] = [];
-  refused: string[] = [];
+  internalErrors: unknown[] = [];
+  rejected: string[] = [];
 }
 
 export interface TestServer {
@@ -39,8 +39,8 @@ function statusOf(digits: string): GrpcStatus {
 }
 
 /**
- * `Echo` answers what it is asked, `Fail` fails with the status and text it is given (`5 not here`), `Throw` throws, `Hold`
- * never answers, `Count` answers n messages, `Talk` answers each message with itself in upper case.
+ * `Echo` replies with the request, `Fail` fails with the status and message in the request (`5 not here`), `Throw` throws, `Hold`
+ * never replies, `Count` sends n messages, `Talk` replies to each message with its text in upper case.
  */
 export function methods(seen: Seen): { unary: UnaryMethods; streaming: StreamingMethods } {
   function text(message: Uint8Array): string {
@@ -100,7 +100,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
               message(message) {
                 const words = text(message);
                 if (words === 'throw') throw new Error('the password is swordfish');
-                if (words === 'fail') call.fail(GrpcStatus.NOT_FOUND, 'as you wish');
+                if (words === 'fail') call.fail(GrpcStatus.NOT_FOUND, 'failed on request');
                 else call.send(Buffer.from(words.toUpperCase()));
               },
               ended: () => call.end(),
@@ -112,19 +112,27 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
   };
 }
 
-export async function startDoor(options: Partial<GrpcServerOptions> = {}): Promise<TestServer & { door: GrpcServer }> {
+/** The test service on weir's gRPC server. */
+export async function startServer(
+  options: Partial<GrpcServerOptions> = {},
+): Promise<TestServer & { grpcServer: GrpcServer }> {
   const seen = new Seen();
-  const door = await serve({
+  const grpcServer = await serveGrpc({
     listen: { host: '127.0.0.1', port: 0 },
     ...methods(seen),
-    refused: (kind) => seen.refused.push(kind),
-    threw: (_path, error) => seen.threw.push(error),
+    onRejected: (kind) => seen.rejected.push(kind),
+    onInternalError: (_path, error) => seen.internalErrors.push(error),
     ...options,
   });
-  return { address: door.address as AddressInfo, seen, door, close: () => door.close() };
+  return {
+    address: grpcServer.address as AddressInfo,
+    seen,
+    grpcServer,
+    close: () => grpcServer.close(),
+  };
 }
 
-/** The same service on grpc-js, which is the reference. */
+/** The test service on grpc-js, the reference implementation. */
 export async function startReference(): Promise<TestServer> {
   const seen = new Seen();
   const { unary, streaming } = methods(seen);

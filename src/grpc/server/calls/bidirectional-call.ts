@@ -1,31 +1,38 @@
 import { copyToKeep } from '../../http2/frames/copy-buffer';
 import type { Stream } from '../../http2/streams/stream';
 import type { BidirectionalHandler, MessageListener } from '../../method';
-import type { Call, CallContext } from './call';
-import { CUT_MESSAGE, DEADLINE, INCOMING_FAILURES, compressionFailure } from '../messages/incoming';
+import type { CallHead } from '../headers/request-interpreter';
 import { STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from '../limits';
 import { MessageReader, type MessageReceiver } from '../messages/message-reader';
-import type { Accepted } from '../heads/request';
+import type { Call, CallContext } from './call';
+import {
+  DEADLINE,
+  MESSAGE_FAILURES,
+  type MessageFailure,
+  TRUNCATED_MESSAGE,
+  compressionFailure,
+} from './call-failures';
 import { StreamingServerCall } from './streaming-call';
 
-/** A message that has come and not been handled; its bytes are undefined while they are being inflated. */
-interface Waiting {
+/** A message that has been received and not handled yet. */
+interface QueuedMessage {
+  /** Undefined while the message is being decompressed. */
   bytes: Buffer | undefined;
-  /** What it counts for until it is handled. */
+  /** The bytes that it counts towards the memory limit until it is handled. */
   readonly held: number;
 }
 
 /**
- * A call of messages in both directions. A message is handled when the answers to those before it have mostly left: a
- * caller that does not read gets no new window, and so has to stop.
+ * A call of a bidirectional streaming method. Its next message is handled when most of the responses so far have been sent: a
+ * caller that does not read them gets no WINDOW_UPDATE and must stop sending.
  */
 export class BidirectionalCall extends StreamingServerCall implements MessageReceiver {
   readonly #handle: BidirectionalHandler;
-  #listenerOfMessages: MessageListener | undefined;
+  #listener: MessageListener | undefined;
   readonly #reader = new MessageReader(this);
-  readonly #inbox: Waiting[] = [];
+  readonly #inbox: QueuedMessage[] = [];
   #inboxBytes = 0;
-  /** Received, and not yet given back as window. */
+  /** Bytes received that have not been returned to the caller's flow-control window yet. */
   #uncredited = 0;
   #isEnded = false;
   #isScheduled = false;
@@ -33,11 +40,11 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   constructor(
     context: CallContext,
     stream: Stream<Call>,
-    accepted: Accepted,
+    head: CallHead,
     handle: BidirectionalHandler,
     isEnded: boolean,
   ) {
-    super(context, stream, accepted);
+    super(context, stream, head);
     this.#handle = handle;
     this.#isEnded = isEnded;
     this.#schedule();
@@ -49,34 +56,34 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     this.#reader.read(source, start, end);
     if (this.isOver) return;
     this.#isEnded = isEnded;
-    if (isEnded && this.#reader.isInside) return this.refuse(CUT_MESSAGE);
+    if (isEnded && this.#reader.isInside) return this.failWith(TRUNCATED_MESSAGE);
     this.#credit();
     this.#schedule();
   }
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.stream.messageEnded();
-    const failure = isCompressed ? compressionFailure(this.accepted.encoding) : undefined;
-    if (failure !== undefined) this.refuse(failure);
+    const failure = isCompressed ? compressionFailure(this.head.encoding) : undefined;
+    if (failure !== undefined) this.failWith(failure);
     else if (!this.hold(end - start)) this.failed('too much memory');
     if (this.isOver) return false;
     const bytes = copyToKeep(source, start, end);
-    const waiting: Waiting = { bytes: isCompressed ? undefined : bytes, held: end - start };
-    this.#inbox.push(waiting);
-    this.#inboxBytes += waiting.held;
+    const queued: QueuedMessage = { bytes: isCompressed ? undefined : bytes, held: end - start };
+    this.#inbox.push(queued);
+    this.#inboxBytes += queued.held;
     if (isCompressed) {
       this.context.inflater.inflate(bytes, (result) => {
         if (this.isOver) return;
         if (typeof result === 'string') return this.failed(result);
-        waiting.bytes = result;
+        queued.bytes = result;
         this.#schedule();
       });
     }
     return !this.isOver;
   }
 
-  failed(failure: keyof typeof INCOMING_FAILURES): void {
-    this.refuse(INCOMING_FAILURES[failure]);
+  failed(failure: MessageFailure): void {
+    this.failWith(MESSAGE_FAILURES[failure]);
   }
 
   hold(bytes: number): boolean {
@@ -90,9 +97,9 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   run(): void {
     this.#isScheduled = false;
     if (this.isOver) return this.stream.release();
-    if (this.context.now() >= this.deadline) return this.refuse(DEADLINE);
+    if (this.context.now() >= this.deadline) return this.failWith(DEADLINE);
     this.guard(() => {
-      const listener = (this.#listenerOfMessages ??= this.#handle(this));
+      const listener = (this.#listener ??= this.#handle(this));
       while (!this.isOver && this.stream.waitingBytes < STREAM_OUTPUT_BYTES) {
         const bytes = this.#inbox[0]?.bytes;
         if (bytes === undefined) break;
@@ -104,7 +111,7 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
       if (this.isOver) return;
       this.#credit();
       if (this.#isEnded && this.#inbox.length === 0) {
-        // Once: what comes later, comes from the listener itself.
+        // Reset, so that the listener is notified of the end only once.
         this.#isEnded = false;
         listener.ended();
       }

@@ -1,30 +1,31 @@
 import type { CancelCause } from '../../../streams/ports/decide';
+import type { FailureBlocks } from '../headers/responses';
 import type { Inflater } from '../messages/inflater';
-import type { FailureBlocks } from '../heads/responses';
 
-/** A call as the door sees it: what happens to it on its stream. */
+/** A call as the server drives it: the events of its stream. */
 export interface Call {
+  /** More of the request body, in `source[start, end)`. */
   data(source: Buffer, start: number, end: number, isEnded: boolean): void;
-  /** Everything at hand has been read, and it is this call's turn. */
+  /** The call is scheduled to run: all input that had arrived has been read. */
   run(): void;
-  /** Its stream is gone. */
+  /** The stream has been reset or its connection closed. */
   cancel(cause: CancelCause): void;
-  /** The time set for it has come. */
+  /** The time set with `Stream.expireAt` has passed. */
   expire(): void;
-  /** What it sent has left for the peer. */
+  /** Everything sent so far has left for the peer. */
   drained(): void;
-  /** The connection waits for it to end. */
-  leave(): void;
+  /** The connection is shutting down and waits for the call to end. */
+  shutDown(): void;
 }
 
-/** What all calls of a door share. */
+/** What all calls of a server share. */
 export interface CallContext {
   readonly failures: FailureBlocks;
   readonly inflater: Inflater;
   /** Milliseconds, monotonic. */
   now(): number;
-  /** A handler threw: a defect. The caller learns nothing of it. */
-  threw(path: string, error: unknown): void;
-  /** A caller began a request and did not end it in time. */
+  /** A handler threw: an internal error, to be logged. The caller receives no details. */
+  handlerFailed(path: string, error: unknown): void;
+  /** A caller did not complete its request in time. */
   requestTimedOut(): void;
 }

@@ -1,28 +1,29 @@
 import { copyToKeep } from '../../http2/frames/copy-buffer';
 import type { Stream } from '../../http2/streams/stream';
-import type { CallContext } from './call';
-import {
-  CUT_MESSAGE,
-  type CallFailure,
-  INCOMING_FAILURES,
-  NO_MESSAGE,
-  SECOND_MESSAGE,
-  compressionFailure,
-} from '../messages/incoming';
+import type { Encoding } from '../headers/request-interpreter';
 import { MAX_MESSAGE_BYTES } from '../limits';
 import { MessageReader, type MessageReceiver, PREFIX_BYTES } from '../messages/message-reader';
-import type { Encoding } from '../heads/request';
+import type { CallContext } from './call';
+import {
+  type CallFailure,
+  MESSAGE_FAILURES,
+  type MessageFailure,
+  NO_MESSAGE,
+  SECOND_MESSAGE,
+  TRUNCATED_MESSAGE,
+  compressionFailure,
+} from './call-failures';
 
-/** Takes in a request that is one message, whole and alone. */
+/** Receives a request that must be exactly one message. */
 export class SingleMessage implements MessageReceiver {
   readonly #stream: Stream<unknown>;
   readonly #encoding: Encoding;
-  /** The message, once there is one; still compressed where {@link isCompressed}. */
+  /** The message is `source[start, end)`, once received; compressed if {@link isCompressed}. */
   source: Buffer | undefined;
   start = 0;
   end = 0;
   isCompressed = false;
-  /** Why there is none. */
+  /** Why there is no message. */
   failure: CallFailure | undefined;
   #reader: MessageReader | undefined;
 
@@ -31,10 +32,10 @@ export class SingleMessage implements MessageReceiver {
     this.#encoding = encoding;
   }
 
-  /** More of the request. True when it is complete, or has failed. */
+  /** Reads more of the request. Returns true when it is complete or has failed. */
   read(source: Buffer, start: number, end: number, isEnded: boolean): boolean {
-    // As nearly all requests come: one frame that is the message and ends the stream.
-    if (isEnded && this.#reader === undefined && isWhole(source, start, end)) {
+    // The common case, without a copy: one DATA frame that is the message and ends the stream.
+    if (isEnded && this.#reader === undefined && isSingleMessage(source, start, end)) {
       this.source = source;
       this.start = start + PREFIX_BYTES;
       this.end = end;
@@ -47,7 +48,7 @@ export class SingleMessage implements MessageReceiver {
       this.#stream.consumed(end - start);
       return false;
     }
-    if (this.#reader.isInside) this.failure = CUT_MESSAGE;
+    if (this.#reader.isInside) this.failure = TRUNCATED_MESSAGE;
     else if (this.source === undefined) this.failure = NO_MESSAGE;
     return true;
   }
@@ -56,7 +57,7 @@ export class SingleMessage implements MessageReceiver {
     this.#stream.messageEnded();
     if (this.source !== undefined) this.failure = SECOND_MESSAGE;
     else if (isCompressed) this.failure = compressionFailure(this.#encoding);
-    // The end of the request may come much later: a view would keep the whole chunk.
+    // Copied, because the request may end much later: a view would keep the whole chunk in memory.
     if (this.failure === undefined && !this.hold(end - start)) this.failed('too much memory');
     if (this.failure !== undefined) return false;
     this.source = copyToKeep(source, start, end);
@@ -66,8 +67,8 @@ export class SingleMessage implements MessageReceiver {
     return true;
   }
 
-  failed(failure: keyof typeof INCOMING_FAILURES): void {
-    this.failure = INCOMING_FAILURES[failure];
+  failed(failure: MessageFailure): void {
+    this.failure = MESSAGE_FAILURES[failure];
   }
 
   hold(bytes: number): boolean {
@@ -78,18 +79,16 @@ export class SingleMessage implements MessageReceiver {
     this.#stream.letGo(bytes);
   }
 
-  /** Hands over the message as it was before compression, or what is wrong with it; now or later. */
+  /** Calls `done` with the decompressed message or the failure, synchronously or later. */
   inflate(context: CallContext, done: (message: Buffer | CallFailure) => void): void {
     const message = this.source!.subarray(this.start, this.end);
     if (!this.isCompressed) return done(message);
-    context.inflater.inflate(message, (result) =>
-      done(typeof result === 'string' ? INCOMING_FAILURES[result] : result),
-    );
+    context.inflater.inflate(message, (result) => done(typeof result === 'string' ? MESSAGE_FAILURES[result] : result));
   }
 }
 
-/** One uncompressed message, whole and alone. */
-function isWhole(source: Buffer, start: number, end: number): boolean {
+/** Whether the bytes are one complete, uncompressed message and nothing else. */
+function isSingleMessage(source: Buffer, start: number, end: number): boolean {
   const length = end - start - PREFIX_BYTES;
   if (length < 0 || length > MAX_MESSAGE_BYTES || source[start] !== 0) return false;
   return length === source.readUInt32BE(start + 1);

@@ -1,26 +1,26 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import type { Cancellable, GrpcStatus, StreamingCall } from '../../method';
+import type { CallHead } from '../headers/request-interpreter';
+import { RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../headers/responses';
+import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, DEFECT, type CallFailure, LEAVING } from '../messages/incoming';
-import type { Accepted } from '../heads/request';
-import { ONLY_OK, RESPONSE_HEAD, TRAILERS_OK } from '../heads/responses';
-import { writePrefix } from '../messages/message-reader';
+import { type CallFailure, DEADLINE, INTERNAL_ERROR, SHUTTING_DOWN } from './call-failures';
 
-/** The answering half of a call that may answer any number of messages, and its end. */
+/** The response side of a call whose response is a stream of messages. */
 export abstract class StreamingServerCall implements Call, StreamingCall {
-  /** Status sent, or nobody there to read it. */
+  /** The status has been sent, or the call was cancelled. */
   protected isOver = false;
   protected readonly deadline: number;
-  #hasBegun = false;
+  #hasSentHeaders = false;
   #work: Cancellable | undefined;
 
   constructor(
     protected readonly context: CallContext,
     protected readonly stream: Stream<Call>,
-    protected readonly accepted: Accepted,
+    protected readonly head: CallHead,
   ) {
-    this.deadline = stream.connection.now + accepted.timeoutMs;
+    this.deadline = stream.connection.now + head.timeoutMs;
     stream.expireAt(this.deadline);
   }
 
@@ -31,20 +31,20 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   send(message: Uint8Array): void {
     if (this.isOver) return;
     const { stream } = this;
-    if (!this.#hasBegun) stream.sendHeaders(RESPONSE_HEAD);
-    this.#hasBegun = true;
-    stream.sendData(writePrefix(message.length), message);
+    if (!this.#hasSentHeaders) stream.sendHeaders(RESPONSE_HEADERS);
+    this.#hasSentHeaders = true;
+    stream.sendData(messagePrefix(message.length), message);
   }
 
   end(): void {
-    if (this.#close()) this.stream.sendTrailers(this.#hasBegun ? TRAILERS_OK : ONLY_OK);
+    if (this.#close()) this.stream.sendTrailers(this.#hasSentHeaders ? TRAILERS_OK : TRAILERS_ONLY_OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
     if (!this.#close()) return;
     const { failures } = this.context;
     const maxListBytes = this.stream.connection.peerMaxHeaderListBytes;
-    this.stream.sendTrailers(failures.of(status, message, !this.#hasBegun, maxListBytes));
+    this.stream.sendTrailers(failures.of(status, message, !this.#hasSentHeaders, maxListBytes));
   }
 
   onCancel(work: Cancellable): void {
@@ -57,31 +57,31 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   }
 
   expire(): void {
-    this.#abandon(DEADLINE, 'deadline_exceeded');
+    this.#abort(DEADLINE, 'deadline_exceeded');
   }
 
-  leave(): void {
-    this.#abandon(LEAVING, 'cancelled');
+  shutDown(): void {
+    this.#abort(SHUTTING_DOWN, 'cancelled');
   }
 
-  /** Calls into a handler; what it throws ends the call. */
+  /** Runs a part of the handler. If it throws, the call ends with an internal error. */
   protected guard(work: () => void): void {
     try {
       work();
     } catch (error) {
-      this.context.threw(this.accepted.path, error);
-      this.refuse(DEFECT);
+      this.context.handlerFailed(this.head.path, error);
+      this.failWith(INTERNAL_ERROR);
     }
   }
 
-  protected refuse({ status, message }: CallFailure): void {
+  protected failWith({ status, message }: CallFailure): void {
     this.fail(status, message);
   }
 
-  #abandon(failure: CallFailure, cause: CancelCause): void {
+  #abort(failure: CallFailure, cause: CancelCause): void {
     const work = this.#work;
     if (this.isOver) return;
-    this.refuse(failure);
+    this.failWith(failure);
     this.#cancelWork(work, cause);
   }
 
@@ -89,6 +89,7 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     if (work !== undefined) this.guard(() => work.cancel(cause));
   }
 
+  /** Returns false if the call was over before. */
   #close(): boolean {
     if (this.isOver) return false;
     this.isOver = true;

@@ -1,19 +1,19 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler } from '../../method';
+import type { CallHead } from '../headers/request-interpreter';
+import { RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
+import { REQUEST_TIMEOUT_MS } from '../limits';
+import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, DEFECT, type CallFailure, SLOW_REQUEST } from '../messages/incoming';
-import { REQUEST_MS } from '../limits';
-import type { Accepted } from '../heads/request';
-import { RESPONSE_HEAD, TRAILERS_OK } from '../heads/responses';
+import { type CallFailure, DEADLINE, INTERNAL_ERROR, SLOW_REQUEST } from './call-failures';
 import { SingleMessage } from './single-message';
-import { writePrefix } from '../messages/message-reader';
 
-/** One unary call, from its first frame to its answer. */
+/** A call of a unary method. */
 export class UnaryServerCall implements Call, UnaryCall {
   readonly #context: CallContext;
   readonly #stream: Stream<Call>;
-  readonly #accepted: Accepted;
+  readonly #head: CallHead;
   readonly #handle: UnaryHandler;
   readonly #request: SingleMessage;
   readonly #deadline: number;
@@ -21,15 +21,15 @@ export class UnaryServerCall implements Call, UnaryCall {
   #isCancelled = false;
   #work: Cancellable | undefined;
 
-  constructor(context: CallContext, stream: Stream<Call>, accepted: Accepted, handle: UnaryHandler, isEnded: boolean) {
+  constructor(context: CallContext, stream: Stream<Call>, head: CallHead, handle: UnaryHandler, isEnded: boolean) {
     this.#context = context;
     this.#stream = stream;
-    this.#accepted = accepted;
+    this.#head = head;
     this.#handle = handle;
     const { now } = stream.connection;
-    this.#request = new SingleMessage(stream, accepted.encoding);
-    this.#deadline = now + accepted.timeoutMs;
-    const limit = isEnded ? Infinity : now + REQUEST_MS;
+    this.#request = new SingleMessage(stream, head.encoding);
+    this.#deadline = now + head.timeoutMs;
+    const limit = isEnded ? Infinity : now + REQUEST_TIMEOUT_MS;
     stream.expireAt(Math.min(this.#deadline, limit));
     if (isEnded) this.data(NOTHING, 0, 0, true);
   }
@@ -38,11 +38,11 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (!this.#request.read(source, start, end, isEnded)) return;
     this.#stream.expireAt(this.#deadline);
     if (this.#request.failure === undefined) this.#stream.schedule();
-    else this.#refuse(this.#request.failure);
+    else this.#sendFailure(this.#request.failure);
   }
 
   run(): void {
-    if (this.#isExpired()) return;
+    if (this.#hasExpired()) return;
     if (!this.#request.isCompressed) {
       this.#invoke(this.#request.source!.subarray(this.#request.start, this.#request.end));
       return;
@@ -50,20 +50,20 @@ export class UnaryServerCall implements Call, UnaryCall {
     this.#request.inflate(this.#context, (message) => {
       if (this.#isCancelled) this.#release();
       else if (!Buffer.isBuffer(message)) this.fail(message.status, message.message);
-      else if (!this.#isExpired()) this.#invoke(message);
+      else if (!this.#hasExpired()) this.#invoke(message);
     });
   }
 
   reply(message: Uint8Array): void {
     if (!this.#release() || this.#isCancelled) return;
     const stream = this.#stream;
-    stream.sendHeaders(RESPONSE_HEAD);
-    stream.sendData(writePrefix(message.length), message);
+    stream.sendHeaders(RESPONSE_HEADERS);
+    stream.sendData(messagePrefix(message.length), message);
     stream.sendTrailers(TRAILERS_OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
-    if (this.#release() && !this.#isCancelled) this.#refuse({ status, message });
+    if (this.#release() && !this.#isCancelled) this.#sendFailure({ status, message });
   }
 
   onCancel(work: Cancellable): void {
@@ -71,10 +71,10 @@ export class UnaryServerCall implements Call, UnaryCall {
   }
 
   metadata(name: string): string | undefined {
-    return this.#accepted.metadata?.get(name);
+    return this.#head.metadata?.get(name);
   }
 
-  /** A handler that said what to cancel is over with this; the place of one that did not stays taken until it answers. */
+  /** Frees the slot of a call whose handler can cancel its work. Without that, the slot is in use until the handler answers. */
   cancel(cause: CancelCause): void {
     this.#isCancelled = true;
     const work = this.#work;
@@ -87,19 +87,19 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (this.#isAnswered) return;
     if (!this.#stream.isRemoteEnded && this.#context.now() < this.#deadline) {
       this.#context.requestTimedOut();
-      this.#refuse(SLOW_REQUEST);
+      this.#sendFailure(SLOW_REQUEST);
       return;
     }
     this.#isCancelled = true;
-    this.#refuse(DEADLINE);
+    this.#sendFailure(DEADLINE);
     this.cancel('deadline_exceeded');
   }
 
   drained(): void {}
 
-  leave(): void {}
+  shutDown(): void {}
 
-  #isExpired(): boolean {
+  #hasExpired(): boolean {
     if (this.#deadline === Infinity || this.#context.now() < this.#deadline) return false;
     this.fail(DEADLINE.status, DEADLINE.message);
     return true;
@@ -109,8 +109,8 @@ export class UnaryServerCall implements Call, UnaryCall {
     try {
       this.#handle(message, this);
     } catch (error) {
-      this.#context.threw(this.#accepted.path, error);
-      this.fail(DEFECT.status, DEFECT.message);
+      this.#context.handlerFailed(this.#head.path, error);
+      this.fail(INTERNAL_ERROR.status, INTERNAL_ERROR.message);
     }
   }
 
@@ -118,16 +118,16 @@ export class UnaryServerCall implements Call, UnaryCall {
     try {
       work.cancel(cause);
     } catch (error) {
-      this.#context.threw(this.#accepted.path, error);
+      this.#context.handlerFailed(this.#head.path, error);
     }
   }
 
-  #refuse({ status, message }: CallFailure): void {
+  #sendFailure({ status, message }: CallFailure): void {
     const stream = this.#stream;
     stream.sendTrailers(this.#context.failures.of(status, message, true, stream.connection.peerMaxHeaderListBytes));
   }
 
-  /** The handler's work is over; false when it was before. */
+  /** Ends the handler's work. Returns false if it had ended before. */
   #release(): boolean {
     if (this.#isAnswered) return false;
     this.#isAnswered = true;

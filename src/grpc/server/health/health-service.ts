@@ -8,14 +8,14 @@ import {
 import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../../method';
 
 const SERVICE = '/grpc.health.v1.Health';
-/** The whole server, by its empty name and by the one the Go service uses, and the service it is there for. */
+/** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
 /**
- * `grpc.health.v1.Health`. Every name it knows has the health of the whole.
+ * `grpc.health.v1.Health`. All known names have the same status: the health of the whole service.
  *
- * @param health$ tells the present health when subscribed to, then every change; until it has told, nothing is serving. It
- * is subscribed to for each Check and List, and for as long as each Watch lasts.
+ * @param health$ emits the current health on subscription, then every change; until the first value the status is NOT_SERVING.
+ * Each Check and List subscribes to it synchronously, each Watch until the call ends.
  */
 export function healthService(health$: Observable<{ readonly healthy: boolean }>): {
   readonly unary: UnaryMethods;
@@ -25,12 +25,12 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     map(({ healthy }) => (healthy ? ServingStatus.SERVING : ServingStatus.NOT_SERVING)),
     distinctUntilChanged(),
   );
-  function present(): ServingStatus {
+  function currentStatus(): ServingStatus {
     let status = ServingStatus.NOT_SERVING;
     status$
       .pipe(take(1))
-      .subscribe((told) => {
-        status = told;
+      .subscribe((current) => {
+        status = current;
       })
       .unsubscribe();
     return status;
@@ -43,13 +43,13 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
         const name = serviceName(message);
         if (name === undefined) call.fail(GrpcStatus.INTERNAL, UNREADABLE);
         else if (!NAMES.includes(name)) call.fail(GrpcStatus.NOT_FOUND, 'unknown service');
-        else call.reply(encode(present()));
+        else call.reply(encode(currentStatus()));
       },
     ],
     [
       `${SERVICE}/List`,
       (_message, call) => {
-        const status = present();
+        const status = currentStatus();
         const statuses = Object.fromEntries(NAMES.map((name) => [name, { status }]));
         call.reply(HealthListResponse.encode({ statuses }).finish());
       },
@@ -64,14 +64,14 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
         handle(message, call) {
           const name = serviceName(message);
           if (name === undefined) return call.fail(GrpcStatus.INTERNAL, UNREADABLE);
-          // Such a stream stays open: the protocol allows a name to become known.
+          // The stream stays open: by the protocol, an unknown name may become known later.
           if (!NAMES.includes(name)) return call.send(encode(ServingStatus.SERVICE_UNKNOWN));
-          let hasTold = false;
+          let hasSent = false;
           const subscription = status$.subscribe((status) => {
-            hasTold = true;
+            hasSent = true;
             call.send(encode(status));
           });
-          if (!hasTold) call.send(encode(ServingStatus.NOT_SERVING));
+          if (!hasSent) call.send(encode(ServingStatus.NOT_SERVING));
           call.onCancel({ cancel: () => subscription.unsubscribe() });
         },
       },
@@ -80,7 +80,7 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
   return { unary, streaming };
 }
 
-const UNREADABLE = 'request is not a HealthCheckRequest';
+const UNREADABLE = 'invalid HealthCheckRequest';
 
 function encode(status: ServingStatus): Uint8Array {
   return HealthCheckResponse.encode({ status }).finish();

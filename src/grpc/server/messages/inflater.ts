@@ -1,36 +1,37 @@
 import { gunzip, gunzipSync } from 'node:zlib';
-import { INLINE_INFLATION_BYTES, MAX_INFLATIONS, MAX_MESSAGE_BYTES } from '../limits';
+import { MAX_INFLATIONS, MAX_MESSAGE_BYTES, SYNC_INFLATION_BYTES } from '../limits';
 
 export type InflationFailure = 'too large' | 'not gzip';
-export type Inflated = (result: Buffer | InflationFailure) => void;
+/** Receives the decompressed message, or why it cannot be decompressed. */
+export type InflationCallback = (result: Buffer | InflationFailure) => void;
 
 function failureOf(error: unknown): InflationFailure {
   return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'too large' : 'not gzip';
 }
 
 /**
- * Inflates messages, never beyond what a message may be. Small ones at once; for large ones a thread does it, a few at a
- * time, so that nobody's compressed megabytes hold up everybody's calls.
+ * Decompresses messages, up to the maximum size of a message. Small messages are decompressed synchronously, large ones in
+ * threads and a few at a time, so that they do not block the event loop.
  */
 export class Inflater {
   #running = 0;
-  readonly #queue: { compressed: Buffer; inflated: Inflated }[] = [];
+  readonly #queue: { compressed: Buffer; done: InflationCallback }[] = [];
 
-  /** `compressed` must stay as it is until `inflated` is called, now or later. */
-  inflate(compressed: Buffer, inflated: Inflated): void {
-    if (compressed.length <= INLINE_INFLATION_BYTES) {
+  /** `done` is called synchronously or later; until then `compressed` must not be modified. */
+  inflate(compressed: Buffer, done: InflationCallback): void {
+    if (compressed.length <= SYNC_INFLATION_BYTES) {
       let result: Buffer | InflationFailure;
       try {
-        result = gunzipSync(compressed, { maxOutputLength: INLINE_INFLATION_BYTES });
+        result = gunzipSync(compressed, { maxOutputLength: SYNC_INFLATION_BYTES });
       } catch (error) {
         result = failureOf(error);
       }
       if (result !== 'too large') {
-        inflated(result);
+        done(result);
         return;
       }
     }
-    this.#queue.push({ compressed, inflated });
+    this.#queue.push({ compressed, done });
     this.#next();
   }
 
@@ -41,7 +42,7 @@ export class Inflater {
     this.#running += 1;
     gunzip(job.compressed, { maxOutputLength: MAX_MESSAGE_BYTES }, (error, result) => {
       this.#running -= 1;
-      job.inflated(error === null ? result : failureOf(error));
+      job.done(error === null ? result : failureOf(error));
       this.#next();
     });
   }

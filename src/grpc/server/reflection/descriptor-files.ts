@@ -1,21 +1,21 @@
 import { type DescFile, type FileRegistry, createFileRegistry, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 
-/** The files of a descriptor set, by what people ask reflection for. */
+/** The files of a descriptor set, by the keys of reflection requests. */
 export class DescriptorFiles {
   readonly #registry: FileRegistry;
 
-  /** `descriptorSet`: a serialized `google.protobuf.FileDescriptorSet` with all that its files import. */
+  /** @param descriptorSet a serialized `google.protobuf.FileDescriptorSet` that includes the imports of its files */
   constructor(descriptorSet: Uint8Array) {
     this.#registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
   }
 
-  /** Each of these: the file, then all that it imports, serialized; undefined where there is none. */
+  /** Like the other two lookups, returns the serialized file and everything it imports; undefined when there is none. */
   byName(name: string): Uint8Array[] | undefined {
     return withImports(this.#registry.getFile(name));
   }
 
-  /** `symbol`: the full name of a message, enum, service or extension, or of a method, field or enum value in one. */
+  /** @param symbol the full name of a message, enum, service or extension, or of a method, field or enum value of one */
   bySymbol(symbol: string): Uint8Array[] | undefined {
     const own = this.#registry.get(symbol);
     if (own !== undefined) return withImports(own.file);
@@ -29,7 +29,7 @@ export class DescriptorFiles {
     return message && withImports(this.#registry.getExtensionFor(message, number)?.file);
   }
 
-  /** Undefined for a type that is not known. */
+  /** Undefined for an unknown type. */
   extensionNumbers(type: string): number[] | undefined {
     if (this.#registry.getMessage(type) === undefined) return undefined;
     return [...this.#registry].flatMap((it) =>

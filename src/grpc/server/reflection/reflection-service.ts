@@ -3,23 +3,23 @@ import { ServerReflectionRequest, ServerReflectionResponse } from '../../../gen/
 import { GrpcStatus, type BidirectionalHandler, type StreamingMethods } from '../../method';
 import { DescriptorFiles } from './descriptor-files';
 
-/** The two versions differ in nothing but their name. */
+/** The two versions differ only in their name. */
 const SERVICES = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
 
-type Answer = ServerReflectionResponse['messageResponse'];
+type MessageResponse = ServerReflectionResponse['messageResponse'];
 
 /**
- * Server reflection, v1 and v1alpha: what this server serves and how to talk to it, for tools without .proto files.
+ * Server reflection, v1 and v1alpha: the services of this server and their descriptors, for tools without .proto files.
  *
- * @param services full names of the other services served
+ * @param services the full names of the other services
  */
 export function reflectionService(services: readonly string[]): StreamingMethods {
   const names = [...services, ...SERVICES].toSorted();
   let files: DescriptorFiles | undefined;
-  function answerTo(request: ServerReflectionRequest): Answer {
-    // Read when somebody asks: most servers are never asked.
+  function responseTo(request: ServerReflectionRequest): MessageResponse {
+    // Parsed on first use: most servers never receive a reflection request.
     files ??= new DescriptorFiles(Buffer.from(DESCRIPTOR_SET, 'base64'));
-    return answer(request, files, names);
+    return resolve(request, files, names);
   }
 
   const handle: BidirectionalHandler = (call) => ({
@@ -28,9 +28,9 @@ export function reflectionService(services: readonly string[]): StreamingMethods
       try {
         request = ServerReflectionRequest.decode(bytes);
       } catch {
-        return call.fail(GrpcStatus.INTERNAL, 'request is not a ServerReflectionRequest');
+        return call.fail(GrpcStatus.INTERNAL, 'invalid ServerReflectionRequest');
       }
-      const messageResponse = answerTo(request);
+      const messageResponse = responseTo(request);
       call.send(
         ServerReflectionResponse.encode({
           validHost: request.host,
@@ -44,11 +44,11 @@ export function reflectionService(services: readonly string[]): StreamingMethods
   return new Map(SERVICES.map((service) => [`/${service}/ServerReflectionInfo`, { kind: 'bidirectional', handle }]));
 }
 
-function answer(
+function resolve(
   { messageRequest }: ServerReflectionRequest,
   files: DescriptorFiles,
   services: readonly string[],
-): Answer {
+): MessageResponse {
   switch (messageRequest?.$case) {
     case 'listServices':
       return { $case: 'listServicesResponse', value: { service: services.map((name) => ({ name })) } };
@@ -65,17 +65,17 @@ function answer(
       return { $case: 'allExtensionNumbersResponse', value };
     }
     default:
-      return error(GrpcStatus.INVALID_ARGUMENT, 'request asks for nothing');
+      return error(GrpcStatus.INVALID_ARGUMENT, 'request without a message_request');
   }
 }
 
-function found(files: Uint8Array[] | undefined): Answer {
+function found(files: Uint8Array[] | undefined): MessageResponse {
   return files === undefined
     ? error(GrpcStatus.NOT_FOUND, 'not found')
     : { $case: 'fileDescriptorResponse', value: { fileDescriptorProto: files.map((file) => Buffer.from(file)) } };
 }
 
-function error(errorCode: number, errorMessage: string): Answer {
+function error(errorCode: number, errorMessage: string): MessageResponse {
   return {
     $case: 'errorResponse',
     value: { errorCode, errorMessage },

@@ -6,7 +6,7 @@ import { block, data, headers, hello, windowUpdate } from '../http2/frames';
 import { connectPlain } from '../http2/raw-client';
 import type { AddressInfo } from 'node:net';
 
-/** A message with the five bytes before it. */
+/** A message with its five-byte prefix. */
 export function prefixed(message: Buffer | string, flag = 0): Buffer {
   const bytes = Buffer.from(message as string);
   const prefix = Buffer.alloc(5);
@@ -15,32 +15,32 @@ export function prefixed(message: Buffer | string, flag = 0): Buffer {
   return Buffer.concat([prefix, bytes]);
 }
 
-export interface WireCall {
+export interface RawCall {
   /** Undefined leaves the field out. */
   readonly fields?: Readonly<Record<string, string | undefined>>;
-  /** DATA frames; the last one ends the stream. */
+  /** The payloads of DATA frames; the last one ends the stream unless {@link isOpen}. */
   readonly body?: readonly Buffer[];
-  /** Whether the request ends. */
+  /** Whether the request stays open after the last DATA frame. */
   readonly isOpen?: boolean;
 }
 
-/** What came back: the status of HTTP and of gRPC, the text, the messages; or the code the stream was reset with. */
-export interface WireAnswer {
+/** The response: HTTP status, gRPC status and message, messages, or the error code with which the stream was reset. */
+export interface RawResponse {
   readonly http?: string | undefined;
   readonly status?: string | undefined;
   readonly message?: string | undefined;
   readonly messages: readonly string[];
   readonly reset?: number;
-  /** A single HEADERS frame was the whole answer. */
+  /** The response was a single HEADERS frame. */
   readonly isTrailersOnly: boolean;
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** One call on a connection of its own, frame by frame. */
-export async function callOnWire(
+/** Makes one call on its own connection, frame by frame. */
+export async function callRaw(
   address: AddressInfo,
-  { fields = {}, body = [prefixed('hello')], isOpen = false }: WireCall,
-): Promise<WireAnswer> {
+  { fields = {}, body = [prefixed('hello')], isOpen = false }: RawCall,
+): Promise<RawResponse> {
   const all: Record<string, string | undefined> = {
     ':method': 'POST',
     ':scheme': 'http',
@@ -60,7 +60,7 @@ export async function callOnWire(
     ...frames,
   );
   try {
-    await client.until('an answer', () =>
+    await client.until('a response', () =>
       client.frames.some(
         ({ type, flags, stream }) =>
           stream === 1 && (type === FrameType.RST_STREAM || (type <= 1 && (flags & 1) === 1)),
@@ -72,11 +72,11 @@ export async function callOnWire(
   const own = client.frames.filter(({ stream }) => stream === 1);
   const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
   const table = new DynamicTable();
-  const answer: Record<string, string> = {};
+  const received: Record<string, string> = {};
   const blocks = own.filter(({ type }) => type === FrameType.HEADERS);
   for (const { payload } of blocks) {
     decoder.decode(table, payload, 0, payload.length);
-    for (const { name, value } of decoder.fields.slice(0, decoder.count)) answer[name.text] = value;
+    for (const { name, value } of decoder.fields.slice(0, decoder.count)) received[name.text] = value;
   }
   let bytes = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
   const messages: string[] = [];
@@ -87,12 +87,12 @@ export async function callOnWire(
   }
   const reset = own.find(({ type }) => type === FrameType.RST_STREAM)?.payload.readUInt32BE();
   return {
-    http: answer[':status'],
-    status: answer['grpc-status'],
-    message: answer['grpc-message'],
+    http: received[':status'],
+    status: received['grpc-status'],
+    message: received['grpc-message'],
     messages,
     ...(reset !== undefined && { reset }),
     isTrailersOnly: own[0]?.type === FrameType.HEADERS && (own[0].flags & 1) === 1,
-    fields: answer,
+    fields: received,
   };
 }

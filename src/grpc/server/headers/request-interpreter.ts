@@ -6,39 +6,39 @@ import {
   type UnaryHandler,
   type UnaryMethods,
 } from '../../method';
-import { refusal } from './responses';
+import { trailersOnly } from './responses';
 import { parseTimeout } from './timeout';
 
 export type Route = { readonly kind: 'unary'; readonly handle: UnaryHandler } | StreamingMethod;
 
-/** How the messages of a request that say they are compressed are compressed. */
+/** The compression of a request's messages (`grpc-encoding`), for those that have the compressed flag. */
 export type Encoding = 'identity' | 'gzip' | 'unknown';
 
-/** What a request's header list asks for. */
-export interface Accepted {
+/** A call, as its request headers describe it. */
+export interface CallHead {
   readonly path: string;
   readonly route: Route;
-  /** Milliseconds, Infinity where the caller set no deadline. */
+  /** Milliseconds; Infinity when the caller set no deadline. */
   readonly timeoutMs: number;
   readonly encoding: Encoding;
-  /** The fields that the door was told to keep, where there are any. */
+  /** The metadata fields that the server keeps; undefined when the request has none of them. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
 }
 
-/** What it comes to: a call, or the header block that refuses it. */
-export type Meaning = Accepted | Buffer;
+/** The interpretation of request headers: a call, or the header block of the response that rejects the request. */
+export type InterpretedHead = CallHead | Buffer;
 
 const CONTENT_TYPE = 1;
 const TIMEOUT = 2;
 const ENCODING = 3;
-const KEPT = 4;
+const METADATA = 4;
 
 const GRPC = 'application/grpc';
-const UNSUPPORTED_MEDIA_TYPE = refusal(415, GrpcStatus.INVALID_ARGUMENT, 'content-type is not application/grpc');
-const METHOD_NOT_ALLOWED = refusal(405, GrpcStatus.INTERNAL, 'gRPC calls are POST', [['allow', 'POST']]);
-const NO_AUTHORITY = refusal(400, GrpcStatus.INTERNAL, ':authority is missing');
-const BAD_TIMEOUT = refusal(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
-const UNIMPLEMENTED = refusal(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
+const UNSUPPORTED_MEDIA_TYPE = trailersOnly(415, GrpcStatus.INVALID_ARGUMENT, 'content-type is not application/grpc');
+const METHOD_NOT_ALLOWED = trailersOnly(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [['allow', 'POST']]);
+const NO_AUTHORITY = trailersOnly(400, GrpcStatus.INTERNAL, ':authority is missing');
+const BAD_TIMEOUT = trailersOnly(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
+const UNIMPLEMENTED = trailersOnly(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
 
 /** `application/grpc`, alone or followed by `+format` or `;parameter`; `application/grpc-web` is another protocol. */
 function isGrpc(contentType: string): boolean {
@@ -47,24 +47,24 @@ function isGrpc(contentType: string): boolean {
   return contentType.length === GRPC.length || contentType[GRPC.length] === '+' || contentType[GRPC.length] === ';';
 }
 
-/** Reads header lists as calls of the methods a door serves. */
+/** Interprets request headers as calls of the methods that the server has. */
 export class RequestInterpreter {
   readonly tags: ReadonlyMap<string, number>;
   readonly #routes = new Map<string, Route>();
 
-  /** `keep`: names of metadata fields that handlers want to see. */
-  constructor(unary: UnaryMethods, streaming: StreamingMethods, keep: readonly string[]) {
+  /** @param keepMetadata names of the metadata fields to keep, in lower case */
+  constructor(unary: UnaryMethods, streaming: StreamingMethods, keepMetadata: readonly string[]) {
     for (const [path, handle] of unary) this.#routes.set(path, { kind: 'unary', handle });
     for (const [path, method] of streaming) this.#routes.set(path, method);
     this.tags = new Map([
-      ...keep.map((name) => [name, KEPT] as const),
+      ...keepMetadata.map((name) => [name, METADATA] as const),
       ['content-type', CONTENT_TYPE],
       ['grpc-timeout', TIMEOUT],
       ['grpc-encoding', ENCODING],
     ]);
   }
 
-  interpret(request: RequestHead): Meaning {
+  interpret(request: RequestHead): InterpretedHead {
     let contentType = '';
     let timeout: string | undefined;
     let encoding: Encoding = 'identity';
@@ -93,7 +93,7 @@ export class RequestInterpreter {
     if (request.method !== 'POST') return METHOD_NOT_ALLOWED;
     if (!isGrpc(contentType)) return UNSUPPORTED_MEDIA_TYPE;
     if (request.authority === undefined) return NO_AUTHORITY;
-    // As it stands: what is normalised here and not elsewhere is a way around somebody's rules.
+    // The path is not normalised: if only weir did it, a caller could bypass the path rules of a proxy in front of it.
     const route = this.#routes.get(request.path);
     if (route === undefined) return UNIMPLEMENTED;
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);

@@ -1,6 +1,6 @@
 const MAX_DIGITS = 8;
 
-/** Milliseconds of each unit, by its letter (gRPC's protocol over HTTP/2: `Timeout`). */
+/** Milliseconds per unit, by the letter of the unit (`Timeout` in the specification of gRPC over HTTP/2). */
 const UNITS: ReadonlyMap<string, number> = new Map([
   ['H', 3_600_000],
   ['M', 60_000],
@@ -10,7 +10,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['n', 1e-6],
 ]);
 
-/** Milliseconds that a `grpc-timeout` grants, 0 included as clients send it; undefined where it is none. */
+/** Parses `grpc-timeout` to milliseconds; undefined when it is malformed. 0 is valid: clients send it. */
 export function parseTimeout(text: string): number | undefined {
   const last = text.length - 1;
   if (last < 1 || last > MAX_DIGITS) return undefined;

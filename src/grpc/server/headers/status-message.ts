@@ -5,9 +5,9 @@ const SPACE = 0x20;
 const TILDE = 0x7e;
 
 /**
- * A status message as `grpc-message` carries it: UTF-8, with every byte outside of visible ASCII, and `%`, as `%XX`;
- * spaces at the ends too, which no field value may have. A lone surrogate becomes U+FFFD. Cut at 1 KiB, never inside of a
- * character.
+ * Encodes a status message for `grpc-message`: UTF-8, with `%` and every byte that is not visible ASCII as `%XX`. Spaces inside
+ * the message are kept; leading and trailing ones are encoded, because no field value may have them. A lone surrogate becomes
+ * U+FFFD. Truncated to 1 KiB, never inside a character.
  */
 export function encodeStatusMessage(message: string): string {
   let encoded = '';
@@ -19,7 +19,7 @@ export function encodeStatusMessage(message: string): string {
     encoded += piece;
     at += character.length;
   }
-  // What the cut left at the end may be a space.
+  // Truncation may leave a space at the end.
   return encoded.endsWith(' ') ? encoded.slice(0, -1) : encoded;
 }
 

@@ -1,0 +1,45 @@
+import { GrpcStatus } from '../../method';
+import type { Encoding } from '../headers/request-interpreter';
+import { MAX_MESSAGE_BYTES } from '../limits';
+import type { InflationFailure } from '../messages/inflater';
+import type { ReadFailure } from '../messages/message-reader';
+
+/** The status of a call that the server itself ends, without its handler. */
+export interface CallFailure {
+  readonly status: GrpcStatus;
+  readonly message: string;
+}
+
+function failure(status: GrpcStatus, message: string): CallFailure {
+  return { status, message };
+}
+
+/** The status for each problem of a request message, as the specification of gRPC requires. */
+export const MESSAGE_FAILURES = {
+  'too large': failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
+  'bad flag': failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
+  'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'incomplete messages use too much memory'),
+  'not gzip': failure(GrpcStatus.INTERNAL, 'compressed message is not valid gzip'),
+} as const satisfies Record<ReadFailure | InflationFailure, CallFailure>;
+export type MessageFailure = keyof typeof MESSAGE_FAILURES;
+
+export const NO_MESSAGE = failure(GrpcStatus.INTERNAL, 'request without a message');
+export const SECOND_MESSAGE = failure(GrpcStatus.INTERNAL, 'more than one message in a unary request');
+export const TRUNCATED_MESSAGE = failure(GrpcStatus.INTERNAL, 'request ends inside a message');
+export const DEADLINE = failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded');
+export const SLOW_REQUEST = failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time');
+/** The only text about an internal error that a caller receives. */
+export const INTERNAL_ERROR = failure(GrpcStatus.INTERNAL, 'internal error');
+export const SHUTTING_DOWN = failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down');
+
+const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
+const UNKNOWN_ENCODING = failure(
+  GrpcStatus.UNIMPLEMENTED,
+  'unsupported grpc-encoding, only gzip and identity are supported',
+);
+
+/** Why a compressed message cannot be decompressed; undefined when it can. */
+export function compressionFailure(encoding: Encoding): CallFailure | undefined {
+  if (encoding === 'gzip') return undefined;
+  return encoding === 'identity' ? COMPRESSED_AS_IDENTITY : UNKNOWN_ENCODING;
+}

@@ -1,0 +1,77 @@
+import type { AddressInfo } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import type { Limits } from '../http2/limits/limits';
+import type { ListenAddress } from '../http2/listen';
+import type { Refusal } from '../http2/limits/refusals';
+import { serveHttp2 } from '../http2/server';
+import type { ServerTls } from '../http2/tls-options';
+import type { StreamingMethods, UnaryMethods } from '../method';
+import type { Call } from './calls/call';
+import { GrpcApplication } from './grpc-application';
+import type { InterpretedHead } from './headers/request-interpreter';
+import { FailureBlocks } from './headers/responses';
+import { Inflater } from './messages/inflater';
+
+export interface GrpcServerOptions {
+  readonly listen: ListenAddress;
+  /** If absent, the server speaks cleartext HTTP/2. */
+  readonly tls?: ServerTls | undefined;
+  /** The limits that differ from {@link DEFAULT_LIMITS}. */
+  readonly limits?: Partial<Limits> | undefined;
+  readonly unary: UnaryMethods;
+  readonly streaming?: StreamingMethods | undefined;
+  /** The metadata fields to keep for handlers, in lower case; all others are dropped on arrival. */
+  readonly keepMetadata?: readonly string[] | undefined;
+  /** Called once for each connection, stream or request that is rejected. */
+  readonly onRejected?: ((kind: Refusal) => void) | undefined;
+  /**
+   * Called with what a handler threw, or with an internal error of the server (then `path` is empty), to be logged. Callers
+   * receive no details.
+   */
+  readonly onInternalError?: ((path: string, error: unknown) => void) | undefined;
+}
+
+/** A gRPC server that is listening. */
+export interface GrpcServer {
+  /** The address that it listens on, with the port that the system chose; the path of a Unix socket. */
+  readonly address: AddressInfo | string;
+  /** The number of open connections. */
+  readonly connectionCount: number;
+  /**
+   * Stops listening, sends GOAWAY on every connection, ends streaming calls with UNAVAILABLE, lets unary calls finish, and
+   * aborts the remaining connections after `graceMs`. Resolves when all connections are closed.
+   */
+  drain(graceMs: number): Promise<void>;
+  /**
+   * Uses another certificate, key and authority for new handshakes; open connections are not affected. Throws if they cannot
+   * be used, and keeps the previous ones.
+   */
+  replaceTls(tls: ServerTls): void;
+  /** Stops listening and aborts every connection. Resolves when all are closed. */
+  close(): Promise<void>;
+}
+
+/** Starts a gRPC server. Rejects if it cannot listen or the TLS certificate, key or authority cannot be used. */
+export function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
+  const { onRejected = () => {}, onInternalError = () => {} } = options;
+  const application = new GrpcApplication(
+    {
+      failures: new FailureBlocks(),
+      inflater: new Inflater(),
+      now: () => performance.now(),
+      handlerFailed: onInternalError,
+      requestTimedOut: () => onRejected('request_timeout'),
+    },
+    options.unary,
+    options.streaming ?? new Map(),
+    options.keepMetadata ?? [],
+  );
+  return serveHttp2<InterpretedHead, Call>({
+    listen: options.listen,
+    tls: options.tls,
+    limits: options.limits,
+    application,
+    refused: onRejected,
+    crashed: (error) => onInternalError('', error),
+  });
+}
