@@ -8,7 +8,7 @@ import type { Certificates } from '../sources/certificates/read-certificates';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 
-/** The certificates of the gRPC door, which take the place of each other while it is open. */
+/** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
   readonly #statistics: Statistics;
   readonly #log: Log;
@@ -22,7 +22,7 @@ export class GrpcTls {
     const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert, grpcClientTlsSan } = settings;
     this.#clientName = grpcClientTlsSan;
     this.#events$ = certificateSource({
-      // The settings are checked: with TLS on, both are there.
+      // The check of the settings has required both of them with TLS.
       cert: resolve(grpcServerTlsCert ?? ''),
       key: resolve(grpcServerTlsKey ?? ''),
       clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
@@ -31,9 +31,9 @@ export class GrpcTls {
   }
 
   /**
-   * The certificates to begin with.
+   * The certificates at start.
    *
-   * @throws when they cannot be used: the service does not begin without
+   * @throws when they cannot be used: the service does not start without them
    */
   async first(): Promise<ServerTls> {
     const event = await firstValueFrom(this.#events$);
@@ -42,17 +42,17 @@ export class GrpcTls {
     return this.#serverTls(event.certificates);
   }
 
-  /** From here on every change reaches the door; what cannot be used leaves it as it is, and the log says so. */
-  follow(door: Pick<GrpcServer, 'replaceTls'>): void {
+  /** Applies every later change to the server. Certificates that cannot be used are rejected and logged; the server keeps its own. */
+  follow(server: Pick<GrpcServer, 'replaceTls'>): void {
     this.#subscriptions.add(
       this.#events$.pipe(skip(1)).subscribe((event) => {
         this.#count(event);
         if (event.kind === 'rejected') {
-          this.#log.error(`the new certificates of the gRPC listener are refused; those in use stay: ${event.reason}`);
+          this.#log.error(`new certificates of the gRPC listener rejected; keeping the current ones: ${event.reason}`);
           return;
         }
-        door.replaceTls(this.#serverTls(event.certificates));
-        this.#log.info('new certificates of the gRPC listener are in use');
+        server.replaceTls(this.#serverTls(event.certificates));
+        this.#log.info('new certificates of the gRPC listener loaded');
       }),
     );
   }

@@ -1,7 +1,7 @@
 import { type Observable, tap } from 'rxjs';
 import type { Settings } from '../settings/settings';
 import { ruleFileSource } from '../sources/rule-files/rule-file-source';
-import { connectAds } from '../sources/xds/connect-ads';
+import { connectAds } from '../sources/xds/connection/connect-ads';
 import { xdsRuleSource } from '../sources/xds/xds-rule-source';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
@@ -9,9 +9,9 @@ import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 import { forwardGrpcLibraryLogs } from './grpc-library';
 
 /**
- * The events of the rule source that the settings choose, counted and told to the log as they pass. Two gauges let an alert see
- * a service that goes on with old rules: `ratelimit.config.loaded_at`, when the rules in force came in Unix seconds (0: there
- * are none yet), and `ratelimit.config.rejected`, 1 while the newest rules are refused.
+ * The events of the rule source that the settings select, counted and logged as they pass. Two gauges let an alert detect a
+ * service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules
+ * yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected.
  */
 export function ruleEvents(settings: Settings, statistics: Statistics, log: Log): Observable<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
@@ -25,22 +25,22 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
       isRejected = event.kind === 'rejected';
       if (event.kind === 'rejected') {
         errors.add(1);
-        if (event.isRepeated !== true) log.error(`the new rules are refused; those in force stay: ${event.reason}`);
+        if (event.isRepeated !== true) log.error(`new rules rejected; keeping the active rules: ${event.reason}`);
         return;
       }
       successes.add(1);
       loadedAt = Math.floor(Date.now() / 1000);
       for (const warning of event.warnings) log.warn(warning);
-      log.info('rules are in force', { source: event.origin.source, version: event.origin.version });
+      log.info('rules loaded', { source: event.origin.source, version: event.origin.version });
     }),
   );
 }
 
 function ruleSource(settings: Settings, statistics: Statistics, log: Log): RuleSource {
-  return settings.configType === 'FILE' ? files(settings, statistics) : xds(settings, statistics, log);
+  return settings.configType === 'FILE' ? fileSource(settings, statistics) : xdsSource(settings, statistics, log);
 }
 
-function files(settings: Settings, statistics: Statistics): RuleSource {
+function fileSource(settings: Settings, statistics: Statistics): RuleSource {
   const { events$ } = ruleFileSource({
     root: settings.runtimeRoot,
     subdirectory: settings.runtimeSubdirectory,
@@ -61,7 +61,7 @@ function files(settings: Settings, statistics: Statistics): RuleSource {
   return { events$: events$.pipe(tap(countLoad)) };
 }
 
-function xds(settings: Settings, statistics: Statistics, log: Log): RuleSource {
+function xdsSource(settings: Settings, statistics: Statistics, log: Log): RuleSource {
   forwardGrpcLibraryLogs(log);
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
@@ -92,8 +92,8 @@ function xds(settings: Settings, statistics: Statistics, log: Log): RuleSource {
     },
     mergeDomainConfigs: settings.mergeDomainConfig,
     log,
-    onConnection: (stands) => {
-      isConnected = stands;
+    onConnection: (isUp) => {
+      isConnected = isUp;
     },
   });
 }

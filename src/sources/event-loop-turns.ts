@@ -1,9 +1,9 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
 
 /**
- * A scheduler whose unit is the turn of the event loop. Work without delay runs at the end of the present turn, after the
- * input of every socket that was ready; work below a millisecond at the end of the turn in which its delay has elapsed, which
- * no timer of Node can do; longer work by a timer. A window that waits below a millisecond keeps the loop turning.
+ * A scheduler whose unit is the turn of the event loop. Work without a delay runs at the end of the current turn, after the
+ * input of every socket that was ready. Work with a delay below a millisecond runs at the end of the turn in which the delay
+ * has elapsed, which no timer of Node can do; until then it keeps the event loop turning. Longer delays use a timer.
  */
 class TurnScheduler implements SchedulerLike {
   now(): number {
@@ -57,13 +57,13 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
   }
 }
 
-/** The one scheduler of the event loop's turns. */
+/** The shared scheduler of event loop turns. */
 export const turnScheduler: SchedulerLike = new TurnScheduler();
 
 /**
- * A clock that is read once in a callback of the event loop, whoever asks in it: milliseconds with fractions, from the start of
- * the process. Calls that arrive or are answered together share a reading, which makes it cheap enough to time every one;
- * what they differ by is how long the others before them took.
+ * A clock that is read once per callback of the event loop, however often it is called there: milliseconds with fractions,
+ * since the start of the process. Requests that arrive or are answered in the same callback share a reading, which makes it
+ * cheap enough to time every request; the error is the time that the requests before it in that callback took.
  */
 export function turnClock(read: () => number = () => performance.now()): () => number {
   let now = 0;
@@ -75,7 +75,7 @@ export function turnClock(read: () => number = () => performance.now()): () => n
     if (!isRead) {
       now = read();
       isRead = true;
-      // Runs when the callback is over, before the next one.
+      // Runs after this callback and before the next one.
       queueMicrotask(forget);
     }
     return now;

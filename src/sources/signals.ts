@@ -1,11 +1,11 @@
 import { type Observable, fromEvent, map, merge } from 'rxjs';
 
-/** What asks the process to end. SIGHUP is as SIGTERM: there is nothing that it would make be read again. */
+/** The signals that request termination. SIGHUP is treated like SIGTERM: there is no configuration that it could reload. */
 const TERMINATION: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /**
- * Each signal that asks the process to end, by its name. Never completes. While it is subscribed to, these signals do
- * nothing else; on unsubscribing they end the process again, as without a listener.
+ * Emits the name of each signal that requests termination. Never completes. While there is a subscriber, these signals do not
+ * terminate the process; after unsubscribing they do so again.
  */
 export function terminationSignals(): Observable<NodeJS.Signals> {
   return merge(...TERMINATION.map((signal) => fromEvent(process, signal).pipe(map(() => signal))));

@@ -193,9 +193,9 @@ describe('TLS of the gRPC listener', () => {
     await weir.until('the new certificate', async () => (await shownNames(weir))?.includes('renewed'));
 
     await writeFile(join(own, 'tls.key'), 'broken');
-    await weir.line(/those in use stay: .*tls\.key is not a private key/);
+    await weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
     expect(await ask(weir, trusting)).toBe(1);
-    expect(weir.output.match(/those in use stay/g)).toHaveLength(1);
+    expect(weir.output.match(/keeping the current ones/g)).toHaveLength(1);
   });
 
   it('asks callers for a certificate of the CA, with the name that is wanted', async () => {
@@ -223,7 +223,7 @@ describe('TLS of the gRPC listener', () => {
     await writeFile(join(own, 'tls.crt'), 'broken');
     await using weir = await WeirProcess.start({ env: env(), awaitServing: false });
     expect(await weir.exited).toBe(1);
-    expect(weir.output).toMatch(/tls\.crt is not a certificate in PEM/);
+    expect(weir.output).toMatch(/tls\.crt is not a certificate in PEM format/);
   });
 });
 

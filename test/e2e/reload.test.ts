@@ -199,7 +199,7 @@ describe.each<[string, () => Promise<Rules>]>([
 function lines(weir: WeirProcess, pattern: RegExp) {
   return weir.output.split('\n').filter((line) => pattern.test(line)).length;
 }
-const REFUSED = /level=error.*those in force stay/;
+const REJECTED = /level=error.*new rules rejected; keeping the active rules/;
 
 describe('rules that go away', () => {
   test.each(['true', 'false'])(
@@ -213,7 +213,7 @@ describe('rules that go away', () => {
       });
       using client = new RateLimitClient(weir.grpcAddress);
       await rename(join(folder, 'root'), join(folder, 'away'));
-      await weir.line(REFUSED);
+      await weir.line(REJECTED);
       expect(await limitNow(client)).toBe(BASE + 1);
       expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
       expect(await weir.debug('/rlconfig')).toMatch(/# a load failed .*, and changed nothing:\n# {3}.*does not exist/);
@@ -222,7 +222,7 @@ describe('rules that go away', () => {
       await rename(join(folder, 'next'), join(folder, 'root'));
       await weir.until('the new rules', async () => (await limitNow(client)) === BASE + 2);
       expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(0);
-      expect(lines(weir, REFUSED)).toBe(1);
+      expect(lines(weir, REJECTED)).toBe(1);
       await remove();
     },
   );
@@ -238,12 +238,12 @@ describe('rules that go away', () => {
     });
     using client = new RateLimitClient(weir.grpcAddress);
     chmodSync(config, 0o000);
-    expect(await weir.line(REFUSED)).toMatch(/permission denied \(EACCES\)/);
+    expect(await weir.line(REJECTED)).toMatch(/permission denied \(EACCES\)/);
     expect(await limitNow(client)).toBe(BASE + 1);
     chmodSync(config, 0o755);
     await weir.until('the rules again', async () => (await weir.statistics()).get('ratelimit.config.rejected') === 0);
     expect(await limitNow(client)).toBe(BASE + 1);
-    expect(lines(weir, REFUSED)).toBe(1);
+    expect(lines(weir, REJECTED)).toBe(1);
     await remove();
   });
 
@@ -259,7 +259,7 @@ describe('rules that go away', () => {
     const { overallCode, statuses } = await client.ask('api', ['left=a']);
     expect([overallCode, statuses[0]?.currentLimit]).toEqual([1, undefined]);
     expect(await limitNow(client)).toBe(BASE + 1);
-    expect(lines(weir, REFUSED)).toBe(0);
+    expect(lines(weir, REJECTED)).toBe(0);
     await remove();
   });
 });
@@ -291,7 +291,7 @@ describe('rules of a management server', () => {
       'two refusals',
       async () => ((await weir.statistics()).get('ratelimit.service.config_load_error') ?? 0) >= 2,
     );
-    expect(lines(weir, REFUSED)).toBe(1);
+    expect(lines(weir, REJECTED)).toBe(1);
     expect(await limitNow(client)).toBe(BASE);
     expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
     expect(await weir.debug('/rlconfig')).toMatch(

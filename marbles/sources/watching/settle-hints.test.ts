@@ -1,7 +1,7 @@
 import { settleHints } from '../../../src/sources/watching/settle-hints';
 import { marbles } from '../../support/marbles';
 
-const SETTLING = { quiet: 3, longest: 10 };
+const SETTLING = { quiet: 3, maxWait: 10 };
 function settled(hint: string) {
   return { [hint]: undefined };
 }

@@ -49,7 +49,8 @@ function source(streams: readonly Observable<AdsEvent>[], { scheduler, log = new
     connect: (requests$) =>
       defer(() => {
         const asked = requests$.subscribe((request) => seen.requests?.push(`${scheduler.now()} ${described(request)}`));
-        return (streams[opened++] ?? streams.at(-1) ?? EMPTY).pipe(finalize(() => asked.unsubscribe()));
+        opened += 1;
+        return (streams[opened - 1] ?? streams.at(-1) ?? EMPTY).pipe(finalize(() => asked.unsubscribe()));
       }),
     node: { id: 'node', metadata: {} },
     backoff: { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false },
@@ -109,7 +110,7 @@ describe('rules from a server', () => {
       expectObservable(source([away, away, there], { scheduler, log }), '40ms !').toBe(expected);
       flush();
       expect(log.lines).toEqual([
-        'warn no stream from the xDS server, the rules in force stay; it is tried again and again: UNAVAILABLE: nobody there',
+        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: nobody there',
         'debug still no stream from the xDS server: UNAVAILABLE: nobody there',
         'info connected to the xDS server',
       ]);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Problem, folderProblem } from '../../rules/files/problems/problem';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
-import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/list-rule-files';
+import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/reading/list-rule-files';
 
 export interface FolderOptions {
   readonly mergeDomainConfigs: boolean;

@@ -1,16 +1,16 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { codeOf } from '../watching/symlink-trail';
+import { codeOf } from '../watching/fs-error';
 
 /** Paths of PEM files, absolute. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
-  /** The authority that callers' certificates must come from. */
+  /** The authority that must have issued the clients' certificates. */
   readonly clientCa: string | undefined;
 }
 
-/** PEM texts that fit together. */
+/** PEM texts: a certificate, its key, and the authority of the clients. */
 export interface Certificates {
   readonly cert: string;
   readonly key: string;
@@ -18,9 +18,9 @@ export interface Certificates {
 }
 
 /**
- * Reads the files and sees that they can be used: a certificate, the key that belongs to it, and certificates of an authority.
+ * Reads the files and checks them: a certificate, the key that belongs to it, and certificates of an authority.
  *
- * @throws an Error whose message names the file and what is wrong with it, and holds nothing of a key
+ * @throws an Error whose message names the file and its error, and contains no part of a key
  */
 export async function readCertificates(files: CertificateFiles): Promise<Certificates> {
   const [cert, key, clientCa] = await Promise.all([
@@ -28,11 +28,11 @@ export async function readCertificates(files: CertificateFiles): Promise<Certifi
     read(files.key),
     files.clientCa === undefined ? undefined : read(files.clientCa),
   ]);
-  const certificate = parse(files.cert, 'a certificate in PEM', () => new X509Certificate(cert));
-  const privateKey = parse(files.key, 'a private key in PEM without a password', () => createPrivateKey(key));
+  const certificate = parse(files.cert, 'a certificate in PEM format', () => new X509Certificate(cert));
+  const privateKey = parse(files.key, 'an unencrypted private key in PEM format', () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${files.key} is not the key of ${files.cert}`);
   if (files.clientCa !== undefined)
-    parse(files.clientCa, 'a certificate in PEM', () => new X509Certificate(clientCa ?? ''));
+    parse(files.clientCa, 'a certificate in PEM format', () => new X509Certificate(clientCa ?? ''));
   return { cert, key, clientCa };
 }
 

@@ -1,58 +1,41 @@
-import type { FileFacts } from './snapshot';
 import { type Observable, type SchedulerLike, asyncScheduler, defer, of, switchMap, timer } from 'rxjs';
 
-/** What one look at the rules found. */
-export interface Believable {
-  /** Equal when the same was found. */
+/** The result of one scan, as far as {@link confirmChange} needs it. */
+export interface ScanResult {
+  /** Equal for two scans that found the same. */
   readonly key: string;
-  /** It may be something half done: a file still being written, a folder still being filled. */
-  readonly isDoubtful: boolean;
+  /** Whether the change may still be in progress: a file being written, a folder being filled. */
+  readonly mayBeIncomplete: boolean;
 }
 
-export interface Doubt {
-  /** Milliseconds to wait before looking again at what is doubtful. */
-  readonly hold: number;
-  /** Milliseconds after which something doubtful is believed even though it keeps changing. */
-  readonly longest: number;
+export interface ConfirmTiming {
+  /** Milliseconds before a result that may be incomplete is checked by another scan. */
+  readonly recheckDelay: number;
+  /** Milliseconds after which a result that may be incomplete is emitted even though it keeps changing. */
+  readonly maxWait: number;
 }
 
 /**
- * Looks until what is found can be believed, emits that, and completes: something doubtful only when it is still the same
- * after the hold. A look that emits nothing ends it without a value.
+ * Scans until the result is confirmed, emits it, and completes. A result that may be incomplete is confirmed when the scan
+ * after `recheckDelay` finds the same. A scan that completes without a value ends it without a value; a scan that fails
+ * makes it fail. Unsubscribing cancels the scan or the wait in progress.
  */
-export function confirmChange<T extends Believable>(
-  look: () => Observable<T>,
-  { hold, longest }: Doubt,
+export function confirmChange<T extends ScanResult>(
+  scan: () => Observable<T>,
+  { recheckDelay, maxWait }: ConfirmTiming,
   scheduler: SchedulerLike = asyncScheduler,
 ): Observable<T> {
   return defer(() => {
-    const end = scheduler.now() + longest;
-    function lookAgain(doubted: T | undefined): Observable<T> {
-      return look().pipe(
+    const deadline = scheduler.now() + maxWait;
+    function scanAfter(previous: T | undefined): Observable<T> {
+      return scan().pipe(
         switchMap((found) =>
-          !found.isDoubtful || found.key === doubted?.key || scheduler.now() >= end
+          !found.mayBeIncomplete || found.key === previous?.key || scheduler.now() >= deadline
             ? of(found)
-            : timer(hold, scheduler).pipe(switchMap(() => lookAgain(found))),
+            : timer(recheckDelay, scheduler).pipe(switchMap(() => scanAfter(found))),
         ),
       );
     }
-    return lookAgain(undefined);
+    return scanAfter(undefined);
   });
-}
-
-/**
- * Whether somebody may still be at work on these files: one has gone or is new, was written to in place, or has become blank.
- * Only files that were put in the place of others (renamed over them, switched to) are certainly whole.
- */
-export function mayBeWorkInProgress(
-  before: ReadonlyMap<string, FileFacts>,
-  now: ReadonlyMap<string, FileFacts>,
-): boolean {
-  for (const path of before.keys()) if (!now.has(path)) return true;
-  for (const [path, file] of now) {
-    const earlier = before.get(path);
-    if (earlier === undefined || (file.isBlank && !earlier.isBlank)) return true;
-    if (file.inode === earlier.inode && file.stamp !== earlier.stamp) return true;
-  }
-  return false;
 }

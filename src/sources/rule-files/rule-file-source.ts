@@ -13,11 +13,11 @@ import {
   timer,
 } from 'rxjs';
 import type { RuleSource } from '../../streams/ports/rule-source';
-import { type Doubt, confirmChange } from './confirm-change';
 import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
-import type { LoadOptions } from './load-rules';
+import { type SettleTiming, settleHints } from '../watching/settle-hints';
+import { type ConfirmTiming, confirmChange } from './confirm-change';
+import type { LoadOptions } from './loading/load-rules';
 import { RuleFolder } from './rule-folder';
-import { type Settling, settleHints } from '../watching/settle-hints';
 
 export interface RuleFileOptions extends LoadOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
@@ -29,8 +29,8 @@ export interface RuleFileOptions extends LoadOptions {
   /** RUNTIME_IGNOREDOTFILES */
   readonly ignoreDotFiles: boolean;
   /**
-   * RUNTIME_WATCH_ROOT. True: read again only when a link or a folder on the way to the rules is switched (the `..data` link
-   * of a Kubernetes ConfigMap mount among them). False: also when files are changed in place.
+   * RUNTIME_WATCH_ROOT. True: the rules are read again only when a link or a folder on the path to them is switched, which
+   * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
    */
   readonly watchRoot: boolean;
   readonly timing?: RuleFileTiming;
@@ -38,38 +38,38 @@ export interface RuleFileOptions extends LoadOptions {
 }
 
 export interface RuleFileTiming {
-  readonly settling: Settling;
-  readonly doubt: Doubt;
-  /** Milliseconds between two looks that no hint asked for; twice as long for some hundred files. */
-  readonly poll: number;
+  readonly settle: SettleTiming;
+  readonly confirm: ConfirmTiming;
+  /** Milliseconds between two scans without a hint; twice that for more than 300 files. */
+  readonly pollInterval: number;
 }
 
 const TIMING: RuleFileTiming = {
-  settling: { quiet: 100, longest: 1000 },
-  doubt: { hold: 500, longest: 5000 },
-  poll: 5000,
+  settle: { quiet: 100, maxWait: 1000 },
+  confirm: { recheckDelay: 500, maxWait: 5000 },
+  pollInterval: 5000,
 };
 
 /**
- * Rules from files. What the file system tells of changes is only a hint to look; a look that finds the same files with the
- * same contents tells nothing. It looks now and then without a hint, too, for file systems that tell nothing.
+ * Rules from files. A change notification of the file system is only a hint to scan the folder; a scan that finds the same
+ * files with the same contents emits nothing. For file systems without change notification the folder is also polled.
  *
- * A file that is just being written never becomes the ruleset: what may be half done is looked at twice, and told when it
- * stays. Each event differs from the one before it; rules that come back after a rejection are told again, with the very
- * ruleset that they had.
+ * A file that is being written never becomes the ruleset: a change that may be incomplete is scanned again, and emitted when
+ * it has stayed the same. Each event differs from the previous one. Rules that return after a rejection are emitted again,
+ * with the same `Ruleset` object.
  */
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
   const { timing = TIMING, scheduler = asyncScheduler } = options;
-  const { settling, doubt, poll } = timing;
+  const { settle, confirm, pollInterval } = timing;
   const dir = resolve(options.root, options.subdirectory, options.appDirectory);
   const events$ = defer(() => {
     const folder = new RuleFolder(dir, options);
-    const hints$ = folder.hints$.pipe(settleHints(settling, scheduler));
-    const polls$ = defer(() => timer(folder.isLarge ? 2 * poll : poll, scheduler)).pipe(repeat());
+    const hints$ = folder.hints$.pipe(settleHints(settle, scheduler));
+    const polls$ = defer(() => timer(folder.isLarge ? 2 * pollInterval : pollInterval, scheduler)).pipe(repeat());
     return merge(hints$, polls$, of('start')).pipe(
-      exhaustMapWithTrailing(() => confirmChange(() => folder.look(), doubt, scheduler)),
+      exhaustMapWithTrailing(() => confirmChange(() => folder.scan(), confirm, scheduler)),
       distinctUntilChanged((before, now) => before.key === now.key),
-      tap((found) => folder.believe(found)),
+      tap((scan) => folder.confirm(scan)),
       map(({ event }) => event),
       finalize(() => folder.close()),
     );

@@ -1,82 +1,97 @@
 import { type Observable, catchError, defer, map, of, switchMap, tap } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
 import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
-import { type Believable, mayBeWorkInProgress } from './confirm-change';
+import { messageOf } from '../../text/thrown';
 import { FolderWatches } from '../watching/folder-watches';
-import type { RuleFiles } from './list-rule-files';
-import { type LoadOptions, loadRules } from './load-rules';
-import { type FileFacts, type Reading, readConsistently } from './snapshot';
-import { type Survey, survey } from './stat-folder';
+import type { ScanResult } from './confirm-change';
+import { folderWarnings } from './folder-warnings';
+import { type LoadOptions, loadRules } from './loading/load-rules';
+import { type FileFacts, type SnapshotResult, readConsistently } from './reading/snapshot';
+import { type FolderStat, statFolder } from './reading/stat-folder';
+import { mayBeUnfinished } from './reading/unfinished-changes';
 
 export interface RuleFolderOptions extends LoadOptions {
+  /** Leave out files and folders whose name begins with a dot. */
   readonly ignoreDotFiles: boolean;
-  /** Look again only when a link or folder was switched, not when files were changed in place. */
+  /** Read again only when a link or folder is switched, not when files are changed in place. */
   readonly watchRoot: boolean;
 }
 
-/** What one look found, and how it is told. */
-export interface Finding extends Believable {
+/** What one scan of a rule folder found, and the event that reports it. */
+export interface RuleScan extends ScanResult {
   readonly event: RuleEvent;
-  /** As long as a survey gives the same mark, reading again would find the same; undefined: that is not sure. */
-  readonly mark: string | undefined;
-  /** The rules, when they can be used. */
-  readonly good: GoodRules | undefined;
+  /** While the folder has this fingerprint, reading it again would find the same; undefined: it has to be read again. */
+  readonly fingerprint: string | undefined;
+  /** The rules, when they are valid. */
+  readonly rules: ValidRules | undefined;
 }
 
-interface GoodRules {
+interface ValidRules {
   readonly digest: string;
   readonly facts: ReadonlyMap<string, FileFacts>;
   readonly ruleset: Ruleset;
   readonly warnings: readonly string[];
 }
 
-/** Surveys in a row that each found something new to watch. */
-const MOST_SURVEYS = 20;
+/** The folder that rules were read from, and the key and fingerprint of the scan that read them. */
+interface ScannedFolder extends Pick<RuleScan, 'key' | 'fingerprint'> {
+  readonly stat: FolderStat;
+}
+
+/** Consecutive stats that may each find something new to watch. */
+const MAX_STATS = 20;
+/** Files above which a scan counts as expensive. */
 const MANY_FILES = 300;
+/** Characters of the digest that a version shows. */
 const SHORT_DIGEST = 12;
 const NO_FACTS: ReadonlyMap<string, FileFacts> = new Map();
+const READ_AGAIN_ON_SWITCH =
+  'These files are read again when a link or folder on the path to them is switched; with RUNTIME_WATCH_ROOT=false also when they are changed in place.';
 
-/** A rule folder that is watched and looked at, and what is known of it from earlier looks. */
+/** Watches and scans a rule folder, and keeps the results that the next scans are compared with. */
 export class RuleFolder {
   readonly #dir: string;
   readonly #options: RuleFolderOptions;
   readonly #watches = new FolderWatches();
-  readonly hints$ = this.#watches.hints$;
-  #looked: Finding | undefined;
-  #believed: Finding | undefined;
-  #good: GoodRules | undefined;
+  #lastScan: RuleScan | undefined;
+  #confirmed: RuleScan | undefined;
+  #validRules: ValidRules | undefined;
   #isLarge = false;
+
+  /** Emits when something may have changed. Completes on {@link close}. */
+  readonly hints$ = this.#watches.hints$;
 
   constructor(dir: string, options: RuleFolderOptions) {
     this.#dir = dir;
     this.#options = options;
   }
 
-  /** Whether looking at the folder is some work. */
+  /** Whether a scan of the folder is expensive. */
   get isLarge(): boolean {
     return this.#isLarge;
   }
 
   /**
-   * Watches what there is to watch, then looks. Emits one finding, the very last one's when nothing has changed, and completes;
-   * never fails.
+   * Watches everything that can change the rules, then reads them. Emits one result and completes; never fails. The result is
+   * the previous one when nothing has changed.
    */
-  look(): Observable<Finding> {
+  scan(): Observable<RuleScan> {
     return defer(() => this.#read()).pipe(
-      switchMap((read) => ('key' in read ? of(read) : this.#judge(read))),
-      catchError((error: unknown) =>
-        of(this.#rejected(String(error), `the rules cannot be read: ${String(error)}`, undefined)),
-      ),
-      map((found) => (found.key === this.#believed?.key ? { ...found, isDoubtful: false } : found)),
-      tap((found) => this.#keep(found)),
+      switchMap((read) => ('key' in read ? of(read) : this.#load(read))),
+      catchError((error: unknown) => {
+        const reason = `cannot read the rules: ${messageOf(error)}`;
+        return of(this.#rejected({ key: reason, fingerprint: undefined }, reason));
+      }),
+      map((scan) => (scan.key === this.#confirmed?.key ? { ...scan, mayBeIncomplete: false } : scan)),
+      tap((scan) => this.#remember(scan)),
     );
   }
 
-  /** From here on this is what is compared with. */
-  believe(found: Finding): void {
-    this.#looked = found;
-    this.#believed = found;
-    this.#good = found.good ?? this.#good;
+  /** Makes this the result that later scans are compared with. */
+  confirm(scan: RuleScan): void {
+    this.#lastScan = scan;
+    this.#confirmed = scan;
+    this.#validRules = scan.rules ?? this.#validRules;
   }
 
   /** Ends watching. */
@@ -84,110 +99,94 @@ export class RuleFolder {
     this.#watches.close();
   }
 
-  #keep(found: Finding): void {
-    // The same contents can be in other files now.
-    if (found.key === this.#believed?.key) this.believe(found);
-    // What is doubtful has to be read again, whether or not anything was switched meanwhile.
-    else this.#looked = found.isDoubtful ? { ...found, mark: undefined } : found;
+  #remember(scan: RuleScan): void {
+    // The same contents may be in other files now.
+    if (scan.key === this.#confirmed?.key) this.confirm(scan);
+    // Without a fingerprint the next scan reads the files again, even when no link or folder was switched.
+    else this.#lastScan = scan.mayBeIncomplete ? { ...scan, fingerprint: undefined } : scan;
   }
 
-  async #read(): Promise<Finding | Reading> {
-    const looked = this.#looked;
-    if (looked?.mark !== undefined) {
-      const seen = await this.#armedSurvey();
-      if (this.#markOf(seen) === looked.mark) return looked;
+  async #read(): Promise<RuleScan | SnapshotResult> {
+    const last = this.#lastScan;
+    if (last?.fingerprint !== undefined) {
+      const stat = await this.#watchedStat();
+      if (this.#fingerprintOf(stat) === last.fingerprint) return last;
     }
-    return readConsistently(() => this.#fullSurvey());
+    return readConsistently(() => this.#watchedStatOfFiles());
   }
 
-  #judge({ survey: seen, snapshot, obstacle }: Reading): Observable<Finding> {
-    this.#isLarge = seen.listing.files.length > MANY_FILES;
-    if (snapshot === undefined) return of(this.#rejected(obstacle, obstacle, undefined));
-    const mark = this.#markOf(seen);
-    const key = `${seen.place}@${snapshot.digest}`;
-    const known = [this.#looked, this.#believed].find((finding) => finding?.key === key);
-    if (known !== undefined)
-      return of({ ...known, mark, good: known.good && { ...known.good, facts: snapshot.facts } });
-    const good = this.#good;
-    if (good?.digest === snapshot.digest) return of(this.#loaded(key, mark, seen, { ...good, facts: snapshot.facts }));
+  #load({ stat, snapshot, error }: SnapshotResult): Observable<RuleScan> {
+    this.#isLarge = stat.listing.files.length > MANY_FILES;
+    if (snapshot === undefined) return of(this.#rejected({ key: error, fingerprint: undefined }, error));
+    const { digest, facts } = snapshot;
+    const folder = { key: `${stat.rulesPath}@${digest}`, fingerprint: this.#fingerprintOf(stat), stat };
+    const known = [this.#lastScan, this.#confirmed].find((scan) => scan?.key === folder.key);
+    if (known !== undefined) {
+      return of({ ...known, fingerprint: folder.fingerprint, rules: known.rules && { ...known.rules, facts } });
+    }
+    const valid = this.#validRules;
+    if (valid?.digest === digest) return of(this.#loaded(folder, { ...valid, facts }));
     return loadRules(snapshot.files, this.#options).pipe(
-      map((loaded) => {
-        if (loaded.ruleset === undefined) return this.#rejected(key, this.#explain(loaded.errors), mark);
-        const { digest, facts } = snapshot;
-        return this.#loaded(key, mark, seen, { digest, facts, ...loaded });
-      }),
+      map((loaded) =>
+        loaded.ruleset === undefined
+          ? this.#rejected(folder, this.#explain(loaded.errors))
+          : this.#loaded(folder, { digest, facts, ...loaded }),
+      ),
     );
   }
 
-  #loaded(key: string, mark: string | undefined, { listing, place }: Survey, good: GoodRules): Finding {
+  #loaded({ key, fingerprint, stat }: ScannedFolder, rules: ValidRules): RuleScan {
     const event: RulesLoaded = {
       kind: 'loaded',
-      ruleset: good.ruleset,
-      origin: { source: `files in ${this.#dir}`, version: `${place}@${good.digest.slice(0, SHORT_DIGEST)}` },
-      warnings: [...this.#watches.troubles, ...warningsOf(this.#dir, listing), ...good.warnings],
-      files: good.facts.size,
+      ruleset: rules.ruleset,
+      origin: {
+        source: `files in ${this.#dir}`,
+        version: `${stat.rulesPath}@${rules.digest.slice(0, SHORT_DIGEST)}`,
+      },
+      warnings: [...this.#watches.warnings, ...folderWarnings(this.#dir, stat.listing), ...rules.warnings],
+      files: rules.facts.size,
     };
-    const isDoubtful = this.#believed !== undefined && mayBeWorkInProgress(this.#good?.facts ?? NO_FACTS, good.facts);
-    return { key, mark, isDoubtful, event, good };
+    const isUnfinished = mayBeUnfinished(this.#validRules?.facts ?? NO_FACTS, rules.facts);
+    return { key, fingerprint, mayBeIncomplete: this.#confirmed !== undefined && isUnfinished, event, rules };
   }
 
-  #rejected(key: string, reason: string, mark: string | undefined): Finding {
-    const isDoubtful = this.#believed !== undefined;
-    return { key, mark, isDoubtful, event: { kind: 'rejected', reason }, good: undefined };
+  #rejected({ key, fingerprint }: Pick<RuleScan, 'key' | 'fingerprint'>, reason: string): RuleScan {
+    const mayBeIncomplete = this.#confirmed !== undefined;
+    return { key, fingerprint, mayBeIncomplete, event: { kind: 'rejected', reason }, rules: undefined };
   }
 
   #explain(errors: readonly string[]): string {
     return this.#options.watchRoot ? [...errors, READ_AGAIN_ON_SWITCH].join('\n') : errors.join('\n');
   }
 
-  /** Two surveys with the same mark: the rules need not be read again. */
-  #markOf({ identity, stamp, isFresh, obstacle }: Survey): string | undefined {
-    if (obstacle !== undefined) return undefined;
+  /** Two stats with the same fingerprint: the rules need not be read again. */
+  #fingerprintOf({ identity, stamp, hasRecentChange, error }: FolderStat): string | undefined {
+    if (error !== undefined) return undefined;
     if (this.#options.watchRoot) return identity;
-    return isFresh ? undefined : stamp;
+    return hasRecentChange ? undefined : stamp;
   }
 
-  /** A survey of all files, after everything that can switch them is watched. */
-  async #fullSurvey(): Promise<Survey> {
-    let armed = await this.#armedSurvey();
+  /** A stat that includes all files, taken after everything that can switch them is watched. */
+  async #watchedStatOfFiles(): Promise<FolderStat> {
+    let watched = await this.#watchedStat();
     for (let attempt = 1; !this.#watchesFiles; attempt += 1) {
-      const full = await survey(this.#dir, { ...this.#options, files: true });
-      if (full.identity === armed.identity || attempt === MOST_SURVEYS) return full;
-      armed = await this.#armedSurvey();
+      const full = await statFolder(this.#dir, { ...this.#options, files: true });
+      if (full.identity === watched.identity || attempt === MAX_STATS) return full;
+      watched = await this.#watchedStat();
     }
-    return armed;
+    return watched;
   }
 
-  /** A survey at whose time everything that it found was already watched: nothing after it goes unseen. */
-  async #armedSurvey(): Promise<Survey> {
+  /** A stat taken when everything that it found was already watched: no later change is missed. */
+  async #watchedStat(): Promise<FolderStat> {
     for (let attempt = 1; ; attempt += 1) {
-      const seen = await survey(this.#dir, { ...this.#options, files: this.#watchesFiles });
-      if (!this.#watches.arm(seen.watchPoints) || attempt === MOST_SURVEYS) return seen;
+      const stat = await statFolder(this.#dir, { ...this.#options, files: this.#watchesFiles });
+      if (!this.#watches.arm(stat.watchPoints) || attempt === MAX_STATS) return stat;
     }
   }
 
-  /** What is doubtful or cannot be read is watched in all its parts, whatever the mode: its rules are not in force. */
+  /** Rules that may be incomplete or cannot be read are not active yet: all their files are watched, in either mode. */
   get #watchesFiles(): boolean {
-    return !this.#options.watchRoot || (this.#looked !== undefined && this.#looked.mark === undefined);
+    return !this.#options.watchRoot || (this.#lastScan !== undefined && this.#lastScan.fingerprint === undefined);
   }
-}
-
-const READ_AGAIN_ON_SWITCH =
-  'These files are read again when a link or folder on the way to them is switched; with RUNTIME_WATCH_ROOT=false also when they are changed in place.';
-
-/** As many names as one line can bear. */
-const MOST_NAMES = 10;
-
-function warningsOf(dir: string, { files, others, linkedFolders }: RuleFiles): string[] {
-  const warnings: string[] = [];
-  if (files.length === 0)
-    warnings.push(`the rule folder ${dir} holds no rule files (*.yaml, *.yml): nothing is limited`);
-  if (others.length > 0) warnings.push(`in ${dir} only *.yaml and *.yml are read, not ${namesOf(others)}`);
-  if (linkedFolders.length > 0) warnings.push(`in ${dir} links to folders are not followed: ${namesOf(linkedFolders)}`);
-  return warnings;
-}
-
-function namesOf(paths: readonly string[]): string {
-  const more = paths.length - MOST_NAMES;
-  return paths.slice(0, MOST_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }

@@ -4,15 +4,16 @@ import type { Ruleset } from '../../rules/ruleset';
 import type { RulesMessage } from './transfer-rules';
 import { RowsBuilder } from './rule-rows';
 
-/** What became of rules: a ruleset, or lines that say what is wrong with them. */
+/** The outcome of loading rules: a ruleset, or lines that describe the errors. */
 export type LoadedRules =
   | { readonly ruleset: Ruleset; readonly warnings: readonly string[] }
   | { readonly ruleset: undefined; readonly errors: readonly string[] };
 
 /**
- * Has rules read and checked in a thread of their own, so that decisions go on meanwhile, and builds the ruleset of the pieces
- * that it hands over. Emits once and completes; never fails. Unsubscribing ends the thread.
- * @param module the compiled module of the thread; it calls `handOver`
+ * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
+ * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
+ *
+ * @param module the path of the thread's compiled module; it calls `transferRules`
  */
 export function loadInThread(module: string, options: WorkerOptions): Observable<LoadedRules> {
   return new Observable((subscriber) => {
@@ -23,8 +24,8 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       subscriber.next(result);
       subscriber.complete();
     }
-    function fail(why: string) {
-      return finish({ ruleset: undefined, errors: [`the rules could not be checked: ${why}`] });
+    function fail(reason: string) {
+      finish({ ruleset: undefined, errors: [`cannot check the rules: ${reason}`] });
     }
     worker.on('message', (message: RulesMessage) => {
       if (message.kind === 'checked') {
@@ -35,10 +36,10 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       } else {
         builder.add(message.rows);
       }
-      worker.postMessage('more');
+      worker.postMessage('next');
     });
     worker.on('error', (error) => fail(error.message));
-    worker.on('exit', (code) => fail(`their thread ended with code ${code}`));
+    worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`));
     return () => void worker.terminate();
   });
 }

@@ -1,17 +1,17 @@
 import { setPriority } from 'node:os';
 
-/** A nice value: a quarter of a core for the thread where the one that decides wants all of it, so that it ends all the same. */
+/** A nice value: next to a main thread that needs a whole core, the thread still gets a quarter of it, and so it finishes. */
 const PRIORITY = 5;
 
 /**
- * Called in a thread: where it and the thread that decides want the same core, the one that decides goes first. Only Linux
- * knows priorities of single threads.
+ * Lowers the priority of the calling worker thread, so that the main thread, which decides requests, is scheduled first when
+ * both need the same core. Only Linux has priorities of single threads; elsewhere this does nothing.
  */
 export function lowerPriority(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(PRIORITY);
   } catch {
-    // Where that is refused, the system shares the cores out evenly.
+    // Without the permission both threads have the same priority.
   }
 }

@@ -1,15 +1,15 @@
 import type { DomainConfig, RuleConfig } from '../../rules/rule-config';
-import { type Rule } from '../../rules/rule-tree';
+import type { Rule } from '../../rules/rule-tree';
 import { type Ruleset, RulesetBuilder } from '../../rules/ruleset';
 
-/** A piece of a configuration tree laid out flat, parents before what is nested in them: however deep, it can be cut anywhere. */
+/** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
 export type RuleRow =
-  /** The rules that follow are this domain's. */
+  /** The rules that follow belong to this domain. */
   | { readonly domain: string }
-  /** One rule alone, its `descriptors` empty: the rows after it with a greater depth are nested in it. */
+  /** One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. */
   | { readonly depth: number; readonly rule: RuleConfig };
 
-/** Lays configurations out as rows. */
+/** Flattens configurations into rows. */
 export function* rowsOf(configs: readonly DomainConfig[]): IterableIterator<RuleRow> {
   for (const { domain, descriptors } of configs) {
     yield { domain };
@@ -25,10 +25,10 @@ function* rulesOf(rules: readonly RuleConfig[], depth: number): IterableIterator
   }
 }
 
-/** Makes a ruleset of rows, some at a time. */
+/** Builds a ruleset from rows, incrementally. */
 export class RowsBuilder {
   readonly #builder = new RulesetBuilder();
-  /** The last rule of each depth. */
+  /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
   #domain = '';
 

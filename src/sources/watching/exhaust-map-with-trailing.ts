@@ -12,13 +12,14 @@ import {
 } from 'rxjs';
 
 /**
- * As `exhaustMap`, but what came while the inner observable ran is not lost: when that has ended, the latest of it is
- * projected. So there is never more than one inner observable, and one always starts after the last value.
+ * Like `exhaustMap`, but the latest value that arrived while the inner observable ran is projected when that one completes.
+ * At most one inner observable runs at a time, and one always starts after the last value of the source. Completes when the
+ * source and the last inner observable have completed; fails as soon as either fails.
  */
 export function exhaustMapWithTrailing<T, R>(project: (value: T) => ObservableInput<R>): OperatorFunction<T, R> {
   return (source$) =>
     defer(() => {
-      /** The latest value that nothing was started for. */
+      /** Empty, or the latest value that has not been projected yet. */
       const waiting: T[] = [];
       const latest$ = defer(() => from(waiting.splice(0)).pipe(concatMap(project)));
       return source$.pipe(

@@ -1,33 +1,24 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { basename } from 'node:path';
 import { Subject } from 'rxjs';
-import { codeOf } from './symlink-trail';
-
-/** What to watch in one folder. */
-export interface WatchPoint {
-  /** Which folder was seen at the path: one that takes its place needs a watch of its own. */
-  readonly identity: string;
-  /** The names whose changes matter; undefined when every name does. */
-  readonly names: ReadonlySet<string> | undefined;
-}
-
-/** By the real path of the folder. */
-export type WatchPoints = ReadonlyMap<string, WatchPoint>;
+import { codeOf } from './fs-error';
+import type { WatchPoint, WatchPoints } from './watch-points';
 
 interface Watch {
+  readonly folder: string;
   readonly watcher: FSWatcher;
   readonly identity: string;
   names: ReadonlySet<string> | undefined;
   /**
-   * The folder it watches has been moved, removed or unmounted: it watches what nobody asks for, or nothing. The identity alone
-   * does not tell on file systems that know no time of birth, nor when the same volume is mounted again.
+   * The folder was moved, removed or unmounted: the watch covers the wrong folder, or none. The identity alone does not show
+   * this on file systems without creation times, nor when the same volume is mounted again.
    */
   isStale: boolean;
 }
 
 /**
- * One watch a folder, never recursive: on Linux a recursive watch misses renames over a file, switched links, and every
- * error. Watching keeps the process alive.
+ * One watch per folder, never recursive: on Linux a recursive watch misses renames over a file, switched links, and every
+ * error. Watches keep the process alive until they are closed.
  */
 export class FolderWatches {
   readonly #hints = new Subject<void>();
@@ -35,13 +26,13 @@ export class FolderWatches {
   readonly #failures = new Map<string, string>();
   #isClosed = false;
 
-  /** Emits when something may have changed. Completes when the watches are closed. */
+  /** Emits when something may have changed. Completes on {@link close}. */
   readonly hints$ = this.#hints.asObservable();
 
   /**
    * Watches these points and no others.
    *
-   * @returns whether any watch is new: what happened in that folder before is unknown then, so look again.
+   * @returns whether any watch is new: earlier changes in that folder may have been missed, so scan again.
    */
   arm(points: WatchPoints): boolean {
     if (this.#isClosed) return false;
@@ -67,8 +58,8 @@ export class FolderWatches {
     this.#hints.complete();
   }
 
-  /** Why folders are not watched that should be, one sentence for each reason. */
-  get troubles(): readonly string[] {
+  /** Why folders that should be watched are not: one sentence per error code. */
+  get warnings(): readonly string[] {
     const foldersByCode = new Map<string, string[]>();
     for (const [folder, code] of this.#failures) {
       const folders = foldersByCode.get(code);
@@ -81,8 +72,8 @@ export class FolderWatches {
   #add(folder: string, { identity, names }: WatchPoint): boolean {
     try {
       const watcher = watch(folder);
-      const added: Watch = { watcher, identity, names, isStale: false };
-      watcher.on('change', (event, name) => this.#changed(added, folder, event, name));
+      const added: Watch = { folder, watcher, identity, names, isStale: false };
+      watcher.on('change', (event, name) => this.#onChange(added, event, name));
       watcher.on('error', () => {
         added.isStale = true;
         this.#hints.next();
@@ -91,28 +82,31 @@ export class FolderWatches {
       return true;
     } catch (error) {
       const code = codeOf(error);
-      // Gone since it was seen: looking again tells.
+      // The folder was removed after it was found: the next scan shows what replaced it.
       if (code === 'ENOENT' || code === 'ENOTDIR') return true;
       this.#failures.set(folder, code);
       return false;
     }
   }
 
-  #changed(changed: Watch, folder: string, event: string, name: string | Buffer | null): void {
-    const isOwn = name === basename(folder);
-    if (isOwn && event === 'rename') changed.isStale = true;
-    if (isOwn || typeof name !== 'string' || changed.names === undefined || changed.names.has(name)) this.#hints.next();
+  #onChange(changed: Watch, event: string, name: string | Buffer | null): void {
+    const isFolderItself = name === basename(changed.folder);
+    if (isFolderItself && event === 'rename') changed.isStale = true;
+    if (isFolderItself || typeof name !== 'string' || changed.names === undefined || changed.names.has(name)) {
+      this.#hints.next();
+    }
   }
 }
 
-const REMEDIES: Readonly<Record<string, string>> = {
-  ENOSPC: 'fs.inotify.max_user_watches is used up',
-  EMFILE: 'fs.inotify.max_user_instances, or the number of open files, is used up',
+const CAUSES: Readonly<Record<string, string>> = {
+  ENOSPC: 'fs.inotify.max_user_watches is exhausted',
+  EMFILE: 'fs.inotify.max_user_instances or the limit of open files is exhausted',
   EACCES: 'permission denied',
 };
 
 function describe(code: string, folders: readonly string[]): string {
   const [first] = folders;
-  const which = folders.length === 1 ? `the folder ${first}` : `${folders.length} folders, ${first} among them,`;
-  return `${which} cannot be watched (${REMEDIES[code] ? `${code}: ${REMEDIES[code]}` : code}): changes there are seen only by looking now and then`;
+  const which = folders.length === 1 ? `the folder ${first}` : `${folders.length} folders, including ${first},`;
+  const cause = CAUSES[code];
+  return `${which} cannot be watched (${cause === undefined ? code : `${code}: ${cause}`}): changes there are detected only by polling`;
 }

@@ -13,25 +13,25 @@ import {
   timer,
 } from 'rxjs';
 
-export interface Settling {
-  /** Milliseconds without a hint after which a burst counts as over. */
+export interface SettleTiming {
+  /** Milliseconds without a hint after which a burst has ended. */
   readonly quiet: number;
-  /** Milliseconds after the first hint of a burst at which it counts as over even though it goes on. */
-  readonly longest: number;
+  /** Milliseconds after the first hint of a burst at which one is emitted although hints keep coming. */
+  readonly maxWait: number;
 }
 
 /**
- * Makes one hint of each burst of hints, when the burst is over. A burst that is under way when the source completes is
- * still told; on unsubscribing it is not.
+ * Emits once per burst of hints, when the burst has ended. When the source completes during a burst, the burst is emitted
+ * before the completion; when it fails, or on unsubscribing, it is dropped.
  */
 export function settleHints<T>(
-  { quiet, longest }: Settling,
+  { quiet, maxWait }: SettleTiming,
   scheduler: SchedulerLike = asyncScheduler,
 ): OperatorFunction<T, void> {
   return connect((hints$: Observable<T>) =>
     hints$.pipe(
       exhaustMap((first) =>
-        merge(hints$.pipe(startWith(first), debounceTime(quiet, scheduler)), timer(longest, scheduler)).pipe(
+        merge(hints$.pipe(startWith(first), debounceTime(quiet, scheduler)), timer(maxWait, scheduler)).pipe(
           take(1),
           map(() => undefined),
         ),

@@ -15,58 +15,60 @@ import {
 import type { Log } from '../../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../../streams/ports/rule-source';
 import { AdsStreamError, type ConnectAds } from './ads';
-import { SotwState, type XdsNode } from './sotw-state';
-import type { BackoffOptions } from './backoff';
-import { type LoadResourcesOptions, loadResources } from './load-resources';
-import { messageOf } from '../../text/thrown';
-import { type AttemptEnd, reconnect } from './reconnect';
-import { LASTING, type TalkEvent, adsStream } from './ads-stream';
+import { ConnectionLog } from './connection-log';
+import { type LoadResourcesOptions, loadResources } from './resources/load-resources';
+import { type AdsStreamEvent, adsStream } from './stream/ads-stream';
+import type { BackoffOptions } from './stream/backoff';
+import { reconnect } from './stream/reconnect';
+import { SotwState, type XdsNode } from './stream/sotw-state';
 
 export interface XdsRuleOptions extends LoadResourcesOptions {
-  /** The address of the server, for people. */
+  /** The human-readable address of the server. */
   readonly server: string;
   readonly connect: ConnectAds;
   readonly node: XdsNode;
   readonly backoff: BackoffOptions;
   readonly log: Log;
-  /** Told when the connection to the server stands and when it no longer does. */
-  readonly onConnection?: (stands: boolean) => void;
-  /** From 0 to 1. */
+  /** Called when the connection to the server is established and when it is closed. */
+  readonly onConnection?: (isConnected: boolean) => void;
+  /** Returns a number from 0 to 1. */
   readonly random?: () => number;
   readonly scheduler?: SchedulerLike;
 }
 
-type SourceEvent = TalkEvent | { readonly kind: 'lost'; readonly event: RuleEvent };
+type SourceEvent = AdsStreamEvent | { readonly kind: 'lost'; readonly event: RuleEvent };
 
 /**
- * Rules from a management server: state of the world over the aggregated discovery service. Each response is answered, good
- * rules are told, bad ones are told as rejected, as often as the server sends them. A stream that ends is opened again, for
- * ever; the rules in force stay.
+ * Rules from an xDS management server: state of the world, over the aggregated discovery service. Each response is answered.
+ * Valid rules are emitted as loaded; invalid ones are emitted as rejected each time the server sends them. A stream that ends
+ * is always opened again; the active rules are kept meanwhile.
  *
- * Good rules that are in force already are not told again, unless a rejection or another version came between.
+ * Rules that are active already are emitted again only after a rejection or under another version.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
-  const { server, connect, node, backoff, random = Math.random, scheduler = asyncScheduler } = options;
+  const { server, connect, node, backoff, log, random = Math.random, scheduler = asyncScheduler } = options;
   const { onConnection = () => undefined } = options;
   const source = `xDS server ${server}`;
   const events$ = defer(() => {
-    const agreement = new SotwState({ node, source, load: (message) => loadResources(message, options) });
-    const journal = new Journal(options, agreement);
-    return adsStream(connect, agreement, scheduler).pipe(
-      tap((event) => journal.note(event)),
+    const state = new SotwState({ node, source, load: (message) => loadResources(message, options) });
+    const connectionLog = new ConnectionLog({ server, nodeId: node.id, log, version: () => state.version });
+    return adsStream(connect, state, scheduler).pipe(
+      tap((event) => {
+        if (event.kind === 'connected') onConnection(true);
+        connectionLog.streamEvent(event);
+      }),
       catchError((error: unknown): Observable<SourceEvent> => {
         const failed$ = throwError(() => error);
-        return isLoss(error)
-          ? concat(of({ kind: 'lost', event: agreement.lose(error.message) } as const), failed$)
-          : failed$;
+        if (!hasLostResponse(error)) return failed$;
+        return concat(of({ kind: 'lost', event: state.rejectLost(error.message) } as const), failed$);
       }),
       finalize(() => onConnection(false)),
       reconnect({
         backoff,
-        works: ({ kind }) => kind === 'handled' || kind === 'lasted',
-        // The server would send the same again at once.
-        fails: isLoss,
-        onEnd: (end) => journal.noteEnd(end),
+        works: ({ kind }) => kind === 'handled' || kind === 'stable',
+        // The server would send the same response again immediately.
+        fails: hasLostResponse,
+        onEnd: (end) => connectionLog.attemptEnd(end, hasLostResponse(end.error)),
         random,
         scheduler,
       }),
@@ -77,59 +79,6 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
   return { events$ };
 }
 
-function isLoss(error: unknown): error is AdsStreamError {
-  return error instanceof AdsStreamError && error.hasLostRules;
-}
-
-/** Tells the log how it stands with the server: once for each turn that things take, not for each attempt. */
-class Journal {
-  readonly #options: XdsRuleOptions;
-  readonly #agreement: SotwState;
-  /** Why there is no stream; undefined while there is one. */
-  #trouble: string | undefined;
-  #hasAnswered = false;
-
-  constructor(options: XdsRuleOptions, agreement: SotwState) {
-    this.#options = options;
-    this.#agreement = agreement;
-  }
-
-  note(event: TalkEvent): void {
-    const { server, node, log, onConnection } = this.#options;
-    switch (event.kind) {
-      case 'connected':
-        this.#trouble = undefined;
-        onConnection?.(true);
-        log.info('connected to the xDS server', { server, node: node.id, version: this.#agreement.version });
-        break;
-      case 'handled':
-        this.#hasAnswered = true;
-        break;
-      case 'lasted':
-        if (!this.#hasAnswered) {
-          const seconds = LASTING / 1000;
-          log.warn(`the xDS server has sent no rules for ${seconds} s: it may not know this node`, {
-            server,
-            node: node.id,
-          });
-        }
-    }
-  }
-
-  noteEnd({ error, failures, wait }: AttemptEnd): void {
-    const { server, log } = this.#options;
-    const trouble = error === undefined ? 'the server ended the stream' : messageOf(error);
-    const fields = { server, wait: `${Math.round(wait)}ms` };
-    if (trouble === this.#trouble || isLoss(error)) {
-      log.debug(`still no stream from the xDS server: ${trouble}`, fields);
-    } else if (failures === 0) {
-      log.info(`the stream from the xDS server ended; it is opened again: ${trouble}`, fields);
-    } else {
-      log.warn(
-        `no stream from the xDS server, the rules in force stay; it is tried again and again: ${trouble}`,
-        fields,
-      );
-    }
-    this.#trouble = trouble;
-  }
+function hasLostResponse(error: unknown): error is AdsStreamError {
+  return error instanceof AdsStreamError && error.hasLostResponse;
 }

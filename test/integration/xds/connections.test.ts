@@ -74,7 +74,7 @@ describe('a stream that ends', () => {
     expect(await second.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
     expect(rules.events).toHaveLength(1);
     const told = code === undefined ? 'the server ended the stream' : `${Code[code]}: line one line two`;
-    expect(rules.log.lines).toContain(`info the stream from the xDS server ended; it is opened again: ${told}`);
+    expect(rules.log.lines).toContain(`info the stream from the xDS server ended; reconnecting: ${told}`);
   });
 
   test('with the headers that it was sent in its words is told without them', async () => {
@@ -114,7 +114,7 @@ describe('a response that cannot be received', () => {
       Array.from({ length: 100 }, (_, index) => simpleResource(`shop-${index}`, index)),
     );
     expect(summary(await rules.next())).toMatch(
-      /^rejected: xDS server \S+: a response of \d+ bytes is larger than XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES allows \(1000\)$/,
+      /^rejected: xDS server \S+: a response of \d+ bytes exceeds XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES \(1000\)$/,
     );
     const second = await server.nextStream();
     expect(await second.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
@@ -127,7 +127,7 @@ describe('a response that cannot be received', () => {
     using rules = new XdsRules({ target: server.address });
     (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
     const told = await rules.next();
-    expect(summary(told)).toMatch(/^rejected: xDS server \S+: a response cannot be decoded: /);
+    expect(summary(told)).toMatch(/^rejected: xDS server \S+: cannot decode a response: /);
     (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
     expect(await rules.next()).toEqual({ ...told, isRepeated: true });
     (await server.nextStream()).send('2', [simpleResource('shop', 5)]);
@@ -142,7 +142,7 @@ describe('a peer that is no management server', () => {
   ])('and never says anything is given up, and its connection closed (%s)', async (_, tls) => {
     await using peer = await SilentPeer.start();
     using rules = new XdsRules({ target: peer.address, tls, connectTimeout: 200 });
-    expect(await rules.log.line(/^warn/)).toMatch(/: no answer within 0\.2 s$/);
+    expect(await rules.log.line(/^warn/)).toMatch(/: no response within 0\.2 s$/);
     await peer.closed.next();
     await peer.closed.next();
   });
@@ -156,7 +156,7 @@ describe('a peer that is no management server', () => {
   });
 
   test.each([
-    [200, /: what answers there does not speak gRPC$/],
+    [200, /: the peer does not speak gRPC$/],
     [404, /: UNIMPLEMENTED: /],
     [503, /: UNAVAILABLE: /],
   ])('but a web server is told so (HTTP %i)', async (status, told) => {

@@ -50,7 +50,7 @@ describe('the first request', () => {
     await using talk = await talking({ headers: { Authorization: 'Bearer x:y', 'Trace-Bin': 'raw' } });
     expect(talk.stream.metadata.get('authorization')).toEqual(['Bearer x:y']);
     expect(talk.stream.metadata.get('trace-bin')).toEqual([Buffer.from('raw')]);
-    expect(talk.rules.log.lines).toContain('warn the authorization header goes to the xDS server unencrypted');
+    expect(talk.rules.log.lines).toContain('warn the authorization header is sent to the xDS server unencrypted');
   });
 
   test('of a further stream has the last accepted version and no nonce', async () => {

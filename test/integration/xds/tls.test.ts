@@ -99,8 +99,8 @@ test('renewed files are used from the next connection on; broken ones leave thos
   expect(summary(await rules.next())).toBe('shop=5');
   await file('client.key', 'half a k');
   (await ads.nextStream()).end();
-  expect(await rules.log.line(/^warn the TLS/)).toBe(
-    'warn the TLS files for the xDS server cannot be used, those read before stay in use',
+  expect(await rules.log.line(/^warn cannot use the new TLS/)).toBe(
+    'warn cannot use the new TLS files for the xDS server; keeping the previous ones',
   );
   await ads.nextStream();
 });
@@ -109,12 +109,12 @@ test.each([
   [
     'a CA file without certificates',
     async () => ({ ...(await files()), ca: await file('junk.pem', 'no certificate') }),
-    /the CA file holds no certificate in PEM form/,
+    /the CA file contains no certificate in PEM format/,
   ],
   [
     'a CA file that is broken',
     async () => ({ ...(await files()), ca: await file('junk.pem', authority.ca.replace(/\n(\w{20})/, '\nAAAA')) }),
-    /the CA file holds a broken certificate/,
+    /the CA file contains an invalid certificate/,
   ],
   ['a file that is missing', async () => ({ ...(await files()), key: join(folder, 'none.key') }), /ENOENT.*none\.key/],
   [

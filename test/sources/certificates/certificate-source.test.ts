@@ -95,12 +95,12 @@ describe('the certificate source', () => {
     [
       'a file that is no certificate',
       () => writeFile(join(folder, 'tls.crt'), 'hello'),
-      /tls\.crt is not a certificate in PEM$/,
+      /tls\.crt is not a certificate in PEM format$/,
     ],
     [
       'a file that is no key',
       () => writeFile(join(folder, 'tls.key'), 'hello'),
-      /tls\.key is not a private key in PEM without a password$/,
+      /tls\.key is not an unencrypted private key in PEM format$/,
     ],
     [
       'a key of another certificate',
@@ -110,7 +110,7 @@ describe('the certificate source', () => {
     [
       'an authority that is none',
       () => writeFile(join(folder, 'ca.crt'), 'hello'),
-      /ca\.crt is not a certificate in PEM$/,
+      /ca\.crt is not a certificate in PEM format$/,
     ],
   ])('says once what is wrong with %s, and goes on', async (_what, spoil, reason) => {
     const pair = authority.issue('one');

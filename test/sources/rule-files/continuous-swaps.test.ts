@@ -5,7 +5,7 @@ import { FILES, SWAPS } from './swapping-process';
 import { HINTS_ALONE, WatchedRules } from './watched-rules';
 
 /** Reads often, so that many a look falls into a swap. */
-const EAGER = { ...HINTS_ALONE, settling: { quiet: 1, longest: 5 } };
+const EAGER = { ...HINTS_ALONE, settle: { quiet: 1, maxWait: 5 } };
 
 describe.each([
   { watchRoot: true, mode: 'watching the root alone' },

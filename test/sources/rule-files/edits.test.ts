@@ -6,7 +6,7 @@ import { ConfigMapMount, RuleTree, rules } from './rule-tree';
 import { HINTS_ALONE, LONG_HOLD, WatchedRules } from './watched-rules';
 
 /** For bursts: so long a quiet that even a slow machine makes one burst of it. */
-const PATIENT = { ...HINTS_ALONE, settling: { quiet: 300, longest: 10_000 } };
+const PATIENT = { ...HINTS_ALONE, settle: { quiet: 300, maxWait: 10_000 } };
 
 describe('rule files that change in place', () => {
   let tree: RuleTree;
@@ -105,7 +105,7 @@ describe('rule files that change in place', () => {
   });
 
   it('are read again while a burst goes on for longer than the longest that is waited', async () => {
-    const { next } = bound(await watch('a=1', { ...HINTS_ALONE, settling: { quiet: 5000, longest: 200 } }));
+    const { next } = bound(await watch('a=1', { ...HINTS_ALONE, settle: { quiet: 5000, maxWait: 200 } }));
     const writing = new AbortController();
     const writer = (async () => {
       for (let i = 2; !writing.signal.aborted; i += 1) {
@@ -173,7 +173,7 @@ describe('rule files that change in place', () => {
     tree.remove('config/a.yaml');
     const { next, events } = bound(await watch('no rules'));
     expect(events[0]).toHaveProperty('warnings', [
-      `the rule folder ${tree.at('config')} holds no rule files (*.yaml, *.yml): nothing is limited`,
+      `the rule folder ${tree.at('config')} has no rule files (*.yaml, *.yml): nothing is limited`,
     ]);
     tree.write('config/a.yaml', rules('a', 1));
     expect(await next()).toBe('a=1');
@@ -186,8 +186,8 @@ describe('rule files that change in place', () => {
     tree.link('config/linked', '..');
     const { events } = bound(await watch('a=1 c=undefined'));
     expect(events[0]).toHaveProperty('warnings', [
-      `in ${tree.at('config')} only *.yaml and *.yml are read, not a.txt, sub/b.json`,
-      `in ${tree.at('config')} links to folders are not followed: linked`,
+      `only *.yaml and *.yml are read in ${tree.at('config')}, not a.txt, sub/b.json`,
+      `links to folders are not followed in ${tree.at('config')}: linked`,
       expect.stringContaining('c.yaml:3:10: '),
     ]);
   });
@@ -339,7 +339,7 @@ describe('rule files that change in place', () => {
   it('are told by a look without a hint when the file system told nothing', async () => {
     // A change through another name of the same file gives no event in the folder that is watched.
     linkSync(tree.at('config/a.yaml'), tree.at('same.yaml'));
-    const { next } = bound(await watch('a=1', { ...HINTS_ALONE, poll: 100 }));
+    const { next } = bound(await watch('a=1', { ...HINTS_ALONE, pollInterval: 100 }));
     tree.write('same.yaml', rules('a', 2));
     expect(await next()).toBe('a=2');
     tree.write('config/a.yaml', rules('a', 3));

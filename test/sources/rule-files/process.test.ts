@@ -58,8 +58,8 @@ describe('a process that watches rule files', () => {
       looking.say('stop');
       expect(await looking.end()).toBe(0);
 
-      const forEver = { hold: 3_600_000, longest: 3_600_000 };
-      await using holding = start({ watchRoot, timing: { ...HINTS_ALONE, doubt: forEver } });
+      const forEver = { recheckDelay: 3_600_000, maxWait: 3_600_000 };
+      await using holding = start({ watchRoot, timing: { ...HINTS_ALONE, confirm: forEver } });
       expect(await toldRules(holding)).toBe('a=1');
       tree.remove('root/config');
       tree.write('root/config/b.yaml', rules('b', 1));
@@ -105,7 +105,7 @@ describe('a process that watches rule files', () => {
       async (limit) => {
         await using exhausted = await exhaust(limit, tree);
         await using watcher = start(
-          { watchRoot, timing: { ...HINTS_ALONE, poll: 150 } },
+          { watchRoot, timing: { ...HINTS_ALONE, pollInterval: 150 } },
           { user: exhausted.user, wrapper: exhausted.wrapper },
         );
         const first = await told(watcher);

@@ -1,3 +1,3 @@
-// oxlint-disable no-unassigned-import -- both are modules that act when they are loaded
+// oxlint-disable no-unassigned-import -- both modules have effects when they are loaded
 require('../../support/processes/typescript-hook.cjs');
-require('../../../src/sources/rule-files/rules-worker.ts');
+require('../../../src/sources/rule-files/loading/rules-worker.ts');

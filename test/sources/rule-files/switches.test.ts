@@ -195,7 +195,7 @@ describe.each([
   it('are not found at the end of links that lead in a circle, until these are set right', async () => {
     tree.link('root/config', 'config');
     watch('root');
-    expect(await watched.next()).toMatch(/cannot be reached: its links lead in a circle \(ELOOP\)/);
+    expect(await watched.next()).toMatch(/cannot be reached: its symbolic links form a loop \(ELOOP\)/);
     tree.write('good/a.yaml', rules('a', 1));
     tree.switchLink('root/config', '../good');
     expect(await watched.next()).toBe('a=1');
@@ -280,6 +280,6 @@ describe('rule files, watching the root alone,', () => {
     using tree = new RuleTree();
     tree.write('config/a.yaml', 'domain: a\ndescriptor: []\n');
     using watched = new WatchedRules({ root: tree.base, watchRoot: true });
-    expect(await watched.next()).toMatch(/read again when a link or folder on the way to them is switched/);
+    expect(await watched.next()).toMatch(/read again when a link or folder on the path to them is switched/);
   });
 });

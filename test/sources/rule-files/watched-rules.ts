@@ -10,13 +10,13 @@ const NEVER = 3_600_000;
 
 /** Short enough for tests; and never a look without a hint, so that hints are what is tested. */
 export const HINTS_ALONE = {
-  settling: { quiet: 30, longest: 300 },
-  doubt: { hold: 60, longest: 2000 },
-  poll: NEVER,
+  settle: { quiet: 30, maxWait: 300 },
+  confirm: { recheckDelay: 60, maxWait: 2000 },
+  pollInterval: NEVER,
 };
 
 /** For work that pauses: so long a hold that even a slow machine is done within it. */
-export const LONG_HOLD = { ...HINTS_ALONE, doubt: { hold: 700, longest: 10_000 } };
+export const LONG_HOLD = { ...HINTS_ALONE, confirm: { recheckDelay: 700, maxWait: 10_000 } };
 
 /** Longer than settling and holding together. */
 const QUIET = 180;

@@ -51,7 +51,7 @@ describe('watches of folders', () => {
 
   it('ask for another look when a folder has gone meanwhile', () => {
     expect(watches.arm(new Map([point('missing')]))).toBe(true);
-    expect(watches.troubles).toEqual([]);
+    expect(watches.warnings).toEqual([]);
   });
 
   it('end with the hints, and are not armed any more', async () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Subscription } from 'rxjs';
-import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connect-ads';
+import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connection/connect-ads';
 import { type XdsRuleOptions, xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
 import type { Log } from '../../../src/streams/ports/log';
 import type { RuleEvent, RuleSource } from '../../../src/streams/ports/rule-source';

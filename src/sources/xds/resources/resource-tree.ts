@@ -2,34 +2,34 @@ import type {
   RateLimitConfig,
   RateLimitDescriptor,
   RateLimitPolicy,
-} from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { Problem } from '../../rules/files/problems/problem';
-import type { RuleTree } from '../../rules/files/read-rule-trees';
-import type { Place, Source } from '../../rules/files/problems/source-text';
-import { showText } from '../../rules/files/yaml/yaml-text';
-import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
-import type { Json } from '../../rules/rule-config';
-import { UNIT_NAMES } from '../../rules/unit';
+} from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { Problem } from '../../../rules/files/problems/problem';
+import type { RuleTree } from '../../../rules/files/read-rule-trees';
+import type { Place, Source } from '../../../rules/files/problems/source-text';
+import { showText } from '../../../rules/files/yaml/yaml-text';
+import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../../rules/files/yaml/yaml-tree';
+import type { Json } from '../../../rules/rule-config';
+import { UNIT_NAMES } from '../../../rules/unit';
 
 /**
- * A resource as the tree of the rule file that says the same, so that both forms meet the same checks. A field that has its
- * default is left out, as a file leaves it out; but a limit always has its number, since 0 bans.
+ * Converts a resource to the tree of the equivalent rule file, so that both forms pass the same checks. A field with its default
+ * value is omitted, as in a file. A limit always keeps its number, because a limit of 0 rejects every request.
  */
 export function resourceTree(resource: RateLimitConfig): RuleTree {
   return new ResourceTree(resource);
 }
 
-/** Builds the tree; a place in it is the number of a node, and is named by the way that leads there. */
+/** Builds the tree. The offset of a node is its number; its name in messages is the path from the root. */
 class ResourceTree implements RuleTree, Source {
   readonly file: string;
   readonly root: YamlMap;
-  /** Of each node: the one it lies in. */
+  /** By node: its parent. */
   readonly #parents: number[] = [];
-  /** Of each node: what leads to it from there, a field's name or an index. */
+  /** By node: the field name or index that leads to it from its parent. */
   readonly #steps: (string | number)[] = [];
 
   constructor({ name, domain, descriptors }: RateLimitConfig) {
-    this.file = name === '' ? `a resource without a name` : `resource '${showText(name)}'`;
+    this.file = name === '' ? 'a resource without a name' : `resource '${showText(name)}'`;
     this.root = this.#map(this.#node(-1, ''), (fields) => {
       fields.text('domain', domain);
       fields.list('descriptors', descriptors, (at, each) => this.#descriptor(at, each));
@@ -65,7 +65,7 @@ class ResourceTree implements RuleTree, Source {
 
   #rateLimit(at: number, { unit, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy): YamlMap {
     return this.#map(at, (fields) => {
-      // A number without a name comes through as it is.
+      // A value that the enum does not define is decoded as its number.
       const number: number = unit;
       if (!unlimited || number !== 0) fields.text('unit', UNIT_NAMES[number] ?? String(number));
       if (!unlimited || requestsPerUnit !== 0) {
@@ -88,10 +88,10 @@ class ResourceTree implements RuleTree, Source {
     return scalar(at, typeof value === 'number' ? numberText(value) : String(value), true);
   }
 
-  #map(at: number, fill: (fields: FieldsOf) => void): YamlMap {
+  #map(at: number, fill: (fields: MapFields) => void): YamlMap {
     const entries: YamlEntry[] = [];
     fill(
-      new FieldsOf(
+      new MapFields(
         entries,
         (step) => this.#node(at, step),
         (inner, items, of) => this.#list(inner, items, of),
@@ -121,10 +121,11 @@ class ResourceTree implements RuleTree, Source {
 }
 
 /** The fields of a map that is being built. */
-class FieldsOf {
+class MapFields {
   readonly #entries: YamlEntry[];
   readonly #node: (step: string) => number;
   readonly #listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList;
+
   constructor(
     entries: YamlEntry[],
     node: (step: string) => number,
@@ -157,7 +158,7 @@ function scalar(offset: number, text: string, plain: boolean): YamlScalar {
   return { kind: 'scalar', text, plain, tag: undefined, offset, end: offset + 1 };
 }
 
-/** A number as YAML writes it: JavaScript has other words for what is not finite. */
+/** Formats a number as in YAML, which has its own notation for NaN and the infinities. */
 function numberText(value: number): string {
   if (Number.isNaN(value)) return '.nan';
   if (Number.isFinite(value)) return String(value);

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { types } from 'node:util';
 import { type Observable, defer, of } from 'rxjs';
-import type { RuleFile } from '../../rules/files/read-rule-files';
-import { buildRuleset } from '../../rules/ruleset';
-import { type LoadedRules, loadInThread } from '../rule-thread/load-in-thread';
+import type { RuleFile } from '../../../rules/files/read-rule-files';
+import { buildRuleset } from '../../../rules/ruleset';
+import { type LoadedRules, loadInThread } from '../../rule-thread/load-in-thread';
 import { checkFiles } from './check-files';
 import type { RulesWorkerData } from './rules-worker';
 
@@ -11,18 +11,18 @@ export interface LoadOptions {
   readonly mergeDomainConfigs: boolean;
   /** The compiled module of the worker thread. */
   readonly workerFile?: string | undefined;
-  /** Bytes of rule files up to which no thread is started for them. */
+  /** Bytes up to which rule files are loaded without a worker thread. */
   readonly smallSet?: number | undefined;
 }
 
 const WORKER_FILE = join(__dirname, 'rules-worker.js');
-/** Reading and checking this much takes less time than starting a thread takes of this one. */
+/** Parsing and checking this many bytes blocks this thread for less time than starting a worker thread does. */
 const SMALL_SET = 32 * 1024;
 
 /**
- * Reads, checks and builds rules. A small set is done at once, a large one in a thread of its own, so that decisions go on
- * meanwhile. Emits once and completes; never fails. Unsubscribing ends the thread. Files handed in may be taken away: their
- * contents belong to the loading from here on.
+ * Parses and checks rules and builds the ruleset. A small set is loaded synchronously, a large one in a worker thread so that
+ * decisions continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread. The contents of
+ * `files` may be transferred to the thread: the caller must not use them afterwards.
  */
 export function loadRules(files: readonly RuleFile[], options: LoadOptions): Observable<LoadedRules> {
   const { mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET } = options;
@@ -37,7 +37,7 @@ export function loadRules(files: readonly RuleFile[], options: LoadOptions): Obs
   });
 }
 
-/** Memory that can change hands instead of being copied: what belongs to one file alone. */
+/** The buffers that can be transferred instead of copied: those that hold one file and nothing else. */
 function buffersOf(files: readonly RuleFile[]): ArrayBuffer[] {
   const buffers: ArrayBuffer[] = [];
   for (const { content } of files) {

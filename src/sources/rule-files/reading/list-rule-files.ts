@@ -1,17 +1,17 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What a rule folder holds. Paths are relative to it, with `/`, each list sorted. */
+/** The contents of a rule folder. Paths are relative to it, with `/`; each list is sorted. */
 export interface RuleFiles {
-  /** The files to read: `*.yaml` and `*.yml`, links to files among them. A link whose target cannot be seen is listed too. */
+  /** The files to read: `*.yaml` and `*.yml`, including links to files and links whose target cannot be seen. */
   readonly files: readonly string[];
   /** Those of `files` that are links. */
   readonly links: readonly string[];
-  /** Every other regular file, and links to such: they are not read. */
+  /** Every other regular file, and links to such files. They are not read. */
   readonly others: readonly string[];
-  /** Links to folders: they are not followed. */
+  /** Links to folders. They are not followed. */
   readonly linkedFolders: readonly string[];
-  /** The folders that were looked into: '' is the rule folder itself. */
+  /** The folders that were listed; '' is the rule folder itself. */
   readonly folders: readonly string[];
 }
 
@@ -22,39 +22,48 @@ export interface ListingOptions {
 
 type Listing = Record<keyof RuleFiles, string[]>;
 
+/** A recursive listing in progress. */
+interface Walk {
+  /** The rule folder. */
+  readonly dir: string;
+  readonly options: ListingOptions;
+  readonly listing: Listing;
+}
+
 const RULE_FILE = /\.ya?ml$/;
 
 /**
- * Finds the rule files of a folder and its subfolders. Names that begin with `..` are never looked at: that is where a
- * Kubernetes ConfigMap mount keeps what its visible links lead to. Links to folders are not followed, `dir` itself excepted.
+ * Finds the rule files of a folder and its subfolders. Names that begin with `..` are always skipped: a Kubernetes ConfigMap
+ * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself.
  *
  * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed.
  */
 export async function listRuleFiles(dir: string, options: ListingOptions): Promise<RuleFiles> {
   const listing: Listing = { files: [], links: [], others: [], linkedFolders: [], folders: [] };
-  await listFolder(dir, '', options, listing);
+  await listFolder({ dir, options, listing }, '');
   for (const paths of Object.values<string[]>(listing)) paths.sort();
   return listing;
 }
 
-async function listFolder(dir: string, folder: string, options: ListingOptions, listing: Listing): Promise<void> {
+async function listFolder(walk: Walk, folder: string): Promise<void> {
+  const { dir, options, listing } = walk;
   const entries = await readdir(join(dir, folder), { withFileTypes: true });
   listing.folders.push(folder);
-  const deeper: Promise<void>[] = [];
+  const pending: Promise<void>[] = [];
   for (const entry of entries) {
     if (entry.name.startsWith(options.ignoreDotFiles ? '.' : '..')) continue;
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    if (entry.isDirectory()) deeper.push(listFolder(dir, path, options, listing));
-    else if (entry.isSymbolicLink()) deeper.push(listLink(dir, path, listing));
+    if (entry.isDirectory()) pending.push(listFolder(walk, path));
+    else if (entry.isSymbolicLink()) pending.push(listLink(walk, path));
     else if (entry.isFile()) (RULE_FILE.test(path) ? listing.files : listing.others).push(path);
-    // What is left are sockets, pipes and devices, which reading could block on for ever.
+    // The rest are sockets, pipes and devices: reading one could block forever.
   }
-  await Promise.all(deeper);
+  await Promise.all(pending);
 }
 
-async function listLink(dir: string, path: string, listing: Listing): Promise<void> {
+async function listLink({ dir, listing }: Walk, path: string): Promise<void> {
   const isRuleFile = RULE_FILE.test(path);
-  // A rule file whose target is out of sight must not vanish without a word: reading it says what is wrong.
+  // A rule file whose target cannot be seen is listed, so that reading it reports the error instead of dropping its rules.
   const target = await stat(join(dir, path)).catch(() => undefined);
   if (target === undefined ? isRuleFile : target.isFile() && isRuleFile) {
     listing.files.push(path);

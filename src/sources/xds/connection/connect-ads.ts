@@ -8,51 +8,51 @@ import {
   status as Code,
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
-import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
-import type { Log } from '../../streams/ports/log';
-import { type AdsEvent, AdsStreamError, type ConnectAds } from './ads';
-import { hideSecrets } from '../../text/hide-credentials';
-import { messageOf } from '../../text/thrown';
+import { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
+import type { Log } from '../../../streams/ports/log';
+import { hideSecrets } from '../../../text/hide-credentials';
+import { messageOf } from '../../../text/thrown';
+import { type AdsEvent, AdsStreamError, type ConnectAds } from '../ads';
 import { TlsCredentials, type AdsTlsFiles } from './tls-credentials';
 import { TrackedCredentials } from './tracked-credentials';
 
 export interface AdsServer {
   /** A gRPC target: `host:port`, `dns:///…`, `unix:…`. */
   readonly target: string;
-  /** Sent with each stream; names ending in `-bin` with the bytes of their text. */
+  /** Sent with each stream. Values of names that end in `-bin` are sent as the bytes of the text. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Bytes; a larger response ends the stream. */
+  /** In bytes; a larger response ends the stream. */
   readonly maxMessageBytes: number;
-  /** Undefined: no TLS. */
+  /** Undefined for no TLS. */
   readonly tls: AdsTls | undefined;
-  /** Milliseconds after which a connection that is not up is given up; 10 s when not given. */
+  /** Milliseconds in which a connection has to be established; 10,000 by default. */
   readonly connectTimeout?: number;
   readonly log: Log;
 }
 
 export interface AdsTls extends AdsTlsFiles {
-  /** The name that the server's certificate must carry; that of its host when undefined. */
+  /** The name that the server's certificate must have; the host name of the target when undefined. */
   readonly serverName: string | undefined;
 }
 
 const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 const CONNECT_TIMEOUT = 10_000;
-/** A server of grpc-go drops those who ask more often than each 5 min whether it is still there. */
+/** In milliseconds. By default a grpc-go server closes connections that are pinged more often than every 5 minutes. */
 const KEEPALIVE = 305_000;
 const KEEPALIVE_TIMEOUT = 20_000;
-/** What claims to be a message this large is not gRPC: its first bytes are text. */
-const IMPLAUSIBLE_SIZE = 2 ** 30;
+/** A message length above this, in bytes, means that the peer does not speak gRPC: the length prefix was text. */
+const IMPLAUSIBLE_LENGTH = 2 ** 30;
 
 /**
- * Streams of `AggregatedDiscoveryService` over grpc-js, each on a connection of its own: name resolution, certificates and
- * connecting begin anew with it, and nothing but our own wait stands between two attempts.
+ * Streams of `AggregatedDiscoveryService` over grpc-js. Each has its own connection, so that every attempt resolves the name,
+ * reads the certificates and connects again, and the back-off of grpc-js does not add to that of the caller.
  */
 export function connectAds(server: AdsServer): ConnectAds {
   const { log, tls, target, headers } = server;
   const tlsCredentials = tls && new TlsCredentials(tls, log);
   const metadata = metadataOf(headers);
   if (tls === undefined && metadata.get('authorization').length > 0) {
-    log.warn('the authorization header goes to the xDS server unencrypted', { server: target });
+    log.warn('the authorization header is sent to the xDS server unencrypted', { server: target });
   }
   let keepalive = KEEPALIVE;
 
@@ -72,21 +72,21 @@ export function connectAds(server: AdsServer): ConnectAds {
         return fail(new AdsStreamError(messageOf(error)));
       }
       const { connectTimeout = CONNECT_TIMEOUT } = server;
-      const patience = setTimeout(
-        () => fail(new AdsStreamError(`no answer within ${connectTimeout / 1000} s`)),
+      const connectTimer = setTimeout(
+        () => fail(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
         connectTimeout,
       );
       client.waitForReady(Infinity, (error) => {
         if (isOver || error !== undefined) return;
-        clearTimeout(patience);
+        clearTimeout(connectTimer);
         connecting.clear();
         subscriber.next({ kind: 'connected' });
       });
-      const call = client.makeBidiStreamRequest(METHOD, encode, asItIs, metadata);
+      const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadata);
       call.on('data', (message: Uint8Array) => {
         if (!isOver) subscriber.next({ kind: 'response', message });
       });
-      // Tells nothing that the status does not tell; without a listener it would end the process, also after a cancel.
+      // The status has the same information, but without a listener the event would end the process, even after a cancel.
       call.on('error', () => undefined);
       call.on('status', (end: StatusObject) => {
         if (isOver) return;
@@ -97,9 +97,9 @@ export function connectAds(server: AdsServer): ConnectAds {
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
         isOver = true;
-        clearTimeout(patience);
+        clearTimeout(connectTimer);
         requests.unsubscribe();
-        // Closing the channel alone leaves stream and half-open connections as they are.
+        // Closing the channel ends neither the stream nor half-open connections.
         call.cancel();
         client.close();
         for (const socket of connecting) socket.destroy();
@@ -110,9 +110,9 @@ export function connectAds(server: AdsServer): ConnectAds {
 function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number): ChannelOptions {
   return {
     'grpc.max_receive_message_length': maxMessageBytes,
-    // With retries a call that cannot start is started again and again, silently.
+    // With retries enabled a call that cannot start is silently retried forever.
     'grpc.enable_retries': 0,
-    // Else clients of one target share the connection, and the wait for the next one.
+    // By default the clients of one target share a connection and its back-off.
     'grpc.use_local_subchannel_pool': 1,
     'grpc.service_config_disable_resolution': 1,
     'grpc.keepalive_time_ms': keepalive,
@@ -136,24 +136,24 @@ function encode(request: DiscoveryRequest): Buffer {
   return Buffer.from(DiscoveryRequest.encode(request).finish());
 }
 
-function asItIs(message: Buffer): Uint8Array {
+function identity(message: Buffer): Uint8Array {
   return message;
 }
 
-/** The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them. */
+/** The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them in messages. */
 function valuesOf(headers: Readonly<Record<string, string>>): readonly string[] {
   return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
 }
 
 function errorOf({ code, details }: StatusObject, { headers, maxMessageBytes }: AdsServer): AdsStreamError {
   const tooLarge = /^Received message larger than max \((?<size>\d+)/.exec(details)?.groups?.['size'];
-  if (tooLarge === undefined)
-    return new AdsStreamError(
-      `${Code[code]}: ${hideSecrets(valuesOf(headers))(details).replaceAll(/\s+/g, ' ').trim()}`,
-    );
-  if (Number(tooLarge) >= IMPLAUSIBLE_SIZE) return new AdsStreamError('what answers there does not speak gRPC');
-  const limit = `XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES allows (${maxMessageBytes})`;
-  return new AdsStreamError(`a response of ${tooLarge} bytes is larger than ${limit}`, true);
+  if (tooLarge === undefined) {
+    const text = hideSecrets(valuesOf(headers))(details).replaceAll(/\s+/g, ' ').trim();
+    return new AdsStreamError(`${Code[code]}: ${text}`);
+  }
+  if (Number(tooLarge) >= IMPLAUSIBLE_LENGTH) return new AdsStreamError('the peer does not speak gRPC');
+  const limit = `XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES (${maxMessageBytes})`;
+  return new AdsStreamError(`a response of ${tooLarge} bytes exceeds ${limit}`, true);
 }
 
 function isTooManyPings({ code, details }: StatusObject): boolean {

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
-import { DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
-import type { Any } from '../../../src/gen/google/protobuf/any';
-import type { RateLimitUnit } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
-import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
-import { listRules } from '../../../src/rules/list-rules';
-import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
-import { buildRuleset } from '../../../src/rules/ruleset';
-import { checkResources } from '../../../src/sources/xds/check-resources';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
-import { resourceOf, ruleResource } from '../../support/data/rule-resources';
-import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
+import { DiscoveryResponse } from '../../../../src/gen/envoy/service/discovery/v3/discovery';
+import type { Any } from '../../../../src/gen/google/protobuf/any';
+import type { RateLimitUnit } from '../../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
+import { readRuleFiles } from '../../../../src/rules/files/read-rule-files';
+import { listRules } from '../../../../src/rules/list-rules';
+import type { DomainConfig, JsonObject, RuleConfig } from '../../../../src/rules/rule-config';
+import { buildRuleset } from '../../../../src/rules/ruleset';
+import { checkResources } from '../../../../src/sources/xds/resources/check-resources';
+import { RULES_TYPE_URL } from '../../../../src/sources/xds/ads';
+import { resourceOf, ruleResource } from '../../../support/data/rule-resources';
+import { domainConfig, limit, ruleConfig, unlimited } from '../../../support/data/rules';
 
 /** More than these are counted only. */
 const MOST_LINES = 50;

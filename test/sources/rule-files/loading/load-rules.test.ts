@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import { lastValueFrom, toArray } from 'rxjs';
-import { listRules } from '../../../src/rules/list-rules';
-import { type LoadOptions, loadRules } from '../../../src/sources/rule-files/load-rules';
-import type { LoadedRules } from '../../../src/sources/rule-thread/load-in-thread';
-import { RuleTree } from './rule-tree';
+import { listRules } from '../../../../src/rules/list-rules';
+import { type LoadOptions, loadRules } from '../../../../src/sources/rule-files/loading/load-rules';
+import type { LoadedRules } from '../../../../src/sources/rule-thread/load-in-thread';
+import { RuleTree } from '../rule-tree';
 
 const IN_PROCESS = Number.MAX_SAFE_INTEGER;
 const IN_A_THREAD = 0;
 
 function load(texts: Readonly<Record<string, string>>, options: Partial<LoadOptions>): Promise<LoadedRules[]> {
   const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
-  const workerFile = join(__dirname, 'rules-worker-entry.cjs');
+  const workerFile = join(__dirname, '../rules-worker-entry.cjs');
   return lastValueFrom(loadRules(files, { mergeDomainConfigs: false, workerFile, ...options }).pipe(toArray()));
 }
 
@@ -91,13 +91,13 @@ describe('rules that are loaded in a thread', () => {
 
   it.each([
     { fate: 'fails', code: 'throw new Error("out of luck")', reason: 'out of luck' },
-    { fate: 'ends', code: 'process.exit(3)', reason: 'their thread ended with code 3' },
+    { fate: 'ends', code: 'process.exit(3)', reason: 'the worker thread exited with code 3' },
     { fate: 'cannot be started', code: undefined, reason: 'Cannot find module' },
   ])('are rejected when the thread $fate', async ({ code, reason }) => {
     using tree = new RuleTree();
     if (code !== undefined) tree.write('worker.cjs', code);
     expect(await load(GOOD, { smallSet: IN_A_THREAD, workerFile: tree.at('worker.cjs') })).toEqual([
-      { ruleset: undefined, errors: [expect.stringContaining(`the rules could not be checked: ${reason}`)] },
+      { ruleset: undefined, errors: [expect.stringContaining(`cannot check the rules: ${reason}`)] },
     ]);
   });
 });

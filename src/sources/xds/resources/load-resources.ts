@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type Observable, defer, of } from 'rxjs';
-import { buildRuleset } from '../../rules/ruleset';
-import { type LoadedRules, loadInThread } from '../rule-thread/load-in-thread';
+import { buildRuleset } from '../../../rules/ruleset';
+import { type LoadedRules, loadInThread } from '../../rule-thread/load-in-thread';
 import { checkResources } from './check-resources';
 import type { ResourcesWorkerData } from './resources-worker';
 
@@ -10,23 +10,24 @@ export interface LoadResourcesOptions {
   readonly mergeDomainConfigs: boolean;
   /** The compiled module of the worker thread. */
   readonly workerFile?: string | undefined;
-  /** Bytes of a response up to which no thread is started for it. */
+  /** Bytes up to which a response is loaded without a worker thread. */
   readonly smallSet?: number | undefined;
 }
 
 const WORKER_FILE = join(__dirname, 'resources-worker.js');
-/** Decoding and checking this much takes less time than starting a thread takes of this one. */
+/** Decoding and checking this many bytes blocks this thread for less time than starting a worker thread does. */
 const SMALL_SET = 16 * 1024;
 
 /**
- * Decodes, checks and builds the rules of a response: a small one at once, a large one in a thread of its own, so that decisions
- * go on meanwhile. Emits once and completes; never fails. Unsubscribing ends the thread.
+ * Decodes and checks the rules of a response and builds the ruleset: for a small response synchronously, for a large one in a
+ * worker thread so that decisions continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the
+ * thread.
  */
 export function loadResources(response: Uint8Array, options: LoadResourcesOptions): Observable<LoadedRules> {
   const { mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET } = options;
   return defer(() => {
     if (response.length > smallSet) {
-      // A copy, because a message may lie in memory that others use.
+      // Copied, because the message may be a view of a buffer that is shared.
       const message = new Uint8Array(response);
       const workerData: ResourcesWorkerData = { message, mergeDomainConfigs };
       return loadInThread(workerFile, { workerData, transferList: [message.buffer] });

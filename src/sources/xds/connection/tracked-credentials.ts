@@ -4,13 +4,14 @@ import { ChannelCredentials } from '@grpc/grpc-js';
 type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials that show each socket before anything is said on it. A peer that accepts a connection and then says nothing keeps
- * grpc-js waiting for ever, and closing the channel leaves the socket open: whoever gives up has to destroy it. (The method
- * that is wrapped is an inner one of grpc-js; the tests with a silent peer tell when it changes.)
+ * Credentials that report each socket before the handshake on it. A peer that accepts a connection and then sends nothing keeps
+ * grpc-js waiting forever, and closing the channel leaves the socket open: after a timeout the caller has to destroy it. The
+ * wrapped method is internal to grpc-js; the tests with a silent peer fail when it changes.
  */
 export class TrackedCredentials extends ChannelCredentials {
   readonly #inner: ChannelCredentials;
   readonly #onSocket: (socket: Socket) => void;
+
   constructor(inner: ChannelCredentials, onSocket: (socket: Socket) => void) {
     super();
     this.#inner = inner;
@@ -18,7 +19,7 @@ export class TrackedCredentials extends ChannelCredentials {
   }
 
   override _isSecure(): boolean {
-    // oxlint-disable-next-line no-underscore-dangle -- the name that grpc-js gave it
+    // oxlint-disable-next-line no-underscore-dangle -- the name is that of grpc-js
     return this.#inner._isSecure();
   }
 
@@ -27,7 +28,7 @@ export class TrackedCredentials extends ChannelCredentials {
   }
 
   override _createSecureConnector(...args: Parameters<ChannelCredentials['_createSecureConnector']>): SecureConnector {
-    // oxlint-disable-next-line no-underscore-dangle -- the name that grpc-js gave it
+    // oxlint-disable-next-line no-underscore-dangle -- the name is that of grpc-js
     const connector = this.#inner._createSecureConnector(...args);
     return {
       connect: (socket) => {

@@ -1,5 +1,5 @@
-import type { FileFacts } from '../../../src/sources/rule-files/snapshot';
-import { mayBeWorkInProgress } from '../../../src/sources/rule-files/confirm-change';
+import type { FileFacts } from '../../../../src/sources/rule-files/reading/snapshot';
+import { mayBeUnfinished } from '../../../../src/sources/rule-files/reading/unfinished-changes';
 
 function file(inode: string, stamp: string, isBlank = false): FileFacts {
   return { inode, stamp, isBlank };
@@ -47,6 +47,6 @@ describe('files at which somebody may still be at work', () => {
     { what: 'one has gone', now: [['a.yaml', file('1', 'x')]], may: true },
     { what: 'one is new', now: [...before, ['c.yaml', file('3', 'z')]], may: true },
   ] as const)('$what: $may', ({ now, may }) => {
-    expect(mayBeWorkInProgress(before, new Map(now))).toBe(may);
+    expect(mayBeUnfinished(before, new Map(now))).toBe(may);
   });
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { listRuleFiles } from '../../../src/sources/rule-files/list-rule-files';
+import { listRuleFiles } from '../../../../src/sources/rule-files/reading/list-rule-files';
 
 describe('the files of a rule folder', () => {
   let base: string;

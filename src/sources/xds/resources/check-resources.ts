@@ -1,22 +1,22 @@
-import type { Any } from '../../gen/google/protobuf/any';
-import { DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
-import { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { Problem } from '../../rules/files/problems/problem';
-import { ProblemReport } from '../../rules/files/problems/problem-report';
-import { readRuleTrees } from '../../rules/files/read-rule-trees';
-import { showText } from '../../rules/files/yaml/yaml-text';
-import type { CheckedRules } from '../rule-thread/transfer-rules';
-import { messageOf } from '../../text/thrown';
+import type { Any } from '../../../gen/google/protobuf/any';
+import { DiscoveryResponse } from '../../../gen/envoy/service/discovery/v3/discovery';
+import { RateLimitConfig } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { Problem } from '../../../rules/files/problems/problem';
+import { ProblemReport } from '../../../rules/files/problems/problem-report';
+import { readRuleTrees } from '../../../rules/files/read-rule-trees';
+import { showText } from '../../../rules/files/yaml/yaml-text';
+import { messageOf } from '../../../text/thrown';
+import type { CheckedRules } from '../../rule-thread/transfer-rules';
+import { RULES_TYPE_URL } from '../ads';
 import { resourceTree } from './resource-tree';
-import { RULES_TYPE_URL } from './ads';
 
-/** An answer and a log show this many of each kind. */
-const MOST_LINES = 50;
+/** The errors, and the warnings, that a rejection (NACK) and a log show at most. */
+const MAX_LINES = 50;
 
-/** Reads the rules of a response and checks them as those of files are checked. The resources count in the order of their names. */
+/** Decodes the rules of a response and checks them like rule files. The resources are applied in the order of their names. */
 export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean): CheckedRules {
   const { typeUrl, resources } = DiscoveryResponse.decode(message);
-  if (!isRules(typeUrl)) return refused([`the response is of type ${showText(typeUrl)}, not ${RULES_TYPE_URL}`]);
+  if (!isRules(typeUrl)) return rejected([`the response is of type ${showText(typeUrl)}, not ${RULES_TYPE_URL}`]);
   const decoded: RateLimitConfig[] = [];
   const errors: string[] = [];
   for (const [index, resource] of resources.entries()) {
@@ -26,7 +26,7 @@ export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean)
       errors.push(`resource ${index + 1} of ${resources.length} ${messageOf(error)}`);
     }
   }
-  if (errors.length > 0) return refused(errors);
+  if (errors.length > 0) return rejected(errors);
   const report = new ProblemReport();
   const trees = decoded.sort(byName).map(resourceTree);
   const configs = readRuleTrees(trees, { mergeDomainConfigs }, report);
@@ -45,7 +45,7 @@ function decode({ typeUrl, value }: Any): RateLimitConfig {
   }
 }
 
-/** The prefix of a type URL says nothing of the type. */
+/** Ignores the prefix of the type URL: it is not part of the type. */
 function isRules(typeUrl: string): boolean {
   return nameOf(typeUrl) === nameOf(RULES_TYPE_URL);
 }
@@ -54,7 +54,7 @@ function nameOf(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
-/** Servers send resources in whatever order; which rule comes first must not depend on it. */
+/** Servers send resources in any order; which rule comes first must not depend on it. */
 function byName(a: RateLimitConfig, b: RateLimitConfig): number {
   if (a.name !== b.name) return a.name < b.name ? -1 : 1;
   if (a.domain !== b.domain) return a.domain < b.domain ? -1 : 1;
@@ -65,11 +65,11 @@ function lineOf({ file, sourceLine: path, message, advice }: Problem): string {
   return `${path === '' ? file : `${file}, ${path}`}: ${message}. ${advice}`;
 }
 
-function refused(errors: readonly string[]): CheckedRules {
+function rejected(errors: readonly string[]): CheckedRules {
   return { configs: [], errors: firstOf(errors, 'errors'), warnings: [] };
 }
 
 function firstOf(lines: readonly string[], what: string): readonly string[] {
-  const more = lines.length - MOST_LINES;
-  return more > 0 ? [...lines.slice(0, MOST_LINES), `and ${more} more ${what}`] : lines;
+  const more = lines.length - MAX_LINES;
+  return more > 0 ? [...lines.slice(0, MAX_LINES), `and ${more} more ${what}`] : lines;
 }

@@ -2,14 +2,14 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { ChannelCredentials } from '@grpc/grpc-js';
-import type { Log } from '../../streams/ports/log';
-import { messageOf } from '../../text/thrown';
+import type { Log } from '../../../streams/ports/log';
+import { messageOf } from '../../../text/thrown';
 
 /** Paths of PEM files. */
 export interface AdsTlsFiles {
-  /** Trusted beside the roots that everybody trusts (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
+  /** Authorities that are trusted in addition to the root certificates of Node (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
   readonly ca: string | undefined;
-  /** What we show, and its key; both or none (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
+  /** The client certificate, set together with its key (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
   readonly certificate: string | undefined;
   readonly key: string | undefined;
 }
@@ -22,7 +22,7 @@ interface Contents {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
-/** TLS credentials from files that are looked at anew for each connection, so that renewed certificates come into use. */
+/** TLS credentials from files that are read again for each connection, so that renewed certificates are used. */
 export class TlsCredentials {
   readonly #files: AdsTlsFiles;
   readonly #log: Log;
@@ -35,8 +35,9 @@ export class TlsCredentials {
   }
 
   /**
-   * The credentials of the files as they are now; the last good ones while files are missing or broken.
-   * @throws when there are no good ones yet
+   * The credentials from the files as they are now, or the last valid ones while files are missing or invalid.
+   *
+   * @throws when there are no valid ones yet
    */
   current(): ChannelCredentials {
     try {
@@ -47,8 +48,8 @@ export class TlsCredentials {
       return this.#credentials;
     } catch (error) {
       const reason = messageOf(error);
-      if (this.#credentials === undefined) throw new Error(`the TLS files cannot be used: ${reason}`, { cause: error });
-      this.#log.warn('the TLS files for the xDS server cannot be used, those read before stay in use', { reason });
+      if (this.#credentials === undefined) throw new Error(`cannot use the TLS files: ${reason}`, { cause: error });
+      this.#log.warn('cannot use the new TLS files for the xDS server; keeping the previous ones', { reason });
       return this.#credentials;
     }
   }
@@ -63,7 +64,7 @@ function contentsOf(path: string | undefined): Buffer | undefined {
   return path === undefined ? undefined : readFileSync(path);
 }
 
-/** grpc-js takes anything for a certificate and fails at the handshake, without saying why. */
+/** Checks the certificates first: grpc-js accepts any text as one and fails at the handshake without a reason. */
 function credentialsOf({ ca, certificate, key }: Contents): ChannelCredentials {
   const authorities = ca && certificatesIn(ca, 'the CA file');
   if (certificate !== undefined) certificatesIn(certificate, 'the certificate file');
@@ -73,12 +74,12 @@ function credentialsOf({ ca, certificate, key }: Contents): ChannelCredentials {
 
 function certificatesIn(pem: Buffer, what: string): readonly string[] {
   const certificates = pem.toString('latin1').match(CERTIFICATE);
-  if (certificates === null) throw new Error(`${what} holds no certificate in PEM form`);
+  if (certificates === null) throw new Error(`${what} contains no certificate in PEM format`);
   for (const certificate of certificates) {
     try {
       void new X509Certificate(certificate);
     } catch (error) {
-      throw new Error(`${what} holds a broken certificate`, { cause: error });
+      throw new Error(`${what} contains an invalid certificate`, { cause: error });
     }
   }
   return certificates;

@@ -1,8 +1,8 @@
-// Runs in a thread of its own: reads and checks rule files, and hands the rules over.
+// The entry of a worker thread: parses and checks rule files, and transfers the rules to the main thread.
 import { parentPort, workerData } from 'node:worker_threads';
-import type { RuleFile } from '../../rules/files/read-rule-files';
-import { lowerPriority } from '../rule-thread/lower-priority';
-import { transferRules } from '../rule-thread/transfer-rules';
+import type { RuleFile } from '../../../rules/files/read-rule-files';
+import { lowerPriority } from '../../rule-thread/lower-priority';
+import { transferRules } from '../../rule-thread/transfer-rules';
 import { checkFiles } from './check-files';
 
 export interface RulesWorkerData {

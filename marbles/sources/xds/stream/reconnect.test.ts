@@ -1,7 +1,7 @@
-import { type BackoffOptions, waitAfter } from '../../../src/sources/xds/backoff';
-import { type AttemptEnd, reconnect } from '../../../src/sources/xds/reconnect';
+import { type BackoffOptions, waitAfter } from '../../../../src/sources/xds/stream/backoff';
+import { type AttemptEnd, reconnect } from '../../../../src/sources/xds/stream/reconnect';
 import { type Observable, type SchedulerLike, defer } from 'rxjs';
-import { marbles } from '../../support/marbles';
+import { marbles } from '../../../support/marbles';
 
 const BACKOFF: BackoffOptions = {
   retryInterval: 2,
@@ -14,8 +14,11 @@ const BACKOFF: BackoffOptions = {
 /** `w` shows that the attempt works, an error `!` that it failed whatever came before. */
 function reconnecting(scheduler: SchedulerLike, ends: AttemptEnd[] = [], backoff = BACKOFF) {
   return (attempt: (number: number) => Observable<string>) => {
-    let number = 0;
-    return defer(() => attempt(number++)).pipe(
+    let started = 0;
+    return defer(() => {
+      started += 1;
+      return attempt(started - 1);
+    }).pipe(
       reconnect({
         backoff,
         works: (value) => value === 'w',

@@ -1,11 +1,11 @@
 import { EMPTY, type MonoTypeOperatorFunction, type SchedulerLike, catchError, defer, repeat, tap, timer } from 'rxjs';
 import { type BackoffOptions, waitAfter } from './backoff';
 
-/** How an attempt ended, and what follows. */
+/** How an attempt ended, and when the next one starts. */
 export interface AttemptEnd {
-  /** Undefined: it completed. */
+  /** Undefined when it completed. */
   readonly error: unknown;
-  /** Attempts in a row that failed, this one included; 0 when it worked. */
+  /** Consecutive attempts that failed, including this one; 0 when it worked. */
   readonly failures: number;
   /** Milliseconds until the next attempt. */
   readonly wait: number;
@@ -15,17 +15,17 @@ export interface ReconnectOptions<T> {
   readonly backoff: BackoffOptions;
   /** Whether this value shows that the attempt works. */
   readonly works: (value: T) => boolean;
-  /** Whether an attempt that ends with this error failed, even though it worked before. */
+  /** Whether an attempt that ends with this error counts as failed even though it worked before. */
   readonly fails: (error: unknown) => boolean;
   readonly onEnd: (end: AttemptEnd) => void;
-  /** From 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly scheduler: SchedulerLike;
 }
 
 /**
- * Subscribes to its source again whenever that ends, however it ends, for ever: after `retryInterval` when it worked, else after
- * a wait that grows from failure to failure. Neither completes nor fails.
+ * Subscribes to the source again whenever it completes or fails: after `retryInterval` when it worked, otherwise after a wait
+ * that grows with each consecutive failure. Neither completes nor fails. Unsubscribing ends the attempt or the wait.
  */
 export function reconnect<T>(options: ReconnectOptions<T>): MonoTypeOperatorFunction<T> {
   const { backoff, works, fails, onEnd, random, scheduler } = options;

@@ -1,11 +1,11 @@
 import { type Observable, map, timer } from 'rxjs';
-import { type DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
-import { SotwState } from '../../../src/sources/xds/sotw-state';
-import { type AdsEvent, RULES_TYPE_URL } from '../../../src/sources/xds/ads';
-import { adsStream } from '../../../src/sources/xds/ads-stream';
-import { simpleResource } from '../../../test/support/data/rule-resources';
-import { rulesetOf } from '../../../test/support/data/rules';
-import { marbles } from '../../support/marbles';
+import { type DiscoveryRequest, DiscoveryResponse } from '../../../../src/gen/envoy/service/discovery/v3/discovery';
+import { SotwState } from '../../../../src/sources/xds/stream/sotw-state';
+import { type AdsEvent, RULES_TYPE_URL } from '../../../../src/sources/xds/ads';
+import { adsStream } from '../../../../src/sources/xds/stream/ads-stream';
+import { simpleResource } from '../../../../test/support/data/rule-resources';
+import { rulesetOf } from '../../../../test/support/data/rules';
+import { marbles } from '../../../support/marbles';
 
 function response(versionInfo: string): AdsEvent {
   return {

@@ -1,0 +1,178 @@
+import { type Observable, map, of } from 'rxjs';
+import type { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
+import type { Ruleset } from '../../../rules/ruleset';
+import type { RuleEvent } from '../../../streams/ports/rule-source';
+import type { LoadedRules } from '../../rule-thread/load-in-thread';
+import { RULES_TYPE_URL } from '../ads';
+import type { ReceivedResponse } from './read-response';
+
+/** How this client identifies itself to the server. */
+export interface XdsNode {
+  /** CONFIG_GRPC_XDS_NODE_ID */
+  readonly id: string;
+  /** CONFIG_GRPC_XDS_NODE_METADATA */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** The outcome of a response. */
+export interface HandledResponse {
+  /** Undefined when the response brings nothing new. */
+  readonly event: RuleEvent | undefined;
+  /** The ACK or NACK. */
+  readonly reply: DiscoveryRequest;
+  /** Milliseconds to wait before the reply is sent. */
+  readonly delay: number;
+}
+
+export interface SotwOptions {
+  readonly node: XdsNode;
+  /** The human-readable name of the server. */
+  readonly source: string;
+  /** Loads the rules of an encoded response. */
+  readonly load: (message: Uint8Array) => Observable<LoadedRules>;
+}
+
+/** The rules of the last accepted response. */
+interface AcceptedRules {
+  readonly version: string;
+  readonly digest: string;
+  readonly ruleset: Ruleset;
+  readonly warnings: readonly string[];
+}
+
+/** The last rejected response. */
+interface RejectedResponse {
+  readonly version: string;
+  readonly digest: string;
+  readonly errors: readonly string[];
+  /** How often it was sent again on this stream; -1 when it has not been sent on this stream yet. */
+  readonly repetitions: number;
+}
+
+/** gRPC's INVALID_ARGUMENT. */
+const INVALID_ARGUMENT = 3;
+/** In bytes of UTF-8. A server may drop the stream when the error detail is longer. */
+const MAX_DETAIL_BYTES = 4096;
+/** In milliseconds. */
+const FIRST_DELAY = 1000;
+const MAX_DELAY = 30_000;
+
+/**
+ * The state of the client in the state-of-the-world variant of xDS, across all streams: the last accepted version, and the
+ * last rejected response.
+ */
+export class SotwState {
+  readonly #options: SotwOptions;
+  #accepted: AcceptedRules | undefined;
+  #rejected: RejectedResponse | undefined;
+  /** Why the last response that was sent could not be received; undefined when it could. */
+  #lossReason: string | undefined;
+  /** Whether the last event was a rejection. */
+  #hasRejectedLast = false;
+
+  constructor(options: SotwOptions) {
+    this.#options = options;
+  }
+
+  /** The last accepted version; undefined before the first. */
+  get version(): string | undefined {
+    return this.#accepted?.version;
+  }
+
+  /** Begins a stream and returns its first request: the last accepted version, without a nonce, since nonces belong to a stream. */
+  begin(): DiscoveryRequest {
+    this.#rejected = this.#rejected && { ...this.#rejected, repetitions: -1 };
+    return this.#request('');
+  }
+
+  /** Accepts or rejects a response. Emits once and completes; never fails. */
+  handle(response: ReceivedResponse): Observable<HandledResponse> {
+    const accepted = this.#accepted;
+    if (accepted?.digest === response.digest) return of(this.#acceptAgain(accepted, response));
+    const rejected = this.#rejected;
+    if (rejected?.digest === response.digest && rejected.version === response.version) {
+      return of(this.#reject(response, rejected.errors, rejected.repetitions + 1));
+    }
+    return this.#options
+      .load(response.message)
+      .pipe(
+        map((loaded) =>
+          loaded.ruleset === undefined ? this.#reject(response, loaded.errors) : this.#accept(response, loaded),
+        ),
+      );
+  }
+
+  /** The rejection of a response that was sent but could not be received, and therefore cannot be answered. */
+  rejectLost(reason: string): RuleEvent {
+    const isRepeated = this.#lossReason === reason;
+    this.#lossReason = reason;
+    this.#hasRejectedLast = true;
+    return rejectedEvent(`${this.#options.source}: ${reason}`, isRepeated);
+  }
+
+  #accept(
+    { version, digest, nonce }: ReceivedResponse,
+    rules: Pick<AcceptedRules, 'ruleset' | 'warnings'>,
+  ): HandledResponse {
+    this.#accepted = { version, digest, ruleset: rules.ruleset, warnings: rules.warnings };
+    this.#rejected = undefined;
+    this.#lossReason = undefined;
+    this.#hasRejectedLast = false;
+    return { event: this.#loaded(this.#accepted), reply: this.#request(nonce), delay: 0 };
+  }
+
+  /** These are the active rules: they are emitted again only after a rejection or under a new version. */
+  #acceptAgain(active: AcceptedRules, response: ReceivedResponse): HandledResponse {
+    const isKnown = active.version === response.version && !this.#hasRejectedLast;
+    const accepted = this.#accept(response, active);
+    return isKnown ? { ...accepted, event: undefined } : accepted;
+  }
+
+  /**
+   * Many servers send a rejected response again as soon as they receive the NACK: the NACK of a repeated response is delayed,
+   * longer each time. (It has to be sent: without it such a server sends no new response either.)
+   *
+   * @param repetition how often the response was rejected before on this stream; undefined when it is new
+   */
+  #reject(
+    { version, digest, nonce }: ReceivedResponse,
+    errors: readonly string[],
+    repetition?: number,
+  ): HandledResponse {
+    const repetitions = repetition ?? 0;
+    this.#rejected = { version, digest, errors, repetitions };
+    this.#hasRejectedLast = true;
+    const reason = [`${this.#options.source}, version ${version}:`, ...errors].join('\n');
+    const errorDetail = { code: INVALID_ARGUMENT, message: truncated(errors.join('\n')) };
+    return {
+      event: rejectedEvent(reason, repetition !== undefined),
+      reply: { ...this.#request(nonce), errorDetail },
+      delay: repetitions === 0 ? 0 : Math.min(FIRST_DELAY * 2 ** (repetitions - 1), MAX_DELAY),
+    };
+  }
+
+  #loaded({ ruleset, version, warnings }: AcceptedRules): RuleEvent {
+    return { kind: 'loaded', ruleset, origin: { source: this.#options.source, version }, warnings };
+  }
+
+  #request(responseNonce: string): DiscoveryRequest {
+    const { id, metadata } = this.#options.node;
+    return {
+      versionInfo: this.version ?? '',
+      node: { id, cluster: '', metadata },
+      resourceNames: [],
+      typeUrl: RULES_TYPE_URL,
+      responseNonce,
+      errorDetail: undefined,
+    };
+  }
+}
+
+function rejectedEvent(reason: string, isRepeated: boolean): RuleEvent {
+  return { kind: 'rejected', reason, ...(isRepeated && { isRepeated }) };
+}
+
+function truncated(text: string): string {
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(MAX_DETAIL_BYTES));
+  return text.slice(0, read);
+}
