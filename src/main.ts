@@ -5,7 +5,7 @@ import { runService } from './main/run-service';
 import { asError } from './text/thrown';
 import type { Addresses } from './main/listeners';
 import { helpText } from './settings/docs/help-text';
-import { SettingsError, type SettingsReading, readSettings } from './settings/read-settings';
+import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
@@ -19,7 +19,7 @@ import { hideSecrets } from './text/hide-credentials';
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
   const mask = hideSecrets(secretsOf(environment));
-  let reading: SettingsReading;
+  let reading: LoadedSettings;
   try {
     reading = readSettings(environment);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { type Observable, of } from 'rxjs';
-import type { SettingsReading } from '../settings/read-settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import type { Statistics } from '../statistics/statistics';
@@ -22,7 +22,7 @@ export interface CounterStore {
  *
  * @throws when its address or its TLS files cannot be used; the message names the setting
  */
-export function counterStore(reading: SettingsReading, statistics: Statistics, log: Log): CounterStore {
+export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
   const { settings, given } = reading;
   if (settings.backendType === 'kvstore') {
     const counters = kvstoreCounters({ ...kvstoreOptions(settings), statistics, log });

@@ -12,7 +12,7 @@ import {
   share,
 } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
-import type { SettingsReading } from '../settings/read-settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { terminationSignals } from '../sources/signals';
 import { Statistics } from '../statistics/statistics';
@@ -49,7 +49,7 @@ interface Parts {
  * @throws what prevents the service from running, for example a port that is in use
  */
 export async function runService(
-  reading: SettingsReading,
+  reading: LoadedSettings,
   log: Log,
   onServing: (addresses: Addresses) => void = () => undefined,
 ): Promise<number> {
@@ -81,7 +81,7 @@ export async function runService(
   return exitCode(await lastValueFrom(outcome$), log);
 }
 
-async function makeParts(reading: SettingsReading, log: Log): Promise<Parts> {
+async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const outputs = await startStatisticsOutputs(settings, statistics, log);

@@ -21,9 +21,9 @@ const ALIAS = 'DOG_STATSD_MOGRIFIER_';
 
 const VARIABLE = new RegExp(`^(?:${NAME}|${ALIAS})(?<name>.+)_(?:PATTERN|NAME|TAGS)$`);
 
-const tags = pairs({ separator: ':', emptyValues: 'refused' });
+const tags = pairs({ separator: ':', emptyValues: 'rejected' });
 
-export interface MogrifiersReading {
+export interface MogrifiersResult {
   readonly mogrifiers: readonly Mogrifier[];
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -33,7 +33,7 @@ export interface MogrifiersReading {
  * Reads the variables of the mogrifiers named. The Go service falls back to variables called PATTERN, NAME and TAGS; this is
  * an accident of a library that nobody can mean, and is left out.
  */
-export function readMogrifiers(environment: Environment, names: readonly string[]): MogrifiersReading {
+export function readMogrifiers(environment: Environment, names: readonly string[]): MogrifiersResult {
   const problems: string[] = [];
   const warnings: string[] = [];
 

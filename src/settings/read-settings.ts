@@ -5,7 +5,7 @@ import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
 import { derivedDefaults } from './derived-defaults';
 import { type Environment, lookUp } from './variables/environment';
-import { findFeaturesToCome } from './checks/features-to-come';
+import { findPlannedFeatures } from './checks/planned-features';
 import { readMogrifiers } from './mogrifiers';
 import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import { readVariable } from './variables/read-variable';
@@ -23,7 +23,7 @@ export class SettingsError extends Error {
   }
 }
 
-export interface SettingsReading {
+export interface LoadedSettings {
   readonly settings: Settings;
   /** The settings that the environment gives, each with the variable that gives it; the others have their defaults. */
   readonly given: ReadonlyMap<Field, string>;
@@ -42,7 +42,7 @@ const knownNames = new Set(rows.flatMap(({ name, alias }) => (alias === undefine
  * @throws {SettingsError} when a setting cannot be used, when a name and its alias differ, when settings contradict each
  *   other, or when one asks for what a later release brings: one error for all of them.
  */
-export function readSettings(environment: Environment): SettingsReading {
+export function readSettings(environment: Environment): LoadedSettings {
   const { values, given, unusable, problems, warnings } = readRows(environment);
   function isUsable(field: string) {
     return !unusable.has(field);
@@ -71,7 +71,7 @@ export function readSettings(environment: Environment): SettingsReading {
   function findAll(checks: readonly Check[]) {
     return checks.filter(({ concerns }) => concerns.every(isUsable)).flatMap(({ find }) => find(view) ?? []);
   }
-  const toCome = findFeaturesToCome(settingsTable, {
+  const toCome = findPlannedFeatures(settingsTable, {
     variables: given,
     value: (field) => (isUsable(field) ? values[field] : undefined),
   });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { duration, formatDuration, parseNanoseconds } from '../../src/settings/values/duration';
-import { readingOf } from './reading-of';
+import { parseValue } from './parse-value';
 
 const SECOND = 10n ** 9n;
 const UNITS: readonly (readonly [string, bigint])[] = [
@@ -35,7 +35,7 @@ describe('a duration', () => {
     ['0s', 0],
     ['-0s', 0],
   ])('%s is %d milliseconds', (text, milliseconds) => {
-    expect(readingOf(duration('0 or more'), text)).toBe(milliseconds);
+    expect(parseValue(duration('0 or more'), text)).toBe(milliseconds);
   });
 
   test.each([
@@ -57,7 +57,7 @@ describe('a duration', () => {
     '1.2.3s',
     '',
   ])('%j is none', (text) => {
-    expect(readingOf(duration('0 or more'), text)).toBe('refused');
+    expect(parseValue(duration('0 or more'), text)).toBe('rejected');
   });
 
   test('reaches as far as Go can count nanoseconds, and no further', () => {
@@ -70,13 +70,13 @@ describe('a duration', () => {
   });
 
   test('below zero means nothing here and is refused', () => {
-    expect(readingOf(duration('0 or more'), '-1s')).toBe('refused');
+    expect(parseValue(duration('0 or more'), '-1s')).toBe('rejected');
   });
 
   test('of zero is refused where time has to pass', () => {
-    expect(readingOf(duration('above 0'), '0')).toBe('refused');
-    expect(readingOf(duration('above 0'), '0.1ns')).toBe('refused');
-    expect(readingOf(duration('above 0'), '1ns')).toBe(1e-6);
+    expect(parseValue(duration('above 0'), '0')).toBe('rejected');
+    expect(parseValue(duration('above 0'), '0.1ns')).toBe('rejected');
+    expect(parseValue(duration('above 0'), '1ns')).toBe(1e-6);
   });
 
   test.each([
@@ -84,7 +84,7 @@ describe('a duration', () => {
     ['2d', 'the largest unit is h'],
     ['soon', 'write it as in 150us, 10s or 1h30m, at most 292 years'],
   ])('of %j is refused with advice', (text, hint) => {
-    expect(duration('0 or more').read(text)).toEqual({ refused: true, hint });
+    expect(duration('0 or more').parse(text)).toEqual({ rejected: true, hint });
   });
 
   test.each([

@@ -44,8 +44,8 @@ const MORE = ['http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c.
 function twoTexts({ type, name }: Setting): readonly [string, string] {
   const texts = new Map<string, string>();
   for (const text of [...TEXTS, ...WORDS, ...MORE]) {
-    const reading = type.read(text);
-    if ('value' in reading && reading.notice === undefined) texts.set(type.write(reading.value), text);
+    const reading = type.parse(text);
+    if ('value' in reading && reading.notice === undefined) texts.set(type.format(reading.value), text);
   }
   const [one, other] = texts.values();
   if (one === undefined || other === undefined) throw new Error(`${name} takes too few of these texts`);
@@ -92,12 +92,12 @@ describe('the table of settings', () => {
 });
 
 const withDefault = rows.flatMap((row) => {
-  const written = row.default === undefined || row.default instanceof DerivedDefault ? '' : row.type.write(row.default);
+  const written = row.default === undefined || row.default instanceof DerivedDefault ? '' : row.type.format(row.default);
   return written === '' ? [] : [[row.name, written, row] as const];
 });
 
 test.each(withDefault)('%s would take its default, %s, as a value too', (_, written, row) => {
-  expect(row.type.read(written)).toEqual({ value: row.default });
+  expect(row.type.parse(written)).toEqual({ value: row.default });
 });
 
 describe.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => {

@@ -9,31 +9,31 @@ import {
 } from '../../src/settings/values/addresses';
 import { messageSize, ratio, workers } from '../../src/settings/values/numbers';
 import { headerName } from '../../src/settings/values/text';
-import { readingOf } from './reading-of';
+import { parseValue } from './parse-value';
 
 describe('a boolean', () => {
   test.each(['1', 't', 'T', 'true', 'TRUE', 'tRUE'])('is true as %s', (text) => {
-    expect(readingOf(boolean, text)).toBe(true);
+    expect(parseValue(boolean, text)).toBe(true);
   });
   test.each(['0', 'f', 'F', 'false', 'False'])('is false as %s', (text) => {
-    expect(readingOf(boolean, text)).toBe(false);
+    expect(parseValue(boolean, text)).toBe(false);
   });
   test.each(['yes', 'no', 'on', 'off', '2', 'truthy', 'constructor'])('is not %s', (text) => {
-    expect(readingOf(boolean, text)).toBe('refused');
+    expect(parseValue(boolean, text)).toBe('rejected');
   });
 });
 
 describe('a choice', () => {
   const type = choice({ memory: [], kvstore: ['redis'] });
   test('takes its words in any case, and the second spelling of each', () => {
-    expect(['memory', 'KVSTORE', 'Redis'].map((text) => readingOf(type, text))).toEqual([
+    expect(['memory', 'KVSTORE', 'Redis'].map((text) => parseValue(type, text))).toEqual([
       'memory',
       'kvstore',
       'kvstore',
     ]);
   });
   test('refuses other words and says which there are', () => {
-    expect(readingOf(type, 'mongo')).toBe('refused');
+    expect(parseValue(type, 'mongo')).toBe('rejected');
     expect(type.allowed).toBe('memory, kvstore (redis)');
   });
 });
@@ -52,44 +52,44 @@ describe('a ratio', () => {
     ['0x1p-1', 0.5],
     ['0x.8p0', 0.5],
   ])('%s is %d', (text, number) => {
-    expect(readingOf(type, text)).toBe(number);
+    expect(parseValue(type, text)).toBe(number);
   });
   test.each(['1.01', '-0.1', 'nan', 'inf', 'Infinity', '80%', '0,8', '0.8x', '_1', '1e', '0x1'])(
     '%s is refused',
     (text) => {
-      expect(readingOf(type, text)).toBe('refused');
+      expect(parseValue(type, text)).toBe('rejected');
     },
   );
   test('without an upper end is finite all the same', () => {
-    expect(readingOf(ratio({ min: 0 }), '1e308')).toBe(1e308);
-    expect(readingOf(ratio({ min: 0 }), '1e309')).toBe('refused');
+    expect(parseValue(ratio({ min: 0 }), '1e308')).toBe(1e308);
+    expect(parseValue(ratio({ min: 0 }), '1e309')).toBe('rejected');
   });
 });
 
 describe('a list', () => {
   test('is cut at commas, without the blanks around its items', () => {
-    expect(readingOf(list('names'), 'a, b ,c')).toEqual(['a', 'b', 'c']);
+    expect(parseValue(list('names'), 'a, b ,c')).toEqual(['a', 'b', 'c']);
   });
   test('has no empty items: the Go service would take the last one of "a:1," for a server', () => {
-    expect(list('servers').read('a:1,')).toEqual({ refused: true, hint: 'item 2 is empty' });
+    expect(list('servers').parse('a:1,')).toEqual({ rejected: true, hint: 'item 2 is empty' });
   });
   test('says which item does not fit', () => {
-    expect(list('digits', (item) => /^\d$/.test(item)).read('1,x')).toEqual({ refused: true, hint: 'item 2 is none' });
+    expect(list('digits', (item) => /^\d$/.test(item)).parse('1,x')).toEqual({ rejected: true, hint: 'item 2 is none' });
   });
 });
 
 describe('a list of pairs', () => {
   const type = pairs({ separator: ':', emptyValues: 'allowed' });
   test('is cut at commas, and each item at its first separator', () => {
-    expect(readingOf(type, 'env:prod, url : http://a:1')).toEqual({ env: 'prod', url: 'http://a:1' });
+    expect(parseValue(type, 'env:prod, url : http://a:1')).toEqual({ env: 'prod', url: 'http://a:1' });
   });
   test('takes any key as it stands', () => {
-    expect(Object.entries(readingOf(type, '__proto__:x'))).toEqual([['__proto__', 'x']]);
+    expect(Object.entries(parseValue(type, '__proto__:x'))).toEqual([['__proto__', 'x']]);
   });
   test('may leave a value empty where that has a meaning', () => {
-    expect(readingOf(type, 'a:')).toEqual({ a: '' });
-    expect(pairs({ separator: ':', emptyValues: 'refused' }).read('a:')).toEqual({
-      refused: true,
+    expect(parseValue(type, 'a:')).toEqual({ a: '' });
+    expect(pairs({ separator: ':', emptyValues: 'rejected' }).parse('a:')).toEqual({
+      rejected: true,
       hint: 'item 1 has no value after the ":"',
     });
   });
@@ -99,16 +99,16 @@ describe('a list of pairs', () => {
     [':1', 'item 1 has no key before the ":"'],
     ['a:1,', 'item 2 is empty'],
   ])('refuses %j and says why without quoting it', (text, hint) => {
-    expect(type.read(text)).toEqual({ refused: true, hint });
+    expect(type.parse(text)).toEqual({ rejected: true, hint });
   });
   test('with a key given twice has its last value, and a remark', () => {
-    expect(type.read('a:1,a:2')).toEqual({ value: { a: '2' }, notice: 'item 2 repeats a key; its last value counts' });
+    expect(type.parse('a:1,a:2')).toEqual({ value: { a: '2' }, notice: 'item 2 repeats a key; its last value counts' });
   });
 });
 
 describe('headers of a gRPC call', () => {
   test('may hold colons in their values', () => {
-    expect(readingOf(grpcHeaders, 'authorization:Bearer a:b,x-team:edge')).toEqual({
+    expect(parseValue(grpcHeaders, 'authorization:Bearer a:b,x-team:edge')).toEqual({
       authorization: 'Bearer a:b',
       'x-team': 'edge',
     });
@@ -121,7 +121,7 @@ describe('headers of a gRPC call', () => {
     'transfer-encoding:chunked',
     'te:trailers',
   ])('cannot be %j', (text) => {
-    expect(readingOf(grpcHeaders, text)).toBe('refused');
+    expect(parseValue(grpcHeaders, text)).toBe('rejected');
   });
 });
 
@@ -134,7 +134,7 @@ describe('a gRPC target', () => {
     'dns:xds:80',
     'unix:/run/xds',
     'unix:xds',
-  ])('can be %s', (target) => expect(readingOf(grpcTarget, target)).toBe(target));
+  ])('can be %s', (target) => expect(parseValue(grpcTarget, target)).toBe(target));
   test.each([
     'localhost',
     ':18000',
@@ -145,15 +145,15 @@ describe('a gRPC target', () => {
     'unix:',
     'a b:1',
     'dns:///a',
-  ])('cannot be %s', (target) => expect(readingOf(grpcTarget, target)).toBe('refused'));
+  ])('cannot be %s', (target) => expect(parseValue(grpcTarget, target)).toBe('rejected'));
 });
 
 describe('a host', () => {
   test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('can be %s', (text) => {
-    expect(readingOf(hostName, text)).toBe(text);
+    expect(parseValue(hostName, text)).toBe(text);
   });
   test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('cannot be %s', (text) => {
-    expect(readingOf(hostName, text)).toBe('refused');
+    expect(parseValue(hostName, text)).toBe('rejected');
   });
 });
 
@@ -166,12 +166,12 @@ describe('where a statistics daemon is', () => {
     ['unixstream:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket', socketType: 'stream' }],
     [`unix:///${'a'.repeat(106)}`, { socketPath: `/${'a'.repeat(106)}`, socketType: 'datagram' }],
   ] as const)('can be %s', (text, value) => {
-    expect(readingOf(statisticsHost, text)).toEqual(value);
-    expect(statisticsHost.write(value)).toBe(text);
+    expect(parseValue(statisticsHost, text)).toEqual(value);
+    expect(statisticsHost.format(value)).toBe(text);
   });
   it('can be a datagram socket in the longer form too', () => {
     const socket = { socketPath: '/run/dsd.socket', socketType: 'datagram' };
-    expect(readingOf(statisticsHost, 'unixgram:///run/dsd.socket')).toEqual(socket);
+    expect(parseValue(statisticsHost, 'unixgram:///run/dsd.socket')).toEqual(socket);
   });
   test.each([
     'localhost:8125',
@@ -182,10 +182,10 @@ describe('where a statistics daemon is', () => {
     'unix:///',
     `unix:///${'é'.repeat(54)}`,
     'udp://localhost:8125',
-  ])('cannot be %s', (text) => expect(readingOf(statisticsHost, text)).toBe('refused'));
+  ])('cannot be %s', (text) => expect(parseValue(statisticsHost, text)).toBe('rejected'));
   test.each(['/run/dsd.socket', 'unix:/run/dsd.socket'])('cannot be %s, and the way to write it is told', (text) => {
-    expect(statisticsHost.read(text)).toEqual({
-      refused: true,
+    expect(statisticsHost.parse(text)).toEqual({
+      rejected: true,
       hint: 'a socket is written unix:///path or unixstream:///path',
     });
   });
@@ -197,15 +197,15 @@ describe('an address to listen on', () => {
     ['localhost:9090', { host: 'localhost', port: 9090 }],
     ['[::1]:9090', { host: '::1', port: 9090 }],
   ])('%s is read', (text, address) => {
-    expect(readingOf(listenAddress, text)).toEqual(address);
-    expect(listenAddress.write(address)).toBe(text);
+    expect(parseValue(listenAddress, text)).toEqual(address);
+    expect(listenAddress.format(address)).toBe(text);
   });
   test.each(['localhost', '::1:9090', ':65536', ':', 'http://a:1'])('cannot be %s', (text) => {
-    expect(readingOf(listenAddress, text)).toBe('refused');
+    expect(parseValue(listenAddress, text)).toBe('rejected');
   });
   test('that is a port alone is refused with advice', () => {
-    expect(listenAddress.read('9090')).toEqual({
-      refused: true,
+    expect(listenAddress.parse('9090')).toEqual({
+      rejected: true,
       hint: 'a port alone is written with a colon before it',
     });
   });
@@ -232,28 +232,28 @@ describe('an address of the key-value store', () => {
 });
 
 test('a header name is a token of HTTP, and its case is kept', () => {
-  expect(readingOf(headerName, 'x-RateLimit-Limit')).toBe('x-RateLimit-Limit');
-  expect(['X Limit', 'X-Limit:', 'X-Límit', 'X(1)'].map((text) => readingOf(headerName, text))).toEqual(
-    Array(4).fill('refused'),
+  expect(parseValue(headerName, 'x-RateLimit-Limit')).toBe('x-RateLimit-Limit');
+  expect(['X Limit', 'X-Limit:', 'X-Límit', 'X(1)'].map((text) => parseValue(headerName, text))).toEqual(
+    Array(4).fill('rejected'),
   );
 });
 
 test('the number of workers is a number from 1, or auto in any case', () => {
-  expect(['1', '8', 'auto', 'AUTO', '0', 'many'].map((text) => readingOf(workers, text))).toEqual([
+  expect(['1', '8', 'auto', 'AUTO', '0', 'many'].map((text) => parseValue(workers, text))).toEqual([
     1,
     8,
     'auto',
     'auto',
-    'refused',
-    'refused',
+    'rejected',
+    'rejected',
   ]);
 });
 
 test('a message size of 0 is the default of gRPC', () => {
-  expect(['0', '1000'].map((text) => readingOf(messageSize, text))).toEqual([4_194_304, 1000]);
+  expect(['0', '1000'].map((text) => parseValue(messageSize, text))).toEqual([4_194_304, 1000]);
 });
 
 test('a log format that nobody knows means text, as in the Go service, and gets a remark', () => {
-  expect(readingOf(logFormat, 'JSON')).toBe('json');
-  expect(logFormat.read('xml')).toEqual({ value: 'text', notice: 'everything but json means text' });
+  expect(parseValue(logFormat, 'JSON')).toBe('json');
+  expect(logFormat.parse('xml')).toEqual({ value: 'text', notice: 'everything but json means text' });
 });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { parseWholeNumber, port, wholeNumber } from '../../src/settings/values/numbers';
-import { readingOf } from './reading-of';
+import { parseValue } from './parse-value';
 
 describe('a whole number', () => {
   test.each([
@@ -46,17 +46,17 @@ describe('a whole number', () => {
 
   test('has a range, both ends included', () => {
     const type = wholeNumber({ min: 1, max: 10 });
-    expect(['0', '1', '10', '11'].map((text) => readingOf(type, text))).toEqual(['refused', 1, 10, 'refused']);
+    expect(['0', '1', '10', '11'].map((text) => parseValue(type, text))).toEqual(['rejected', 1, 10, 'rejected']);
   });
 
   test('is refused beyond what is exact, however large a number may be', () => {
     const type = wholeNumber({ min: 0 });
-    expect(readingOf(type, '9007199254740991')).toBe(Number.MAX_SAFE_INTEGER);
-    expect(readingOf(type, '9007199254740992')).toBe('refused');
+    expect(parseValue(type, '9007199254740991')).toBe(Number.MAX_SAFE_INTEGER);
+    expect(parseValue(type, '9007199254740992')).toBe('rejected');
   });
 
   test('with a leading 0 that is not octal is refused with the reason', () => {
-    expect(wholeNumber({ min: 0 }).read('089')).toEqual({ refused: true, hint: 'a leading 0 means octal' });
+    expect(wholeNumber({ min: 0 }).parse('089')).toEqual({ rejected: true, hint: 'a leading 0 means octal' });
   });
 
   test('is the same in every base', () => {
@@ -87,17 +87,17 @@ describe('a whole number', () => {
 
 describe('a port', () => {
   test('is a whole number from 0 to 65535', () => {
-    expect(['0', '65535', '65536', '-1'].map((text) => readingOf(port, text))).toEqual([
+    expect(['0', '65535', '65536', '-1'].map((text) => parseValue(port, text))).toEqual([
       0,
       65535,
-      'refused',
-      'refused',
+      'rejected',
+      'rejected',
     ]);
   });
 
   test('that a Kubernetes service link has set is refused with that explanation', () => {
-    expect(port.read('tcp://10.0.0.1:8125')).toEqual({
-      refused: true,
+    expect(port.parse('tcp://10.0.0.1:8125')).toEqual({
+      rejected: true,
       hint: expect.stringContaining('Kubernetes service link'),
     });
   });

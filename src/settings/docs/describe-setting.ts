@@ -19,17 +19,17 @@ export function describeGroup(group: SettingGroup): readonly Description[] {
 }
 
 function describeSetting(group: SettingGroup, setting: Setting): Description {
-  const { name, alias, type, help, comesWith, valuesToCome = {} } = setting;
-  const later = Object.keys(valuesToCome).join(', ');
+  const { name, alias, type, help, plannedFeature, plannedValues = {} } = setting;
+  const later = Object.keys(plannedValues).join(', ');
   const remark = later !== '' ? ` ${later}: in a later release.` : '';
-  const own = comesWith !== undefined && group.comesWith === undefined ? ' In a later release.' : '';
+  const own = plannedFeature !== undefined && group.plannedFeature === undefined ? ' In a later release.' : '';
   return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help + remark + own };
 }
 
 function describeDefault({ type, default: value, defaultText }: Setting): string | undefined {
   if (defaultText !== undefined) return defaultText;
   if (value instanceof DerivedDefault) return value.text;
-  return value === undefined ? undefined : type.write(value) || undefined;
+  return value === undefined ? undefined : type.format(value) || undefined;
 }
 
 function describeFamily({ name, alias, allowed, defaultText, help }: SettingFamily): Description {
@@ -37,6 +37,6 @@ function describeFamily({ name, alias, allowed, defaultText, help }: SettingFami
 }
 
 /** The heading of a group. */
-export function headingOf({ title, comesWith }: SettingGroup): string {
-  return comesWith === undefined ? title : `${title} (in a later release)`;
+export function headingOf({ title, plannedFeature }: SettingGroup): string {
+  return plannedFeature === undefined ? title : `${title} (in a later release)`;
 }

@@ -1,4 +1,4 @@
-import { later } from './later';
+import { planned } from './planned';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
@@ -20,7 +20,7 @@ export const counterSettings = group({
       ),
       help: 'Where counters live: in this process, in a key-value store, or in memcached.',
       // Counting in memory where a shared store was asked for would let every process grant the whole limit.
-      valuesToCome: { plaincache: later.plaincache },
+      plannedValues: { plaincache: planned.plaincache },
     }),
     setting({
       field: 'memoryMaxKeys',

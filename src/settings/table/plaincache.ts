@@ -1,4 +1,4 @@
-import { later } from './later';
+import { planned } from './planned';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
@@ -10,7 +10,7 @@ import { wholeNumber } from '../values/numbers';
 export const plaincacheSettings = group({
   title: 'Memcache-type store (memcached)',
   note: 'In force with BACKEND_TYPE=plaincache. Every instance needs the same servers in the same order.',
-  comesWith: later.plaincache,
+  plannedFeature: planned.plaincache,
   settings: [
     setting({
       field: 'plaincacheHostPort',

@@ -1,4 +1,4 @@
-import { later } from './later';
+import { planned } from './planned';
 import { group, setting } from './setting';
 import { choice, logFormat } from '../values/choices';
 import { workers } from '../values/numbers';
@@ -28,7 +28,7 @@ export const processSettings = group({
       type: workers,
       default: 1,
       help: 'Processes that share the ports and the work; auto is one for each core.',
-      comesWith: later.workers,
+      plannedFeature: planned.workers,
     }),
   ],
 });

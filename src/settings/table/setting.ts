@@ -25,9 +25,9 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   /** One line of help. */
   readonly help: string;
   /** The feature that this setting belongs to and that a later release brings: until then it is read, checked and warned about. */
-  readonly comesWith?: string;
+  readonly plannedFeature?: string;
   /** Values, as written, that ask for a feature of a later release: refused, since going on without it would be wrong. */
-  readonly valuesToCome?: Readonly<Record<string, string>>;
+  readonly plannedValues?: Readonly<Record<string, string>>;
 }
 
 /** Variables that share a form; what `<NAME>` may stand for, another setting says. */
@@ -44,8 +44,8 @@ export interface SettingGroup<Settings extends readonly Setting[] = readonly Set
   readonly title: string;
   /** A sentence under the heading. */
   readonly note?: string;
-  /** As {@link Setting.comesWith}, for the whole group. */
-  readonly comesWith?: string;
+  /** As {@link Setting.plannedFeature}, for the whole group. */
+  readonly plannedFeature?: string;
   readonly settings: Settings;
   readonly families?: readonly SettingFamily[];
 }

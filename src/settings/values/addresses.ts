@@ -1,9 +1,10 @@
-import { type ValueType, accepted, refused } from './value-type';
+import { type ValueType, accepted, rejected } from './value-type';
 import { textLike } from './text';
+
 const NAME_OR_IPV4 = /^[\w.-]+$/;
 const IPV6 = /^(?=.*:.*:)[\da-fA-F:.]+(?:%[\w.-]+)?$/;
 
-/** Whether a text can be a host name or an IP address; an IPv6 address stands without brackets. */
+/** Whether a text can be a host name or an IP address; IPv6 addresses are written without brackets. */
 export function isHost(text: string): boolean {
   return NAME_OR_IPV4.test(text) || IPV6.test(text);
 }
@@ -11,17 +12,17 @@ export function isHost(text: string): boolean {
 /** A host name or an IP address. */
 export const hostName: ValueType<string> = {
   allowed: 'host name or IP address',
-  read: (text) => (isHost(text) ? accepted(text) : refused('without port, scheme or brackets')),
-  write: (value) => value,
+  parse: (text) => (isHost(text) ? accepted(text) : rejected('write it without port, scheme or brackets')),
+  format: (value) => value,
 };
 
-/** A host (an IPv6 address without its brackets; empty when left out) and a port. */
+/** A host (IPv6 addresses without brackets; empty when omitted) and a port. */
 export interface HostPort {
   readonly host: string;
   readonly port: number;
 }
 
-/** Reads `host:port`, `[IPv6 address]:port` or `:port`; undefined when it is none of these. */
+/** Parses `host:port`, `[IPv6 address]:port` or `:port`; undefined for any other text. */
 export function parseHostPort(text: string): HostPort | undefined {
   const parts = /^(?:\[(?<bracketed>[^\]]+:[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>\d{1,5})$/.exec(text)?.groups;
   if (parts === undefined) return undefined;
@@ -30,32 +31,31 @@ export function parseHostPort(text: string): HostPort | undefined {
   return (host === '' || isHost(host)) && port <= 65535 ? { host, port } : undefined;
 }
 
-/** Where to listen, as Go writes it: `:9090` is every address. */
+/** The address of a listener in Go's form: `:9090` means every address. */
 export const listenAddress: ValueType<HostPort> = {
   allowed: '[host]:port',
-  read(text) {
+  parse(text) {
     const address = parseHostPort(text);
-    if (address === undefined)
-      return refused(/^\d+$/.test(text) ? 'a port alone is written with a colon before it' : undefined);
+    if (address === undefined) return rejected(/^\d+$/.test(text) ? 'write a port alone as :port' : undefined);
     return accepted(address.host === '' ? { ...address, host: '0.0.0.0' } : address);
   },
-  write: ({ host, port }) => `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '' : host}:${port}`,
+  format: ({ host, port }) => `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '' : host}:${port}`,
 };
 
 const socket = textLike(/^unix:.+$/, 'socket');
 
-/** Where a gRPC server is. A target of another scheme would be taken for a host name, and looked up in vain for ever. */
+/** The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely. */
 export const grpcTarget: ValueType<string> = {
   allowed: 'host:port, dns:///host:port or unix:path',
-  read(given) {
-    if ('value' in socket.read(given)) return accepted(given);
+  parse(given) {
+    if ('value' in socket.parse(given)) return accepted(given);
     const address = parseHostPort(given.replace(/^dns:(?:\/\/[^/]*\/)?/, ''));
-    return address !== undefined && address.host !== '' ? accepted(given) : refused();
+    return address !== undefined && address.host !== '' ? accepted(given) : rejected();
   },
-  write: (target) => target,
+  format: (target) => target,
 };
 
-/** Where a statistics daemon is: a host, at the port that another setting says, or a socket of this machine. */
+/** The address of a statistics daemon: a host, whose port is a setting of its own, or a local Unix socket. */
 export type StatisticsHost = { readonly host: string } | StatisticsSocket;
 
 export interface StatisticsSocket {
@@ -65,33 +65,34 @@ export interface StatisticsSocket {
 
 type SocketType = 'datagram' | 'stream';
 
-/** As the clients of Datadog write them; `unix://` is where its agent listens when not told otherwise. */
+/** The schemes of the Datadog clients; `unix://`, a datagram socket, is the default of the Datadog agent. */
 const SCHEMES: ReadonlyMap<string, SocketType> = new Map([
   ['unix://', 'datagram'],
   ['unixgram://', 'datagram'],
   ['unixstream://', 'stream'],
 ]);
-/** Bytes that a socket's path may have on Linux; a longer one would be cut without a word. */
+/** The longest socket path on Linux, in bytes; a longer one would be silently truncated. */
 const LONGEST_PATH = 107;
 
 export const statisticsHost: ValueType<StatisticsHost> = {
   allowed: `${hostName.allowed}, unix:///path or unixstream:///path`,
-  read(text) {
+  parse(text) {
     for (const [scheme, socketType] of SCHEMES) {
-      if (text.startsWith(scheme)) return readSocket(text.slice(scheme.length), socketType);
+      if (text.startsWith(scheme)) return parseSocket(text.slice(scheme.length), socketType);
     }
-    if (/^(?:unix(?:gram|stream)?:|\/)/.test(text))
-      return refused('a socket is written unix:///path or unixstream:///path');
-    const reading = hostName.read(text);
-    return 'value' in reading ? accepted({ host: reading.value }) : reading;
+    if (/^(?:unix(?:gram|stream)?:|\/)/.test(text)) {
+      return rejected('write a socket as unix:///path or unixstream:///path');
+    }
+    const result = hostName.parse(text);
+    return 'value' in result ? accepted({ host: result.value }) : result;
   },
-  write: (value) =>
+  format: (value) =>
     'host' in value ? value.host : `${value.socketType === 'stream' ? 'unixstream' : 'unix'}://${value.socketPath}`,
 };
 
-function readSocket(socketPath: string, socketType: SocketType) {
-  if (!/^\/.*[^/]$/.test(socketPath)) return refused('a path that begins with / follows the scheme');
-  if (Buffer.byteLength(socketPath) > LONGEST_PATH) return refused(`the path has at most ${LONGEST_PATH} bytes`);
+function parseSocket(socketPath: string, socketType: SocketType) {
+  if (!/^\/.*[^/]$/.test(socketPath)) return rejected('write the absolute path of a socket after the scheme');
+  if (Buffer.byteLength(socketPath) > LONGEST_PATH) return rejected(`the path may have at most ${LONGEST_PATH} bytes`);
   return accepted({ socketPath, socketType });
 }
 
@@ -100,13 +101,13 @@ export function isSocketPath(address: string): boolean {
   return /^(?:unix:)?(?:\/\/)?\//.test(address);
 }
 
-/** Whether a text names a server by host and port, both given. */
+/** Whether a text is `host:port`, with both parts present. */
 export function isServer(text: string): boolean {
   const address = parseHostPort(text);
   return address !== undefined && address.host !== '' && address.port > 0;
 }
 
-/** Whether a text is an address of a key-value store: host:port, a socket's path, or a `redis://` or `rediss://` URL. */
+/** Whether a text is the address of a Redis or Valkey server: host:port, a socket path, or a `redis://` or `rediss://` URL. */
 export function isStoreAddress(text: string): boolean {
   return isServer(text) || isSocketPath(text) || (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text));
 }

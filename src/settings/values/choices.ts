@@ -1,25 +1,25 @@
-import { type ValueType, accepted, refused } from './value-type';
+import { type ValueType, accepted, rejected } from './value-type';
 
-/** One of a few words, in any case: `choice({ kvstore: ['redis'] })` takes `kvstore`, and `redis` for the same. */
+/** One of a few words, in any case. `choice({ kvstore: ['redis'] })` accepts `kvstore`, and `redis` as a synonym for it. */
 export function choice<Word extends string>(words: Readonly<Record<Word, readonly string[]>>): ValueType<Word> {
   const byText = new Map<string, Word>();
   const spellings: string[] = [];
   for (const word in words) {
-    const others = words[word];
-    for (const text of [word, ...others]) byText.set(text.toLowerCase(), word);
-    spellings.push(others.length > 0 ? `${word} (${others.join(', ')})` : word);
+    const synonyms = words[word];
+    for (const text of [word, ...synonyms]) byText.set(text.toLowerCase(), word);
+    spellings.push(synonyms.length > 0 ? `${word} (${synonyms.join(', ')})` : word);
   }
   return {
     allowed: spellings.join(', '),
-    read(text) {
+    parse(text) {
       const word = byText.get(text.toLowerCase());
-      return word === undefined ? refused() : accepted(word);
+      return word === undefined ? rejected() : accepted(word);
     },
-    write: (word) => word,
+    format: (word) => word,
   };
 }
 
-const WORDS = new Map([
+const BOOLEANS = new Map([
   ['1', true],
   ['t', true],
   ['true', true],
@@ -31,20 +31,20 @@ const WORDS = new Map([
 /** `1`, `t`, `true` and `0`, `f`, `false`, in any case. */
 export const boolean: ValueType<boolean> = {
   allowed: 'true or false',
-  read(text) {
-    const value = WORDS.get(text.toLowerCase());
-    return value === undefined ? refused() : accepted(value);
+  parse(text) {
+    const value = BOOLEANS.get(text.toLowerCase());
+    return value === undefined ? rejected() : accepted(value);
   },
-  write: String,
+  format: String,
 };
 
-const known = choice({ text: [], json: [] });
+const knownFormat = choice({ text: [], json: [] });
 
-/** As in the Go service, whatever is not `json` means text; what is neither gets a remark. */
+/** As in the Go service, every value other than `json` means text. A value that is neither gets a notice. */
 export const logFormat: ValueType<'text' | 'json'> = {
-  ...known,
-  read(text) {
-    const reading = known.read(text);
-    return 'value' in reading ? reading : accepted('text', 'everything but json means text');
+  ...knownFormat,
+  parse(text) {
+    const result = knownFormat.parse(text);
+    return 'value' in result ? result : accepted('text', 'every value other than json means text');
   },
 };

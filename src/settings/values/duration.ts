@@ -1,4 +1,4 @@
-import { accepted, refused, type ValueType } from './value-type';
+import { accepted, rejected, type ValueType } from './value-type';
 
 const NANOSECONDS_IN_MILLISECOND = 1e6;
 const LONGEST = 2n ** 63n - 1n;
@@ -17,12 +17,12 @@ const UNITS = [
 
 const NANOSECONDS: ReadonlyMap<string, bigint> = new Map(UNITS);
 
-/** A number and its unit, at the place where the last one ended. */
+/** A number and its unit, matched where the previous match ended. */
 const PART = /(?=\.?\d)(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y;
 
 /**
- * A text in Go's form of durations (`150us`, `1m30s`, `-1.5h`, `0`) as whole nanoseconds, what is finer cut off; undefined
- * when it is none, or beyond the 292 years that Go can hold.
+ * Parses a duration in Go's format (`150us`, `1m30s`, `-1.5h`, `0`) into whole nanoseconds, truncating smaller fractions.
+ * Undefined for any other text, and beyond the 292 years that Go can represent.
  */
 export function parseNanoseconds(text: string): bigint | undefined {
   const sign = /^[+-]/.exec(text)?.[0] ?? '';
@@ -36,12 +36,12 @@ export function parseNanoseconds(text: string): bigint | undefined {
     const length = NANOSECONDS.get(unit) ?? 0n;
     sum += BigInt(whole) * length + (BigInt(fraction) * length) / 10n ** BigInt(fraction.length);
   } while (PART.lastIndex < text.length);
-  // As in Go, there is one more below zero than above.
+  // As in Go, the negative range is larger by one.
   if (sum > (sign === '-' ? LONGEST + 1n : LONGEST)) return undefined;
   return sign === '-' ? -sum : sum;
 }
 
-/** Milliseconds in Go's form of durations: `1m30s`, `150us`, `0`. */
+/** Formats milliseconds as a duration in Go's format: `1m30s`, `150us`, `0`. */
 export function formatDuration(milliseconds: number): string {
   const total = BigInt(Math.round(milliseconds * NANOSECONDS_IN_MILLISECOND));
   if (total === 0n) return '0';
@@ -54,22 +54,22 @@ export function formatDuration(milliseconds: number): string {
   return text;
 }
 
-/** A duration in milliseconds (fractions allowed), from 0 on, or above 0. */
+/** A duration in milliseconds (fractions allowed), 0 or more, or above 0. */
 export function duration(range: '0 or more' | 'above 0'): ValueType<number> {
   return {
     allowed: `duration, ${range}`,
-    read(text) {
+    parse(text) {
       const nanoseconds = parseNanoseconds(text);
-      if (nanoseconds === undefined) return refused(advice(text));
-      if (nanoseconds < 0n || (nanoseconds === 0n && range === 'above 0')) return refused();
+      if (nanoseconds === undefined) return rejected(hint(text));
+      if (nanoseconds < 0n || (nanoseconds === 0n && range === 'above 0')) return rejected();
       return accepted(Number(nanoseconds) / NANOSECONDS_IN_MILLISECOND);
     },
-    write: formatDuration,
+    format: formatDuration,
   };
 }
 
-function advice(text: string): string {
-  if (/^[+-]?[\d.]+$/.test(text)) return 'a number needs a unit, as in 500ms or 10s';
-  if (/\d[dw]$/i.test(text)) return 'the largest unit is h';
-  return 'write it as in 150us, 10s or 1h30m, at most 292 years';
+function hint(text: string): string {
+  if (/^[+-]?[\d.]+$/.test(text)) return 'add a unit, as in 500ms or 10s';
+  if (/\d[dw]$/i.test(text)) return 'the largest unit is h: write 1 day as 24h';
+  return 'write it like 150us, 10s or 1h30m, at most 292 years';
 }

@@ -1,16 +1,16 @@
-import { accepted, refused, type ValueType } from './value-type';
+import { accepted, rejected, type ValueType } from './value-type';
 
-/** Any text, called `what` where the help says what may be given. */
+/** Any text; `what` describes it in the help. */
 export function text(what = 'text'): ValueType<string> {
-  return { allowed: what, read: (given) => accepted(given), write: (value) => value };
+  return { allowed: what, parse: (given) => accepted(given), format: (value) => value };
 }
 
-/** A text of a certain form. */
-export function textLike(form: RegExp, what: string): ValueType<string> {
-  return { ...text(what), read: (given) => (form.test(given) ? accepted(given) : refused()) };
+/** A text that matches a pattern. */
+export function textLike(pattern: RegExp, what: string): ValueType<string> {
+  return { ...text(what), parse: (given) => (pattern.test(given) ? accepted(given) : rejected()) };
 }
 
 export const filePath = text('file path');
 
-/** A field name of HTTP (RFC 9110, section 5.1); its case is kept. */
+/** An HTTP field name (RFC 9110, section 5.1); its case is preserved. */
 export const headerName = textLike(/^[!#$%&'*+.^_`|~\dA-Za-z-]+$/, 'HTTP header name');

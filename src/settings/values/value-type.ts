@@ -1,23 +1,23 @@
 /** How the text of a variable becomes a value, and back. */
 export interface ValueType<Value> {
-  /** What may be given, in words that complete "allowed: …". */
+  /** The allowed values, as a phrase that completes "allowed: …". */
   readonly allowed: string;
-  /** Reads a text that is not empty and has no blanks around it. Says nothing of the text itself, which may be a secret. */
-  read(text: string): Reading<Value>;
-  /** The value as one would write it. */
-  write(value: Value): string;
+  /** Parses a text that is not empty and has no surrounding blanks. The result never quotes the text, which may be a secret. */
+  parse(text: string): ParseResult<Value>;
+  /** The value as a user would write it. */
+  format(value: Value): string;
 }
 
-/** What came of a text: a value, perhaps with a remark about it; or a refusal, perhaps with advice. */
-export type Reading<Value> = Accepted<Value> | Refused;
+/** The result of parsing a text: a value, perhaps with a notice about it, or a rejection, perhaps with a hint. */
+export type ParseResult<Value> = Accepted<Value> | Rejected;
 
 export interface Accepted<Value> {
   readonly value: Value;
   readonly notice?: string;
 }
 
-export interface Refused {
-  readonly refused: true;
+export interface Rejected {
+  readonly rejected: true;
   readonly hint?: string;
 }
 
@@ -25,6 +25,6 @@ export function accepted<Value>(value: Value, notice?: string): Accepted<Value> 
   return notice === undefined ? { value } : { value, notice };
 }
 
-export function refused(hint?: string): Refused {
-  return hint === undefined ? { refused: true } : { refused: true, hint };
+export function rejected(hint?: string): Rejected {
+  return hint === undefined ? { rejected: true } : { rejected: true, hint };
 }

@@ -2,11 +2,11 @@ import { type Environment, lookUp } from './environment';
 import type { Setting } from '../table/setting';
 import { showVariable } from './show-variable';
 
-/** What the environment says about one setting. */
-export interface VariableReading<Value> {
-  /** The name it was given under; undefined when it is not set. */
+/** One setting, read from the environment. */
+export interface ParsedVariable<Value> {
+  /** The variable that sets it; undefined when it is not set. */
   readonly givenAs: string | undefined;
-  /** Undefined when it is not set, or set to something that cannot be used. */
+  /** Undefined when it is not set or invalid. */
   readonly value: Value | undefined;
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -14,27 +14,27 @@ export interface VariableReading<Value> {
 
 type Readable<Value> = Pick<Setting<string, Value>, 'name' | 'alias' | 'type' | 'secret'>;
 
-/** Reads a setting under its name and its alias. Both may be set when they mean the same value. */
-export function readVariable<Value>(environment: Environment, setting: Readable<Value>): VariableReading<Value> {
+/** Reads a setting under its name and its alias. Both may be set if they have the same value. */
+export function readVariable<Value>(environment: Environment, setting: Readable<Value>): ParsedVariable<Value> {
   const { name, alias, type, secret } = setting;
   const problems: string[] = [];
   const warnings: string[] = [];
   const values: Value[] = [];
   const variables = lookUp(environment, alias === undefined ? [name] : [name, alias]);
   for (const variable of variables) {
-    const reading = type.read(variable.text);
+    const result = type.parse(variable.text);
     const shown = showVariable(variable, secret);
-    if ('value' in reading) {
-      values.push(reading.value);
-      if (reading.notice !== undefined) warnings.push(`${shown}: ${reading.notice}.`);
+    if ('value' in result) {
+      values.push(result.value);
+      if (result.notice !== undefined) warnings.push(`${shown}: ${result.notice}.`);
     } else {
-      const hint = reading.hint === undefined ? '' : ` (${reading.hint})`;
-      problems.push(`${shown} cannot be used; allowed: ${type.allowed}${hint}.`);
+      const hint = result.hint === undefined ? '' : ` (${result.hint})`;
+      problems.push(`${shown} is invalid; allowed: ${type.allowed}${hint}.`);
     }
   }
-  if (new Set(values.map((value) => type.write(value))).size > 1) {
+  if (new Set(values.map((value) => type.format(value))).size > 1) {
     const both = variables.map((variable) => showVariable(variable, secret)).join(' and ');
-    problems.push(`${both} are one setting with two different values; keep one of them.`);
+    problems.push(`${both} are two names of one setting and have different values; remove one of them.`);
   }
   return { givenAs: variables[0]?.name, value: problems.length > 0 ? undefined : values[0], problems, warnings };
 }

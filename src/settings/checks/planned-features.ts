@@ -8,7 +8,7 @@ export interface Given {
   readonly value: (field: string) => unknown;
 }
 
-export interface FeaturesToCome {
+export interface PlannedFeaturesFound {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -17,7 +17,7 @@ export interface FeaturesToCome {
  * Looks for settings whose feature a later release brings. Those that are set have no effect yet: one warning names them all.
  * A value that asks for such a feature is refused.
  */
-export function findFeaturesToCome(table: readonly SettingGroup[], given: Given): FeaturesToCome {
+export function findPlannedFeatures(table: readonly SettingGroup[], given: Given): PlannedFeaturesFound {
   const problems: string[] = [];
   const waiting = new Map<string, string[]>();
   for (const group of table) {
@@ -25,7 +25,7 @@ export function findFeaturesToCome(table: readonly SettingGroup[], given: Given)
       const variable = given.variables.get(setting.field);
       const problem = refusal(setting, variable, given.value(setting.field));
       if (problem !== undefined) problems.push(problem);
-      const feature = setting.comesWith ?? group.comesWith;
+      const feature = setting.plannedFeature ?? group.plannedFeature;
       if (feature === undefined || variable === undefined) continue;
       const names = waiting.get(feature) ?? [];
       waiting.set(feature, names);
@@ -39,13 +39,13 @@ export function findFeaturesToCome(table: readonly SettingGroup[], given: Given)
 }
 
 function refusal(
-  { name, type, valuesToCome = {}, default: fallback }: Setting,
+  { name, type, plannedValues = {}, default: fallback }: Setting,
   variable: string | undefined,
   value: unknown,
 ) {
   if (value === undefined) return undefined;
-  const written = type.write(value);
-  const feature = valuesToCome[written];
+  const written = type.format(value);
+  const feature = plannedValues[written];
   if (feature === undefined) return undefined;
   if (variable !== undefined) return `${variable}=${written} asks for ${feature}, which a later release brings.`;
   const reason = fallback instanceof DerivedDefault ? ` (${fallback.text})` : '';

@@ -1,4 +1,4 @@
-import { findFeaturesToCome } from '../../src/settings/checks/features-to-come';
+import { findPlannedFeatures } from '../../src/settings/checks/planned-features';
 import { derived, group, setting } from '../../src/settings/table/setting';
 import { boolean, choice } from '../../src/settings/values/choices';
 const table = [
@@ -6,20 +6,20 @@ const table = [
     title: 'Kitchen',
     settings: [
       setting({ field: 'kettle', name: 'KETTLE', type: boolean, default: false, help: '' }),
-      setting({ field: 'oven', name: 'OVEN', type: boolean, default: false, help: '', comesWith: 'gas' }),
+      setting({ field: 'oven', name: 'OVEN', type: boolean, default: false, help: '', plannedFeature: 'gas' }),
       setting({
         field: 'heat',
         name: 'HEAT',
         type: choice({ wood: [], gas: ['propane'] }),
         default: derived('gas where OVEN is set, else wood'),
         help: '',
-        valuesToCome: { gas: 'gas' },
+        plannedValues: { gas: 'gas' },
       }),
     ],
   }),
   group({
     title: 'Bath',
-    comesWith: 'hot water',
+    plannedFeature: 'hot water',
     settings: [
       setting({ field: 'tub', name: 'TUB', type: boolean, default: false, help: '' }),
       setting({ field: 'shower', name: 'SHOWER', alias: 'DOUCHE', type: boolean, default: false, help: '' }),
@@ -28,7 +28,7 @@ const table = [
 ];
 
 function find(variables: Record<string, string>, values: Record<string, unknown> = {}) {
-  return findFeaturesToCome(table, { variables: new Map(Object.entries(variables)), value: (field) => values[field] });
+  return findPlannedFeatures(table, { variables: new Map(Object.entries(variables)), value: (field) => values[field] });
 }
 
 describe('a setting of a later release', () => {
