@@ -1,24 +1,17 @@
-// Writes the tables of settings into the README, between its markers: node scripts/settings-table.mjs [README.md]
+// Writes docs/settings.md from the table of settings in the last build: node scripts/settings-table.mjs
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { BUILD_STAMP, isStale, ROOT, say } from './workspace.mjs';
 
-const fail = (sentence) => {
-  say(sentence);
+if (isStale(BUILD_STAMP, ['src/settings'])) {
+  say('src/settings has changed since the last build: run npm run build first');
   process.exit(1);
-};
-
-if (isStale(BUILD_STAMP, ['src/settings'])) fail('src/settings is newer than its build: run npm run build first');
-const { withSettings } = createRequire(import.meta.url)(join(ROOT, 'dist', 'settings', 'readme-section.js'));
-
-const readme = process.argv[2] ?? join(ROOT, 'README.md');
-if (!existsSync(readme)) fail(`there is no ${readme}`);
-try {
-  const text = readFileSync(readme, 'utf8');
-  const updated = withSettings(text);
-  if (updated !== text) writeFileSync(readme, updated);
-  say(`the settings in ${readme} ${updated === text ? 'are as they should be' : 'are up to date now'}`);
-} catch (error) {
-  fail(`${readme} cannot be updated: ${error.message}`);
 }
+const { settingsPage } = createRequire(import.meta.url)(join(ROOT, 'dist', 'settings', 'docs', 'settings-page.js'));
+
+const path = join(ROOT, 'docs', 'settings.md');
+const page = settingsPage();
+const changed = !existsSync(path) || readFileSync(path, 'utf8') !== page;
+if (changed) writeFileSync(path, page);
+say(changed ? 'wrote docs/settings.md' : 'docs/settings.md is up to date');

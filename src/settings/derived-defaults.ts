@@ -3,13 +3,17 @@ import { isSocketPath } from './values/addresses';
 
 type View = SettingsView<Exclude<Field, DerivedField>>;
 
-/** The defaults that follow from other settings; what each says in words stands in its row. */
+function socketTypeOf(url = '') {
+  return isSocketPath(url) ? 'unix' : 'tcp';
+}
+
+/** The defaults that follow from other settings. Each is described in its row of the table. */
 export const derivedDefaults: { readonly [F in DerivedField]: (view: View) => Settings[F] } = {
   backendType({ isGiven }) {
     if (isGiven('kvstoreUrl')) return 'kvstore';
     return isGiven('plaincacheHostPort') || isGiven('plaincacheSrv') ? 'plaincache' : 'memory';
   },
-  kvstoreSocketType: ({ settings }) => (isSocketPath(settings.kvstoreUrl ?? '') ? 'unix' : 'tcp'),
-  kvstorePersecondSocketType: ({ settings }) => (isSocketPath(settings.kvstorePersecondUrl ?? '') ? 'unix' : 'tcp'),
+  kvstoreSocketType: ({ settings }) => socketTypeOf(settings.kvstoreUrl),
+  kvstorePersecondSocketType: ({ settings }) => socketTypeOf(settings.kvstorePersecondUrl),
   usePushstats: ({ settings }) => !settings.useTaggedstats && !settings.usePullmetrics,
 };

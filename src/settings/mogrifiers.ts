@@ -4,15 +4,15 @@ import { type Pairs, pairs } from './values/lists';
 import { text } from './values/text';
 import type { ValueType } from './values/value-type';
 
-/** A rule that turns a statistic's name into another name with tags. */
+/** A rule that rewrites the name of a statistic into another name with tags. */
 export interface Mogrifier {
-  /** As TAGGEDSTATS_MOGRIFIERS has it, in upper case. */
+  /** Its name in TAGGEDSTATS_MOGRIFIERS, in upper case. */
   readonly name: string;
-  /** A regular expression in the syntax of RE2, not anchored. */
+  /** A regular expression in RE2 syntax, not anchored. */
   readonly pattern: string;
-  /** The name to send; `$n` stands for a group of the pattern. */
+  /** The name to send; `$n` is replaced with capture group n of the pattern. */
   readonly output: string;
-  /** The tags to send; values may hold `$n`. */
+  /** The tags to send; `$n` in a value is replaced likewise. */
   readonly tags: Pairs;
 }
 
@@ -30,24 +30,29 @@ export interface MogrifiersResult {
 }
 
 /**
- * Reads the variables of the mogrifiers named. The Go service falls back to variables called PATTERN, NAME and TAGS; this is
- * an accident of a library that nobody can mean, and is left out.
+ * Reads the variables of the listed mogrifiers. The fallback of the Go service to variables named PATTERN, NAME and TAGS, an
+ * accident of a library, is not supported.
+ *
+ * @param listName the variable that lists the names, for messages
  */
-export function readMogrifiers(environment: Environment, names: readonly string[]): MogrifiersResult {
+export function readMogrifiers(environment: Environment, names: readonly string[], listName: string): MogrifiersResult {
   const problems: string[] = [];
   const warnings: string[] = [];
 
   function read<Value>(variable: string, type: ValueType<Value>) {
-    const reading = readVariable(environment, { name: NAME + variable, alias: ALIAS + variable, type });
-    problems.push(...reading.problems);
-    warnings.push(...reading.warnings);
-    return reading;
+    const result = readVariable(environment, { name: NAME + variable, alias: ALIAS + variable, type });
+    problems.push(...result.problems);
+    warnings.push(...result.warnings);
+    return result;
   }
-  function requirePart(mogrifier: string, part: 'PATTERN' | 'NAME') {
+  function readRequired(mogrifier: string, part: 'PATTERN' | 'NAME') {
     const variable = `${mogrifier}_${part}`;
     const { givenAs, value } = read(variable, text());
     if (givenAs === undefined) {
-      problems.push(`${NAME}${variable} is not set, but TAGGEDSTATS_MOGRIFIERS names ${mogrifier}.`);
+      problems.push(
+        `${NAME}${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ${mogrifier} ` +
+          'from the list.',
+      );
     }
     return value ?? '';
   }
@@ -55,15 +60,18 @@ export function readMogrifiers(environment: Environment, names: readonly string[
   const listed = names.map((name) => name.toUpperCase());
   const mogrifiers = listed.map((name) => ({
     name,
-    pattern: requirePart(name, 'PATTERN'),
-    output: requirePart(name, 'NAME'),
+    pattern: readRequired(name, 'PATTERN'),
+    output: readRequired(name, 'NAME'),
     tags: read(`${name}_TAGS`, tags).value ?? {},
   }));
 
   for (const variable of Object.keys(environment)) {
     const name = VARIABLE.exec(variable)?.groups?.['name'];
     if (name !== undefined && !listed.includes(name)) {
-      warnings.push(`${variable} has no effect: TAGGEDSTATS_MOGRIFIERS does not name ${name}.`);
+      warnings.push(
+        `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
+          'variable.',
+      );
     }
   }
   return { mogrifiers, problems, warnings };

@@ -1,33 +1,38 @@
+import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Check } from './checks/check';
-import { deprecations, statisticsChecks, withoutEffect } from './checks/effects';
+import { ineffectiveSettings } from './checks/ineffective-settings';
 import { listenerChecks } from './checks/listeners';
+import { findPlannedFeatures } from './checks/planned-features';
+import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
 import { derivedDefaults } from './derived-defaults';
-import { type Environment, lookUp } from './variables/environment';
-import { findPlannedFeatures } from './checks/planned-features';
-import { readMogrifiers } from './mogrifiers';
-import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
-import { readVariable } from './variables/read-variable';
-import { DerivedDefault, type Setting } from './table/setting';
+import { type MogrifiersResult, readMogrifiers } from './mogrifiers';
 import type { Field, Settings, SettingsView } from './settings';
+import { DerivedDefault, type Setting } from './table/setting';
 import { settingsTable } from './table/settings-table';
+import { type Environment, lookUp } from './variables/environment';
+import { readVariable } from './variables/read-variable';
 
-/** The environment holds settings that cannot be used. The message names every one of them and holds no secret. */
+/** The environment contains invalid settings. The message lists all of them and contains no secrets. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 
-  /** One sentence for each thing that is wrong. */
+  /** One sentence for each problem. */
   constructor(readonly problems: readonly string[]) {
-    super(['These settings cannot be used:', ...problems.map((problem) => `  ${problem}`)].join('\n'));
+    super(
+      ['The settings are invalid (weir --help describes them):', ...problems.map((problem) => `  ${problem}`)].join(
+        '\n',
+      ),
+    );
   }
 }
 
 export interface LoadedSettings {
   readonly settings: Settings;
-  /** The settings that the environment gives, each with the variable that gives it; the others have their defaults. */
+  /** The settings that the environment sets, each with its variable; all others have their defaults. */
   readonly given: ReadonlyMap<Field, string>;
-  /** What is worth a line in the log, one sentence each, without secrets. */
+  /** Warnings for the log, one sentence each, without secrets. */
   readonly warnings: readonly string[];
 }
 
@@ -35,21 +40,23 @@ const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly 
 const neutralNames = new Map(rows.map(({ field, name }) => [field, name] as const));
 const knownNames = new Set(rows.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])));
 
+const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
+
 /**
- * Reads the settings of document 1, section 2.4, and of the Go service, from variables of the environment. Names are exact;
- * unknown variables are none of its business, save those that are nearly a setting's name, which get a warning.
+ * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored, except
+ * that a variable whose name is close to that of a setting causes a warning.
  *
- * @throws {SettingsError} when a setting cannot be used, when a name and its alias differ, when settings contradict each
- *   other, or when one asks for what a later release brings: one error for all of them.
+ * @throws {SettingsError} listing all problems: invalid values, names and aliases with different values, settings that
+ *   contradict each other, and values that need a planned feature.
  */
 export function readSettings(environment: Environment): LoadedSettings {
-  const { values, given, unusable, problems, warnings } = readRows(environment);
-  function isUsable(field: string) {
-    return !unusable.has(field);
+  const { values, given, invalid, problems, warnings } = readRows(environment);
+  function isValid(field: string) {
+    return !invalid.has(field);
   }
 
-  // The rows are those that the type is made of, so that every field is there with its type, save the defaults that follow
-  // from other settings and the mogrifiers, which are filled in next.
+  // The type is derived from the rows, so every field has a value of its type, except for derived defaults and mogrifiers,
+  // which are filled in next.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const settings = values as unknown as Settings;
   const view: SettingsView = {
@@ -57,59 +64,67 @@ export function readSettings(environment: Environment): LoadedSettings {
     isGiven: (field) => given.has(field),
     nameOf: (field) => given.get(field) ?? neutralNames.get(field) ?? field,
   };
-  for (const [field, choose] of Object.entries<(view: SettingsView) => unknown>(derivedDefaults)) {
-    if (values[field] instanceof DerivedDefault) values[field] = choose(view);
+  for (const [field, derive] of Object.entries<(view: SettingsView) => unknown>(derivedDefaults)) {
+    if (values[field] instanceof DerivedDefault) values[field] = derive(view);
   }
-  values['mogrifiers'] = [];
-  if (settings.useTaggedstats && isUsable('taggedstatsMogrifiers')) {
-    const reading = readMogrifiers(environment, settings.taggedstatsMogrifiers);
-    values['mogrifiers'] = reading.mogrifiers;
-    problems.push(...reading.problems);
-    warnings.push(...reading.warnings);
-  }
+  const mogrifiers = isValid('taggedstatsMogrifiers') ? mogrifiersOf(environment, view) : NO_MOGRIFIERS;
+  values['mogrifiers'] = mogrifiers.mogrifiers;
 
-  function findAll(checks: readonly Check[]) {
-    return checks.filter(({ concerns }) => concerns.every(isUsable)).flatMap(({ find }) => find(view) ?? []);
+  function runChecks(checks: readonly Check[]) {
+    return checks.filter(({ concerns }) => concerns.every(isValid)).flatMap(({ find }) => find(view) ?? []);
   }
-  const toCome = findPlannedFeatures(settingsTable, {
+  const planned = findPlannedFeatures(settingsTable, {
     variables: given,
-    value: (field) => (isUsable(field) ? values[field] : undefined),
+    value: (field) => (isValid(field) ? values[field] : undefined),
   });
-  problems.push(...findAll([...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks]), ...toCome.problems);
-  warnings.push(...findAll(deprecations), ...findAll(withoutEffect), ...toCome.warnings, ...findSlips(environment));
+  problems.push(...mogrifiers.problems, ...runChecks(problemChecks), ...planned.problems);
+  warnings.push(
+    ...mogrifiers.warnings,
+    ...runChecks(ineffectiveSettings),
+    ...planned.warnings,
+    ...findMisspelledNames(environment),
+  );
 
   if (problems.length > 0) throw new SettingsError(problems);
   return { settings: deepFreeze(settings), given, warnings };
 }
 
-/** Reads every row by itself. A setting that cannot be used has its default, so that the look at the others can go on. */
+/** Reads each row by itself. An invalid setting gets its default, so that the other settings can still be checked. */
 function readRows(environment: Environment) {
   const values: Record<string, unknown> = {};
   const given = new Map<Field, string>();
-  const unusable = new Set<string>();
+  const invalid = new Set<string>();
   const problems: string[] = [];
   const warnings: string[] = [];
   for (const row of rows) {
-    const reading = readVariable(environment, row);
-    problems.push(...reading.problems);
-    warnings.push(...reading.warnings);
-    if (reading.givenAs !== undefined) given.set(row.field, reading.givenAs);
-    if (reading.problems.length > 0) unusable.add(row.field);
-    values[row.field] = reading.value ?? row.default;
+    const variable = readVariable(environment, row);
+    problems.push(...variable.problems);
+    warnings.push(...variable.warnings);
+    if (variable.givenAs !== undefined) given.set(row.field, variable.givenAs);
+    if (variable.problems.length > 0) invalid.add(row.field);
+    values[row.field] = variable.value ?? row.default;
   }
-  return { values, given, unusable, problems, warnings };
+  return { values, given, invalid, problems, warnings };
 }
 
-/** Variables that are set and nearly have a setting's name. */
-function findSlips(environment: Environment): string[] {
+const NO_MOGRIFIERS: MogrifiersResult = { mogrifiers: [], problems: [], warnings: [] };
+
+/** The mogrifiers of the DogStatsD output. */
+function mogrifiersOf(environment: Environment, { settings, nameOf }: SettingsView): MogrifiersResult {
+  if (!settings.useTaggedstats) return NO_MOGRIFIERS;
+  return readMogrifiers(environment, settings.taggedstatsMogrifiers, nameOf('taggedstatsMogrifiers'));
+}
+
+/** Warnings about variables that are set and whose names are close to those of settings. */
+function findMisspelledNames(environment: Environment): string[] {
   return lookUp(environment, Object.keys(environment)).flatMap(({ name }) => {
-    const meant = knownNames.has(name) ? undefined : nearestName(name, knownNames, VARIABLE_TOLERANCE);
-    return meant === undefined ? [] : [`${name} is no setting; did you mean ${meant}?`];
+    const nearest = knownNames.has(name) ? undefined : nearestName(name, knownNames, VARIABLE_TOLERANCE);
+    return nearest === undefined ? [] : [`${name} is not a setting and has no effect; did you mean ${nearest}?`];
   });
 }
 
-/** Freezes a value of plain objects and arrays, and everything in it. */
-export function deepFreeze<Value>(value: Value): Value {
+/** Freezes a value that consists of plain objects and arrays, recursively. */
+function deepFreeze<Value>(value: Value): Value {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
     for (const part of Object.values(value)) deepFreeze(part);

@@ -2,31 +2,31 @@ import type { Mogrifier } from './mogrifiers';
 import type { DerivedDefault, ValueOf } from './table/setting';
 import type { settingsTable } from './table/settings-table';
 
-/** The rows of the table, as a union of their types. */
+/** The union of the types of the table's rows. */
 export type Row = (typeof settingsTable)[number]['settings'][number];
 
 type TableSettings = { readonly [R in Row as R['field']]: ValueOf<R> };
 
 /**
- * The settings of one process: a field for every row of the table, frozen through and through. Durations are milliseconds,
- * fractions allowed; sizes are bytes; what has neither value nor default is undefined.
+ * The settings of a process, with one field for each row of the table; deeply frozen. Durations are in milliseconds, with
+ * fractions; sizes are in bytes. A setting with neither a value nor a default is undefined.
  */
 export interface Settings extends TableSettings {
-  /** The mogrifiers that TAGGEDSTATS_MOGRIFIERS names, in its order; empty unless USE_TAGGEDSTATS. */
+  /** The mogrifiers that TAGGEDSTATS_MOGRIFIERS lists, in its order; empty unless USE_TAGGEDSTATS is true. */
   readonly mogrifiers: readonly Mogrifier[];
 }
 
-/** The field of a setting that a variable gives. */
+/** The field of a setting that has a variable. */
 export type Field = Row['field'];
 
-/** The fields whose default follows from other settings. */
+/** The fields whose defaults follow from other settings. */
 export type DerivedField = Extract<Row, { readonly default: DerivedDefault }>['field'];
 
-/** Some settings and how they were given: what a default that follows from others, or a check across several, looks at. */
+/** Some settings and the variables that set them: the input of derived defaults and of checks between settings. */
 export interface SettingsView<Seen extends Field = Field> {
   readonly settings: Pick<Settings, Seen>;
-  /** Whether the environment gives the setting. */
+  /** Whether the environment sets the setting. */
   readonly isGiven: (field: Seen) => boolean;
-  /** The variable that gives the setting, else its neutral name. */
+  /** The variable that sets the setting, or else its neutral name. */
   readonly nameOf: (field: Seen) => string;
 }

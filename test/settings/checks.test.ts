@@ -2,122 +2,126 @@ import type { Environment } from '../../src/settings/variables/environment';
 import { readSettings } from '../../src/settings/read-settings';
 import { problemsOf } from './problems-of';
 
-/** Problems, but for those that the features of a later release give rise to. */
+/** The problems, without those that planned features cause. */
 function contradictions(environment: Environment) {
-  return problemsOf(environment).filter((problem) => !problem.includes('a later release brings'));
+  return problemsOf(environment).filter((problem) => !problem.includes('is planned for a later release'));
 }
 
-const refused: readonly (readonly [string, Environment, string])[] = [
+const contradictory: readonly (readonly [string, Environment, string])[] = [
   [
     'TLS without a certificate',
     { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_KEY: '/key.pem' },
-    'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT.',
+    'GRPC_SERVER_USE_TLS is true, but GRPC_SERVER_TLS_CERT is not set; set it to the path of a PEM file.',
   ],
   [
     'TLS without a key',
     { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: '/cert.pem' },
-    'GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_KEY.',
+    'GRPC_SERVER_USE_TLS is true, but GRPC_SERVER_TLS_KEY is not set; set it to the path of a PEM file.',
   ],
   [
     'mutual TLS without TLS',
     { GRPC_CLIENT_TLS_CACERT: '/ca.pem' },
-    'GRPC_CLIENT_TLS_CACERT asks callers for certificates, which needs GRPC_SERVER_USE_TLS=true.',
+    'GRPC_CLIENT_TLS_CACERT is set, but TLS is off; set GRPC_SERVER_USE_TLS=true to verify client certificates, or remove GRPC_CLIENT_TLS_CACERT.',
   ],
   [
-    'a name for callers that show no certificate',
+    'a DNS name for clients that present no certificate',
     { GRPC_CLIENT_TLS_SAN: 'edge.example' },
-    'GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT: without it no caller shows a certificate.',
+    'GRPC_CLIENT_TLS_SAN is set, but clients present no certificate unless GRPC_CLIENT_TLS_CACERT is set; set both or neither.',
   ],
   [
     'a certificate without its key',
     { REDIS_TLS: 'true', REDIS_TLS_CLIENT_CERT: '/cert.pem' },
-    'REDIS_TLS_CLIENT_CERT is set without KVSTORE_TLS_CLIENT_KEY; a certificate and its key go together.',
+    'REDIS_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.',
   ],
   [
     'a key without its certificate',
     { CONFIG_GRPC_XDS_SERVER_USE_TLS: '1', CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key.pem' },
-    'CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set without CONFIG_GRPC_XDS_CLIENT_TLS_CERT; a certificate and its key go together.',
+    'CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set, but CONFIG_GRPC_XDS_CLIENT_TLS_CERT is not; a certificate and its key must be set together.',
   ],
-  ['a key-value store without an address', { BACKEND_TYPE: 'redis' }, 'BACKEND_TYPE=kvstore needs KVSTORE_URL.'],
+  [
+    'a key-value store without an address',
+    { BACKEND_TYPE: 'redis' },
+    'BACKEND_TYPE is kvstore, but KVSTORE_URL is not set; set it to the address of Redis or Valkey.',
+  ],
   [
     'a single store with several addresses',
     { REDIS_URL: 'a:1,b:2' },
-    'REDIS_URL must be one host:port, one socket path, or one redis:// or rediss:// URL, since KVSTORE_TYPE is single.',
+    'REDIS_URL is invalid with KVSTORE_TYPE=single: it is not the address of one server; allowed: one host:port, one socket path, or one redis:// or rediss:// URL.',
   ],
   [
     'a store without a port',
     { REDIS_URL: 'localhost' },
-    'REDIS_URL must be one host:port, one socket path, or one redis:// or rediss:// URL, since KVSTORE_TYPE is single.',
+    'REDIS_URL is invalid with KVSTORE_TYPE=single: it is not the address of one server; allowed: one host:port, one socket path, or one redis:// or rediss:// URL.',
   ],
   [
-    'sentinel without a sentinel',
+    'a sentinel deployment without a sentinel',
     { KVSTORE_URL: 'mymaster', KVSTORE_TYPE: 'SENTINEL' },
-    'KVSTORE_URL must be the name of the master, then at least one sentinel, since KVSTORE_TYPE is sentinel.',
+    'KVSTORE_URL is invalid with KVSTORE_TYPE=sentinel: it contains no sentinel; allowed: the name of the master and the host:port or URL of at least one sentinel, separated by commas.',
   ],
   [
     'a sentinel without a port',
     { KVSTORE_URL: 'mymaster,a:1,b', KVSTORE_TYPE: 'sentinel' },
-    'KVSTORE_URL must have host:port as item 3, since KVSTORE_TYPE is sentinel.',
+    'KVSTORE_URL is invalid with KVSTORE_TYPE=sentinel: item 3 is not a host:port or URL; allowed: the name of the master and the host:port or URL of at least one sentinel, separated by commas.',
   ],
   [
     'a cluster by socket path',
     { KVSTORE_URL: '/run/a.sock', REDIS_TYPE: 'cluster' },
-    'KVSTORE_URL must have host:port as item 1, since REDIS_TYPE is cluster.',
+    'KVSTORE_URL is invalid with REDIS_TYPE=cluster: item 1 is not a host:port or URL; allowed: the host:port or URL of at least one node, separated by commas.',
   ],
   [
     'a list that ends in a comma',
     { KVSTORE_URL: 'a:1,', KVSTORE_TYPE: 'cluster' },
-    'KVSTORE_URL has an empty item, since KVSTORE_TYPE is cluster.',
+    'KVSTORE_URL is invalid with KVSTORE_TYPE=cluster: item 2 is empty; allowed: the host:port or URL of at least one node, separated by commas.',
   ],
   [
     'a second store without an address',
     { KVSTORE_URL: 'a:1', KVSTORE_PERSECOND: 'true' },
-    'KVSTORE_PERSECOND needs KVSTORE_PERSECOND_URL.',
+    'KVSTORE_PERSECOND is true, but KVSTORE_PERSECOND_URL is not set; set it to the address of Redis or Valkey.',
   ],
   [
-    'a second store with a bad address',
+    'a second store with an invalid address',
     { KVSTORE_URL: 'a:1', KVSTORE_PERSECOND: 'true', REDIS_PERSECOND_URL: 'b' },
-    'REDIS_PERSECOND_URL must be one host:port, one socket path, or one redis:// or rediss:// URL, since KVSTORE_PERSECOND_TYPE is single.',
+    'REDIS_PERSECOND_URL is invalid with KVSTORE_PERSECOND_TYPE=single: it is not the address of one server; allowed: one host:port, one socket path, or one redis:// or rediss:// URL.',
   ],
   [
-    'a memcache-type store without servers',
+    'a memcached store without servers',
     { BACKEND_TYPE: 'memcache' },
-    'BACKEND_TYPE=plaincache needs PLAINCACHE_HOST_PORT or PLAINCACHE_SRV.',
+    'BACKEND_TYPE is plaincache, but neither PLAINCACHE_HOST_PORT nor PLAINCACHE_SRV is set; set one of them to the memcached servers.',
   ],
   [
-    'servers from a list and from a record',
+    'memcached servers from a list and from a DNS record',
     { MEMCACHE_HOST_PORT: 'a:1', MEMCACHE_SRV: '_memcache._tcp.example' },
-    'MEMCACHE_HOST_PORT and MEMCACHE_SRV both name the servers; keep one of them.',
+    'MEMCACHE_HOST_PORT and MEMCACHE_SRV are both set; remove one of them.',
   ],
   [
     'two listeners on one port',
     { PORT: '8081' },
-    'PORT and GRPC_PORT are both port 8081; each listener needs its own.',
+    'PORT and GRPC_PORT both use port 8081; give each listener its own port.',
   ],
   [
     'two listeners on one port of one address',
     { HOST: '127.0.0.1', PORT: '6070', DEBUG_HOST: '127.0.0.1' },
-    'PORT and DEBUG_PORT are both port 6070; each listener needs its own.',
+    'PORT and DEBUG_PORT both use port 6070; give each listener its own port.',
   ],
   [
-    'a page to scrape on the port of another listener',
+    'metrics on the port of another listener',
     { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: 'localhost:6070' },
-    'DEBUG_PORT and PROMETHEUS_ADDR are both port 6070; each listener needs its own.',
+    'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.',
   ],
   [
-    'one socket for two ways to write statistics',
+    'one socket for two statistics formats',
     { STATSD_HOST: 'unixstream:///dsd.socket', USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' },
-    'STATSD_HOST is one socket, whose daemon would count everything twice, plain and with tags; keep one of USE_STATSD and USE_TAGGEDSTATS.',
+    'STATSD_HOST is a socket, whose daemon would receive every statistic twice, without and with tags; enable only one of USE_STATSD and USE_TAGGEDSTATS.',
   ],
 ];
 
-test.each(refused)('%s is refused', (_, environment, problem) => {
+test.each(contradictory)('rejects %s', (_, environment, problem) => {
   expect(contradictions(environment)).toContain(problem);
 });
 
 test.each<readonly [string, Environment]>([
   [
-    'a whole TLS set-up',
+    'complete TLS settings',
     {
       GRPC_SERVER_USE_TLS: '1',
       GRPC_SERVER_TLS_CERT: '/c',
@@ -126,32 +130,35 @@ test.each<readonly [string, Environment]>([
       GRPC_CLIENT_TLS_SAN: 'a',
     },
   ],
-  ['half a pair of files while TLS is off', { KVSTORE_TLS_CLIENT_CERT: '/c', PLAINCACHE_TLS_CLIENT_KEY: '/k' }],
+  [
+    'a certificate without its key while TLS is off',
+    { KVSTORE_TLS_CLIENT_CERT: '/c', PLAINCACHE_TLS_CLIENT_KEY: '/k' },
+  ],
   ['a single store by host and port', { KVSTORE_URL: 'localhost:6379' }],
   ['a single store by path', { KVSTORE_URL: '/run/redis.sock' }],
   ['a single store by URL', { KVSTORE_URL: 'rediss://user:secret@host:6379/1' }],
   ['a sentinel list', { KVSTORE_URL: 'mymaster, a:26379, redis://b:26379', KVSTORE_TYPE: 'sentinel' }],
   ['a cluster of one node', { KVSTORE_URL: 'a:7000', KVSTORE_TYPE: 'cluster' }],
   ['two stores', { KVSTORE_URL: 'a:1', KVSTORE_PERSECOND: '1', KVSTORE_PERSECOND_URL: '/b.sock' }],
-  ['memory beside an address of a store', { BACKEND_TYPE: 'memory', KVSTORE_URL: 'anything' }],
+  ['memory together with the address of a store', { BACKEND_TYPE: 'memory', KVSTORE_URL: 'anything' }],
   ['memcached by list', { PLAINCACHE_HOST_PORT: 'a:11211, /run/memcached.sock' }],
-  ['memcached by record', { PLAINCACHE_SRV: '_memcache._tcp.example' }],
-  ['two ports that the system chooses', { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' }],
+  ['memcached by DNS record', { PLAINCACHE_SRV: '_memcache._tcp.example' }],
+  ['several ports that the system chooses', { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' }],
   ['one port on two addresses', { PORT: '8000', HOST: '127.0.0.1', DEBUG_PORT: '8000', DEBUG_HOST: '127.0.0.2' }],
-  ['the port of gRPC, where that listens on a socket', { PORT: '8081', GRPC_UDS: '/run/weir.sock' }],
+  ['the gRPC port for HTTP while gRPC listens on a socket', { PORT: '8081', GRPC_UDS: '/run/weir.sock' }],
   ['a stream socket for statistics with tags', { STATSD_HOST: 'unixstream:///dsd.socket', USE_TAGGEDSTATS: 'true' }],
   ['a datagram socket for statistics without tags', { STATSD_HOST: 'unix:///dsd.socket', USE_STATSD: 'true' }],
-  ['one host for two ways to write statistics', { USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' }],
-  ['the port of a page to scrape that is off', { PORT: '9090' }],
-])('%s is accepted', (_, environment) => {
+  ['one host for two statistics formats', { USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' }],
+  ['the port of the metrics while they are off', { PORT: '9090' }],
+])('accepts %s', (_, environment) => {
   expect(contradictions(environment)).toEqual([]);
 });
 
-describe('the kind of store, where BACKEND_TYPE is not set', () => {
-  // A kind that a later release brings is refused with its name, so that both ways show which one was chosen.
+describe('the type of store without BACKEND_TYPE', () => {
+  // A type that is planned is rejected with its name, so that the problem shows the default too.
   function storeOf(environment: Environment) {
     const problems = problemsOf(environment).filter((problem) => problem.startsWith('BACKEND_TYPE'));
-    return problems[0]?.match(/therefore (\w+)/)?.[1] ?? readSettings(environment).settings.backendType;
+    return problems[0]?.match(/defaults to (\w+)/)?.[1] ?? readSettings(environment).settings.backendType;
   }
 
   test.each<readonly [string, Environment]>([
@@ -167,7 +174,7 @@ describe('the kind of store, where BACKEND_TYPE is not set', () => {
   });
 });
 
-test('a store at a path is reached by a Unix socket, any other by TCP, unless KVSTORE_SOCKET_TYPE says otherwise', () => {
+test('the socket type of the store is unix for a path and tcp otherwise, unless KVSTORE_SOCKET_TYPE is set', () => {
   function socketOf(environment: Environment) {
     return readSettings({ BACKEND_TYPE: 'memory', ...environment }).settings.kvstoreSocketType;
   }
@@ -177,21 +184,21 @@ test('a store at a path is reached by a Unix socket, any other by TCP, unless KV
   expect(socketOf({ KVSTORE_URL: 'a:1', REDIS_SOCKET_TYPE: 'TCP6' })).toBe('tcp6');
 });
 
-test('a deprecated setting that is used gets a warning', () => {
+test('a deprecated setting causes a warning', () => {
   expect(readSettings({ REDIS_PIPELINE_LIMIT: '8' }).warnings).toContain(
-    'REDIS_PIPELINE_LIMIT is deprecated and does nothing.',
+    'REDIS_PIPELINE_LIMIT is deprecated and has no effect; remove it.',
   );
   expect(readSettings({ REDIS_PIPELINE_LIMIT: '0' }).warnings).not.toContainEqual(
     expect.stringContaining('deprecated'),
   );
 });
 
-test('a window of its own for the second store gets a warning: the one window serves both', () => {
-  function ofWindows(environment: Environment) {
+test('a pipeline window for the second store causes a warning', () => {
+  function windowWarnings(environment: Environment) {
     return readSettings(environment).warnings.filter((warning) => warning.includes('PIPELINE_WINDOW'));
   }
-  expect(ofWindows({ REDIS_PERSECOND_PIPELINE_WINDOW: '1ms' })).toEqual([
-    'REDIS_PERSECOND_PIPELINE_WINDOW has no effect: the window of KVSTORE_PIPELINE_WINDOW serves both stores.',
+  expect(windowWarnings({ REDIS_PERSECOND_PIPELINE_WINDOW: '1ms' })).toEqual([
+    'REDIS_PERSECOND_PIPELINE_WINDOW has no effect, because KVSTORE_PIPELINE_WINDOW applies to both stores; remove it.',
   ]);
-  expect(ofWindows({ REDIS_PERSECOND_PIPELINE_WINDOW: '0', REDIS_PIPELINE_WINDOW: '1ms' })).toEqual([]);
+  expect(windowWarnings({ REDIS_PERSECOND_PIPELINE_WINDOW: '0', REDIS_PIPELINE_WINDOW: '1ms' })).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { readSettings } from '../../src/settings/read-settings';
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 
-test('without any variable, every setting has its documented default', () => {
+test('every setting has its documented default when no variable is set', () => {
   expect(readSettings({}).settings).toEqual({
     host: '0.0.0.0',
     port: 8080,

@@ -14,7 +14,7 @@ const UNITS: readonly (readonly [string, bigint])[] = [
   ['h', 3600n * SECOND],
 ];
 
-describe('a duration', () => {
+describe('duration', () => {
   test.each([
     ['150us', 0.15],
     ['150\u00b5s', 0.15],
@@ -34,7 +34,7 @@ describe('a duration', () => {
     ['-0', 0],
     ['0s', 0],
     ['-0s', 0],
-  ])('%s is %d milliseconds', (text, milliseconds) => {
+  ])('parses %s as %d milliseconds', (text, milliseconds) => {
     expect(parseValue(duration('0 or more'), text)).toBe(milliseconds);
   });
 
@@ -56,11 +56,11 @@ describe('a duration', () => {
     '1s-1s',
     '1.2.3s',
     '',
-  ])('%j is none', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseValue(duration('0 or more'), text)).toBe('rejected');
   });
 
-  test('reaches as far as Go can count nanoseconds, and no further', () => {
+  test('accepts the range of nanoseconds that Go can represent, and no more', () => {
     expect(parseNanoseconds('9223372036854775807ns')).toBe(2n ** 63n - 1n);
     expect(parseNanoseconds('-9223372036854775808ns')).toBe(-(2n ** 63n));
     expect(parseNanoseconds('9223372036854775808ns')).toBeUndefined();
@@ -69,21 +69,21 @@ describe('a duration', () => {
     expect(parseNanoseconds('2562047h48m')).toBeUndefined();
   });
 
-  test('below zero means nothing here and is refused', () => {
+  test('rejects negative durations', () => {
     expect(parseValue(duration('0 or more'), '-1s')).toBe('rejected');
   });
 
-  test('of zero is refused where time has to pass', () => {
+  test('rejects zero if it must be above 0', () => {
     expect(parseValue(duration('above 0'), '0')).toBe('rejected');
     expect(parseValue(duration('above 0'), '0.1ns')).toBe('rejected');
     expect(parseValue(duration('above 0'), '1ns')).toBe(1e-6);
   });
 
   test.each([
-    ['10', 'a number needs a unit, as in 500ms or 10s'],
-    ['2d', 'the largest unit is h'],
-    ['soon', 'write it as in 150us, 10s or 1h30m, at most 292 years'],
-  ])('of %j is refused with advice', (text, hint) => {
+    ['10', 'add a unit, as in 500ms or 10s'],
+    ['2d', 'the largest unit is h: write 1 day as 24h'],
+    ['soon', 'write it like 150us, 10s or 1h30m, at most 292 years'],
+  ])('rejects %j with a hint', (text, hint) => {
     expect(duration('0 or more').parse(text)).toEqual({ rejected: true, hint });
   });
 
@@ -94,11 +94,11 @@ describe('a duration', () => {
     [90_000, '1m30s'],
     [86_400_000, '24h'],
     [-1000, '-1s'],
-  ])('of %d milliseconds is written as %s', (milliseconds, text) => {
+  ])('formats %d milliseconds as %s', (milliseconds, text) => {
     expect(formatDuration(milliseconds)).toBe(text);
   });
 
-  test('that is written and read again is the same', () => {
+  test('parses what it formats to the same duration', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 50n), max: 2n ** 50n }), (nanoseconds) => {
         expect(parseNanoseconds(formatDuration(Number(nanoseconds) / 1e6))).toBe(nanoseconds);
@@ -106,7 +106,7 @@ describe('a duration', () => {
     );
   });
 
-  test('is the sum of its parts, in any order and with any unit', () => {
+  test('adds up the parts, in any order and with any unit', () => {
     const part = fc.record({
       count: fc.bigInt({ min: 0n, max: 10_000n }),
       unit: fc.constantFrom(...UNITS),

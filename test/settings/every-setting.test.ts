@@ -7,7 +7,7 @@ import { problemsOf } from './problems-of';
 const rows: readonly Setting[] = settingsTable.flatMap((group): readonly Setting[] => group.settings);
 const withAlias = rows.flatMap((row) => (row.alias === undefined ? [] : [{ ...row, alias: row.alias }]));
 
-/** Texts among which every setting finds two that it takes for different values. */
+/** Texts of which every setting parses at least two as different values. */
 const TEXTS = [
   'false',
   'true',
@@ -44,30 +44,27 @@ const MORE = ['http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c.
 function twoTexts({ type, name }: Setting): readonly [string, string] {
   const texts = new Map<string, string>();
   for (const text of [...TEXTS, ...WORDS, ...MORE]) {
-    const reading = type.parse(text);
-    if ('value' in reading && reading.notice === undefined) texts.set(type.format(reading.value), text);
+    const result = type.parse(text);
+    if ('value' in result && result.notice === undefined) texts.set(type.format(result.value), text);
   }
   const [one, other] = texts.values();
-  if (one === undefined || other === undefined) throw new Error(`${name} takes too few of these texts`);
+  if (one === undefined || other === undefined) throw new Error(`${name} accepts fewer than two of the texts`);
   return [one, other];
 }
 
-describe('the table of settings', () => {
-  test('names no variable and no field twice', () => {
+describe('the settings table', () => {
+  test('contains every variable and every field once', () => {
     const names = rows.flatMap(({ name, alias }) => [name, ...(alias === undefined ? [] : [alias])]);
     expect(names).toEqual([...new Set(names)]);
     expect(rows.map(({ field }) => field)).toEqual([...new Set(rows.map(({ field }) => field))]);
   });
 
-  test.each(rows.map((row) => [row.name, row] as const))(
-    'calls the field of %s by its name in camel case',
-    (name, row) => {
-      const [first = '', ...others] = name.toLowerCase().split('_');
-      expect(row.field).toBe(first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(''));
-    },
-  );
+  test.each(rows.map((row) => [row.name, row] as const))('names the field of %s in camel case', (name, row) => {
+    const [first = '', ...others] = name.toLowerCase().split('_');
+    expect(row.field).toBe(first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(''));
+  });
 
-  test('treats the second key-value store as the first', () => {
+  test('describes the settings of both key-value stores in the same way', () => {
     function shapeOf({ type, secret, default: value }: Setting) {
       return {
         allowed: type.allowed,
@@ -83,7 +80,25 @@ describe('the table of settings', () => {
     expect(pairs.map(([, second]) => shapeOf(second))).toEqual(pairs.map(([first]) => shapeOf(first)));
   });
 
-  test('marks every variable that holds credentials as a secret', () => {
+  test('lists the settings of both key-value stores under the same names, in the same order', () => {
+    function suffixesOf(title: string, prefix: string) {
+      const { settings = [] } = settingsTable.find((candidate) => candidate.title.startsWith(title)) ?? {};
+      return settings.flatMap(({ name }) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));
+    }
+    const common = [
+      ...['TYPE', 'URL', 'SOCKET_TYPE', 'AUTH', 'SENTINEL_AUTH', 'POOL_SIZE', 'TIMEOUT'],
+      ...['POOL_ON_EMPTY_BEHAVIOR', 'POOL_ON_EMPTY_WAIT_DURATION'],
+    ];
+    const pipeline = ['PIPELINE_LIMIT', 'CLUSTER_PIPELINE_PARALLELISM', 'TLS'];
+    expect(suffixesOf('Key-value store', 'KVSTORE_').slice(0, 12)).toEqual([...common, ...pipeline]);
+    expect(suffixesOf('Second key-value store', 'KVSTORE_PERSECOND_')).toEqual([
+      ...common,
+      'PIPELINE_WINDOW',
+      ...pipeline,
+    ]);
+  });
+
+  test('marks every variable that contains credentials as secret', () => {
     const secrets = rows.filter(({ name }) => /AUTH|PASSWORD|TOKEN|HEADERS$/.test(name));
     expect(secrets.map(({ secret }) => secret)).toEqual(secrets.map(() => 'value'));
     const addresses = rows.filter(({ name }) => /^KVSTORE_(PERSECOND_)?URL$/.test(name));
@@ -92,11 +107,12 @@ describe('the table of settings', () => {
 });
 
 const withDefault = rows.flatMap((row) => {
-  const written = row.default === undefined || row.default instanceof DerivedDefault ? '' : row.type.format(row.default);
+  const written =
+    row.default === undefined || row.default instanceof DerivedDefault ? '' : row.type.format(row.default);
   return written === '' ? [] : [[row.name, written, row] as const];
 });
 
-test.each(withDefault)('%s would take its default, %s, as a value too', (_, written, row) => {
+test.each(withDefault)('%s accepts its default, %s, as a value', (_, written, row) => {
   expect(row.type.parse(written)).toEqual({ value: row.default });
 });
 
@@ -107,7 +123,7 @@ describe.each(rows.map((row) => [row.name, row] as const))('%s', (name, row) => 
     expect([...empty.given, ...empty.warnings]).toEqual([]);
   });
 
-  test('is read without the blanks around it', () => {
+  test('is read without surrounding blanks', () => {
     const [text] = twoTexts(row);
     expect(readVariable({ [name]: ` ${text}\t` }, row)).toEqual(readVariable({ [name]: text }, row));
   });
@@ -120,15 +136,15 @@ describe.each(withAlias.map((row) => [row.name, row.alias, row] as const))('%s',
     expect(readVariable({ [alias]: one }, row)).toEqual({ ...readVariable({ [name]: one }, row), givenAs: alias });
   });
 
-  test(`may be set beside ${alias} to the same value`, () => {
+  test(`may be set together with ${alias} to the same value`, () => {
     expect(readVariable({ [name]: one, [alias]: one }, row)).toEqual(readVariable({ [name]: one }, row));
     expect(readVariable({ [name]: '', [alias]: one }, row).givenAs).toBe(alias);
   });
 
-  test(`is refused when ${alias} has another value`, () => {
+  test(`is rejected when ${alias} has another value`, () => {
     const problems = problemsOf({ [name]: one, [alias]: other });
     expect(problems).toContainEqual(
-      expect.stringMatching(/are one setting with two different values; keep one of them\.$/),
+      expect.stringMatching(/are two names of one setting and have different values; remove one of them\.$/),
     );
   });
 });

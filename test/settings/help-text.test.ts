@@ -1,5 +1,4 @@
 import { helpText } from '../../src/settings/docs/help-text';
-import { settingsMarkdown } from '../../src/settings/docs/settings-markdown';
 import { settingsTable } from '../../src/settings/table/settings-table';
 
 const names = settingsTable.flatMap((group) => [
@@ -10,7 +9,7 @@ const names = settingsTable.flatMap((group) => [
 describe('the help text', () => {
   const help = helpText();
 
-  test('begins with how to use the program', () => {
+  test('begins with the usage', () => {
     expect(help).toMatch(/^Usage: weir \[-h \| --help\]\n/);
   });
 
@@ -22,37 +21,29 @@ describe('the help text', () => {
     expect(help).not.toMatch(/ \n|\n\n\n/);
   });
 
-  test.each(names)('names %s', (name) => {
+  test.each(names)('lists %s', (name) => {
     expect(help).toMatch(new RegExp(`^  (\\S+ \\| )?${name}( \\| |$)`, 'm'));
   });
 
-  test('says of a setting its second name, meaning, values and default', () => {
+  test('lists the settings in the order of the table', () => {
+    const listed = [...help.matchAll(/^ {2}([A-Z][A-Z\d_]+)(?: \| \S+)?$/gm)].map(([, name]) => name);
+    expect(listed).toEqual(settingsTable.flatMap(({ settings }) => settings.map(({ name }) => name)));
+  });
+
+  test('shows the alias, meaning, allowed values and default of a setting', () => {
     expect(help).toContain(
       [
         '  KVSTORE_STARTUP_MAX_INTERVAL | REDIS_STARTUP_MAX_INTERVAL',
-        '      At start, longest wait between two tries. [duration, above 0; default: 30s]',
+        '      Longest delay between two attempts to connect at startup. [duration, above 0; default: 30s]',
         '',
       ].join('\n'),
     );
   });
-});
 
-describe("the README's tables", () => {
-  const markdown = settingsMarkdown();
-
-  test('have a row for every setting', () => {
-    for (const group of settingsTable)
-      for (const { name } of group.settings) expect(markdown).toContain(`\n| \`${name}\` | `);
-  });
-
-  test('have five cells in every row', () => {
-    const rows = markdown.split('\n').filter((line) => line.startsWith('|'));
-    expect(rows.filter((row) => row.split('|').length !== 7)).toEqual([]);
-  });
-
-  test('show variables, patterns and addresses as code', () => {
-    expect(markdown).toContain('Rule files are `*.yaml` and `*.yml` below `RUNTIME_ROOT`/`RUNTIME_SUBDIRECTORY`/');
-    expect(markdown).toContain('| `[host]:port` | `:9090` |');
-    expect(markdown).toContain('| `_service._protocol.name` |  |');
-  });
+  test.each(['Redis or Valkey', 'memcached', 'statsd', 'DogStatsD', 'Prometheus', 'OpenTelemetry'])(
+    'names %s in a heading',
+    (product) => {
+      expect(help.split('\n').filter((line) => /^\S.*\(/.test(line) && line.includes(product))).not.toEqual([]);
+    },
+  );
 });

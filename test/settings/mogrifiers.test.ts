@@ -4,7 +4,7 @@ import { problemsOf } from './problems-of';
 const TAGGED = { USE_DOG_STATSD: 'true' };
 
 describe('mogrifiers', () => {
-  test('are read from the variables that their upper-cased names make up, in the order of the list', () => {
+  test('are read from variables that contain their names in upper case, in the order of the list', () => {
     const { settings } = readSettings({
       ...TAGGED,
       TAGGEDSTATS_MOGRIFIERS: 'domain, other',
@@ -21,10 +21,10 @@ describe('mogrifiers', () => {
     expect(Object.isFrozen(settings.mogrifiers[0]?.tags)).toBe(true);
   });
 
-  test('need a pattern and a name', () => {
+  test('require a pattern and a name', () => {
     expect(problemsOf({ ...TAGGED, USE_DOG_STATSD_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_A_NAME: ' ' })).toEqual([
-      'TAGGEDSTATS_MOGRIFIER_A_PATTERN is not set, but TAGGEDSTATS_MOGRIFIERS names A.',
-      'TAGGEDSTATS_MOGRIFIER_A_NAME is not set, but TAGGEDSTATS_MOGRIFIERS names A.',
+      'TAGGEDSTATS_MOGRIFIER_A_PATTERN is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
+      'TAGGEDSTATS_MOGRIFIER_A_NAME is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
     ]);
   });
 
@@ -33,7 +33,7 @@ describe('mogrifiers', () => {
     expect(problemsOf({ ...TAGGED, ...bare, TAGGEDSTATS_MOGRIFIERS: 'a' })).toHaveLength(2);
   });
 
-  test.each(['region', 'region:', ':eu'])('cannot have the tags %j', (tags) => {
+  test.each(['region', 'region:', ':eu'])('reject the tags %j', (tags) => {
     const environment = {
       ...TAGGED,
       TAGGEDSTATS_MOGRIFIERS: 'a',
@@ -44,7 +44,7 @@ describe('mogrifiers', () => {
     expect(problemsOf(environment)).toEqual([expect.stringContaining('TAGGEDSTATS_MOGRIFIER_A_TAGS=')]);
   });
 
-  test('cannot have two values under their two names', () => {
+  test('reject different values under a name and its alias', () => {
     const environment = {
       ...TAGGED,
       TAGGEDSTATS_MOGRIFIERS: 'a',
@@ -52,15 +52,19 @@ describe('mogrifiers', () => {
       DOG_STATSD_MOGRIFIER_A_PATTERN: 'z',
       TAGGEDSTATS_MOGRIFIER_A_NAME: 'y',
     };
-    expect(problemsOf(environment)).toEqual([expect.stringContaining('are one setting with two different values')]);
+    expect(problemsOf(environment)).toEqual([
+      expect.stringContaining('are two names of one setting and have different values'),
+    ]);
   });
 
-  test('that the list does not name get a warning', () => {
+  test('that the list does not contain cause a warning', () => {
     const { warnings } = readSettings({ ...TAGGED, DOG_STATSD_MOGRIFIER_A_TAGS: 'x:y' });
-    expect(warnings).toContain('DOG_STATSD_MOGRIFIER_A_TAGS has no effect: TAGGEDSTATS_MOGRIFIERS does not name A.');
+    expect(warnings).toContain(
+      'DOG_STATSD_MOGRIFIER_A_TAGS has no effect, because TAGGEDSTATS_MOGRIFIERS does not contain A; add A to the list, or remove the variable.',
+    );
   });
 
-  test('are not looked at while the tagged output is off', () => {
+  test('are ignored while the DogStatsD output is off', () => {
     expect(
       readSettings({ TAGGEDSTATS_MOGRIFIERS: 'a', TAGGEDSTATS_MOGRIFIER_B_TAGS: '?' }).settings.mogrifiers,
     ).toEqual([]);

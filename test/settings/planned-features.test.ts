@@ -1,6 +1,7 @@
 import { findPlannedFeatures } from '../../src/settings/checks/planned-features';
 import { derived, group, setting } from '../../src/settings/table/setting';
 import { boolean, choice } from '../../src/settings/values/choices';
+
 const table = [
   group({
     title: 'Kitchen',
@@ -11,7 +12,7 @@ const table = [
         field: 'heat',
         name: 'HEAT',
         type: choice({ wood: [], gas: ['propane'] }),
-        default: derived('gas where OVEN is set, else wood'),
+        default: derived('gas if OVEN is set, else wood'),
         help: '',
         plannedValues: { gas: 'gas' },
       }),
@@ -31,33 +32,33 @@ function find(variables: Record<string, string>, values: Record<string, unknown>
   return findPlannedFeatures(table, { variables: new Map(Object.entries(variables)), value: (field) => values[field] });
 }
 
-describe('a setting of a later release', () => {
-  test('says nothing while it is not set', () => {
+describe('a setting of a planned feature', () => {
+  test('causes no warning while it is not set', () => {
     expect(find({ kettle: 'KETTLE' }, { heat: 'wood' })).toEqual({ problems: [], warnings: [] });
   });
 
-  test('that is set gets a warning, one for all of them, by feature and with the names used', () => {
+  test('causes one warning for all such settings, grouped by feature, with the variables that are set', () => {
     expect(find({ tub: 'TUB', oven: 'OVEN', shower: 'DOUCHE', kettle: 'KETTLE' }).warnings).toEqual([
-      'These settings have no effect before a later release: OVEN (gas); TUB, DOUCHE (hot water).',
+      'These settings have no effect yet, because their features are planned for a later release: OVEN (gas); TUB, DOUCHE (hot water).',
     ]);
   });
 });
 
-describe('a value of a later release', () => {
-  test('is refused', () => {
+describe('a value that needs a planned feature', () => {
+  test('is rejected', () => {
     expect(find({ heat: 'HEAT' }, { heat: 'gas' })).toEqual({
-      problems: ['HEAT=gas asks for gas, which a later release brings.'],
+      problems: ['HEAT=gas is not supported yet: gas is planned for a later release; set HEAT to another value.'],
       warnings: [],
     });
   });
 
-  test('is refused as a default too, since going on with another one would be wrong', () => {
+  test('is rejected as a default too, because using another value would be wrong', () => {
     expect(find({}, { heat: 'gas' }).problems).toEqual([
-      'HEAT is not set and therefore gas (gas where OVEN is set, else wood): a later release brings gas; set HEAT to go on without.',
+      'HEAT is not set and defaults to gas (gas if OVEN is set, else wood), which is not supported yet: gas is planned for a later release; set HEAT to another value.',
     ]);
   });
 
-  test('leaves the other values of the setting as they are', () => {
+  test('does not affect the other values of the setting', () => {
     expect(find({ heat: 'HEAT' }, { heat: 'wood' })).toEqual({ problems: [], warnings: [] });
   });
 });

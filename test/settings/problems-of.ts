@@ -1,7 +1,7 @@
 import type { Environment } from '../../src/settings/variables/environment';
 import { SettingsError, readSettings } from '../../src/settings/read-settings';
 
-/** What is wrong with an environment, sentence by sentence. */
+/** The problems with an environment, one sentence each. */
 export function problemsOf(environment: Environment): readonly string[] {
   try {
     readSettings(environment);

@@ -1,8 +1,8 @@
 import { SettingsError, readSettings } from '../../src/settings/read-settings';
 import { problemsOf } from './problems-of';
 
-describe('reading the settings', () => {
-  test('makes typed values of the variables', () => {
+describe('readSettings', () => {
+  test('parses the variables into typed values', () => {
     const { settings } = readSettings({
       PORT: '0x1f90',
       KVSTORE_PIPELINE_WINDOW: '150us',
@@ -17,7 +17,7 @@ describe('reading the settings', () => {
     const level: 'fatal' | 'error' | 'warning' | 'info' | 'debug' = settings.logLevel;
     // @ts-expect-error: a setting without a default may be undefined, and the type says so
     const url: string = settings.kvstoreUrl;
-    // @ts-expect-error: what has no row in the table is no field
+    // @ts-expect-error: a field needs a row in the table
     const unknown: unknown = settings.kvstoreColour;
     expect([port, window, shadowMode, header, level, url, unknown]).toEqual([
       8080,
@@ -30,7 +30,7 @@ describe('reading the settings', () => {
     ]);
   });
 
-  test('gives an object that nobody can change, not even in its depths', () => {
+  test('returns a deeply frozen object', () => {
     const { settings } = readSettings({ EXTRA_TAGS: 'a:b' });
     expect(() => Object.assign(settings, { port: 1 })).toThrow(TypeError);
     expect(() => Object.assign(settings.extraTags, { a: 'c' })).toThrow(TypeError);
@@ -38,7 +38,7 @@ describe('reading the settings', () => {
     expect(() => Object.assign(settings.taggedstatsMogrifiers, ['x'])).toThrow(TypeError);
   });
 
-  test('tells which settings the environment gave, and under which name', () => {
+  test('returns which settings the environment sets, with their variables', () => {
     const { given } = readSettings({ REDIS_PIPELINE_WINDOW: '1ms', PORT: '8080', HOST: '', OTHER: 'x' });
     expect([...given]).toEqual([
       ['port', 'PORT'],
@@ -46,11 +46,11 @@ describe('reading the settings', () => {
     ]);
   });
 
-  test('knows a variable by its exact name only, as the Go service does', () => {
+  test('treats names of variables as case-sensitive, like the Go service', () => {
     expect(readSettings({ port: '1', Port: '2' }).settings.port).toBe(8080);
   });
 
-  test('takes LOG_LEVEL in any case, and the words of the Go service for the nearest level', () => {
+  test('accepts LOG_LEVEL in any case, and maps the levels that only the Go service has to the nearest one', () => {
     function levelOf(text: string) {
       return readSettings({ LOG_LEVEL: text }).settings.logLevel;
     }
@@ -66,21 +66,21 @@ describe('reading the settings', () => {
     ]);
   });
 
-  describe('pushes statistics by default', () => {
+  describe('usePushstats', () => {
     test.each([
       [{}, true],
       [{ USE_DOG_STATSD: 'true' }, false],
       [{ USE_PROMETHEUS: 'true' }, false],
       [{ USE_PROMETHEUS: 'true', USE_STATSD: 'true' }, true],
       [{ USE_STATSD: 'false' }, false],
-    ])('with %j: %s', (environment, push) => {
+    ])('with %j is %s', (environment, push) => {
       expect(readSettings(environment).settings.usePushstats).toBe(push);
     });
   });
 });
 
-describe('settings that cannot be used', () => {
-  test('are all named in one error, each with what was given and what is allowed', () => {
+describe('invalid settings', () => {
+  test('are all listed in one error, each with its value and what is allowed', () => {
     function read() {
       return readSettings({
         PORT: 'tcp://10.0.0.1:80',
@@ -96,51 +96,51 @@ describe('settings that cannot be used', () => {
     expect(read).toThrow(SettingsError);
     expect(read).toThrow(
       [
-        'These settings cannot be used:',
-        '  PORT="tcp://10.0.0.1:80" cannot be used; allowed: whole number, 0 to 65535 (a Kubernetes service link seems to have set it: give the pod enableServiceLinks: false, or its own value for the variable).',
-        '  GRPC_PORT="99999" cannot be used; allowed: whole number, 0 to 65535.',
-        '  NEAR_LIMIT_RATIO="1.5" cannot be used; allowed: number, 0 to 1.',
-        '  SHADOW_MODE="yes" cannot be used; allowed: true or false.',
-        '  LIMIT_RESET_HEADER="X Reset" cannot be used; allowed: HTTP header name.',
-        '  REDIS_TIMEOUT="10" cannot be used; allowed: duration, 0 or more (a number needs a unit, as in 500ms or 10s).',
-        '  STATS_FLUSH_INTERVAL="0" cannot be used; allowed: duration, above 0.',
-        '  PROMETHEUS_PATH="metrics" cannot be used; allowed: path that begins with /.',
+        'The settings are invalid (weir --help describes them):',
+        '  PORT="tcp://10.0.0.1:80" is invalid; allowed: whole number, 0 to 65535 (it looks like a Kubernetes service link: set enableServiceLinks: false in the pod, or set the variable explicitly).',
+        '  GRPC_PORT="99999" is invalid; allowed: whole number, 0 to 65535.',
+        '  NEAR_LIMIT_RATIO="1.5" is invalid; allowed: number, 0 to 1.',
+        '  SHADOW_MODE="yes" is invalid; allowed: true or false.',
+        '  LIMIT_RESET_HEADER="X Reset" is invalid; allowed: HTTP header name.',
+        '  REDIS_TIMEOUT="10" is invalid; allowed: duration, 0 or more (add a unit, as in 500ms or 10s).',
+        '  STATS_FLUSH_INTERVAL="0" is invalid; allowed: duration, above 0.',
+        '  PROMETHEUS_PATH="metrics" is invalid; allowed: path that begins with /.',
       ].join('\n'),
     );
   });
 
-  test('are shown on one line and not without end', () => {
+  test('are shown on one line and truncated', () => {
     const [problem = ''] = problemsOf({ PORT: `1\n2${'x'.repeat(10_000)}` });
-    expect(problem).toMatch(/^PORT="1\\n2x+…" cannot be used/);
+    expect(problem).toMatch(/^PORT="1\\n2x+…" is invalid/);
     expect(problem.length).toBeLessThan(250);
   });
 
-  test('draw no further complaint from the checks that look at them', () => {
+  test('are not reported again by the checks that concern them', () => {
     expect(problemsOf({ GRPC_SERVER_USE_TLS: 'maybe', GRPC_CLIENT_TLS_CACERT: '/ca.pem' })).toEqual([
-      'GRPC_SERVER_USE_TLS="maybe" cannot be used; allowed: true or false.',
+      'GRPC_SERVER_USE_TLS="maybe" is invalid; allowed: true or false.',
     ]);
   });
 
-  test('under one name are named even where the other name is good', () => {
+  test('are reported under one name even when the other name has a valid value', () => {
     expect(problemsOf({ KVSTORE_TIMEOUT: '5s', REDIS_TIMEOUT: '5' })).toEqual([
-      expect.stringContaining('REDIS_TIMEOUT="5" cannot be used'),
+      expect.stringContaining('REDIS_TIMEOUT="5" is invalid'),
     ]);
   });
 
-  test('with two names and two values are shown with both', () => {
+  test('include a name and its alias with different values, and show both', () => {
     expect(problemsOf({ KVSTORE_PIPELINE_WINDOW: '1ms', REDIS_PIPELINE_WINDOW: '2ms' })).toEqual([
-      'KVSTORE_PIPELINE_WINDOW="1ms" and REDIS_PIPELINE_WINDOW="2ms" are one setting with two different values; keep one of them.',
+      'KVSTORE_PIPELINE_WINDOW="1ms" and REDIS_PIPELINE_WINDOW="2ms" are two names of one setting and have different values; remove one of them.',
     ]);
   });
 
-  test('are compared by what they mean', () => {
+  test('do not include a name and its alias with the same value in different spellings', () => {
     expect(readSettings({ KVSTORE_PIPELINE_WINDOW: '1ms', REDIS_PIPELINE_WINDOW: '1000us' }).settings).toMatchObject({
       kvstorePipelineWindow: 1,
     });
   });
 });
 
-describe('a secret never stands in a message', () => {
+describe('messages never contain a secret', () => {
   const SECRET = 'hunter2';
   const environments = [
     { KVSTORE_AUTH: SECRET, REDIS_AUTH: `user:${SECRET}` },
@@ -160,13 +160,13 @@ describe('a secret never stands in a message', () => {
     { CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `a:${SECRET},a:${SECRET},:` },
   ];
 
-  test.each(environments)('of an error: %j', (environment) => {
+  test.each(environments)('in an error: %j', (environment) => {
     const problems = problemsOf(environment);
     expect(problems).not.toEqual([]);
     expect(problems.join('\n')).not.toContain(SECRET);
   });
 
-  test('of a warning', () => {
+  test('in a warning', () => {
     const { warnings } = readSettings({
       CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: `a:${SECRET},a:${SECRET}`,
       REDIS_AUTH: SECRET,
@@ -177,14 +177,14 @@ describe('a secret never stands in a message', () => {
     expect(warnings.join('\n')).not.toContain(SECRET);
   });
 
-  test('while the rest of an address does', () => {
+  test('but show the rest of an address', () => {
     expect(problemsOf({ KVSTORE_URL: 'redis://u:p@a:1/2', REDIS_URL: 'b:2' })).toContain(
-      'KVSTORE_URL="redis://***@a:1/2" and REDIS_URL="b:2" are one setting with two different values; keep one of them.',
+      'KVSTORE_URL="redis://***@a:1/2" and REDIS_URL="b:2" are two names of one setting and have different values; remove one of them.',
     );
   });
 });
 
-describe('a variable that is no setting', () => {
+describe('a variable that is not a setting', () => {
   test.each([
     ['RUNTIME_WATCHROOT', 'RUNTIME_WATCH_ROOT'],
     ['REDIS_POOLSIZE', 'REDIS_POOL_SIZE'],
@@ -192,11 +192,13 @@ describe('a variable that is no setting', () => {
     ['NEAR_LIMIT_RAITO', 'NEAR_LIMIT_RATIO'],
     ['LOG_FROMAT', 'LOG_FORMAT'],
     ['TAGGEDSTATS_MOGRIFIER', 'TAGGEDSTATS_MOGRIFIERS'],
-  ])('%s gets a warning that asks whether %s was meant', (name, meant) => {
-    expect(readSettings({ [name]: '1' }).warnings).toEqual([`${name} is no setting; did you mean ${meant}?`]);
+  ])('%s causes a warning that suggests %s', (name, suggestion) => {
+    expect(readSettings({ [name]: '1' }).warnings).toEqual([
+      `${name} is not a setting and has no effect; did you mean ${suggestion}?`,
+    ]);
   });
 
-  test('of another program, of Kubernetes or of a library is left alone', () => {
+  test('of another program, of Kubernetes or of a library causes no warning', () => {
     const others = [
       'PATH',
       'HOME',

@@ -1,34 +1,53 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { withSettings } from '../../src/settings/docs/readme-section';
-import { settingsMarkdown } from '../../src/settings/docs/settings-markdown';
+import { anchorOf, settingsPage } from '../../src/settings/docs/settings-page';
+import { settingsTable } from '../../src/settings/table/settings-table';
 
-test("the README's tables of settings are those of the table (node scripts/settings-table.mjs writes them)", () => {
-  const readme = readFileSync(join(__dirname, '../../README.md'), 'utf8');
-  expect(readme).toBe(withSettings(readme));
-});
+describe('docs/settings.md', () => {
+  const page = settingsPage();
 
-describe('writing the settings into a README', () => {
-  test('replaces what stands between the markers, and nothing else', () => {
-    const readme = '# weir\n\n<!-- settings -->\nold\n<!-- /settings -->\n\nafter\n';
-    expect(withSettings(readme)).toBe(
-      `# weir\n\n<!-- settings -->\n\n${settingsMarkdown()}\n<!-- /settings -->\n\nafter\n`,
-    );
+  test('is the page that the table generates (node scripts/settings-table.mjs writes it)', () => {
+    expect(readFileSync(join(__dirname, '../../docs/settings.md'), 'utf8')).toBe(page);
   });
 
-  test('changes nothing the second time', () => {
-    const once = withSettings('<!-- settings --><!-- /settings -->');
-    expect(withSettings(once)).toBe(once);
+  test('has a row for every setting and every family of settings', () => {
+    for (const group of settingsTable) {
+      for (const { name } of group.settings) expect(page).toContain(`\n| \`${name}\` | `);
+      for (const { name } of ('families' in group && group.families) || [])
+        expect(page).toContain(`\n| \`${name}\` | `);
+    }
+  });
+
+  test('has five cells in every row', () => {
+    const rows = page.split('\n').filter((line) => line.startsWith('|'));
+    expect(rows.filter((row) => row.split('|').length !== 7)).toEqual([]);
+  });
+
+  test('shows variables, patterns and addresses as code', () => {
+    expect(page).toContain('Rule files are `*.yaml` and `*.yml` below `RUNTIME_ROOT`/`RUNTIME_SUBDIRECTORY`/');
+    expect(page).toContain('| `[host]:port` | `:9090` |');
+    expect(page).toContain('| `_service._protocol.name` |  |');
+    expect(page).toContain('`KVSTORE_*`');
+  });
+
+  test('links to one heading for each group', () => {
+    const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, title = '']) => title);
+    expect(headings).toEqual(settingsTable.map(({ title }) => title));
+    const links = [...page.matchAll(/^- \[(.*)\]\(#(.*)\)$/gm)].map(([, title, anchor]) => [title, anchor]);
+    expect(links).toEqual(headings.map((title) => [title, anchorOf(title)]));
+    expect(new Set(links.map(([, anchor]) => anchor)).size).toBe(settingsTable.length);
   });
 
   test.each([
-    'no markers',
-    '<!-- settings -->',
-    '<!-- /settings -->',
-    '<!-- /settings --> <!-- settings -->',
-    '<!-- settings --><!-- settings --><!-- /settings -->',
-    '<!-- settings --><!-- /settings --><!-- /settings -->',
-  ])('refuses %j, whose markers are not a pair', (readme) => {
-    expect(() => withSettings(readme)).toThrow('it needs one line <!-- settings -->');
+    ['Key-value store (Redis or Valkey)', 'key-value-store-redis-or-valkey'],
+    ['Statistics outputs (statsd, DogStatsD, Prometheus)', 'statistics-outputs-statsd-dogstatsd-prometheus'],
+  ])('links to %j by the anchor that GitHub generates', (title, anchor) => {
+    expect(anchorOf(title)).toBe(anchor);
+  });
+
+  test('marks the settings of planned features', () => {
+    expect(page).toContain('\n\nNot available yet: planned for a later release. Only for `BACKEND_TYPE=plaincache`.');
+    expect(page).toMatch(/^\| `WORKERS` .* Not available yet: planned for a later release\. \|$/m);
+    expect(page).toMatch(/^\| `BACKEND_TYPE` .* plaincache: planned for a later release\. \|$/m);
   });
 });

@@ -11,34 +11,34 @@ import { messageSize, ratio, workers } from '../../src/settings/values/numbers';
 import { headerName } from '../../src/settings/values/text';
 import { parseValue } from './parse-value';
 
-describe('a boolean', () => {
-  test.each(['1', 't', 'T', 'true', 'TRUE', 'tRUE'])('is true as %s', (text) => {
+describe('boolean', () => {
+  test.each(['1', 't', 'T', 'true', 'TRUE', 'tRUE'])('parses %s as true', (text) => {
     expect(parseValue(boolean, text)).toBe(true);
   });
-  test.each(['0', 'f', 'F', 'false', 'False'])('is false as %s', (text) => {
+  test.each(['0', 'f', 'F', 'false', 'False'])('parses %s as false', (text) => {
     expect(parseValue(boolean, text)).toBe(false);
   });
-  test.each(['yes', 'no', 'on', 'off', '2', 'truthy', 'constructor'])('is not %s', (text) => {
+  test.each(['yes', 'no', 'on', 'off', '2', 'truthy', 'constructor'])('rejects %s', (text) => {
     expect(parseValue(boolean, text)).toBe('rejected');
   });
 });
 
-describe('a choice', () => {
+describe('choice', () => {
   const type = choice({ memory: [], kvstore: ['redis'] });
-  test('takes its words in any case, and the second spelling of each', () => {
+  test('accepts its words and their synonyms in any case', () => {
     expect(['memory', 'KVSTORE', 'Redis'].map((text) => parseValue(type, text))).toEqual([
       'memory',
       'kvstore',
       'kvstore',
     ]);
   });
-  test('refuses other words and says which there are', () => {
+  test('rejects other words and lists the allowed ones', () => {
     expect(parseValue(type, 'mongo')).toBe('rejected');
     expect(type.allowed).toBe('memory, kvstore (redis)');
   });
 });
 
-describe('a ratio', () => {
+describe('ratio', () => {
   const type = ratio({ min: 0, max: 1 });
   test.each([
     ['0', 0],
@@ -51,42 +51,45 @@ describe('a ratio', () => {
     ['0.1_5', 0.15],
     ['0x1p-1', 0.5],
     ['0x.8p0', 0.5],
-  ])('%s is %d', (text, number) => {
+  ])('parses %s as %d', (text, number) => {
     expect(parseValue(type, text)).toBe(number);
   });
   test.each(['1.01', '-0.1', 'nan', 'inf', 'Infinity', '80%', '0,8', '0.8x', '_1', '1e', '0x1'])(
-    '%s is refused',
+    'rejects %s',
     (text) => {
       expect(parseValue(type, text)).toBe('rejected');
     },
   );
-  test('without an upper end is finite all the same', () => {
+  test('accepts only finite numbers when it has no maximum', () => {
     expect(parseValue(ratio({ min: 0 }), '1e308')).toBe(1e308);
     expect(parseValue(ratio({ min: 0 }), '1e309')).toBe('rejected');
   });
 });
 
-describe('a list', () => {
-  test('is cut at commas, without the blanks around its items', () => {
+describe('list', () => {
+  test('splits the text at commas and trims the items', () => {
     expect(parseValue(list('names'), 'a, b ,c')).toEqual(['a', 'b', 'c']);
   });
-  test('has no empty items: the Go service would take the last one of "a:1," for a server', () => {
+  test('rejects empty items: the Go service would treat the last one of "a:1," as a server', () => {
     expect(list('servers').parse('a:1,')).toEqual({ rejected: true, hint: 'item 2 is empty' });
   });
-  test('says which item does not fit', () => {
-    expect(list('digits', (item) => /^\d$/.test(item)).parse('1,x')).toEqual({ rejected: true, hint: 'item 2 is none' });
+  test('reports which item is invalid', () => {
+    expect(list('digits', (item) => /^\d$/.test(item)).parse('1,x')).toEqual({
+      rejected: true,
+      hint: 'item 2 is invalid',
+    });
   });
 });
 
-describe('a list of pairs', () => {
+describe('pairs', () => {
   const type = pairs({ separator: ':', emptyValues: 'allowed' });
-  test('is cut at commas, and each item at its first separator', () => {
+  test('splits the text at commas, and each item at its first separator', () => {
     expect(parseValue(type, 'env:prod, url : http://a:1')).toEqual({ env: 'prod', url: 'http://a:1' });
   });
-  test('takes any key as it stands', () => {
+  test('accepts any key unchanged', () => {
     expect(Object.entries(parseValue(type, '__proto__:x'))).toEqual([['__proto__', 'x']]);
   });
-  test('may leave a value empty where that has a meaning', () => {
+  test('accepts empty values only if they are allowed', () => {
     expect(parseValue(type, 'a:')).toEqual({ a: '' });
     expect(pairs({ separator: ':', emptyValues: 'rejected' }).parse('a:')).toEqual({
       rejected: true,
@@ -98,16 +101,19 @@ describe('a list of pairs', () => {
     ['a:1,b', 'item 2 has no ":"'],
     [':1', 'item 1 has no key before the ":"'],
     ['a:1,', 'item 2 is empty'],
-  ])('refuses %j and says why without quoting it', (text, hint) => {
+  ])('rejects %j and reports why without quoting it', (text, hint) => {
     expect(type.parse(text)).toEqual({ rejected: true, hint });
   });
-  test('with a key given twice has its last value, and a remark', () => {
-    expect(type.parse('a:1,a:2')).toEqual({ value: { a: '2' }, notice: 'item 2 repeats a key; its last value counts' });
+  test('uses the last value of a repeated key, with a notice', () => {
+    expect(type.parse('a:1,a:2')).toEqual({
+      value: { a: '2' },
+      notice: 'item 2 repeats a key; its last value is used',
+    });
   });
 });
 
-describe('headers of a gRPC call', () => {
-  test('may hold colons in their values', () => {
+describe('grpcHeaders', () => {
+  test('accepts colons in values', () => {
     expect(parseValue(grpcHeaders, 'authorization:Bearer a:b,x-team:edge')).toEqual({
       authorization: 'Bearer a:b',
       'x-team': 'edge',
@@ -120,12 +126,12 @@ describe('headers of a gRPC call', () => {
     'Connection:close',
     'transfer-encoding:chunked',
     'te:trailers',
-  ])('cannot be %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseValue(grpcHeaders, text)).toBe('rejected');
   });
 });
 
-describe('a gRPC target', () => {
+describe('grpcTarget', () => {
   test.each([
     'localhost:18000',
     '[::1]:18000',
@@ -134,7 +140,7 @@ describe('a gRPC target', () => {
     'dns:xds:80',
     'unix:/run/xds',
     'unix:xds',
-  ])('can be %s', (target) => expect(parseValue(grpcTarget, target)).toBe(target));
+  ])('accepts %s', (target) => expect(parseValue(grpcTarget, target)).toBe(target));
   test.each([
     'localhost',
     ':18000',
@@ -145,19 +151,19 @@ describe('a gRPC target', () => {
     'unix:',
     'a b:1',
     'dns:///a',
-  ])('cannot be %s', (target) => expect(parseValue(grpcTarget, target)).toBe('rejected'));
+  ])('rejects %s', (target) => expect(parseValue(grpcTarget, target)).toBe('rejected'));
 });
 
-describe('a host', () => {
-  test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('can be %s', (text) => {
+describe('hostName', () => {
+  test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('accepts %s', (text) => {
     expect(parseValue(hostName, text)).toBe(text);
   });
-  test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('cannot be %s', (text) => {
+  test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('rejects %s', (text) => {
     expect(parseValue(hostName, text)).toBe('rejected');
   });
 });
 
-describe('where a statistics daemon is', () => {
+describe('statisticsHost', () => {
   test.each([
     ['localhost', { host: 'localhost' }],
     ['::1', { host: '::1' }],
@@ -169,7 +175,7 @@ describe('where a statistics daemon is', () => {
     expect(parseValue(statisticsHost, text)).toEqual(value);
     expect(statisticsHost.format(value)).toBe(text);
   });
-  it('can be a datagram socket in the longer form too', () => {
+  it('accepts unixgram:// for a datagram socket', () => {
     const socket = { socketPath: '/run/dsd.socket', socketType: 'datagram' };
     expect(parseValue(statisticsHost, 'unixgram:///run/dsd.socket')).toEqual(socket);
   });
@@ -182,36 +188,36 @@ describe('where a statistics daemon is', () => {
     'unix:///',
     `unix:///${'é'.repeat(54)}`,
     'udp://localhost:8125',
-  ])('cannot be %s', (text) => expect(parseValue(statisticsHost, text)).toBe('rejected'));
-  test.each(['/run/dsd.socket', 'unix:/run/dsd.socket'])('cannot be %s, and the way to write it is told', (text) => {
+  ])('rejects %s', (text) => expect(parseValue(statisticsHost, text)).toBe('rejected'));
+  test.each(['/run/dsd.socket', 'unix:/run/dsd.socket'])('rejects %s with a hint on how to write it', (text) => {
     expect(statisticsHost.parse(text)).toEqual({
       rejected: true,
-      hint: 'a socket is written unix:///path or unixstream:///path',
+      hint: 'write a socket as unix:///path or unixstream:///path',
     });
   });
 });
 
-describe('an address to listen on', () => {
+describe('listenAddress', () => {
   test.each([
     [':9090', { host: '0.0.0.0', port: 9090 }],
     ['localhost:9090', { host: 'localhost', port: 9090 }],
     ['[::1]:9090', { host: '::1', port: 9090 }],
-  ])('%s is read', (text, address) => {
+  ])('parses %s', (text, address) => {
     expect(parseValue(listenAddress, text)).toEqual(address);
     expect(listenAddress.format(address)).toBe(text);
   });
-  test.each(['localhost', '::1:9090', ':65536', ':', 'http://a:1'])('cannot be %s', (text) => {
+  test.each(['localhost', '::1:9090', ':65536', ':', 'http://a:1'])('rejects %s', (text) => {
     expect(parseValue(listenAddress, text)).toBe('rejected');
   });
-  test('that is a port alone is refused with advice', () => {
+  test('rejects a port alone with a hint on how to write it', () => {
     expect(listenAddress.parse('9090')).toEqual({
       rejected: true,
-      hint: 'a port alone is written with a colon before it',
+      hint: 'write a port alone as :port',
     });
   });
 });
 
-describe('an address of the key-value store', () => {
+describe('isStoreAddress', () => {
   test.each([
     'localhost:6379',
     '[::1]:6379',
@@ -220,25 +226,25 @@ describe('an address of the key-value store', () => {
     'redis://localhost',
     'redis://user:secret@host:6379/1',
     'rediss://:secret@host',
-  ])('can be %s', (text) => {
+  ])('accepts %s', (text) => {
     expect(isStoreAddress(text)).toBe(true);
   });
   test.each(['localhost', ':6379', 'localhost:0', 'localhost:65536', 'http://localhost:6379', 'redis://', 'a:1,b:2'])(
-    'cannot be %s',
+    'rejects %s',
     (text) => {
       expect(isStoreAddress(text)).toBe(false);
     },
   );
 });
 
-test('a header name is a token of HTTP, and its case is kept', () => {
+test('headerName accepts HTTP tokens and preserves their case', () => {
   expect(parseValue(headerName, 'x-RateLimit-Limit')).toBe('x-RateLimit-Limit');
   expect(['X Limit', 'X-Limit:', 'X-Límit', 'X(1)'].map((text) => parseValue(headerName, text))).toEqual(
     Array(4).fill('rejected'),
   );
 });
 
-test('the number of workers is a number from 1, or auto in any case', () => {
+test('workers accepts a whole number from 1, or auto in any case', () => {
   expect(['1', '8', 'auto', 'AUTO', '0', 'many'].map((text) => parseValue(workers, text))).toEqual([
     1,
     8,
@@ -249,11 +255,11 @@ test('the number of workers is a number from 1, or auto in any case', () => {
   ]);
 });
 
-test('a message size of 0 is the default of gRPC', () => {
+test('messageSize parses 0 as the default of gRPC', () => {
   expect(['0', '1000'].map((text) => parseValue(messageSize, text))).toEqual([4_194_304, 1000]);
 });
 
-test('a log format that nobody knows means text, as in the Go service, and gets a remark', () => {
+test('logFormat parses an unknown format as text, like the Go service, with a notice', () => {
   expect(parseValue(logFormat, 'JSON')).toBe('json');
-  expect(logFormat.parse('xml')).toEqual({ value: 'text', notice: 'everything but json means text' });
+  expect(logFormat.parse('xml')).toEqual({ value: 'text', notice: 'every value other than json means text' });
 });

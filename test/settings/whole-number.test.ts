@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { parseWholeNumber, port, wholeNumber } from '../../src/settings/values/numbers';
 import { parseValue } from './parse-value';
 
-describe('a whole number', () => {
+describe('parseWholeNumber and wholeNumber', () => {
   test.each([
     ['0', 0n],
     ['8080', 8080n],
@@ -19,7 +19,7 @@ describe('a whole number', () => {
     ['00', 0n],
     ['-0x10', -16n],
     ['9223372036854775808', 9223372036854775808n],
-  ])('%s is %d, as in Go', (text, number) => {
+  ])('parse %s as %d, like Go', (text, number) => {
     expect(parseWholeNumber(text)).toBe(number);
   });
 
@@ -40,26 +40,26 @@ describe('a whole number', () => {
     'ten',
     '--1',
     '0xg',
-  ])('%j is none, as in Go', (text) => {
+  ])('reject %j, like Go', (text) => {
     expect(parseWholeNumber(text)).toBeUndefined();
   });
 
-  test('has a range, both ends included', () => {
+  test('accept the numbers of an inclusive range', () => {
     const type = wholeNumber({ min: 1, max: 10 });
     expect(['0', '1', '10', '11'].map((text) => parseValue(type, text))).toEqual(['rejected', 1, 10, 'rejected']);
   });
 
-  test('is refused beyond what is exact, however large a number may be', () => {
+  test('reject numbers that a double cannot represent exactly', () => {
     const type = wholeNumber({ min: 0 });
     expect(parseValue(type, '9007199254740991')).toBe(Number.MAX_SAFE_INTEGER);
     expect(parseValue(type, '9007199254740992')).toBe('rejected');
   });
 
-  test('with a leading 0 that is not octal is refused with the reason', () => {
+  test('reject a number with a leading 0 that is not octal, with a hint', () => {
     expect(wholeNumber({ min: 0 }).parse('089')).toEqual({ rejected: true, hint: 'a leading 0 means octal' });
   });
 
-  test('is the same in every base', () => {
+  test('parse a number from every base to the same value', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 2n ** 63n }), (number) => {
         for (const text of [
@@ -76,7 +76,7 @@ describe('a whole number', () => {
     );
   });
 
-  test('may have one "_" between any two digits', () => {
+  test('accept one "_" between any two digits', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1n, max: 2n ** 63n }), (number) => {
         expect(parseWholeNumber(number.toString().split('').join('_'))).toBe(number);
@@ -85,8 +85,8 @@ describe('a whole number', () => {
   });
 });
 
-describe('a port', () => {
-  test('is a whole number from 0 to 65535', () => {
+describe('port', () => {
+  test('accepts whole numbers from 0 to 65535', () => {
     expect(['0', '65535', '65536', '-1'].map((text) => parseValue(port, text))).toEqual([
       0,
       65535,
@@ -95,7 +95,7 @@ describe('a port', () => {
     ]);
   });
 
-  test('that a Kubernetes service link has set is refused with that explanation', () => {
+  test('rejects the value of a Kubernetes service link, with a hint that explains it', () => {
     expect(port.parse('tcp://10.0.0.1:8125')).toEqual({
       rejected: true,
       hint: expect.stringContaining('Kubernetes service link'),

@@ -1,13 +1,13 @@
 import type { Field, SettingsView } from '../settings';
 
-/** A rule that holds between settings. It is left out while one of those it looks at cannot be used by itself. */
+/** A check of settings against each other. It is skipped when one of the settings that it concerns is invalid by itself. */
 export interface Check {
   readonly concerns: readonly Field[];
-  /** What is wrong, in one sentence; undefined when nothing is. */
+  /** What is wrong and how to correct it, in one sentence; undefined when nothing is wrong. */
   readonly find: (view: SettingsView) => string | undefined;
 }
 
-/** States a check; the compiler lets it look at nothing but what it says it concerns. */
+/** Declares a check; the compiler restricts it to the settings that it concerns. */
 export function check<const Seen extends Field>(
   concerns: readonly Seen[],
   find: (view: SettingsView<Seen>) => string | undefined,

@@ -4,18 +4,18 @@ import { check } from './check';
 
 interface Listener<Seen extends Field> {
   readonly concerns: readonly Seen[];
-  /** The setting that says the port. */
-  readonly named: Seen;
-  /** Undefined when nothing listens there. */
+  /** The setting of its port. */
+  readonly portField: Seen;
+  /** Undefined when the listener is not used. */
   readonly address: (view: SettingsView<Seen>) => HostPort | undefined;
 }
 
 function listener<const Seen extends Field>(
   concerns: readonly Seen[],
-  named: NoInfer<Seen>,
+  portField: NoInfer<Seen>,
   address: (view: SettingsView<Seen>) => HostPort | undefined,
 ): Listener<Seen> {
-  return { concerns, named, address };
+  return { concerns, portField, address };
 }
 
 const listeners = [
@@ -37,17 +37,17 @@ function isEveryAddress(host: string) {
 }
 
 function collide(one: HostPort, other: HostPort): boolean {
-  const share = one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host);
-  return one.port !== 0 && one.port === other.port && share;
+  const sameHost = one.host === other.host || isEveryAddress(one.host) || isEveryAddress(other.host);
+  return one.port !== 0 && one.port === other.port && sameHost;
 }
 
-/** Two listeners cannot have one port. (The Go service lets the kernel deal the calls out between them.) */
+/** Two listeners cannot share a port. (In the Go service the kernel would distribute the connections between them.) */
 export const listenerChecks = listeners.flatMap((one, index) =>
   listeners.slice(index + 1).map((other) =>
     check([...one.concerns, ...other.concerns], (view) => {
       const [first, second] = [one.address(view), other.address(view)];
       return first !== undefined && second !== undefined && collide(first, second)
-        ? `${view.nameOf(one.named)} and ${view.nameOf(other.named)} are both port ${first.port}; each listener needs its own.`
+        ? `${view.nameOf(one.portField)} and ${view.nameOf(other.portField)} both use port ${first.port}; give each listener its own port.`
         : undefined;
     }),
   ),

@@ -1,10 +1,10 @@
 import { DerivedDefault, type Setting, type SettingGroup } from '../table/setting';
 
-/** What a look at the settings needs to know of each. */
-export interface Given {
-  /** The settings that are set, by field, each with its variable. */
+/** The settings of a process, by field. */
+export interface SettingValues {
+  /** The settings that are set, each with its variable. */
   readonly variables: ReadonlyMap<string, string>;
-  /** The value in force; undefined when there is none. */
+  /** The effective value; undefined when there is none. */
   readonly value: (field: string) => unknown;
 }
 
@@ -14,40 +14,42 @@ export interface PlannedFeaturesFound {
 }
 
 /**
- * Looks for settings whose feature a later release brings. Those that are set have no effect yet: one warning names them all.
- * A value that asks for such a feature is refused.
+ * Finds the settings of features that are planned for a later release: one warning lists those that are set and have no effect
+ * yet, and each value that needs such a feature is a problem.
  */
-export function findPlannedFeatures(table: readonly SettingGroup[], given: Given): PlannedFeaturesFound {
+export function findPlannedFeatures(table: readonly SettingGroup[], values: SettingValues): PlannedFeaturesFound {
   const problems: string[] = [];
-  const waiting = new Map<string, string[]>();
+  const variablesByFeature = new Map<string, string[]>();
   for (const group of table) {
     for (const setting of group.settings) {
-      const variable = given.variables.get(setting.field);
-      const problem = refusal(setting, variable, given.value(setting.field));
+      const variable = values.variables.get(setting.field);
+      const problem = findProblem(setting, variable, values.value(setting.field));
       if (problem !== undefined) problems.push(problem);
       const feature = setting.plannedFeature ?? group.plannedFeature;
       if (feature === undefined || variable === undefined) continue;
-      const names = waiting.get(feature) ?? [];
-      waiting.set(feature, names);
-      names.push(variable);
+      const variables = variablesByFeature.get(feature) ?? [];
+      variablesByFeature.set(feature, variables);
+      variables.push(variable);
     }
   }
-  const parts = [...waiting].map(([feature, names]) => `${names.join(', ')} (${feature})`);
+  const parts = [...variablesByFeature].map(([feature, variables]) => `${variables.join(', ')} (${feature})`);
   const warnings =
-    parts.length > 0 ? [`These settings have no effect before a later release: ${parts.join('; ')}.`] : [];
+    parts.length > 0
+      ? [
+          `These settings have no effect yet, because their features are planned for a later release: ${parts.join('; ')}.`,
+        ]
+      : [];
   return { problems, warnings };
 }
 
-function refusal(
-  { name, type, plannedValues = {}, default: fallback }: Setting,
-  variable: string | undefined,
-  value: unknown,
-) {
+function findProblem(setting: Setting, variable: string | undefined, value: unknown): string | undefined {
   if (value === undefined) return undefined;
+  const { name, type, plannedValues = {}, default: fallback } = setting;
   const written = type.format(value);
   const feature = plannedValues[written];
   if (feature === undefined) return undefined;
-  if (variable !== undefined) return `${variable}=${written} asks for ${feature}, which a later release brings.`;
   const reason = fallback instanceof DerivedDefault ? ` (${fallback.text})` : '';
-  return `${name} is not set and therefore ${written}${reason}: a later release brings ${feature}; set ${name} to go on without.`;
+  const subject =
+    variable === undefined ? `${name} is not set and defaults to ${written}${reason}, which` : `${variable}=${written}`;
+  return `${subject} is not supported yet: ${feature} is planned for a later release; set ${variable ?? name} to another value.`;
 }

@@ -1,16 +1,18 @@
 import { DerivedDefault, type Setting, type SettingFamily, type SettingGroup } from '../table/setting';
 
-/** A setting in words, for the help text and for the README. */
+const NOT_YET = 'Not available yet: planned for a later release.';
+
+/** A setting in words, for the help text and for docs/settings.md. */
 export interface Description {
   readonly name: string;
   readonly alias: string | undefined;
   readonly allowed: string;
-  /** Undefined when there is none. */
+  /** Undefined if there is no default. */
   readonly default: string | undefined;
   readonly help: string;
 }
 
-/** The settings of a group in words, those first that have a row each. */
+/** Describes the settings of a group, followed by its families of settings. */
 export function describeGroup(group: SettingGroup): readonly Description[] {
   return [
     ...group.settings.map((setting) => describeSetting(group, setting)),
@@ -19,11 +21,11 @@ export function describeGroup(group: SettingGroup): readonly Description[] {
 }
 
 function describeSetting(group: SettingGroup, setting: Setting): Description {
-  const { name, alias, type, help, plannedFeature, plannedValues = {} } = setting;
-  const later = Object.keys(plannedValues).join(', ');
-  const remark = later !== '' ? ` ${later}: in a later release.` : '';
-  const own = plannedFeature !== undefined && group.plannedFeature === undefined ? ' In a later release.' : '';
-  return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help + remark + own };
+  const { name, alias, type, plannedFeature, plannedValues = {} } = setting;
+  const help = [setting.help];
+  for (const value of Object.keys(plannedValues)) help.push(`${value}: planned for a later release.`);
+  if (plannedFeature !== undefined && group.plannedFeature === undefined) help.push(NOT_YET);
+  return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help.join(' ') };
 }
 
 function describeDefault({ type, default: value, defaultText }: Setting): string | undefined {
@@ -36,7 +38,7 @@ function describeFamily({ name, alias, allowed, defaultText, help }: SettingFami
   return { name, alias, allowed, default: defaultText, help };
 }
 
-/** The heading of a group. */
-export function headingOf({ title, plannedFeature }: SettingGroup): string {
-  return plannedFeature === undefined ? title : `${title} (in a later release)`;
+/** The remarks below the heading of a group. */
+export function notesOf({ note, plannedFeature }: SettingGroup): string | undefined {
+  return plannedFeature === undefined ? note : [NOT_YET, note].join(' ').trimEnd();
 }

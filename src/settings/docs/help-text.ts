@@ -1,4 +1,4 @@
-import { describeGroup, type Description, headingOf } from './describe-setting';
+import { describeGroup, type Description, notesOf } from './describe-setting';
 import type { SettingGroup } from '../table/setting';
 import { settingsTable } from '../table/settings-table';
 
@@ -6,31 +6,33 @@ const WIDTH = 100;
 
 const INTRODUCTION = `Usage: weir [-h | --help]
 
-A rate limit decision service: envoy.service.ratelimit.v3 over gRPC and HTTP.
+A rate limit service: envoy.service.ratelimit.v3 over gRPC, and JSON over HTTP.
 
-weir is set up by environment variables. Each has a second name where the Go service for the same
-protocol calls it otherwise; set one of the two. A variable that is empty counts as not set.
-Durations are written as 150us, 10s or 1h30m, lists with commas. What cannot be used is listed on
-standard error, and the program ends with exit code 1 before it listens.
+weir is configured only by environment variables, which are listed below. Where the Go service for
+the same protocol uses another name, that name follows a "|" and works as well: set one of the two.
+An empty variable counts as not set. Durations are written like 150us, 10s or 1h30m; the items of a
+list are separated by commas. If a setting is invalid, weir prints what is wrong to standard error
+and exits with code 1 before it opens any port.
 `;
 
-/** What `weir --help` prints: every setting with its second name, default and meaning, at most 100 columns wide. */
+/** The output of `weir --help`: every setting with its alias, meaning, allowed values and default, in 100 columns. */
 export function helpText(): string {
-  return [INTRODUCTION, ...settingsTable.map(describeAll)].join('\n');
+  return [INTRODUCTION, ...settingsTable.map(formatGroup)].join('\n');
 }
 
-function describeAll(group: SettingGroup): string {
-  const note = group.note === undefined ? '' : `${wrap(group.note, '  ')}\n`;
-  return [`${headingOf(group)}\n${note}`, ...describeGroup(group).map(describe)].join('\n');
+function formatGroup(group: SettingGroup): string {
+  const notes = notesOf(group);
+  const heading = notes === undefined ? `${group.title}\n` : `${group.title}\n${wrap(notes, '  ')}\n`;
+  return [heading, ...describeGroup(group).map(formatSetting)].join('\n');
 }
 
-function describe({ name, alias, allowed, default: value, help }: Description): string {
+function formatSetting({ name, alias, allowed, default: value, help }: Description): string {
   const names = alias === undefined ? name : `${name} | ${alias}`;
-  const more = `[${allowed}${value === undefined ? '' : `; default: ${value}`}]`;
-  return `${wrap(names, '  ')}\n${wrap(`${help} ${more}`, '      ')}\n`;
+  const values = `[${allowed}${value === undefined ? '' : `; default: ${value}`}]`;
+  return `${wrap(names, '  ')}\n${wrap(`${help} ${values}`, '      ')}\n`;
 }
 
-/** Breaks a text at blanks, so that every line fits; `indent` stands before each. */
+/** Wraps a text at spaces to the width of the help text; `indent` starts each line. */
 function wrap(text: string, indent: string): string {
   const lines: string[] = [];
   let line = '';

@@ -5,7 +5,7 @@ import { duration } from '../values/duration';
 import { text } from '../values/text';
 import { wholeNumber } from '../values/numbers';
 
-/** The longest time to live that every kind of store takes, in seconds. */
+/** The longest time to live that every store accepts, in seconds. */
 const LONGEST_JITTER = 2_147_483_647;
 
 export const counterSettings = group({
@@ -16,10 +16,10 @@ export const counterSettings = group({
       name: 'BACKEND_TYPE',
       type: choice({ memory: [], kvstore: ['redis'], plaincache: ['memcache'] }),
       default: derived(
-        'kvstore where KVSTORE_URL is set, plaincache where PLAINCACHE_HOST_PORT or PLAINCACHE_SRV is, else memory',
+        'kvstore if KVSTORE_URL is set, plaincache if PLAINCACHE_HOST_PORT or PLAINCACHE_SRV is set, else memory',
       ),
-      help: 'Where counters live: in this process, in a key-value store, or in memcached.',
-      // Counting in memory where a shared store was asked for would let every process grant the whole limit.
+      help: 'Where counters are stored: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).',
+      // Falling back to memory instead of the shared store would let every process grant the full limit.
       plannedValues: { plaincache: planned.plaincache },
     }),
     setting({
@@ -27,14 +27,14 @@ export const counterSettings = group({
       name: 'MEMORY_MAX_KEYS',
       type: wholeNumber({ min: 1 }),
       default: 1_000_000,
-      help: 'Counters that the memory store holds at most.',
+      help: 'Maximum number of counters in the memory store.',
     }),
     setting({
       field: 'cacheKeyPrefix',
       name: 'CACHE_KEY_PREFIX',
       type: text(),
       default: '',
-      help: "Text before every counter's key, in every store.",
+      help: 'Prefix of the key of every counter, in every store.',
     }),
     setting({
       field: 'kvstorePipelineWindow',
@@ -42,14 +42,14 @@ export const counterSettings = group({
       alias: 'REDIS_PIPELINE_WINDOW',
       type: duration('0 or more'),
       default: 0,
-      help: 'How long hits of concurrent calls are gathered for one step in the store, of whatever kind; 0: one event-loop turn.',
+      help: 'How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn.',
     }),
     setting({
       field: 'expirationJitterMaxSeconds',
       name: 'EXPIRATION_JITTER_MAX_SECONDS',
       type: wholeNumber({ min: 0, max: LONGEST_JITTER }),
       default: 300,
-      help: 'A counter in a shared store outlives its window by a random time below this many seconds.',
+      help: 'Counters in a shared store expire after their window plus a random delay below this many seconds.',
     }),
     setting({
       field: 'localCacheSizeInBytes',
@@ -57,14 +57,14 @@ export const counterSettings = group({
       alias: 'LocalCacheSizeInBytes',
       type: wholeNumber({ min: 0 }),
       default: 0,
-      help: 'Memory for keys known to be over their limit, answered without the store; 0: off.',
+      help: 'Memory for a local cache of keys that are over their limit, answered without the store; 0: off.',
     }),
     setting({
       field: 'stopCacheKeyIncrementWhenOverlimit',
       name: 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT',
       type: boolean,
       default: false,
-      help: 'One key of a call over its limit stops the counting of the others.',
+      help: 'Once one key of a request is over its limit, does not count the other keys.',
     }),
   ],
 });

@@ -1,12 +1,11 @@
-import { derived, group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
-import { credentials, poolOnEmpty, socketType, storeType, storeUrl } from '../values/store-types';
-import { wholeNumber } from '../values/numbers';
+import { PER_SECOND_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
+import { group, setting } from './setting';
 
 export const kvstorePersecondSettings = group({
-  title: 'Second key-value store, for limits per second',
-  note: 'Each means what its namesake without PERSECOND means. TLS files, health and start-up settings serve both stores.',
+  title: 'Second key-value store (Redis or Valkey), for per-second limits',
+  note: 'Each setting has the meaning of its KVSTORE_* counterpart. The settings of TLS files, health and startup apply to both stores.',
   settings: [
     setting({
       field: 'kvstorePersecond',
@@ -14,114 +13,19 @@ export const kvstorePersecondSettings = group({
       alias: 'REDIS_PERSECOND',
       type: boolean,
       default: false,
-      help: 'Counts limits per second in a store of their own.',
+      help: 'Stores the counters of per-second limits in a second Redis or Valkey.',
     }),
-    setting({
-      field: 'kvstorePersecondType',
-      name: 'KVSTORE_PERSECOND_TYPE',
-      alias: 'REDIS_PERSECOND_TYPE',
-      type: storeType,
-      default: 'single',
-      help: 'One server, servers under sentinels, or a cluster.',
-    }),
-    setting({
-      field: 'kvstorePersecondUrl',
-      name: 'KVSTORE_PERSECOND_URL',
-      alias: 'REDIS_PERSECOND_URL',
-      type: storeUrl,
-      default: undefined,
-      secret: 'credentials',
-      help: 'Address of the store; a comma-separated list for sentinel and cluster.',
-    }),
-    setting({
-      field: 'kvstorePersecondSocketType',
-      name: 'KVSTORE_PERSECOND_SOCKET_TYPE',
-      alias: 'REDIS_PERSECOND_SOCKET_TYPE',
-      type: socketType,
-      default: derived('unix where KVSTORE_PERSECOND_URL is a path, else tcp'),
-      help: 'How a single store is reached.',
-    }),
-    setting({
-      field: 'kvstorePersecondAuth',
-      name: 'KVSTORE_PERSECOND_AUTH',
-      alias: 'REDIS_PERSECOND_AUTH',
-      type: credentials,
-      default: undefined,
-      secret: 'value',
-      help: 'Credentials for the data servers; they win over those in KVSTORE_PERSECOND_URL.',
-    }),
-    setting({
-      field: 'kvstorePersecondSentinelAuth',
-      name: 'KVSTORE_PERSECOND_SENTINEL_AUTH',
-      alias: 'REDIS_PERSECOND_SENTINEL_AUTH',
-      type: credentials,
-      default: undefined,
-      secret: 'value',
-      help: 'Credentials for the sentinels.',
-    }),
-    setting({
-      field: 'kvstorePersecondPoolSize',
-      name: 'KVSTORE_PERSECOND_POOL_SIZE',
-      alias: 'REDIS_PERSECOND_POOL_SIZE',
-      type: wholeNumber({ min: 1 }),
-      default: 10,
-      help: 'Connections kept to each server.',
-    }),
-    setting({
-      field: 'kvstorePersecondTimeout',
-      name: 'KVSTORE_PERSECOND_TIMEOUT',
-      alias: 'REDIS_PERSECOND_TIMEOUT',
-      type: duration('0 or more'),
-      default: 10_000,
-      help: 'Limit on connecting and on each step in the store; 0: none.',
-    }),
-    setting({
-      field: 'kvstorePersecondPoolOnEmptyBehavior',
-      name: 'KVSTORE_PERSECOND_POOL_ON_EMPTY_BEHAVIOR',
-      alias: 'REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR',
-      type: poolOnEmpty,
-      default: 'CREATE',
-      help: 'While every connection is busy: connect once more, fail, or go on waiting.',
-    }),
-    setting({
-      field: 'kvstorePersecondPoolOnEmptyWaitDuration',
-      name: 'KVSTORE_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION',
-      alias: 'REDIS_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION',
-      type: duration('0 or more'),
-      default: 1000,
-      help: 'Wait for a free connection before CREATE or ERROR acts.',
-    }),
+    ...serverSettings(PER_SECOND_INSTANCE),
+    ...poolSettings(PER_SECOND_INSTANCE),
     setting({
       field: 'kvstorePersecondPipelineWindow',
       name: 'KVSTORE_PERSECOND_PIPELINE_WINDOW',
       alias: 'REDIS_PERSECOND_PIPELINE_WINDOW',
       type: duration('0 or more'),
       default: 0,
-      help: 'Has no effect: the window of KVSTORE_PIPELINE_WINDOW serves both stores.',
+      help: 'Has no effect: KVSTORE_PIPELINE_WINDOW applies to both stores.',
     }),
-    setting({
-      field: 'kvstorePersecondPipelineLimit',
-      name: 'KVSTORE_PERSECOND_PIPELINE_LIMIT',
-      alias: 'REDIS_PERSECOND_PIPELINE_LIMIT',
-      type: wholeNumber({ min: 0 }),
-      default: 0,
-      help: 'Deprecated, does nothing.',
-    }),
-    setting({
-      field: 'kvstorePersecondClusterPipelineParallelism',
-      name: 'KVSTORE_PERSECOND_CLUSTER_PIPELINE_PARALLELISM',
-      alias: 'REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM',
-      type: wholeNumber({ min: 0 }),
-      default: 1,
-      help: 'Nodes of a cluster asked at a time, at most the pool size; 0: as many as that.',
-    }),
-    setting({
-      field: 'kvstorePersecondTls',
-      name: 'KVSTORE_PERSECOND_TLS',
-      alias: 'REDIS_PERSECOND_TLS',
-      type: boolean,
-      default: false,
-      help: 'Speaks TLS with the servers.',
-    }),
+    ...pipelineSettings(PER_SECOND_INSTANCE),
+    tlsSetting(PER_SECOND_INSTANCE),
   ],
 });

@@ -1,120 +1,24 @@
-import { derived, group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
-import { credentials, poolOnEmpty, socketType, storeType, storeUrl } from '../values/store-types';
 import { filePath } from '../values/text';
-import { wholeNumber } from '../values/numbers';
+import { MAIN_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
+import { group, setting } from './setting';
 
 export const kvstoreSettings = group({
-  title: 'Key-value store (Redis, Valkey)',
-  note: 'In force with BACKEND_TYPE=kvstore. KVSTORE_PIPELINE_WINDOW stands under Counters.',
+  title: 'Key-value store (Redis or Valkey)',
+  note: 'Only for BACKEND_TYPE=kvstore. KVSTORE_PIPELINE_WINDOW is listed under Counters.',
   settings: [
-    setting({
-      field: 'kvstoreType',
-      name: 'KVSTORE_TYPE',
-      alias: 'REDIS_TYPE',
-      type: storeType,
-      default: 'single',
-      help: 'One server, servers under sentinels, or a cluster.',
-    }),
-    setting({
-      field: 'kvstoreUrl',
-      name: 'KVSTORE_URL',
-      alias: 'REDIS_URL',
-      type: storeUrl,
-      default: undefined,
-      secret: 'credentials',
-      help: 'Address of the store; a comma-separated list for sentinel and cluster.',
-    }),
-    setting({
-      field: 'kvstoreSocketType',
-      name: 'KVSTORE_SOCKET_TYPE',
-      alias: 'REDIS_SOCKET_TYPE',
-      type: socketType,
-      default: derived('unix where KVSTORE_URL is a path, else tcp'),
-      help: 'How a single store is reached.',
-    }),
-    setting({
-      field: 'kvstoreAuth',
-      name: 'KVSTORE_AUTH',
-      alias: 'REDIS_AUTH',
-      type: credentials,
-      default: undefined,
-      secret: 'value',
-      help: 'Credentials for the data servers; they win over those in KVSTORE_URL.',
-    }),
-    setting({
-      field: 'kvstoreSentinelAuth',
-      name: 'KVSTORE_SENTINEL_AUTH',
-      alias: 'REDIS_SENTINEL_AUTH',
-      type: credentials,
-      default: undefined,
-      secret: 'value',
-      help: 'Credentials for the sentinels.',
-    }),
-    setting({
-      field: 'kvstorePoolSize',
-      name: 'KVSTORE_POOL_SIZE',
-      alias: 'REDIS_POOL_SIZE',
-      type: wholeNumber({ min: 1 }),
-      default: 10,
-      help: 'Connections kept to each server.',
-    }),
-    setting({
-      field: 'kvstoreTimeout',
-      name: 'KVSTORE_TIMEOUT',
-      alias: 'REDIS_TIMEOUT',
-      type: duration('0 or more'),
-      default: 10_000,
-      help: 'Limit on connecting and on each step in the store; 0: none.',
-    }),
-    setting({
-      field: 'kvstorePoolOnEmptyBehavior',
-      name: 'KVSTORE_POOL_ON_EMPTY_BEHAVIOR',
-      alias: 'REDIS_POOL_ON_EMPTY_BEHAVIOR',
-      type: poolOnEmpty,
-      default: 'CREATE',
-      help: 'While every connection is busy: connect once more, fail, or go on waiting.',
-    }),
-    setting({
-      field: 'kvstorePoolOnEmptyWaitDuration',
-      name: 'KVSTORE_POOL_ON_EMPTY_WAIT_DURATION',
-      alias: 'REDIS_POOL_ON_EMPTY_WAIT_DURATION',
-      type: duration('0 or more'),
-      default: 1000,
-      help: 'Wait for a free connection before CREATE or ERROR acts.',
-    }),
-    setting({
-      field: 'kvstorePipelineLimit',
-      name: 'KVSTORE_PIPELINE_LIMIT',
-      alias: 'REDIS_PIPELINE_LIMIT',
-      type: wholeNumber({ min: 0 }),
-      default: 0,
-      help: 'Deprecated, does nothing.',
-    }),
-    setting({
-      field: 'kvstoreClusterPipelineParallelism',
-      name: 'KVSTORE_CLUSTER_PIPELINE_PARALLELISM',
-      alias: 'REDIS_CLUSTER_PIPELINE_PARALLELISM',
-      type: wholeNumber({ min: 0 }),
-      default: 1,
-      help: 'Nodes of a cluster asked at a time, at most the pool size; 0: as many as that.',
-    }),
-    setting({
-      field: 'kvstoreTls',
-      name: 'KVSTORE_TLS',
-      alias: 'REDIS_TLS',
-      type: boolean,
-      default: false,
-      help: 'Speaks TLS with the servers.',
-    }),
+    ...serverSettings(MAIN_INSTANCE),
+    ...poolSettings(MAIN_INSTANCE),
+    ...pipelineSettings(MAIN_INSTANCE),
+    tlsSetting(MAIN_INSTANCE),
     setting({
       field: 'kvstoreTlsCacert',
       name: 'KVSTORE_TLS_CACERT',
       alias: 'REDIS_TLS_CACERT',
       type: filePath,
       default: undefined,
-      help: "CA of the servers of both instances, PEM; trusted beside the system's.",
+      help: 'PEM file with the CA of the servers of both stores, trusted in addition to the CAs of the system.',
     }),
     setting({
       field: 'kvstoreTlsClientCert',
@@ -122,7 +26,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_CLIENT_CERT',
       type: filePath,
       default: undefined,
-      help: 'Certificate shown to the servers of both instances, PEM.',
+      help: 'PEM file with the client certificate for the servers of both stores.',
     }),
     setting({
       field: 'kvstoreTlsClientKey',
@@ -130,7 +34,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_CLIENT_KEY',
       type: filePath,
       default: undefined,
-      help: 'Private key of that certificate, PEM.',
+      help: 'PEM file with the private key of that certificate.',
     }),
     setting({
       field: 'kvstoreTlsSkipHostnameVerification',
@@ -138,7 +42,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_SKIP_HOSTNAME_VERIFICATION',
       type: boolean,
       default: false,
-      help: "Checks a server's certificate, but not the name in it.",
+      help: 'Verifies the certificate of a server, but not the host name in it.',
     }),
     setting({
       field: 'kvstoreHealthCheckActiveConnection',
@@ -146,7 +50,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_HEALTH_CHECK_ACTIVE_CONNECTION',
       type: boolean,
       default: false,
-      help: 'Makes the service unhealthy while there is no connection to the store.',
+      help: 'Reports the service as unhealthy while it has no connection to the store.',
     }),
     setting({
       field: 'kvstoreCloseConnectionOnReadonlyError',
@@ -154,7 +58,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR',
       type: boolean,
       default: false,
-      help: 'Closes a connection whose server answers that it is a read-only replica; both instances.',
+      help: 'Closes a connection whose server replies that it is a read-only replica; for both stores.',
     }),
     setting({
       field: 'kvstoreStartupInitialInterval',
@@ -162,7 +66,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_STARTUP_INITIAL_INTERVAL',
       type: duration('above 0'),
       default: 1000,
-      help: 'At start, first wait before the store is tried again.',
+      help: 'Delay before the first retry of connecting at startup.',
     }),
     setting({
       field: 'kvstoreStartupMaxInterval',
@@ -170,7 +74,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_STARTUP_MAX_INTERVAL',
       type: duration('above 0'),
       default: 30_000,
-      help: 'At start, longest wait between two tries.',
+      help: 'Longest delay between two attempts to connect at startup.',
     }),
     setting({
       field: 'kvstoreStartupMaxElapsedTime',
@@ -178,7 +82,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_STARTUP_MAX_ELAPSED_TIME',
       type: duration('0 or more'),
       default: 0,
-      help: 'At start, time after which the service gives up; 0: never.',
+      help: 'Time after which the service stops trying to connect at startup and exits; 0: no limit.',
     }),
   ],
 });

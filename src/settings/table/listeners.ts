@@ -8,14 +8,14 @@ const HOUR = 3_600_000;
 
 export const listenerSettings = group({
   title: 'Listeners',
-  note: '0.0.0.0 listens on IPv6 too, where there is one. Port 0 lets the system choose.',
+  note: '0.0.0.0 also listens on IPv6 where available. With port 0 the system chooses a free port.',
   settings: [
     setting({
       field: 'host',
       name: 'HOST',
       type: hostName,
       default: '0.0.0.0',
-      help: 'Address of the HTTP listener: /json and /healthcheck.',
+      help: 'Address of the HTTP listener, which serves /json and /healthcheck.',
     }),
     setting({ field: 'port', name: 'PORT', type: port, default: 8080, help: 'Port of the HTTP listener.' }),
     setting({
@@ -31,28 +31,28 @@ export const listenerSettings = group({
       name: 'GRPC_UDS',
       type: filePath,
       default: undefined,
-      help: 'Unix socket that gRPC listens on, in place of its host and port.',
+      help: 'Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.',
     }),
     setting({
       field: 'grpcMaxConnectionAge',
       name: 'GRPC_MAX_CONNECTION_AGE',
       type: duration('0 or more'),
       default: 24 * HOUR,
-      help: 'Age, give or take 10 %, at which a connection is told to go away; 0: never.',
+      help: 'Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.',
     }),
     setting({
       field: 'grpcMaxConnectionAgeGrace',
       name: 'GRPC_MAX_CONNECTION_AGE_GRACE',
       type: duration('0 or more'),
       default: HOUR,
-      help: 'Time that a connection told to go away still has before it is cut; 0: never cut.',
+      help: 'Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.',
     }),
     setting({
       field: 'debugHost',
       name: 'DEBUG_HOST',
       type: hostName,
       default: '0.0.0.0',
-      help: 'Address of the debug listener: /rlconfig, /stats, profiles.',
+      help: 'Address of the debug listener, which serves /rlconfig, /stats and profiles.',
     }),
     setting({ field: 'debugPort', name: 'DEBUG_PORT', type: port, default: 6070, help: 'Port of the debug listener.' }),
   ],

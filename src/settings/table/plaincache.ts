@@ -8,8 +8,8 @@ import { filePath, textLike } from '../values/text';
 import { wholeNumber } from '../values/numbers';
 
 export const plaincacheSettings = group({
-  title: 'Memcache-type store (memcached)',
-  note: 'In force with BACKEND_TYPE=plaincache. Every instance needs the same servers in the same order.',
+  title: 'Plain cache (memcached)',
+  note: 'Only for BACKEND_TYPE=plaincache. Every instance of weir needs the same servers in the same order.',
   plannedFeature: planned.plaincache,
   settings: [
     setting({
@@ -18,7 +18,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_HOST_PORT',
       type: list('host:port or socket path', (item) => isServer(item) || isSocketPath(item)),
       default: [],
-      help: 'Servers that the keys are spread over.',
+      help: 'memcached servers; the keys are distributed over them.',
     }),
     setting({
       field: 'plaincacheSrv',
@@ -26,7 +26,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_SRV',
       type: textLike(/^_[^.\s]+\._[^.\s]+\.\S+$/, '_service._protocol.name'),
       default: undefined,
-      help: 'DNS record that names the servers, in place of PLAINCACHE_HOST_PORT.',
+      help: 'DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.',
     }),
     setting({
       field: 'plaincacheSrvRefresh',
@@ -34,7 +34,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_SRV_REFRESH',
       type: duration('0 or more'),
       default: 0,
-      help: 'Time between two look-ups of that record; 0: only at start.',
+      help: 'Interval between lookups of that record; 0: only at startup.',
     }),
     setting({
       field: 'plaincacheMaxIdleConns',
@@ -42,7 +42,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_MAX_IDLE_CONNS',
       type: wholeNumber({ min: 1 }),
       default: 2,
-      help: 'Connections kept to each server.',
+      help: 'Number of connections to keep open to each server.',
     }),
     setting({
       field: 'plaincacheTls',
@@ -50,7 +50,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS',
       type: boolean,
       default: false,
-      help: 'Speaks TLS with the servers.',
+      help: 'Connects to the servers with TLS.',
     }),
     setting({
       field: 'plaincacheTlsCacert',
@@ -58,7 +58,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CACERT',
       type: filePath,
       default: undefined,
-      help: "CA of the servers, PEM; trusted beside the system's.",
+      help: 'PEM file with the CA of the servers, trusted in addition to the CAs of the system.',
     }),
     setting({
       field: 'plaincacheTlsClientCert',
@@ -66,7 +66,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CLIENT_CERT',
       type: filePath,
       default: undefined,
-      help: 'Certificate shown to the servers, PEM.',
+      help: 'PEM file with the client certificate.',
     }),
     setting({
       field: 'plaincacheTlsClientKey',
@@ -74,7 +74,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CLIENT_KEY',
       type: filePath,
       default: undefined,
-      help: 'Private key of that certificate, PEM.',
+      help: 'PEM file with the private key of that certificate.',
     }),
     setting({
       field: 'plaincacheTlsSkipHostnameVerification',
@@ -82,7 +82,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION',
       type: boolean,
       default: false,
-      help: "Checks a server's certificate, but not the name in it.",
+      help: 'Verifies the certificate of a server, but not the host name in it.',
     }),
   ],
 });

@@ -1,8 +1,8 @@
 /**
- * What a later release brings. When a feature arrives, delete its line: the compiler then names every mark in the table that
- * has to go with it.
+ * Features of a later release that already have settings. When a feature is released, delete its line: the compiler then reports
+ * every mark in the table that has to be removed.
  */
 export const planned = {
   workers: 'worker processes',
-  plaincache: 'the memcache-type store',
+  plaincache: 'the memcached store',
 } as const;

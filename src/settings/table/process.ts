@@ -5,29 +5,29 @@ import { workers } from '../values/numbers';
 
 export const processSettings = group({
   title: 'Process and logs',
-  note: 'Logs go to standard error.',
+  note: 'Logs are written to standard error.',
   settings: [
     setting({
       field: 'logLevel',
       name: 'LOG_LEVEL',
-      // The log has no level beyond debug and fatal; the words of the Go service mean the nearest one.
+      // trace and panic, which only the Go service has, map to the nearest level.
       type: choice({ fatal: ['panic'], error: [], warning: ['warn'], info: [], debug: ['trace'] }),
       default: 'warning',
-      help: 'The least severe lines that are written.',
+      help: 'Minimum level of the log lines that are written.',
     }),
     setting({
       field: 'logFormat',
       name: 'LOG_FORMAT',
       type: logFormat,
       default: 'text',
-      help: 'Lines of key="value" fields, or one JSON object a line.',
+      help: 'key="value" fields, or one JSON object per line.',
     }),
     setting({
       field: 'workers',
       name: 'WORKERS',
       type: workers,
       default: 1,
-      help: 'Processes that share the ports and the work; auto is one for each core.',
+      help: 'Number of processes that share the listeners; auto: one per CPU core.',
       plannedFeature: planned.workers,
     }),
   ],

@@ -1,36 +1,34 @@
 import type { ValueType } from '../values/value-type';
 
-/** The default of a setting that follows from other settings: `chosen-defaults.ts` works it out, `text` says how. */
+/** The default of a setting that follows from other settings: computed in `derived-defaults.ts`, described by `text`. */
 export class DerivedDefault {
   constructor(readonly text: string) {}
 }
 
-/** One row of the table of settings. `Value` is what the variable is read into, `Default` what stands in for it. */
+/** One row of the settings table. `Value` is the type of the parsed variable, `Default` the type of the default. */
 export interface Setting<Field extends string = string, Value = unknown, Default = unknown> {
-  /** The setting's place in the typed object: its name in camel case. */
+  /** The field of {@link Settings}: the neutral name in camel case. */
   readonly field: Field;
-  /** The variable's neutral name, as in document 1. */
+  /** The neutral name of the environment variable. */
   readonly name: string;
-  /** The name that the Go service uses, where it is another. */
+  /** The name of the variable in the Go service, where it differs. */
   readonly alias?: string;
   readonly type: ValueType<Value>;
   /** Undefined: without the variable there is no value. */
   readonly default: Default;
-  /** How the default reads, where its value does not say it. */
+  /** Describes the default where the value does not. */
   readonly defaultText?: string;
-  /**
-   * What a message must not show: the `value`, or the `credentials` of an address.
-   */
+  /** What messages must hide: the whole `value`, or the `credentials` in an address. */
   readonly secret?: 'value' | 'credentials';
   /** One line of help. */
   readonly help: string;
-  /** The feature that this setting belongs to and that a later release brings: until then it is read, checked and warned about. */
+  /** The planned feature to which this setting belongs. Until its release the setting is parsed, checked and warned about. */
   readonly plannedFeature?: string;
-  /** Values, as written, that ask for a feature of a later release: refused, since going on without it would be wrong. */
+  /** Values, as formatted, that need a planned feature, with that feature. They are rejected: ignoring them would be wrong. */
   readonly plannedValues?: Readonly<Record<string, string>>;
 }
 
-/** Variables that share a form; what `<NAME>` may stand for, another setting says. */
+/** Variables with a common name pattern; another setting lists the values of `<NAME>`. */
 export interface SettingFamily {
   readonly name: string;
   readonly alias: string;
@@ -39,18 +37,18 @@ export interface SettingFamily {
   readonly help: string;
 }
 
-/** Settings about one thing: a heading of the help text and of the README. */
-export interface SettingGroup<Settings extends readonly Setting[] = readonly Setting[]> {
+/** Settings of one topic: one heading in the help text and in docs/settings.md. */
+export interface SettingGroup<Rows extends readonly Setting[] = readonly Setting[]> {
   readonly title: string;
-  /** A sentence under the heading. */
+  /** A remark below the heading. */
   readonly note?: string;
   /** As {@link Setting.plannedFeature}, for the whole group. */
   readonly plannedFeature?: string;
-  readonly settings: Settings;
+  readonly settings: Rows;
   readonly families?: readonly SettingFamily[];
 }
 
-/** The type of a setting's value in the typed object. */
+/** The type of a setting's value in {@link Settings}. */
 export type ValueOf<Row> =
   Row extends Setting<string, infer Value, infer Default>
     ? undefined extends Default
@@ -58,7 +56,7 @@ export type ValueOf<Row> =
       : Value
     : never;
 
-/** States a row, so that the compiler keeps its field's name and its value's type. */
+/** Declares a row; the compiler infers the name of its field and the type of its value. */
 export function setting<
   const Field extends string,
   Value,
@@ -67,12 +65,12 @@ export function setting<
   return row;
 }
 
-/** States a group, so that the compiler keeps its rows. */
-export function group<const Settings extends readonly Setting[]>(rows: SettingGroup<Settings>): SettingGroup<Settings> {
+/** Declares a group; the compiler infers the types of its rows. */
+export function group<const Rows extends readonly Setting[]>(rows: SettingGroup<Rows>): SettingGroup<Rows> {
   return rows;
 }
 
-/** States that a default follows from other settings, and how. */
+/** Declares a default that follows from other settings; `text` says how. */
 export function derived(text: string): DerivedDefault {
   return new DerivedDefault(text);
 }

@@ -14,8 +14,8 @@ import { traceSettings } from './traces';
 import { xdsSettings } from './xds';
 
 /**
- * Every setting there is. Reading the environment, the type {@link Settings}, `weir --help` and the README's table all come
- * from here: a new row is a new field, a new line of help and a new line in the README.
+ * All settings, in the order in which they are documented. Parsing, the type {@link Settings}, `weir --help` and
+ * docs/settings.md are derived from this table: a new row is a new field and a new line in both documents.
  */
 export const settingsTable = [
   listenerSettings,

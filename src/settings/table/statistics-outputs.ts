@@ -7,30 +7,30 @@ import { port } from '../values/numbers';
 import { filePath, textLike } from '../values/text';
 
 export const statisticsOutputSettings = group({
-  title: 'Outputs of statistics',
-  note: 'Several may run side by side. With none, statistics go to standard output, one JSON object a line.',
+  title: 'Statistics outputs (statsd, DogStatsD, Prometheus)',
+  note: 'Several outputs can be enabled. With none, statistics are written to standard output, one JSON object per line.',
   settings: [
     setting({
       field: 'statsFlushInterval',
       name: 'STATS_FLUSH_INTERVAL',
       type: duration('above 0'),
       default: 10_000,
-      help: 'Time between two flushes.',
+      help: 'Interval at which statistics are sent.',
     }),
     setting({
       field: 'extraTags',
       name: 'EXTRA_TAGS',
       type: pairs({ separator: ':', emptyValues: 'allowed' }),
       default: {},
-      help: 'Tags of every statistic; those without a value are left out.',
+      help: 'Tags added to every statistic; those with an empty value are omitted.',
     }),
     setting({
       field: 'usePushstats',
       name: 'USE_PUSHSTATS',
       alias: 'USE_STATSD',
       type: boolean,
-      default: derived('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is'),
-      help: 'Pushes to a statsd daemon.',
+      default: derived('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is true'),
+      help: 'Sends statistics to statsd.',
     }),
     setting({
       field: 'pushstatsHost',
@@ -38,7 +38,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_HOST',
       type: statisticsHost,
       default: { host: 'localhost' },
-      help: 'Host of the daemon, with or without tags, or its socket: unix:// for datagrams, unixstream:// for a stream, in which packets with tags go behind their lengths.',
+      help: 'Host or socket of statsd or DogStatsD; unix:// is a datagram socket, unixstream:// a stream socket (length-prefixed for DogStatsD).',
     }),
     setting({
       field: 'pushstatsPort',
@@ -46,7 +46,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_PORT',
       type: port,
       default: 8125,
-      help: 'Port of the daemon, with or without tags; a socket has none.',
+      help: 'Port of statsd or DogStatsD; not used with a socket.',
     }),
     setting({
       field: 'pushstatsProtocol',
@@ -54,7 +54,7 @@ export const statisticsOutputSettings = group({
       alias: 'STATSD_PROTOCOL',
       type: choice({ tcp: [], udp: [] }),
       default: 'tcp',
-      help: 'How the host without tags is reached; the one with tags always by udp.',
+      help: 'Protocol for statsd; DogStatsD always uses udp.',
     }),
     setting({
       field: 'useTaggedstats',
@@ -62,7 +62,7 @@ export const statisticsOutputSettings = group({
       alias: 'USE_DOG_STATSD',
       type: boolean,
       default: false,
-      help: 'Pushes with real tags, in the form of DogStatsD.',
+      help: 'Sends statistics with tags to DogStatsD.',
     }),
     setting({
       field: 'taggedstatsMogrifiers',
@@ -70,7 +70,7 @@ export const statisticsOutputSettings = group({
       alias: 'USE_DOG_STATSD_MOGRIFIERS',
       type: list('names'),
       default: [],
-      help: 'Mogrifiers, which turn names into tags; the first whose pattern matches a name is used.',
+      help: 'Mogrifiers, which turn parts of names into tags; the first whose pattern matches a name is applied.',
     }),
     setting({
       field: 'usePullmetrics',
@@ -78,7 +78,7 @@ export const statisticsOutputSettings = group({
       alias: 'USE_PROMETHEUS',
       type: boolean,
       default: false,
-      help: 'Serves a page for Prometheus to scrape.',
+      help: 'Serves metrics for Prometheus to scrape.',
     }),
     setting({
       field: 'pullmetricsAddr',
@@ -86,7 +86,7 @@ export const statisticsOutputSettings = group({
       alias: 'PROMETHEUS_ADDR',
       type: listenAddress,
       default: { host: '0.0.0.0', port: 9090 },
-      help: 'Where that page is served.',
+      help: 'Address of the metrics listener.',
     }),
     setting({
       field: 'pullmetricsPath',
@@ -94,7 +94,7 @@ export const statisticsOutputSettings = group({
       alias: 'PROMETHEUS_PATH',
       type: textLike(/^\/[^\s?#]*$/, 'path that begins with /'),
       default: '/metrics',
-      help: 'Path of that page.',
+      help: 'HTTP path of the metrics.',
     }),
     setting({
       field: 'pullmetricsMapperYaml',
@@ -102,7 +102,7 @@ export const statisticsOutputSettings = group({
       alias: 'PROMETHEUS_MAPPER_YAML',
       type: filePath,
       default: undefined,
-      help: 'File that maps statistics to metrics, in place of the built-in mapping.',
+      help: 'YAML file that maps statistics to Prometheus metrics, instead of the built-in mapping.',
     }),
     setting({
       field: 'pullmetricsResponseTimeAsMilliseconds',
@@ -110,7 +110,7 @@ export const statisticsOutputSettings = group({
       alias: 'PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS',
       type: boolean,
       default: false,
-      help: 'Keeps response times in milliseconds in the built-in mapping.',
+      help: 'Reports response times in milliseconds instead of seconds in the built-in mapping.',
     }),
   ],
   families: [
@@ -119,21 +119,21 @@ export const statisticsOutputSettings = group({
       alias: 'DOG_STATSD_MOGRIFIER_<NAME>_PATTERN',
       allowed: 'regular expression',
       defaultText: 'required',
-      help: 'Statistic names that this mogrifier takes; <NAME> is its name in upper case.',
+      help: 'Pattern of the statistic names to which this mogrifier applies; <NAME> is its name in upper case.',
     },
     {
       name: 'TAGGEDSTATS_MOGRIFIER_<NAME>_NAME',
       alias: 'DOG_STATSD_MOGRIFIER_<NAME>_NAME',
       allowed: 'text',
       defaultText: 'required',
-      help: 'Name sent instead; $1, $2 are the groups of the pattern.',
+      help: 'Name to send instead; $1, $2 are the capture groups of the pattern.',
     },
     {
       name: 'TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS',
       alias: 'DOG_STATSD_MOGRIFIER_<NAME>_TAGS',
       allowed: 'list of key:value',
       defaultText: 'none',
-      help: 'Tags sent with it; values may hold $1, $2.',
+      help: 'Tags to send with that name; values may contain $1, $2.',
     },
   ],
 });

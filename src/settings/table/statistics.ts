@@ -10,14 +10,14 @@ export const statisticsSettings = group({
       name: 'STATS_MAX_RUNTIME_KEYS',
       type: wholeNumber({ min: 0 }),
       default: 10_000,
-      help: 'Statistics keys that may hold values of requests; further ones count under their rule.',
+      help: 'Maximum number of statistics keys with values from requests; further ones are counted under their rule.',
     }),
     setting({
       field: 'disableStats',
       name: 'DISABLE_STATS',
       type: boolean,
       default: false,
-      help: 'Sends statistics nowhere, whatever the outputs below say.',
+      help: 'Sends no statistics, regardless of the outputs below.',
     }),
   ],
 });

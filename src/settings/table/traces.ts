@@ -4,8 +4,8 @@ import { ratio } from '../values/numbers';
 import { text } from '../values/text';
 
 export const traceSettings = group({
-  title: 'Traces',
-  note: 'Spans leave in the form of OTLP; its own OTEL_EXPORTER_OTLP_* variables apply as well.',
+  title: 'Traces (OpenTelemetry)',
+  note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply as well.',
   settings: [
     setting({
       field: 'tracingEnabled',
@@ -19,36 +19,36 @@ export const traceSettings = group({
       name: 'TRACING_EXPORTER_PROTOCOL',
       type: choice({ http: [], grpc: [] }),
       default: 'http',
-      help: 'How spans are sent.',
+      help: 'Protocol of the OTLP exporter.',
     }),
     setting({
       field: 'tracingServiceName',
       name: 'TRACING_SERVICE_NAME',
       type: text(),
       default: 'RateLimit',
-      help: 'Name of the service in spans.',
+      help: 'Service name in spans.',
     }),
     setting({
       field: 'tracingServiceNamespace',
       name: 'TRACING_SERVICE_NAMESPACE',
       type: text(),
       default: '',
-      help: 'Namespace of the service in spans.',
+      help: 'Service namespace in spans.',
     }),
     setting({
       field: 'tracingServiceInstanceId',
       name: 'TRACING_SERVICE_INSTANCE_ID',
       type: text(),
       default: undefined,
-      defaultText: 'random UUID, version 4',
-      help: 'Id of this instance in spans.',
+      defaultText: 'random UUID (version 4)',
+      help: 'Service instance id in spans.',
     }),
     setting({
       field: 'tracingSamplingRate',
       name: 'TRACING_SAMPLING_RATE',
       type: ratio({ min: 0, max: 1 }),
       default: 1,
-      help: 'Share of traces kept, where the caller has not decided.',
+      help: 'Fraction of the traces to sample when the caller has made no sampling decision.',
     }),
   ],
 });

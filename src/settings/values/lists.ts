@@ -46,7 +46,8 @@ export function pairs({ separator, problem, emptyValues }: PairForm): ValueType<
         const key = item.slice(0, split).trim();
         const value = item.slice(split + 1).trim();
         if (key === '') return rejected(`${where} has no key before the "${separator}"`);
-        if (value === '' && emptyValues === 'rejected') return rejected(`${where} has no value after the "${separator}"`);
+        if (value === '' && emptyValues === 'rejected')
+          return rejected(`${where} has no value after the "${separator}"`);
         const wrong = problem?.(key, value);
         if (wrong !== undefined) return rejected(`${where} ${wrong}`);
         if (values.has(key)) repeated = index + 1;
@@ -73,8 +74,7 @@ export const grpcHeaders: ValueType<Pairs> = pairs({
   separator: ':',
   emptyValues: 'allowed',
   problem(key, value) {
-    if (!/^[\da-z_.-]+$/i.test(key))
-      return 'has a name with characters other than letters, digits, "_", "." and "-"';
+    if (!/^[\da-z_.-]+$/i.test(key)) return 'has a name with characters other than letters, digits, "_", "." and "-"';
     if (/^grpc-/i.test(key)) return 'has a name that begins with "grpc-", which gRPC reserves';
     if (RESERVED_NAMES.has(key.toLowerCase())) return 'has a name that HTTP/2 or gRPC reserves';
     if (!/^[ -~]*$/.test(value)) return 'has a value with characters other than printable ASCII';
