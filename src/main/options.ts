@@ -1,8 +1,9 @@
 import type { LimiterOptions } from '../limiter/options';
 import type { Settings } from '../settings/settings';
+import type { InstanceField, InstancePrefix } from '../settings/table/kvstore-instance';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
 
-/** What the settings say about decisions, as the limiter takes it. */
+/** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {
   return {
     cacheKeyPrefix: settings.cacheKeyPrefix,
@@ -22,11 +23,11 @@ export function limiterOptions(settings: Settings): LimiterOptions {
   };
 }
 
-/** What the settings say about the key-value store, as it takes it. The checked settings have its addresses. */
+/** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
 export function kvstoreOptions(settings: Settings): Omit<KvstoreOptions, 'statistics' | 'log'> {
   return {
-    main: mainInstance(settings),
-    perSecond: settings.kvstorePersecond ? perSecondInstance(settings) : undefined,
+    main: instanceOptions(settings, 'kvstore'),
+    perSecond: settings.kvstorePersecond ? instanceOptions(settings, 'kvstorePersecond') : undefined,
     tlsFiles: {
       caFile: settings.kvstoreTlsCacert,
       certFile: settings.kvstoreTlsClientCert,
@@ -43,34 +44,22 @@ export function kvstoreOptions(settings: Settings): Omit<KvstoreOptions, 'statis
   };
 }
 
-function mainInstance(settings: Settings): InstanceOptions {
+/** The options of one instance, from the settings with its prefix. */
+function instanceOptions(settings: Settings, instance: InstancePrefix): InstanceOptions {
+  function get<Name extends InstanceField>(name: Name) {
+    return settings[`${instance}${name}` as const];
+  }
   return {
-    type: settings.kvstoreType,
-    url: settings.kvstoreUrl ?? '',
-    socketType: settings.kvstoreSocketType,
-    auth: settings.kvstoreAuth,
-    sentinelAuth: settings.kvstoreSentinelAuth,
-    tls: settings.kvstoreTls,
-    poolSize: settings.kvstorePoolSize,
-    timeout: settings.kvstoreTimeout,
-    poolOnEmptyBehavior: settings.kvstorePoolOnEmptyBehavior,
-    poolOnEmptyWaitDuration: settings.kvstorePoolOnEmptyWaitDuration,
-    clusterPipelineParallelism: settings.kvstoreClusterPipelineParallelism,
-  };
-}
-
-function perSecondInstance(settings: Settings): InstanceOptions {
-  return {
-    type: settings.kvstorePersecondType,
-    url: settings.kvstorePersecondUrl ?? '',
-    socketType: settings.kvstorePersecondSocketType,
-    auth: settings.kvstorePersecondAuth,
-    sentinelAuth: settings.kvstorePersecondSentinelAuth,
-    tls: settings.kvstorePersecondTls,
-    poolSize: settings.kvstorePersecondPoolSize,
-    timeout: settings.kvstorePersecondTimeout,
-    poolOnEmptyBehavior: settings.kvstorePersecondPoolOnEmptyBehavior,
-    poolOnEmptyWaitDuration: settings.kvstorePersecondPoolOnEmptyWaitDuration,
-    clusterPipelineParallelism: settings.kvstorePersecondClusterPipelineParallelism,
+    type: get('Type'),
+    url: get('Url') ?? '',
+    socketType: get('SocketType'),
+    auth: get('Auth'),
+    sentinelAuth: get('SentinelAuth'),
+    tls: get('Tls'),
+    poolSize: get('PoolSize'),
+    timeout: get('Timeout'),
+    poolOnEmptyBehavior: get('PoolOnEmptyBehavior'),
+    poolOnEmptyWaitDuration: get('PoolOnEmptyWaitDuration'),
+    clusterPipelineParallelism: get('ClusterPipelineParallelism'),
   };
 }
