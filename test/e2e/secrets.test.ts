@@ -15,8 +15,8 @@ import { RuleFolder } from '../support/data/rule-folder';
 import { domainConfig, limit } from '../support/data/rules';
 import { Secrets } from '../support/data/secrets';
 import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
-import { OtlpReceiver } from '../sinks/traces/otlp-receiver';
-import { TcpReceiver } from '../sinks/statistics/receivers';
+import { OtlpReceiver } from '../support/servers/otlp-receiver';
+import { TcpReceiver } from '../support/servers/statsd-receivers';
 import { until } from '../support/waiting/until';
 import { WeirProcess } from '../support/processes/weir-process';
 
@@ -237,7 +237,7 @@ describe('no secret is shown under sentinels and on a cluster, with the names of
       await serving(weir);
       const said = await observableOutput(weir);
       for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
-      await weir.line(/traces are not taken/);
+      await weir.line(/cannot export traces/);
     });
   });
 
@@ -274,7 +274,7 @@ class QuotingRefusals extends SnapshotCache {
 const tracesRefused: Reach = async (weir) => {
   await serving(weir);
   await observableOutput(weir);
-  await weir.line(/traces are not taken/);
+  await weir.line(/cannot export traces/);
 };
 
 async function oneNodeCluster(password: string): Promise<RedisProcess> {

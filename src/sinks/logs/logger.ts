@@ -3,39 +3,39 @@ import type { Log, LogFields, LogValue } from '../../streams/ports/log';
 import { describeError } from './describe-error';
 import { hideUrlCredentials } from '../../text/hide-credentials';
 
-/** The names of levels in log lines, least severe first. */
+/** The level names that appear in log lines, least severe first. */
 export const LOG_LEVELS = ['debug', 'info', 'warning', 'error', 'fatal'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Takes whole lines, each with its line feed. */
+/** Receives complete lines, each with its line feed. */
 export interface LogStream {
   write(line: string): void;
 }
 
 export interface LoggerOptions {
-  /** The least severe level that is written. */
+  /** The least severe level to write. */
   readonly level: LogLevel;
-  /** `text` is `time="…" level=… msg="…"`, `json` an object with `@timestamp`, `@message` and `level` (document 1, 2.4). */
+  /** `text`: `time="…" level=… msg="…"` in logfmt; `json`: an object with `@timestamp`, `@message` and `level`. */
   readonly format: 'text' | 'json';
-  /** Where lines go; standard error when not given. */
+  /** The destination; standard error if undefined. */
   readonly stream?: LogStream;
-  /** Takes secrets out of a text; nothing when not given. */
+  /** Replaces secrets in a text; none are replaced if undefined. */
   readonly mask?: (text: string) => string;
 }
 
 export interface Logger extends Log {
-  /** For the line that says why the process ends. */
+  /** For the line that gives the reason why the process exits. */
   fatal(message: string, fields?: LogFields): void;
 }
 
-/** Fields that hold a secret by their name, whatever they hold. */
+/** Fields that are masked because of their name. */
 const SECRET_FIELDS = ['password', 'auth', 'authorization', 'token', 'secret', 'credentials'];
 
 const PINO_LEVELS = { debug: 'debug', info: 'info', warning: 'warn', error: 'error', fatal: 'fatal' } as const;
 
 /**
- * The logger of the service. Lines are written at once and synchronously, so that none is lost when the process ends;
- * credentials in URLs, fields named as secrets and what `mask` knows are masked.
+ * The logger of the service. Lines are written synchronously, so that none is lost when the process exits. Credentials in URLs,
+ * fields with the names of secrets and the secrets known to `mask` are masked.
  */
 export function createLogger({
   level,
@@ -55,11 +55,11 @@ export function createLogger({
       formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },
       redact: { paths: SECRET_FIELDS, censor: '***' },
     },
-    { write: (line: string) => stream.write(visible(format === 'json' ? line : toText(line))) },
+    { write: (line: string) => stream.write(escapeInvisible(format === 'json' ? line : toText(line))) },
   );
   function write(at: 'debug' | 'info' | 'warn' | 'error' | 'fatal') {
     return (message: string, fields?: LogFields) => {
-      if (logger.isLevelEnabled(at)) logger[at](readable(fields, masked), masked(message));
+      if (logger.isLevelEnabled(at)) logger[at](toRecord(fields, masked), masked(message));
     };
   }
   return {
@@ -74,15 +74,15 @@ export function createLogger({
 
 function standardError(): LogStream {
   const destination = pino.destination({ fd: 2, sync: true });
-  // Whoever read standard error has gone: no reason to end a service that others still use.
+  // A closed standard error must not end the service.
   destination.on('error', () => {});
   return destination;
 }
 
-/** Fields of ours must not pass for the line's own. */
+/** Members of every line; a field of the same name gets the suffix `_`. */
 const RESERVED = new Set(['@message', '@timestamp', 'level']);
 
-function readable(fields: LogFields = {}, masked: (text: string) => string): Record<string, LogValue> {
+function toRecord(fields: LogFields = {}, masked: (text: string) => string): Record<string, LogValue> {
   const result: Record<string, LogValue> = {};
   for (const [key, value] of Object.entries(fields)) {
     const text = value instanceof Error ? describeError(value) : value;
@@ -91,14 +91,14 @@ function readable(fields: LogFields = {}, masked: (text: string) => string): Rec
   return result;
 }
 
-/** JSON leaves some characters as they are that end a line or drive a terminal; all of them stand inside quotes. */
+/** Line separators and control characters of terminals that JSON does not escape. They occur only in quoted strings. */
 const INVISIBLE = /[\u007f-\u009f\u2028\u2029]/g;
 
-function visible(line: string): string {
+function escapeInvisible(line: string): string {
   return line.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** pino writes JSON; the text form is made from its line. */
+/** Converts the JSON line that pino writes to the text format. */
 function toText(line: string): string {
   const record: unknown = JSON.parse(line);
   const { '@timestamp': time, level, '@message': message, ...fields } = Object(record);
@@ -110,13 +110,13 @@ function toText(line: string): string {
 const PLAIN = /^[\p{L}\p{N}\p{P}\p{S}]+$/u;
 const QUOTED = /["=\\]/;
 
-/** A value as logfmt writes it: bare where it is one word, else quoted and escaped as in JSON. Never more than one line. */
+/** A value in logfmt: a single word as it is, anything else quoted and escaped as in JSON; never more than one line. */
 export function logfmtValue(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
   return PLAIN.test(text) && !QUOTED.test(text) ? text : JSON.stringify(text);
 }
 
-/** A key as logfmt can carry it: what would end it becomes `_`. */
+/** A key in logfmt: characters that would end it become `_`. */
 export function logfmtKey(key: string): string {
   return key.replaceAll(/[^\p{L}\p{N}_.@-]/gu, '_') || '_';
 }

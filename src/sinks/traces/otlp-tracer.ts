@@ -5,26 +5,26 @@ import {
   SpanKind,
   SpanStatusCode,
   TraceFlags,
-  type Tracer as SpanMaker,
+  type Tracer as SpanFactory,
   createTraceState,
   trace,
 } from '@opentelemetry/api';
 import type { DecisionErrorCode } from '../../limiter/decision-error';
 import type { CallTrace, TraceCarrier, Tracer, WindowLoad, WindowTrace } from '../../streams/ports/tracer';
-import { PARENT_FIELDS, type Parent, type Wish, readParent } from './parent';
+import { PARENT_FIELDS, type Parent, type SamplingDecision, readParent } from './parent';
 
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** Decides by the caller's own decision; where there is none, by the rate. Whatever it makes a span for is exported. */
+/** Samples by the caller's decision or, where it made none, by the sampling rate. Every span that it creates is exported. */
 export class OtlpTracer implements Tracer {
-  readonly #maker: SpanMaker;
+  readonly #factory: SpanFactory;
   readonly #samplingRate: number;
-  /** Unix milliseconds. */
+  /** Unix time in milliseconds. */
   readonly #now: () => number;
   readonly fields = PARENT_FIELDS;
 
-  constructor(maker: SpanMaker, samplingRate: number, now: () => number) {
-    this.#maker = maker;
+  constructor(factory: SpanFactory, samplingRate: number, now: () => number) {
+    this.#factory = factory;
     this.#samplingRate = samplingRate;
     this.#now = now;
   }
@@ -33,29 +33,29 @@ export class OtlpTracer implements Tracer {
     const parent = readParent(carrier);
     if (!(parent?.isSampled ?? Math.random() < this.#samplingRate)) return undefined;
     const options = { kind: SpanKind.SERVER, startTime: this.#now(), attributes };
-    return new OtlpCallTrace(this.#maker.startSpan(name, options, contextOf(parent)), this.#now);
+    return new OtlpCallTrace(this.#factory.startSpan(name, options, contextOf(parent)), this.#now);
   }
 
   /**
-   * One trip is one span, however many calls it is for: it links to the span of each, and is a child of the first, in whose trace
-   * it is seen at its place. The others, which may be in other traces, link to it.
+   * A pipeline window has one span, however many calls it serves. It is a child of the span of the first call and links to the
+   * spans of all of them; the spans of the other calls, which may belong to other traces, link to it.
    */
   beginWindow({ operations, calls }: WindowLoad, traces: readonly CallTrace[]): WindowTrace {
-    // There is one tracer: it has begun them all.
+    // All call traces were created by this tracer.
     const spans = traces.map((each) => (each as OtlpCallTrace).span);
     const [first, ...others] = spans;
     const attributes = { 'weir.window.operations': operations, 'weir.window.calls': calls };
     const links = spans.map((span) => ({ context: span.spanContext() }));
     const options = { kind: SpanKind.CLIENT, startTime: this.#now(), attributes, links };
-    const within = first === undefined ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, first);
-    const window = this.#maker.startSpan('counter store pipeline', options, within);
+    const context = first === undefined ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, first);
+    const window = this.#factory.startSpan('counter store pipeline', options, context);
     const link = { context: window.spanContext() };
     for (const span of others) span.addLink(link);
     return new OtlpWindowTrace(window, this.#now);
   }
 }
 
-function contextOf(parent: Parent | Wish | undefined): Context {
+function contextOf(parent: Parent | SamplingDecision | undefined): Context {
   if (parent === undefined || !('traceId' in parent)) return ROOT_CONTEXT;
   const { traceId, spanId, state } = parent;
   return trace.setSpanContext(ROOT_CONTEXT, {

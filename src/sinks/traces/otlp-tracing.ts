@@ -8,49 +8,49 @@ import {
 } from '@opentelemetry/sdk-trace-base';
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
+import { loggingExporter } from './logging-exporter';
 import { OtlpTracer } from './otlp-tracer';
-import { retriedExporter } from './retried-exporter';
+import { retryingExporter } from './retrying-exporter';
 import { unixClock } from './unix-clock';
-import { watchedExporter } from './watched-exporter';
 
-/** Milliseconds that an export may take where OTEL_EXPORTER_OTLP_TIMEOUT is not set: the standard's default. */
+/** Milliseconds that an export may take without OTEL_EXPORTER_OTLP_TIMEOUT: the default of the OpenTelemetry specification. */
 const EXPORTER_TIMEOUT = 10_000;
 
 export interface TracingOptions {
   readonly protocol: 'http' | 'grpc';
   readonly serviceName: string;
-  /** Empty: none. */
+  /** Omitted when empty. */
   readonly serviceNamespace: string;
   readonly serviceInstanceId: string;
-  /** The share of calls that are traced where the caller has not decided, from 0 to 1. */
+  /** The fraction of calls to trace where the caller has not decided, from 0 to 1. */
   readonly samplingRate: number;
   readonly log: Log;
 }
 
 export interface Tracing {
   readonly tracer: Tracer;
-  /** Sends what is left, as far as there is time. Never rejects. */
+  /** Exports the remaining spans, within the exporter's timeout. Never rejects. */
   shutdown(): Promise<void>;
 }
 
 /**
- * Traces to an OpenTelemetry collector. What is not in the options comes from the standard variables of the exporters and of
- * the batches, `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*`, `OTEL_RESOURCE_ATTRIBUTES`. To be loaded only when it is used.
+ * Exports traces to an OpenTelemetry collector. Everything that is not an option is configured by the standard variables
+ * `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*` and `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when tracing is enabled.
  *
- * @throws when an exporter cannot be made of those
+ * @throws when no exporter can be created from these variables
  */
 export async function startOtlpTracing(options: TracingOptions): Promise<Tracing> {
-  const provider = await complaining(options.log, () => newProvider(options));
+  const provider = await withDiagnostics(options.log, () => newProvider(options));
   return {
     tracer: new OtlpTracer(provider.getTracer('weir'), options.samplingRate, unixClock()),
-    // It rejects when the last batch could not be sent, which the log has been told.
+    // It rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
 }
 
 async function newProvider(options: TracingOptions): Promise<BasicTracerProvider> {
   const { protocol, serviceName, serviceNamespace, serviceInstanceId, log } = options;
-  const exporter = watchedExporter(await loadExporter(protocol), log);
+  const exporter = loggingExporter(await loadExporter(protocol), log);
   const own = resourceFromAttributes({
     'service.name': serviceName,
     ...(serviceNamespace !== '' && { 'service.namespace': serviceNamespace }),
@@ -60,7 +60,7 @@ async function newProvider(options: TracingOptions): Promise<BasicTracerProvider
     resource: defaultResource()
       .merge(detectResources({ detectors: [envDetector] }))
       .merge(own),
-    // Whoever is not traced never gets here: to make a span and drop it costs more than to decide without one.
+    // Sampling is decided before a span is created: creating and dropping one costs more.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
@@ -71,35 +71,33 @@ async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
     const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
     const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
-    return retriedExporter(new OTLPTraceExporter(), timeoutMillis);
+    return retryingExporter(new OTLPTraceExporter(), timeoutMillis);
   }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
   return new OTLPTraceExporter();
 }
 
 /**
- * The standard variables are read while things are made. In place of a value that is not taken stands the default, which is said
- * to whoever listens: the log is to hear of it.
+ * Logs what OpenTelemetry reports while it reads the standard variables: it replaces an invalid value by its default and reports
+ * that only to its diagnostic logger.
  *
- * @throws what a value is that nothing can stand in for
+ * @throws when a variable has an invalid value and no default
  */
-async function complaining<T>(log: Log, make: () => Promise<T>): Promise<T> {
-  const told = new Set<string>();
-  function tell(reason: string): void {
-    if (!told.has(reason)) log.warn('a setting of the OTLP exporter is not taken', { reason });
-    told.add(reason);
+async function withDiagnostics<T>(log: Log, create: () => Promise<T>): Promise<T> {
+  const logged = new Set<string>();
+  function warn(reason: string): void {
+    if (!logged.has(reason)) log.warn('invalid OTLP exporter setting; using its default', { reason });
+    logged.add(reason);
   }
-  const ignore = (): void => undefined;
-  const listener = { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore };
-  diag.setLogger(listener, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  function ignore(): void {}
+  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   try {
-    return await make();
+    return await create();
   } catch (error) {
-    throw new Error('nothing can be made of the settings of the OTLP exporter (OTEL_EXPORTER_OTLP_*)', {
-      cause: error,
-    });
+    throw new Error('cannot create the OTLP exporter from its settings (OTEL_EXPORTER_OTLP_*)', { cause: error });
   } finally {
-    // Of failed exports the watched exporter tells, once and not for each batch.
+    // The logging exporter reports failed exports, once instead of for each batch.
     diag.disable();
   }
 }

@@ -1,21 +1,21 @@
 import type { TraceCarrier } from '../../streams/ports/tracer';
 
-/** The span of a caller that a call belongs to. */
+/** The caller's span, the parent of the span of a call. */
 export interface Parent {
   readonly traceId: string;
   readonly spanId: string;
-  /** Undefined: the caller leaves it to us. */
+  /** Undefined when the caller leaves the decision to the service. */
   readonly isSampled: boolean | undefined;
-  /** `tracestate`, passed on as it is. */
+  /** The value of `tracestate`, passed on unchanged. */
   readonly state: string | undefined;
 }
 
-/** A caller that is in no trace, and yet says whether one is to be made. */
-export interface Wish {
+/** A caller's sampling decision without a trace. */
+export interface SamplingDecision {
   readonly isSampled: boolean;
 }
 
-/** The fields that {@link readParent} looks at. */
+/** The fields that {@link readParent} reads. */
 export const PARENT_FIELDS: readonly string[] = [
   'traceparent',
   'tracestate',
@@ -27,7 +27,7 @@ export const PARENT_FIELDS: readonly string[] = [
 ];
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}(?:-|$)/;
-/** The length of a traceparent of version 00, which has no more fields. */
+/** The length of a traceparent of version 00, which allows no further fields. */
 const TRACEPARENT_LENGTH = 55;
 const NO_TRACE = '0'.repeat(32);
 const NO_SPAN = '0'.repeat(16);
@@ -36,17 +36,17 @@ const TRACE_ID = /^(?:[\da-f]{32}|[\da-f]{16})$/i;
 const SPAN_ID = /^[\da-f]{16}$/i;
 const ZEROS = /^0+$/;
 
-/** What a caller says of the trace it is in: as W3C Trace Context, else as B3 in its one-field or several-fields form. */
-export function readParent(carrier: TraceCarrier): Parent | Wish | undefined {
+/** Reads the trace context of a caller: W3C Trace Context, otherwise B3 in its single-header or multiple-header form. */
+export function readParent(carrier: TraceCarrier): Parent | SamplingDecision | undefined {
   const traceparent = carrier.metadata?.('traceparent');
   const w3c = traceparent === undefined ? undefined : readTraceparent(traceparent, carrier);
   return w3c ?? readB3(carrier.metadata?.('b3')) ?? readB3Fields(carrier);
 }
 
-/** Looked at for every call of a caller that sends one, so it is cut by position. */
+/** Sliced by position instead of parsed by a regular expression with groups: this is done for every call with a traceparent. */
 function readTraceparent(text: string, carrier: TraceCarrier): Parent | undefined {
   if (!TRACEPARENT.test(text)) return undefined;
-  // Later versions may append fields; ff is no version.
+  // Later versions may append fields; version ff is invalid.
   if (text.startsWith('00') ? text.length !== TRACEPARENT_LENGTH : text.startsWith('ff')) return undefined;
   const traceId = text.slice(3, 35);
   const spanId = text.slice(36, 52);
@@ -55,7 +55,7 @@ function readTraceparent(text: string, carrier: TraceCarrier): Parent | undefine
   return { traceId, spanId, isSampled, state: isSampled ? carrier.metadata?.('tracestate') : undefined };
 }
 
-function readB3(text: string | undefined): Parent | Wish | undefined {
+function readB3(text: string | undefined): Parent | SamplingDecision | undefined {
   if (text === undefined) return undefined;
   if (/^[01d]$/.test(text)) return { isSampled: text !== '0' };
   const groups = B3.exec(text)?.groups;
@@ -64,19 +64,20 @@ function readB3(text: string | undefined): Parent | Wish | undefined {
   return b3Parent(traceId, spanId, sampled === undefined ? undefined : sampled !== '0');
 }
 
-function readB3Fields(carrier: TraceCarrier): Parent | Wish | undefined {
+function readB3Fields(carrier: TraceCarrier): Parent | SamplingDecision | undefined {
   const sampled = carrier.metadata?.('x-b3-sampled')?.toLowerCase();
   const isDebug = carrier.metadata?.('x-b3-flags') === '1';
-  const isSampled = isDebug || sampled === '1' || sampled === 'true' ? true : SAID_NO.has(sampled) ? false : undefined;
+  const isSampled =
+    isDebug || sampled === '1' || sampled === 'true' ? true : NOT_SAMPLED.has(sampled) ? false : undefined;
   const traceId = carrier.metadata?.('x-b3-traceid') ?? '';
   const spanId = carrier.metadata?.('x-b3-spanid') ?? '';
   if (TRACE_ID.test(traceId) && SPAN_ID.test(spanId)) return b3Parent(traceId, spanId, isSampled);
   return isSampled === undefined ? undefined : { isSampled };
 }
 
-const SAID_NO = new Set<string | undefined>(['0', 'false']);
+const NOT_SAMPLED = new Set<string | undefined>(['0', 'false']);
 
-/** A trace id of 64 bits is one of 128 whose upper half is zero. */
+/** A trace id of 64 bits is extended to 128 with zeros. */
 function b3Parent(traceId: string, spanId: string, isSampled: boolean | undefined): Parent | undefined {
   if (ZEROS.test(traceId) || ZEROS.test(spanId)) return undefined;
   return {

@@ -1,19 +1,22 @@
-/** How far the system's clock may go away before it is followed, in milliseconds: more than it is ever late, less than matters. */
+/**
+ * Milliseconds that the system clock may deviate before the clock is set to it: more than the system clock's own inaccuracy, less
+ * than matters in a trace.
+ */
 const TOLERANCE = 50;
 
 /**
- * Unix time in milliseconds with fractions, since a decision takes less than one. It runs evenly, so that spans lie within each
- * other, and follows the system's clock when that is set, or when the machine has slept.
+ * Unix time in milliseconds with fractions, since a decision takes less than one. Between adjustments it is monotonic, so that
+ * child spans lie within their parents. It is adjusted when the system clock is set, or after the machine was suspended.
  *
- * @param now milliseconds since any moment, with fractions, never going back
- * @param systemNow Unix time in whole milliseconds, as far as it is known
+ * @param now monotonic time in milliseconds, with fractions
+ * @param systemNow Unix time in whole milliseconds
  */
 export function unixClock(now = () => performance.now(), systemNow = Date.now): () => number {
   let origin = systemNow() - now();
   return () => {
     const elapsed = now();
-    const off = systemNow() - (origin + elapsed);
-    if (Math.abs(off) > TOLERANCE) origin += off;
+    const deviation = systemNow() - (origin + elapsed);
+    if (Math.abs(deviation) > TOLERANCE) origin += deviation;
     return origin + elapsed;
   };
 }

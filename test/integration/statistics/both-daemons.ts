@@ -1,4 +1,4 @@
-import { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
+import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 
 /** A daemon for pushed statistics and one for tagged ones, on one number, as PUSHSTATS_PORT is. */
 export async function bothDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {

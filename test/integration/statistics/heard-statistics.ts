@@ -1,6 +1,6 @@
 import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
-import type { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
+import type { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { bothDaemons } from './both-daemons';
 
 /** What was heard of a statistic. */

@@ -6,7 +6,7 @@ import { callByHand } from '../../support/clients/call-by-hand';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { roomInMinute } from '../../support/waiting/window-room';
-import { TcpReceiver, UdpReceiver } from '../../sinks/statistics/receivers';
+import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { bothDaemons } from './both-daemons';
 
 const RULES = `
@@ -27,7 +27,7 @@ descriptors:
 `;
 
 async function pullPort(weir: WeirProcess) {
-  return Number(/port=(\d+)/.exec(await weir.line(/metrics can be scraped/))?.[1]);
+  return Number(/port=(\d+)/.exec(await weir.line(/metrics listener opened/))?.[1]);
 }
 
 async function scrape(port: number, headers: Record<string, string> = {}) {
@@ -284,7 +284,7 @@ describe('the listener that is scraped', () => {
   });
 
   it('is alone then: nothing is pushed', async () => {
-    expect(weir.output).not.toContain('statistics are not taken');
+    expect(weir.output).not.toContain('cannot send statistics');
   });
 });
 
@@ -363,7 +363,7 @@ describe('a daemon', () => {
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     expect(receiver.connections).toBe(0);
-    expect(weir.output).not.toContain('metrics can be scraped');
+    expect(weir.output).not.toContain('metrics listener opened');
   });
 });
 
@@ -377,7 +377,7 @@ describe('what cannot be used keeps the service from starting, and says which se
         DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
         DOG_STATSD_MOGRIFIER_A_NAME: 'x',
       },
-      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is no regular expression: \(\?=x is not in the syntax of RE2/,
+      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
     ],
     [
       'a mapping file that is not there',

@@ -65,14 +65,14 @@ describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol
     // What the daemon had not flushed would be lost with it.
     await statsd.until('the durations', () => statsd.timer(TIMES).count === calls);
     await statsd.crash();
-    await weir.line(/statistics are not taken/);
+    await weir.line(/cannot send statistics/);
     const before = calls;
     await askedFor(200);
     await client.ask('shop', ['user=a', 'user=b', 'user=c']);
     calls += 1;
     expect(statsd.sum(HITS)).toBe(2 * before);
     await statsd.run();
-    await weir.line(/statistics are taken again/);
+    await weir.line(/resumed sending statistics/);
     await askedFor(100);
 
     await statsd.until('the rest', () => statsd.sum(HITS) === 2 * (calls - 1));

@@ -8,7 +8,7 @@ const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, re
 export interface WeirWithAgent extends AsyncDisposable {
   readonly weir: WeirProcess;
   readonly ask: (hits?: number) => Promise<unknown>;
-  /** What the log tells of the agent, in order: `not taken`, `taken again`. */
+  /** The log messages about the agent, in order: `cannot send statistics`, `resumed sending statistics`. */
   readonly changes: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export async function weirWithAgent(url: string, env: Readonly<Record<string, st
     weir,
     ask: (hits) => client.ask('shop', ['k'], hits),
     get changes() {
-      return weir.output.match(/(?<=statistics are )(?:not taken|taken again)/g) ?? [];
+      return weir.output.match(/(?:cannot send|resumed sending) statistics/g) ?? [];
     },
     async [Symbol.asyncDispose]() {
       client[Symbol.dispose]();

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { OtlpReceiver } from '../../sinks/traces/otlp-receiver';
-import type { Span } from '../../sinks/traces/read-spans';
+import { OtlpReceiver } from '../../support/servers/otlp-receiver';
+import type { Span } from '../../support/servers/read-spans';
 import { freePorts } from '../../support/processes/free-ports';
 import { KeptProcess } from '../../support/processes/kept-process';
 import { until } from '../../support/waiting/until';

@@ -1,5 +1,5 @@
 import { status } from '@grpc/grpc-js';
-import type { Span } from '../../sinks/traces/read-spans';
+import type { Span } from '../../support/servers/read-spans';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { CollectorProcess } from './collector-process';
 import { CALLER, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';

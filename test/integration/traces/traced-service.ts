@@ -1,7 +1,7 @@
 import { Client, Metadata, type ServiceError, credentials, status } from '@grpc/grpc-js';
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import type { Span } from '../../sinks/traces/read-spans';
+import type { Span } from '../../support/servers/read-spans';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 

@@ -1,4 +1,4 @@
-import { type Parent, type Wish, readParent } from '../../../src/sinks/traces/parent';
+import { type Parent, type SamplingDecision, readParent } from '../../../src/sinks/traces/parent';
 
 const T = '0af7651916cd43dd8448eb211c80319c';
 const S = 'b7ad6b7169203331';
@@ -17,7 +17,7 @@ function parent(isSampled: boolean | undefined, more: Partial<Parent> = {}): Par
 }
 
 describe('the trace that a caller is in', () => {
-  it.each<[title: string, fields: Readonly<Record<string, string>>, found: Parent | Wish | undefined]>([
+  it.each<[title: string, fields: Readonly<Record<string, string>>, found: Parent | SamplingDecision | undefined]>([
     ['W3C, sampled', { traceparent: `00-${T}-${S}-01` }, parent(true)],
     ['W3C, not sampled', { traceparent: `00-${T}-${S}-00` }, parent(false)],
     ['W3C, other flags', { traceparent: `00-${T}-${S}-ff` }, parent(true)],

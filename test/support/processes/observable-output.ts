@@ -6,7 +6,7 @@ const REQUEST = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key
 
 /** Everything that a running service shows to a client of any of its open listeners, and what it has printed. */
 export async function observableOutput(weir: WeirProcess): Promise<string> {
-  const metrics = /metrics can be scraped.*?port"?[=:](\d+)/.exec(weir.output)?.[1];
+  const metrics = /metrics listener opened.*?port"?[=:](\d+)/.exec(weir.output)?.[1];
   const requests: readonly (readonly [port: number | undefined, path: string, init?: RequestInit])[] = [
     ...['/', '/stats', '/rlconfig', '/nothing'].map((path) => [weir.ports.debug, path] as const),
     [metrics === undefined ? undefined : Number(metrics), '/metrics'],

@@ -5,7 +5,7 @@ import { NO_TAGS, type Tags } from '../../../statistics/tags';
 import type { Timer } from '../../../statistics/timer';
 import { Family, type FamilyType, NumberSeries } from './family';
 import { labelText, metricName } from './label-text';
-import type { Mapped, Mapper, StatisticType } from '../mapping/mapping';
+import type { Mapper, Mapping, StatisticType } from '../mapping/mapping';
 import { timerSeries } from './timer-series';
 
 export interface ExpositionOptions {
@@ -13,18 +13,18 @@ export interface ExpositionOptions {
   readonly mapper: Mapper;
   /** EXTRA_TAGS: labels of every series. */
   readonly labels: Tags;
-  /** Names of metrics that others write. */
+  /** Names of metrics that are written elsewhere on the page. */
   readonly reserved: ReadonlySet<string>;
-  /** Told once for each metric whose statistics do not fit together, or not beside another. */
+  /** Called once for each metric that is omitted because its name or type conflicts with another metric. */
   readonly onConflict: (metric: string) => void;
-  /** In milliseconds, from any beginning. */
+  /** Monotonic time in milliseconds. */
   readonly now: () => number;
 }
 
-/** Lines that are written, and statistics that are mapped, before other work has its turn. */
-const LINES = 512;
+/** Lines written, or statistics mapped, between two turns of the event loop. */
+const BATCH = 512;
 
-/** Suffixes of the names that a metric takes beside its own. */
+/** Suffixes that a metric appends to its name. */
 const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
   counter: [''],
   gauge: [''],
@@ -32,15 +32,31 @@ const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
   summary: ['', '_sum', '_count'],
 };
 
+/** The metric and labels that a statistic is exported under. */
+interface Target {
+  readonly metric: string;
+  /** Without braces. */
+  readonly labels: string;
+  readonly help: string;
+  readonly mapping: Mapping | undefined;
+}
+
+interface NumberStatistic {
+  readonly type: 'counter' | 'gauge';
+  readonly name: string;
+  readonly tags: Tags;
+  readonly read: () => number;
+}
+
 /**
- * The statistics in the text format of Prometheus, 0.0.4. Names are mapped once, when a statistic first moves; the text of a
- * series but for its value is kept; a page is written in chunks between which the event loop turns.
+ * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, when its statistic first changes, and the text of a
+ * series except its value is cached. A page is written in chunks, with a turn of the event loop between them.
  */
 export class Exposition {
   readonly #options: ExpositionOptions;
   readonly #families = new Map<string, Family>();
-  /** By each name that a family takes. */
-  readonly #claims = new Map<string, Family>();
+  /** Every name that a family uses, with suffixes. */
+  readonly #names = new Set<string>();
   readonly #conflicts = new Set<string>();
   readonly #mappedCounters: boolean[] = [];
   readonly #mappedGauges = new Set<string>();
@@ -52,45 +68,51 @@ export class Exposition {
     options.statistics.watchTimers((timer) => this.#addTimer(timer));
   }
 
-  /** A page, chunk by chunk. */
+  /** The chunks of a page. */
   async *page(): AsyncGenerator<string, void, void> {
-    for (const _ of this.#mapWhatMoved()) await nextTurn();
+    for (const _ of this.#mapChanged()) await nextTurn();
     let chunk = '';
     let lines = 0;
-    // What others add meanwhile comes at the end of each list, and is written or not: either is right.
+    // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
     for (const family of this.#families.values()) {
       chunk += family.head;
       for (const series of family.series) {
         chunk += series.write();
         lines += series.lines;
-        if (lines < LINES) continue;
+        if (lines < BATCH) continue;
         yield chunk;
         chunk = '';
         lines = 0;
-        // Waiting for the receiver does not let others have their turn: mostly there is nothing to wait for.
+        // Waiting for the receiver alone does not yield to the event loop: mostly its buffer has room.
         await nextTurn();
       }
     }
     if (chunk !== '') yield chunk;
   }
 
-  /** Yields now and then. */
-  *#mapWhatMoved(): Generator<void, void, void> {
+  /** Maps the statistics that have changed for the first time; yields after every {@link BATCH} of them. */
+  *#mapChanged(): Generator<void, void, void> {
     const { counters, gauges, rules } = this.#options.statistics;
-    let looked = 0;
+    let visited = 0;
     for (let index = 0; index < counters.length; index += 1) {
       const counter = counters[index] as (typeof counters)[number];
       if (counter.value !== 0 && this.#mappedCounters[index] !== true) {
         this.#mappedCounters[index] = true;
-        this.#addNumber('counter', counter.name, counter.tags, () => counter.value);
+        const { name, tags } = counter;
+        this.#addNumber({ type: 'counter', name, tags, read: () => counter.value });
       }
-      looked += 1;
-      if (looked % LINES === 0) yield;
+      visited += 1;
+      if (visited % BATCH === 0) yield;
     }
     for (const { name } of gauges) {
       if (this.#mappedGauges.has(name)) continue;
       this.#mappedGauges.add(name);
-      this.#addNumber('gauge', name, NO_TAGS, () => this.#options.statistics.readGauge(name));
+      this.#addNumber({
+        type: 'gauge',
+        name,
+        tags: NO_TAGS,
+        read: () => this.#options.statistics.readGauge(name),
+      });
     }
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as (typeof rules)[number];
@@ -99,67 +121,68 @@ export class Exposition {
       for (const [bit, [stat, field]] of RULE_STATS.entries()) {
         if (rule[field] === 0 || (mapped & (1 << bit)) !== 0) continue;
         mapped |= 1 << bit;
-        this.#addNumber('counter', `${rule.name}.${stat}`, NO_TAGS, () => rule[field]);
-        looked += 1;
+        this.#addNumber({ type: 'counter', name: `${rule.name}.${stat}`, tags: NO_TAGS, read: () => rule[field] });
+        visited += 1;
       }
       this.#mappedRules[index] = mapped;
-      looked += 1;
-      if (looked >= LINES) {
-        looked = 0;
+      visited += 1;
+      if (visited >= BATCH) {
+        visited = 0;
         yield;
       }
     }
   }
 
-  #addNumber(type: 'counter' | 'gauge', name: string, tags: Tags, read: () => number): void {
-    const place = this.#place(name, type, tags);
-    if (place === undefined) return;
-    const family = this.#family(place.metric, type, place.help);
-    family
-      ?.seriesOf(place.labels, () => new NumberSeries(place.metric, place.labels))
-      .readFrom(read, place.mapped?.mapping.scale ?? 1);
+  #addNumber({ type, name, tags, read }: NumberStatistic): void {
+    const target = this.#target(name, type, tags);
+    if (target === undefined) return;
+    const { metric, labels, help, mapping } = target;
+    this.#family(metric, type, help)
+      ?.seriesOf(labels, () => new NumberSeries(metric, labels))
+      .readFrom(read, mapping?.scale ?? 1);
   }
 
   #addTimer(timer: Timer): void {
-    const place = this.#place(timer.name, 'observer', NO_TAGS);
-    if (place === undefined) return;
-    const { metric, labels, help, mapped } = place;
+    const target = this.#target(timer.name, 'observer', NO_TAGS);
+    if (target === undefined) return;
+    const { metric, labels, help, mapping } = target;
     const { mapper, now } = this.#options;
-    const observer = mapped?.mapping.observer ?? mapper.unmapped;
-    function make() {
-      return timerSeries(metric, labels, observer, mapped?.mapping.scale ?? 1, now);
-    }
-    this.#family(metric, observer.kind, help)?.seriesOf(labels, make).readFrom(timer);
+    const observer = mapping?.observer ?? mapper.unmapped;
+    const scale = mapping?.scale ?? 1;
+    this.#family(metric, observer.kind, help)
+      ?.seriesOf(labels, () => timerSeries({ metric, labels, observer, scale, now }))
+      .readFrom(timer);
   }
 
-  /** Where a statistic goes; undefined when it is dropped. */
-  #place(name: string, type: StatisticType, tags: Tags) {
+  /** Undefined when the statistic is not exported. */
+  #target(name: string, type: StatisticType, tags: Tags): Target | undefined {
     const { mapper, labels: extra } = this.#options;
-    const mapped: Mapped | undefined = mapper.map(name, type);
+    const mapped = mapper.map(name, type);
     if (mapped === undefined) {
-      const help = `The statistic ${name}.`;
-      return { metric: metricName(name), labels: labelText({ ...extra, ...tags }), help, mapped };
+      const labels = labelText({ ...extra, ...tags });
+      return { metric: metricName(name), labels, help: `The statistic ${name}.`, mapping: undefined };
     }
     const { mapping, labels } = mapped;
-    // A name can be empty when it is made of groups only; the exporter leaves such out, too.
+    // A name made only of references can expand to an empty one; the statsd exporter does not export that either.
     if (mapping.isDropped || mapped.name === '') return undefined;
-    const own = mapping.honorLabels ? { ...labels, ...extra, ...tags } : { ...extra, ...tags, ...labels };
+    const merged = mapping.honorLabels ? { ...labels, ...extra, ...tags } : { ...extra, ...tags, ...labels };
     const help = mapping.help ?? 'Mapped from statistics.';
-    return { metric: metricName(mapped.name), labels: labelText(own), help, mapped };
+    return { metric: metricName(mapped.name), labels: labelText(merged), help, mapping };
   }
 
+  /** Undefined when the metric conflicts with another one. */
   #family(metric: string, type: FamilyType, help: string): Family | undefined {
     const known = this.#families.get(metric);
     if (known?.type === type) return known;
     const names = SUFFIXES[type].map((suffix) => metric + suffix);
-    if (names.some((name) => this.#claims.has(name) || this.#options.reserved.has(name))) {
+    if (names.some((name) => this.#names.has(name) || this.#options.reserved.has(name))) {
       if (!this.#conflicts.has(metric)) this.#options.onConflict(metric);
       this.#conflicts.add(metric);
       return undefined;
     }
     const family = new Family(metric, type, help);
     this.#families.set(metric, family);
-    for (const name of names) this.#claims.set(name, family);
+    for (const name of names) this.#names.add(name);
     return family;
   }
 }

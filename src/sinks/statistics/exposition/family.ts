@@ -2,33 +2,34 @@ import { helpText, numberText } from './label-text';
 
 export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'summary';
 
-/** One series, or for a timer the few that belong together. */
+/** One series; for a histogram or summary, the series of one set of labels. */
 export interface Series {
-  /** How many lines it is, roughly: for making chunks of them. */
+  /** The approximate number of lines, for splitting a page into chunks. */
   readonly lines: number;
   write(): string;
 }
 
-/** The series of one metric name, which the format wants to stand together. */
+/** The series of one metric, which the text format requires to be contiguous. */
 export class Family {
+  /** The HELP and TYPE lines. */
   readonly head: string;
   readonly series: Series[] = [];
-  readonly byLabels = new Map<string, Series>();
+  readonly #byLabels = new Map<string, Series>();
 
   constructor(
-    readonly name: string,
+    name: string,
     readonly type: FamilyType,
     help: string,
   ) {
     this.head = `# HELP ${name} ${helpText(help)}\n# TYPE ${name} ${type}\n`;
   }
 
-  /** The series with these labels, made when it is not there. */
+  /** The series with these labels, created on first use. */
   seriesOf<Made extends Series>(labels: string, make: () => Made): Made {
-    let series = this.byLabels.get(labels);
+    let series = this.#byLabels.get(labels);
     if (series === undefined) {
       series = make();
-      this.byLabels.set(labels, series);
+      this.#byLabels.set(labels, series);
       this.series.push(series);
     }
     // A family has one type, and each type one class of series.
@@ -37,7 +38,7 @@ export class Family {
   }
 }
 
-/** A number, read whenever the page is written. Several statistics that map to one series are added up. */
+/** A number that is read when a page is written: the sum of all statistics that are mapped to the series. */
 export class NumberSeries implements Series {
   readonly lines = 1;
   readonly #prefix: string;
@@ -47,7 +48,7 @@ export class NumberSeries implements Series {
     this.#prefix = labels === '' ? name : `${name}{${labels}}`;
   }
 
-  /** @param scale what the number is multiplied with; each mapping has its own */
+  /** @param scale factor applied to the number; it may differ between statistics */
   readFrom(read: () => number, scale: number): void {
     this.#reads = [...this.#reads, scale === 1 ? read : () => read() * scale];
   }

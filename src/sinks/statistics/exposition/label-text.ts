@@ -1,9 +1,9 @@
-/** A name that Prometheus takes: every other character becomes `_`, and a digit does not stand first. */
+/** A valid Prometheus metric name: other characters become `_`, and a leading digit is prefixed with `_`. */
 export function metricName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_:]/g, '_').replace(/^(?=\d)/, '_');
 }
 
-/** EXTRA_TAGS as labels: with names that Prometheus takes, sorted; one without a value is left out, values stay as given. */
+/** EXTRA_TAGS as labels: valid names, sorted; labels without a value are omitted, values are kept as given. */
 export function extraLabels(given: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const labels = Object.entries(given)
     .filter(([, value]) => value !== '')
@@ -15,7 +15,7 @@ function labelName(name: string): string {
   return name.replaceAll(/\W/g, '_').replace(/^(?=\d)/, '_');
 }
 
-/** The labels of a series without the braces, sorted by name; empty when there are none. */
+/** The labels of a series without braces, sorted by name; empty when there are none. */
 export function labelText(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([label, value]) => `${labelName(label)}="${labelValue(value)}"`)
@@ -23,17 +23,17 @@ export function labelText(labels: Readonly<Record<string, string>>): string {
     .join(',');
 }
 
-/** What is no Unicode text becomes so when the page is encoded. */
+/** Lone surrogates stay; they are replaced when the page is encoded. */
 function labelValue(value: string): string {
   return value.replaceAll(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }
 
-/** A help line's text. */
+/** The escaped text of a HELP line. */
 export function helpText(text: string): string {
   return text.replaceAll(/[\\\n]/g, (character) => (character === '\n' ? '\\n' : '\\\\'));
 }
 
-/** A number as the format has it. */
+/** A number in the Prometheus text format. */
 export function numberText(value: number): string {
   if (value === Infinity) return '+Inf';
   return value === -Infinity ? '-Inf' : String(value);

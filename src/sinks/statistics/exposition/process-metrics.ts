@@ -1,15 +1,15 @@
 import { Registry, collectDefaultMetrics } from 'prom-client';
 
-/** Milliseconds between two looks at the event loop's delay: the default of 10 would cost a percent of a core. */
+/** Milliseconds between samples of the event loop delay; the default of 10 ms would use 1 % of a core. */
 const EVENT_LOOP_PRECISION = 20;
 
 export interface ProcessMetrics {
   readonly names: ReadonlySet<string>;
-  /** In the text format of Prometheus, 0.0.4. */
+  /** In the Prometheus text format, 0.0.4. */
   write(): Promise<string>;
 }
 
-/** Metrics of the process and of Node, as prom-client has them. To be called once: it begins to measure. */
+/** prom-client's default metrics of the process and of Node. Measuring starts with the call; call it once. */
 export function processMetrics(labels: Readonly<Record<string, string>>): ProcessMetrics {
   const registry = new Registry();
   registry.setDefaultLabels(labels);

@@ -1,49 +1,52 @@
 import { QuantileSketch } from '../../../statistics/quantile-sketch';
 import type { Samples } from '../../../statistics/timer';
 
-/** The time that is looked back on goes on in steps of a fifth of it. */
+/** The window advances in steps of this part of it. */
 const STEPS = 5;
 
-/** The quantiles of the last minutes, and count and sum of all time, as a summary of Prometheus has them. */
+/** A Prometheus summary: quantiles over a sliding window, count and sum over the lifetime of the process. */
 export class RecentQuantiles implements Samples {
   readonly #now: () => number;
   count = 0;
   sum = 0;
-  readonly #steps = Array.from({ length: STEPS }, () => new QuantileSketch());
+  readonly #sketches = Array.from({ length: STEPS }, () => new QuantileSketch());
   readonly #stepLength: number;
-  #present = 0;
-  #endsAt: number;
+  #current = 0;
+  #stepEnd: number;
 
-  /** @param now in milliseconds, from any beginning */
+  /**
+   * @param maxAge length of the window in milliseconds
+   * @param now monotonic time in milliseconds
+   */
   constructor(maxAge: number, now: () => number) {
     this.#now = now;
     this.#stepLength = maxAge / STEPS;
-    this.#endsAt = now() + this.#stepLength;
+    this.#stepEnd = now() + this.#stepLength;
   }
 
   add(values: Float64Array, count: number): void {
     this.#advance();
-    this.#steps[this.#present]?.add(values, count);
+    this.#sketches[this.#current]?.add(values, count);
     for (let at = 0; at < count; at += 1) this.sum += values[at] as number;
     this.count += count;
   }
 
-  /** NaN for all while there is no sample. */
-  quantiles(shares: readonly number[]): readonly number[] {
+  /** @returns a value for each quantile (0 to 1); NaN for all of them when the window has no samples */
+  quantiles(quantiles: readonly number[]): readonly number[] {
     this.#advance();
     const all = new QuantileSketch();
-    for (const step of this.#steps) all.merge(step);
-    return shares.map((share) => all.quantile(share));
+    for (const sketch of this.#sketches) all.merge(sketch);
+    return quantiles.map((quantile) => all.quantile(quantile));
   }
 
   #advance(): void {
-    const late = this.#now() - this.#endsAt;
-    if (late < 0) return;
-    const steps = Math.floor(late / this.#stepLength) + 1;
-    this.#endsAt += steps * this.#stepLength;
+    const overdue = this.#now() - this.#stepEnd;
+    if (overdue < 0) return;
+    const steps = Math.floor(overdue / this.#stepLength) + 1;
+    this.#stepEnd += steps * this.#stepLength;
     for (let step = 0; step < Math.min(steps, STEPS); step += 1) {
-      this.#present = (this.#present + 1) % STEPS;
-      this.#steps[this.#present]?.clear();
+      this.#current = (this.#current + 1) % STEPS;
+      this.#sketches[this.#current]?.clear();
     }
   }
 }

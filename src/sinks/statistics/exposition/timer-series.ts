@@ -1,104 +1,107 @@
 import { Histogram } from '../../../statistics/histogram';
 import type { Timer } from '../../../statistics/timer';
+import type { HistogramObserver, Observer, SummaryObserver } from '../mapping/mapping';
 import type { Series } from './family';
 import { numberText } from './label-text';
-import type { Observer } from '../mapping/mapping';
 import { RecentQuantiles } from './recent-quantiles';
 
-/** A series of durations, from as many timers as map to it. */
+export interface TimerSeriesOptions<Kind extends Observer = Observer> {
+  readonly metric: string;
+  /** Without braces; empty when there are none. */
+  readonly labels: string;
+  readonly observer: Kind;
+  /** Factor from milliseconds to the unit of the metric. */
+  readonly scale: number;
+  /** Monotonic time in milliseconds. */
+  readonly now: () => number;
+}
+
+/** A histogram or summary of the durations of all timers that are mapped to it. */
 abstract class TimerSeries implements Series {
   abstract readonly lines: number;
+  protected readonly metric: string;
+  protected readonly labels: string;
+  /** The labels in braces. */
   protected readonly suffix: string;
   readonly #timers: Timer[] = [];
 
-  constructor(
-    protected readonly name: string,
-    protected readonly labels: string,
-  ) {
+  constructor({ metric, labels }: TimerSeriesOptions) {
+    this.metric = metric;
+    this.labels = labels;
     this.suffix = labels === '' ? '' : `{${labels}}`;
   }
 
   readFrom(timer: Timer): void {
     this.#timers.push(timer);
-    timer.giveTo(this.keeper);
+    timer.giveTo(this.samples);
   }
 
   write(): string {
     for (const timer of this.#timers) timer.settle();
-    return this.writeSettled();
+    return this.writeSamples();
   }
 
-  protected abstract readonly keeper: Histogram | RecentQuantiles;
-  protected abstract writeSettled(): string;
+  protected abstract readonly samples: Histogram | RecentQuantiles;
+  protected abstract writeSamples(): string;
 
-  protected label(name: string, value: number): string {
+  protected labelsWith(name: string, value: number): string {
     return `{${this.labels}${this.labels === '' ? '' : ','}${name}="${numberText(value)}"}`;
   }
 }
 
 class HistogramSeries extends TimerSeries {
   readonly lines: number;
-  protected readonly keeper: Histogram;
+  protected readonly samples: Histogram;
 
-  constructor(name: string, labels: string, buckets: readonly number[], scale: number) {
-    super(name, labels);
-    this.keeper = new Histogram(buckets, scale);
+  constructor(options: TimerSeriesOptions<HistogramObserver>) {
+    super(options);
+    const { buckets } = options.observer;
+    this.samples = new Histogram(buckets, options.scale);
     this.lines = buckets.length + 3;
   }
 
-  protected writeSettled(): string {
-    const { name, suffix, keeper } = this;
+  protected writeSamples(): string {
+    const { metric, suffix, samples } = this;
     let text = '';
-    let upTo = 0;
-    for (const [index, bound] of [...keeper.bounds, Infinity].entries()) {
-      upTo += keeper.counts[index] as number;
-      text += `${name}_bucket${this.label('le', bound)} ${upTo}\n`;
+    let cumulative = 0;
+    for (const [index, bound] of [...samples.bounds, Infinity].entries()) {
+      cumulative += samples.counts[index] as number;
+      text += `${metric}_bucket${this.labelsWith('le', bound)} ${cumulative}\n`;
     }
-    return `${text}${name}_sum${suffix} ${numberText(keeper.sum)}\n${name}_count${suffix} ${keeper.count}\n`;
+    return `${text}${metric}_sum${suffix} ${numberText(samples.sum)}\n${metric}_count${suffix} ${samples.count}\n`;
   }
 }
 
 class SummarySeries extends TimerSeries {
-  readonly #shares: readonly number[];
+  readonly #quantiles: readonly number[];
   readonly #scale: number;
   readonly lines: number;
-  protected readonly keeper: RecentQuantiles;
+  protected readonly samples: RecentQuantiles;
 
-  constructor(
-    name: string,
-    labels: string,
-    shares: readonly number[],
-    scale: number,
-    maxAge: number,
-    now: () => number,
-  ) {
-    super(name, labels);
-    this.#shares = shares;
-    this.#scale = scale;
-    this.keeper = new RecentQuantiles(maxAge, now);
-    this.lines = shares.length + 2;
+  constructor(options: TimerSeriesOptions<SummaryObserver>) {
+    super(options);
+    const { quantiles, maxAge } = options.observer;
+    this.#quantiles = quantiles;
+    this.#scale = options.scale;
+    this.samples = new RecentQuantiles(maxAge, options.now);
+    this.lines = quantiles.length + 2;
   }
 
-  protected writeSettled(): string {
-    const { name, suffix, keeper } = this;
+  protected writeSamples(): string {
+    const { metric, suffix, samples } = this;
     const scale = this.#scale;
-    const quantiles = keeper.quantiles(this.#shares);
-    const text = this.#shares.map(
-      (share, index) => `${name}${this.label('quantile', share)} ${numberText((quantiles[index] as number) * scale)}\n`,
+    const values = samples.quantiles(this.#quantiles);
+    const text = this.#quantiles.map(
+      (quantile, index) =>
+        `${metric}${this.labelsWith('quantile', quantile)} ${numberText((values[index] as number) * scale)}\n`,
     );
-    return `${text.join('')}${name}_sum${suffix} ${numberText(keeper.sum * scale)}\n${name}_count${suffix} ${keeper.count}\n`;
+    return `${text.join('')}${metric}_sum${suffix} ${numberText(samples.sum * scale)}\n${metric}_count${suffix} ${samples.count}\n`;
   }
 }
 
-/** @param now in milliseconds, from any beginning */
-export function timerSeries(
-  name: string,
-  labels: string,
-  observer: Observer,
-  scale: number,
-  now: () => number,
-): HistogramSeries | SummarySeries {
-  if (observer.kind === 'histogram') return new HistogramSeries(name, labels, observer.buckets, scale);
-  const shares = observer.quantiles.map(({ share }) => share);
-  return new SummarySeries(name, labels, shares, scale, observer.maxAge, now);
+export function timerSeries(options: TimerSeriesOptions): HistogramSeries | SummarySeries {
+  const { observer } = options;
+  return observer.kind === 'histogram'
+    ? new HistogramSeries({ ...options, observer })
+    : new SummarySeries({ ...options, observer });
 }

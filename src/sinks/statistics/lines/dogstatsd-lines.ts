@@ -1,33 +1,33 @@
 import type { Tags } from '../../../statistics/tags';
 import type { LineFormat } from './line-format';
 import { type Mogrifier, mogrify } from './mogrify';
-import { rateMark } from './statsd-lines';
+import { sampleRate } from './statsd-lines';
 
-/** Where a line of DogStatsD would be cut. */
-const IN_NAME = /[:|\n\r]/g;
-const IN_TAG = /[:|,#@\n\r]/g;
-const IN_VALUE = /[|,\n\r]/g;
+/** The characters that would end the name, a tag or the value of a tag in a DogStatsD line. */
+const NAME_DELIMITERS = /[:|\n\r]/g;
+const TAG_DELIMITERS = /[:|,#@\n\r]/g;
+const TAG_VALUE_DELIMITERS = /[|,\n\r]/g;
 
-/** A name with its tags, as it stands in lines: what is before the value, and what is behind all else. */
+/** The parts of a line that do not change between flushes. */
 interface Series {
   readonly name: string;
+  /** Appended to the line; empty without tags. */
   readonly tags: string;
 }
 
-/** DogStatsD: `name:value|type|#tag:value`, the tags sorted. Mogrifiers turn parts of names into tags. */
+/** DogStatsD: `name:value|type|#tag:value`, with the tags sorted. Mogrifiers turn parts of names into tags. */
 export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): LineFormat {
-  // A name comes at every flush, and is matched with every expression only once; as many as there are statistics.
-  const known = new Map<string, Series>();
+  // Every flush repeats the names, so each is matched with the mogrifiers once. One entry per statistic.
+  const cache = new Map<string, Series>();
   function make(name: string, tags: Tags): Series {
     const mogrified = mogrify(mogrifiers, name);
     const all = { ...extra, ...tags, ...mogrified?.tags };
-    return { name: (mogrified?.name ?? name).replaceAll(IN_NAME, '_'), tags: writeTags(all) };
+    return { name: (mogrified?.name ?? name).replaceAll(NAME_DELIMITERS, '_'), tags: writeTags(all) };
   }
   function seriesOf(name: string, tags: Tags): Series {
-    const ownTags = writeTags(tags);
-    const key = name + ownTags;
-    let series = known.get(key);
-    if (series === undefined) known.set(key, (series = make(name, tags)));
+    const key = name + writeTags(tags);
+    let series = cache.get(key);
+    if (series === undefined) cache.set(key, (series = make(name, tags)));
     return series;
   }
   function line(name: string, tags: Tags, value: string): string {
@@ -37,13 +37,13 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
   return {
     counter: (name, tags, delta) => line(name, tags, `${delta}|c`),
     gauge: (name, value) => line(name, {}, `${value}|g`),
-    timer: (name, milliseconds, rate) => line(name, {}, `${Math.trunc(milliseconds)}|ms${rateMark(rate)}`),
+    timer: (name, milliseconds, rate) => line(name, {}, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
   };
 }
 
 function writeTags(tags: Tags): string {
   const parts = Object.keys(tags)
     .sort()
-    .map((tag) => `${tag.replaceAll(IN_TAG, '_')}:${(tags[tag] ?? '').replaceAll(IN_VALUE, '_')}`);
+    .map((tag) => `${tag.replaceAll(TAG_DELIMITERS, '_')}:${(tags[tag] ?? '').replaceAll(TAG_VALUE_DELIMITERS, '_')}`);
   return parts.length === 0 ? '' : `|#${parts.join(',')}`;
 }

@@ -1,25 +1,34 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
 import type { LineFormat } from './line-format';
 
+interface Statistic {
+  readonly type: 'counter' | 'gauge' | 'timer';
+  readonly name: string;
+  readonly tags?: Tags;
+  readonly value: number;
+  /** The sample rate of a timer. */
+  readonly rate?: number;
+}
+
 /**
- * One JSON object a line, with the members and the texts of the Go service's, so that what reads its output reads ours.
+ * One JSON object per line, with the members and messages of the Go service's output, for tools that parse it.
  *
  * @param now Unix time in milliseconds
  */
 export function jsonLines(extra: Tags, now: () => number): LineFormat {
-  function line(type: string, name: string, tags: Tags, value: number, more?: object): string {
+  function line({ type, name, tags, value, rate = 1 }: Statistic): string {
+    const json = { name: joinTags(name, { ...extra, ...tags }), type, value: value.toFixed(6) };
     return JSON.stringify({
       level: 'debug',
       ts: now() / 1000,
       logger: 'gostats.loggingsink',
       msg: `flushing ${type}`,
-      json: { name: joinTags(name, { ...extra, ...tags }), type, value: value.toFixed(6), ...more },
+      json: rate < 1 ? { ...json, rate: String(rate) } : json,
     });
   }
   return {
-    counter: (name, tags, delta) => line('counter', name, tags, delta),
-    gauge: (name, value) => line('gauge', name, {}, value),
-    timer: (name, milliseconds, rate) =>
-      line('timer', name, {}, milliseconds, rate < 1 ? { rate: String(rate) } : undefined),
+    counter: (name, tags, delta) => line({ type: 'counter', name, tags, value: delta }),
+    gauge: (name, value) => line({ type: 'gauge', name, value }),
+    timer: (name, milliseconds, rate) => line({ type: 'timer', name, value: milliseconds, rate }),
   };
 }

@@ -1,10 +1,10 @@
 import type { Tags } from '../../../statistics/tags';
 
-/** A rule that gives the statistics it matches another name, with tags. */
+/** A rule that renames the statistics whose names match a pattern and gives them tags. */
 export interface Mogrifier {
-  /** Not anchored; matched with the name without tags. */
+  /** Matched against the name without tags; not anchored. */
   readonly pattern: RegExp;
-  /** Both may hold `$1`, `$2` for the groups of the pattern, `$0` for the whole match. */
+  /** The new name. It and the values of the tags are templates, see {@link expand}. */
   readonly output: string;
   readonly tags: Tags;
 }
@@ -14,29 +14,26 @@ export interface Mogrified {
   readonly tags: Tags;
 }
 
-/** What the first of the mogrifiers that matches makes of a name; undefined when none does. */
+/** The result of the first mogrifier that matches the name; undefined when none does. */
 export function mogrify(mogrifiers: readonly Mogrifier[], name: string): Mogrified | undefined {
   for (const { pattern, output, tags } of mogrifiers) {
     const match = pattern.exec(name);
     if (match === null) continue;
-    const expanded = Object.entries(tags).map(([tag, value]) => [tag, expand(value, match, match.groups)] as const);
-    return { name: expand(output, match, match.groups), tags: Object.fromEntries(expanded) };
+    const expanded = Object.entries(tags).map(([tag, value]) => [tag, expand(value, match)] as const);
+    return { name: expand(output, match), tags: Object.fromEntries(expanded) };
   }
   return undefined;
 }
 
 /**
- * Puts the groups of a match into a text that names them as `$1` or `${1}`, `$0` being the whole match, and `${name}` the
- * group of that name. A number without a group stays as it is written; a group that took no part in the match is empty.
+ * Expands the references of a template: `$1` or `${1}` is a numbered group, `$0` the whole match, `${name}` a named group. A
+ * reference to a number without a group is kept as written, as is a named reference when the pattern has no named groups; a
+ * group that did not participate in the match, or a name without a group, expands to an empty string.
  */
-export function expand(
-  template: string,
-  groups: readonly (string | undefined)[],
-  named?: Record<string, string>,
-): string {
+function expand(template: string, match: RegExpExecArray): string {
   return template.replaceAll(/\$(?:(\d+)|\{(\w+)\})/g, (written, bare?: string, braced?: string) => {
     const reference = bare ?? braced ?? '';
-    if (!/^\d+$/.test(reference)) return named === undefined ? written : (named[reference] ?? '');
-    return Number(reference) < groups.length ? (groups[Number(reference)] ?? '') : written;
+    if (!/^\d+$/.test(reference)) return match.groups === undefined ? written : (match.groups[reference] ?? '');
+    return Number(reference) < match.length ? (match[Number(reference)] ?? '') : written;
   });
 }

@@ -1,19 +1,19 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
 import type { LineFormat } from './line-format';
 
-/** Plain statsd: tags stand at the end of the name, `.__tag=value`; durations are whole milliseconds, cut. */
+/** Plain statsd: tags are appended to the name as `.__tag=value`; durations are whole milliseconds, rounded down. */
 export function statsdLines(extra: Tags): LineFormat {
   const suffix = joinTags('', extra);
   return {
     counter: (name, tags, delta) =>
       `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${delta}|c`,
     gauge: (name, value) => `${name}${suffix}:${value}|g`,
-    timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${rateMark(rate)}`,
+    timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`,
   };
 }
 
-/** Says that a line stands for several measurements. */
-export function rateMark(rate: number): string {
+/** The sample rate at the end of a line, such as `|@0.5`; empty at a rate of 1. */
+export function sampleRate(rate: number): string {
   return rate < 1 ? `|@${rate}` : '';
 }
 

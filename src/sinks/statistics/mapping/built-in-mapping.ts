@@ -1,23 +1,20 @@
-import type { Mapping, MappingTable, Observer } from './mapping';
+import type { Mapping, MappingTable, SummaryObserver } from './mapping';
 
-/** The buckets of a histogram that names none, as every client library of Prometheus has them; made for seconds. */
-export const USUAL_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** The buckets of a histogram that specifies none: the default of every Prometheus client library, in seconds. */
+export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-const MAX_AGE = 10 * 60_000;
-
-/** The summary of a timer that nothing else is said of. */
-export const USUAL_SUMMARY: Observer & { readonly kind: 'summary' } = {
+/** The summary of a timer that specifies nothing else. */
+export const DEFAULT_SUMMARY: SummaryObserver = {
   kind: 'summary',
-  quantiles: [{ share: 0.5 }, { share: 0.9 }, { share: 0.99 }],
-  maxAge: MAX_AGE,
+  quantiles: [0.5, 0.9, 0.99],
+  maxAge: 10 * 60_000,
 };
 
-/** From 50 µs on, as decisions are made in microseconds; those of the Go service's dashboards are among them. */
-const RESPONSE_TIME_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, ...USUAL_BUCKETS];
+/** From 50 µs, since a decision takes microseconds; includes the buckets that the Go service's dashboards use. */
+const RESPONSE_TIME_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, ...DEFAULT_BUCKETS];
 
 const RULE_STATS = ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'];
-const ERRORS = 'Calls that failed, by the kind of error.';
-const HELP: Readonly<Record<string, string>> = {
+const RULE_HELP: Readonly<Record<string, string>> = {
   near_limit: 'Hits above the near limit ratio, but within the limit.',
   over_limit: 'Hits over the limit.',
   total_hits: 'All hits.',
@@ -26,58 +23,97 @@ const HELP: Readonly<Record<string, string>> = {
 };
 
 /**
- * The mapping of document 1, section 6. A rule of more than two key levels has all from the second on in `key2`.
+ * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names of the Go service. For a rule
+ * of more than two key levels, `key2` holds all levels from the second on.
  *
- * @param asMilliseconds keeps the unit that response times had before they became seconds; the metric keeps its name
+ * @param asMilliseconds exports response times in milliseconds, the unit before it became seconds, under the same metric name
  */
 export function builtInMapping(asMilliseconds: boolean): MappingTable {
-  const rules = RULE_STATS.flatMap((stat) => {
-    const name = `ratelimit_service_rate_limit_${stat}`;
-    return [
-      counter(`ratelimit.service.rate_limit.*.*.${stat}`, name, HELP[stat], { domain: '$1', key1: '$2' }),
-      {
-        ...counter('', name, HELP[stat], { domain: '$1', key1: '$2', key2: '$3' }),
-        match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'u'),
-      },
-    ];
-  });
-  const service = 'ratelimit.service';
-  const mappings = [
-    ...rules,
-    counter(`${service}.call.should_rate_limit.*`, 'ratelimit_service_should_rate_limit_error', ERRORS, {
-      err_type: '$1',
+  return {
+    mappings: [...RULE_STATS.flatMap(ruleMappings), ...serviceMappings(asMilliseconds)],
+    unmapped: DEFAULT_SUMMARY,
+    isMostSpecificFirst: false,
+  };
+}
+
+function ruleMappings(stat: string): readonly Mapping[] {
+  const name = `ratelimit_service_rate_limit_${stat}`;
+  const help = RULE_HELP[stat];
+  return [
+    counter({
+      match: `ratelimit.service.rate_limit.*.*.${stat}`,
+      name,
+      help,
+      labels: { domain: '$1', key1: '$2' },
     }),
-    counter('ratelimit_server.*.total_requests', 'ratelimit_service_total_requests', 'Calls of a gRPC method.', {
-      grpc_method: '$1',
+    counter({
+      match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'u'),
+      name,
+      help,
+      labels: { domain: '$1', key1: '$2', key2: '$3' },
+    }),
+  ];
+}
+
+function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
+  return [
+    counter({
+      match: 'ratelimit.service.call.should_rate_limit.*',
+      name: 'ratelimit_service_should_rate_limit_error',
+      help: 'Calls that failed, by the kind of error.',
+      labels: { err_type: '$1' },
+    }),
+    counter({
+      match: 'ratelimit_server.*.total_requests',
+      name: 'ratelimit_service_total_requests',
+      help: 'Calls of a gRPC method.',
+      labels: { grpc_method: '$1' },
     }),
     {
-      ...counter('ratelimit_server.*.response_time', 'ratelimit_service_response_time_seconds', undefined, {
-        grpc_method: '$1',
+      ...counter({
+        match: 'ratelimit_server.*.response_time',
+        name: 'ratelimit_service_response_time_seconds',
+        help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
+        labels: { grpc_method: '$1' },
       }),
-      type: 'observer' as const,
-      help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
+      type: 'observer',
       observer: {
-        kind: 'histogram' as const,
+        kind: 'histogram',
         buckets: asMilliseconds ? RESPONSE_TIME_BUCKETS.map((bound) => bound * 1000) : RESPONSE_TIME_BUCKETS,
       },
       scale: asMilliseconds ? 1 : 0.001,
     },
-    counter(`${service}.config_load_success`, 'ratelimit_service_config_load_success', 'Loads of rules that are good.'),
-    counter(`${service}.config_load_error`, 'ratelimit_service_config_load_error', 'Loads of rules that were refused.'),
+    counter({
+      match: 'ratelimit.service.config_load_success',
+      name: 'ratelimit_service_config_load_success',
+      help: 'Loads of rules that are good.',
+    }),
+    counter({
+      match: 'ratelimit.service.config_load_error',
+      name: 'ratelimit_service_config_load_error',
+      help: 'Loads of rules that were refused.',
+    }),
   ];
-  return { mappings, unmapped: USUAL_SUMMARY, isByExactness: false };
 }
 
-function counter(glob: string, name: string, help: string | undefined, labels: Mapping['labels'] = {}): Mapping {
+interface CounterMapping {
+  /** A glob, or a regular expression. */
+  readonly match: string | RegExp;
+  readonly name: string;
+  readonly help: string | undefined;
+  readonly labels?: Mapping['labels'];
+}
+
+function counter({ match, name, help, labels = {} }: CounterMapping): Mapping {
   return {
-    match: glob.split('.'),
+    match: typeof match === 'string' ? match.split('.') : match,
     type: 'counter',
     isDropped: false,
     name,
     help,
     labels,
     honorLabels: false,
-    observer: USUAL_SUMMARY,
+    observer: DEFAULT_SUMMARY,
     scale: 1,
   };
 }

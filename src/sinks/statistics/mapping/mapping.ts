@@ -1,42 +1,50 @@
-import { type Captured, fillInExpression, fillInGlob } from './fill-in';
+import { type Captures, expandGlobTemplate, expandRegexTemplate } from './templates';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
 
-export interface Quantile {
-  /** From 0 to 1. */
-  readonly share: number;
+export interface HistogramObserver {
+  readonly kind: 'histogram';
+  /** Upper bounds in the unit of the metric, ascending, without the infinite one. */
+  readonly buckets: readonly number[];
 }
 
-/** What a timer becomes. */
-export type Observer =
-  | { readonly kind: 'histogram'; /** In the unit of the metric, ascending. */ readonly buckets: readonly number[] }
-  | { readonly kind: 'summary'; readonly quantiles: readonly Quantile[]; /** Milliseconds. */ readonly maxAge: number };
+export interface SummaryObserver {
+  readonly kind: 'summary';
+  /** Each from 0 to 1. */
+  readonly quantiles: readonly number[];
+  /** Milliseconds that a sample counts towards the quantiles. */
+  readonly maxAge: number;
+}
 
-/** One mapping, as the statsd exporter's mapping file has it. */
+/** The kind of metric that a timer is mapped to. */
+export type Observer = HistogramObserver | SummaryObserver;
+
+/** One mapping of a mapping file in the statsd exporter's format. */
 export interface Mapping {
-  /** A glob as its parts between the dots, `*` standing for any one; or an expression that is not anchored. */
+  /** A glob as its components between the dots, where `*` matches any one; or a regular expression, which is not anchored. */
   readonly match: readonly string[] | RegExp;
   /** Undefined: statistics of every type. */
   readonly type: StatisticType | undefined;
-  /** What matches is not exported. */
+  /** Whether matching statistics are not exported. */
   readonly isDropped: boolean;
-  /** May refer to what was captured, as the values of the labels may. */
+  /** A template, as are the values of the labels. */
   readonly name: string;
   readonly help: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether a tag of the statistic goes before a label of the same name. */
+  /** Whether a tag of the statistic overrides a label of the same name. */
   readonly honorLabels: boolean;
   readonly observer: Observer;
+  /** Factor applied to every value. */
   readonly scale: number;
 }
 
-/** A set of mappings and how they are tried. */
+/** A set of mappings and the order in which they are tried. */
 export interface MappingTable {
   readonly mappings: readonly Mapping[];
-  /** What a timer becomes that no mapping matches. */
+  /** What a timer without a mapping becomes. */
   readonly unmapped: Observer;
-  /** Of several globs the most exact one wins, instead of the first. */
-  readonly isByExactness: boolean;
+  /** Whether the most specific of several matching globs is used, instead of the first. */
+  readonly isMostSpecificFirst: boolean;
 }
 
 export interface Mapped {
@@ -45,31 +53,32 @@ export interface Mapped {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Finds the mapping of a statistic by its name without tags: globs first, then expressions, each in the order of the file. */
+/** Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in file order. */
 export class Mapper {
   readonly unmapped: Observer;
   readonly #globs: readonly (Mapping & { readonly match: readonly string[] })[];
-  readonly #expressions: readonly (Mapping & { readonly match: RegExp })[];
+  readonly #regexes: readonly (Mapping & { readonly match: RegExp })[];
 
-  constructor({ mappings, unmapped, isByExactness }: MappingTable) {
+  constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
     const globs = mappings.filter(isGlob);
-    // Of two globs that match one name, the more exact one has a part where the other has its first differing star.
-    this.#globs = isByExactness ? globs.toSorted((one, other) => (stars(one) < stars(other) ? -1 : 1)) : globs;
-    this.#expressions = mappings.filter(isExpression);
+    // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
+    this.#globs = isMostSpecificFirst ? globs.toSorted((one, other) => (stars(one) < stars(other) ? -1 : 1)) : globs;
+    this.#regexes = mappings.filter(isRegex);
   }
 
+  /** Undefined when no mapping matches. */
   map(name: string, type: StatisticType): Mapped | undefined {
-    const parts = name.split('.');
+    const components = name.split('.');
     for (const mapping of this.#globs) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
-      const captured = matchGlob(mapping.match, parts);
-      if (captured !== undefined) return mapped(mapping, { groups: [name, ...captured] }, fillInGlob);
+      const captured = matchGlob(mapping.match, components);
+      if (captured !== undefined) return expanded(mapping, { groups: [name, ...captured] }, expandGlobTemplate);
     }
-    for (const mapping of this.#expressions) {
+    for (const mapping of this.#regexes) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const match = mapping.match.exec(name);
-      if (match !== null) return mapped(mapping, { groups: match, named: match.groups }, fillInExpression);
+      if (match !== null) return expanded(mapping, { groups: match, named: match.groups }, expandRegexTemplate);
     }
     return undefined;
   }
@@ -79,29 +88,29 @@ function isGlob(mapping: Mapping): mapping is Mapping & { readonly match: readon
   return !(mapping.match instanceof RegExp);
 }
 
-function isExpression(mapping: Mapping): mapping is Mapping & { readonly match: RegExp } {
+function isRegex(mapping: Mapping): mapping is Mapping & { readonly match: RegExp } {
   return mapping.match instanceof RegExp;
 }
 
 function stars({ match }: { readonly match: readonly string[] }): string {
-  return match.map((part) => (part === '*' ? '1' : '0')).join('');
+  return match.map((component) => (component === '*' ? '1' : '0')).join('');
 }
 
-function matchGlob(glob: readonly string[], parts: readonly string[]): readonly string[] | undefined {
-  if (glob.length !== parts.length) return undefined;
+function matchGlob(glob: readonly string[], components: readonly string[]): readonly string[] | undefined {
+  if (glob.length !== components.length) return undefined;
   const captured: string[] = [];
-  for (let at = 0; at < glob.length; at += 1) {
-    if (glob[at] === '*') captured.push(parts[at] as string);
-    else if (glob[at] !== parts[at]) return undefined;
+  for (let index = 0; index < glob.length; index += 1) {
+    if (glob[index] === '*') captured.push(components[index] as string);
+    else if (glob[index] !== components[index]) return undefined;
   }
   return captured;
 }
 
-function mapped(
+function expanded(
   mapping: Mapping,
-  captured: Captured,
-  fillIn: (template: string, captured: Captured) => string,
+  captures: Captures,
+  expand: (template: string, captures: Captures) => string,
 ): Mapped {
-  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, fillIn(value, captured)] as const);
-  return { mapping, name: fillIn(mapping.name, captured), labels: Object.fromEntries(labels) };
+  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, expand(value, captures)] as const);
+  return { mapping, name: expand(mapping.name, captures), labels: Object.fromEntries(labels) };
 }

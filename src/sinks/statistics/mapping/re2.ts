@@ -1,6 +1,6 @@
-/** Why an expression cannot be used, in words that fit behind a colon. */
-export class ExpressionError extends Error {
-  override readonly name = 'ExpressionError';
+/** A regular expression is not supported; the message is a phrase to follow a colon. */
+export class RegexSyntaxError extends Error {
+  override readonly name = 'RegexSyntaxError';
 }
 
 const LEADING_FLAGS = /^\(\?(?<flags>[A-Za-z]+)\)/;
@@ -21,24 +21,24 @@ const POSIX: Readonly<Record<string, string>> = {
   xdigit: '0-9A-Fa-f',
 };
 
-/** Escapes that mean the same here and there; `\b` inside a class is refused as RE2 does. */
+/** Escapes with the same meaning in RE2 and JavaScript. `\b` and `\B` are rejected inside a class, as in RE2. */
 const SAME_ESCAPES = new Set('dDsSwWbBfnrtv');
-/** What must stay escaped in an expression of ours; any other punctuation stands for itself. */
+/** Characters that remain escaped in the result; other punctuation is written without a backslash, as flag `u` requires. */
 const SYNTAX = new Set('^$\\.*+?()[]{}|/');
 
 /**
- * Reads an expression in the syntax of RE2, which the settings and mapping files of the Go service are written in:
- * `(?P<name>…)`, flags such as `(?i)` at the beginning, `\A`, `\z`, `\Q…\E`, `\pL`, `[[:alpha:]]`. What RE2 does not have,
- * look-around and back-references, is refused as it would be there.
+ * Compiles a regular expression in RE2 syntax, the syntax of the Go service's settings and mapping files: `(?P<name>…)`, flags
+ * such as `(?i)` at the beginning, `\A`, `\z`, `\Q…\E`, `\pL`, `[[:alpha:]]`. Look-around and back-references, which RE2 does not
+ * have, are rejected.
  *
- * @throws {ExpressionError}
+ * @throws {RegexSyntaxError}
  */
 export function compileRe2(source: string): RegExp {
   const flags = new Set('u');
   let rest = source;
   for (let found = LEADING_FLAGS.exec(rest); found !== null; found = LEADING_FLAGS.exec(rest)) {
     for (const flag of found.groups?.['flags'] ?? '') {
-      if (!'ims'.includes(flag)) throw new ExpressionError(`the flag (?${flag}) is not supported`);
+      if (!'ims'.includes(flag)) throw new RegexSyntaxError(`the flag (?${flag}) is not supported`);
       flags.add(flag);
     }
     rest = rest.slice(found[0].length);
@@ -46,12 +46,12 @@ export function compileRe2(source: string): RegExp {
   try {
     return new RegExp(new Translation(rest, flags.has('m')).text, [...flags].join(''));
   } catch (error) {
-    if (error instanceof SyntaxError) throw new ExpressionError(error.message, { cause: error });
+    if (error instanceof SyntaxError) throw new RegexSyntaxError(error.message, { cause: error });
     throw error;
   }
 }
 
-/** Goes through an expression once, from left to right. */
+/** Translates RE2 syntax to JavaScript's in one pass from left to right. */
 class Translation {
   readonly #source: string;
   readonly #isMultiline: boolean;
@@ -65,35 +65,35 @@ class Translation {
   }
 
   #next(): void {
-    if (this.#has('(?')) this.#group();
-    else if (this.#has('\\')) this.#escape(false);
-    else if (this.#has('[')) this.#class();
-    else if (this.#has(']') || this.#has('}')) this.#write(`\\${this.#read(1)}`);
-    else if (this.#has('{') && !/^\{\d+(?:,\d*)?\}/.test(this.#source.slice(this.#at)))
+    if (this.#startsWith('(?')) this.#group();
+    else if (this.#startsWith('\\')) this.#escape(false);
+    else if (this.#startsWith('[')) this.#class();
+    else if (this.#startsWith(']') || this.#startsWith('}')) this.#write(`\\${this.#read(1)}`);
+    else if (this.#startsWith('{') && !/^\{\d+(?:,\d*)?\}/.test(this.#source.slice(this.#at)))
       this.#write(`\\${this.#read(1)}`);
-    else if (this.#has('{')) this.#write(this.#read(this.#source.indexOf('}', this.#at) + 1 - this.#at));
+    else if (this.#startsWith('{')) this.#write(this.#read(this.#source.indexOf('}', this.#at) + 1 - this.#at));
     else this.#write(this.#read(1));
   }
 
   #group(): void {
-    if (this.#has('(?P<')) {
+    if (this.#startsWith('(?P<')) {
       this.#read(4);
       this.#write('(?<');
-    } else if (this.#has('(?:')) {
+    } else if (this.#startsWith('(?:')) {
       this.#write(this.#read(3));
-    } else if (this.#has('(?<') && !this.#has('(?<=') && !this.#has('(?<!')) {
+    } else if (this.#startsWith('(?<') && !this.#startsWith('(?<=') && !this.#startsWith('(?<!')) {
       this.#write(this.#read(3));
     } else if (/^\(\?[imsU-]+[:)]/.test(this.#source.slice(this.#at))) {
-      throw new ExpressionError('flags are supported at the beginning only');
+      throw new RegexSyntaxError('flags are supported only at the beginning');
     } else {
-      throw new ExpressionError(`${this.#source.slice(this.#at, this.#at + 4)} is not in the syntax of RE2`);
+      throw new RegexSyntaxError(`${this.#source.slice(this.#at, this.#at + 4)} is not valid in RE2 syntax`);
     }
   }
 
   #escape(isInClass: boolean): void {
     this.#read(1);
     const letter = this.#read(1);
-    if (letter === '') throw new ExpressionError('it ends in a backslash');
+    if (letter === '') throw new RegexSyntaxError('trailing backslash');
     if (letter === 'Q' && !isInClass) this.#literal();
     else if (letter === 'A' && !isInClass) this.#write(this.#isMultiline ? '(?<![^])' : '^');
     else if (letter === 'z' && !isInClass) this.#write(this.#isMultiline ? '(?![^])' : '$');
@@ -102,7 +102,7 @@ class Translation {
     else if (letter === 'x') this.#hexadecimal();
     else if (letter === '0') this.#octal();
     else if (SAME_ESCAPES.has(letter) && !(isInClass && /[bB]/.test(letter))) this.#write(`\\${letter}`);
-    else if (/[0-9A-Za-z]/.test(letter)) throw new ExpressionError(`\\${letter} is not in the syntax of RE2`);
+    else if (/[0-9A-Za-z]/.test(letter)) throw new RegexSyntaxError(`\\${letter} is not valid in RE2 syntax`);
     else this.#write(SYNTAX.has(letter) || (isInClass && letter === '-') ? `\\${letter}` : letter);
   }
 
@@ -118,13 +118,14 @@ class Translation {
     const name = braced === undefined ? this.#read(1) : this.#read(braced.length).slice(1, -1);
     const isNegated = name.startsWith('^') !== (letter === 'P');
     const plain = name.replace('^', '');
-    // One- and two-letter names are general categories; longer ones are scripts, as RE2 has no other.
+    // One- and two-letter names are general categories; longer ones are scripts, since RE2 supports no other properties.
     this.#write(`\\${isNegated ? 'P' : 'p'}{${plain.length > 2 ? 'Script=' : ''}${plain}}`);
   }
 
   #hexadecimal(): void {
     const digits = /^(?:\{(?<braced>[\dA-Fa-f]+)\}|(?<two>[\dA-Fa-f]{2}))/.exec(this.#source.slice(this.#at));
-    if (digits === null) throw new ExpressionError('\\x is followed by two hexadecimal digits, or by more in braces');
+    if (digits === null)
+      throw new RegexSyntaxError('\\x requires two hexadecimal digits, or any number of them in braces');
     this.#read(digits[0].length);
     this.#write(`\\u{${digits.groups?.['braced'] ?? digits.groups?.['two'] ?? ''}}`);
   }
@@ -137,10 +138,10 @@ class Translation {
 
   #class(): void {
     this.#write(this.#read(1));
-    if (this.#has('^')) this.#write(this.#read(1));
+    if (this.#startsWith('^')) this.#write(this.#read(1));
     let isFirst = true;
-    while (isFirst || !this.#has(']')) {
-      if (this.#at >= this.#source.length) throw new ExpressionError('a class is not closed with ]');
+    while (isFirst || !this.#startsWith(']')) {
+      if (this.#at >= this.#source.length) throw new RegexSyntaxError('a character class lacks its closing ]');
       this.#classItem(isFirst);
       isFirst = false;
     }
@@ -152,22 +153,22 @@ class Translation {
     if (posix !== null) {
       const ranges = POSIX[posix.groups?.['name'] ?? ''];
       if (ranges === undefined || posix.groups?.['not'] === '^') {
-        throw new ExpressionError(`the class ${posix[0]} is not supported`);
+        throw new RegexSyntaxError(`the character class ${posix[0]} is not supported`);
       }
       this.#read(posix[0].length);
       this.#write(ranges);
-    } else if (this.#has('\\')) {
+    } else if (this.#startsWith('\\')) {
       this.#escape(true);
-    } else if (isFirst && this.#has(']')) {
+    } else if (isFirst && this.#startsWith(']')) {
       this.#write(`\\${this.#read(1)}`);
     } else {
       const character = this.#read(1);
-      const isEnd = character === '-' && (isFirst || this.#has(']'));
-      this.#write(isEnd || (character !== '-' && SYNTAX.has(character)) ? `\\${character}` : character);
+      const isLiteralDash = character === '-' && (isFirst || this.#startsWith(']'));
+      this.#write(isLiteralDash || (character !== '-' && SYNTAX.has(character)) ? `\\${character}` : character);
     }
   }
 
-  #has(text: string): boolean {
+  #startsWith(text: string): boolean {
     return this.#source.startsWith(text, this.#at);
   }
 

@@ -1,21 +1,21 @@
-import { endedLines, lengthPrefixed } from './framing';
 import { type NetConnectOpts, type Socket, connect } from 'node:net';
+import { lengthPrefixed, newlineTerminated } from './framing';
 import type { LineSender } from './line-sender';
 
 export interface ConnectionSenderOptions {
   readonly destination: string;
   readonly address: NetConnectOpts;
-  /** How lines stand on the connection; what the lines of one call come to is written at once. */
-  readonly write: (lines: readonly string[]) => string | Uint8Array;
-  /** Milliseconds for the connection to be made, and for lines to be taken; more means that the receiver is away. */
-  readonly patience?: number | undefined;
+  /** Frames the lines of one call, which are written at once. */
+  readonly frame: (lines: readonly string[]) => string | Uint8Array;
+  /** Milliseconds for connecting, and for each write, before the receiver counts as unreachable; 3 s if undefined. */
+  readonly timeout?: number | undefined;
 }
 
-const PATIENCE = 3_000;
+const TIMEOUT = 3_000;
 
 /**
- * Lines over a connection. It is kept while it lasts, and made anew when there is something to send: no timer runs between.
- * At most the lines of one call wait in this process, so a receiver that does not read costs no memory.
+ * Sends lines over a connection, which is kept open and re-established when there is something to send, without a timer. At most
+ * the lines of one call are buffered in this process, so a receiver that does not read costs no memory.
  */
 export class ConnectionSender implements LineSender {
   readonly #options: ConnectionSenderOptions;
@@ -31,38 +31,40 @@ export class ConnectionSender implements LineSender {
     if (this.#socket !== undefined) return;
     const socket = connect(this.#options.address);
     socket.unref();
-    // A daemon that talks back must not keep the connection's end from being seen.
+    // Unread data from the receiver would hide the end of the connection.
     socket.resume();
-    // A connection may be reset while nothing is sent, and then nobody else listens. Its close follows.
+    // While nothing is being sent there is no other error listener. A reset is followed by 'close'.
     socket.on('error', () => {});
     socket.once('close', () => {
       if (this.#socket === socket) this.#socket = undefined;
     });
     this.#socket = socket;
-    await this.#within(socket, (done) => socket.once('connect', () => done()));
+    await this.#withTimeout(socket, (done) => socket.once('connect', () => done()));
   }
 
   async send(lines: readonly string[]): Promise<void> {
     const socket = this.#socket;
     if (socket === undefined) throw new Error('the connection was lost');
-    await this.#within(socket, (done) => socket.write(this.#options.write(lines), (error) => done(error ?? undefined)));
+    await this.#withTimeout(socket, (done) =>
+      socket.write(this.#options.frame(lines), (error) => done(error ?? undefined)),
+    );
   }
 
   close(): void {
     const socket = this.#socket;
     this.#socket = undefined;
-    // What the system has taken is still delivered; there is nothing else.
+    // Data that the system has accepted is still delivered; nothing else is buffered.
     socket?.destroySoon();
   }
 
-  /** Lets go of the connection when something goes wrong with it, or takes too long. */
-  #within(socket: Socket, begin: (done: (error?: Error) => void) => void): Promise<void> {
+  /** Runs an operation on the connection; destroys the connection when the operation fails or times out. */
+  #withTimeout(socket: Socket, begin: (done: (error?: Error) => void) => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { patience = PATIENCE } = this.#options;
-      const late = setTimeout(() => done(new Error(`nothing was taken within ${patience} ms`)), patience);
+      const { timeout = TIMEOUT } = this.#options;
+      const timer = setTimeout(() => done(new Error(`timed out after ${timeout} ms`)), timeout);
       const done = (error?: Error): void => {
-        clearTimeout(late);
-        socket.off('error', done).off('close', ended);
+        clearTimeout(timer);
+        socket.off('error', done).off('close', onClose);
         if (error === undefined) {
           resolve();
           return;
@@ -71,10 +73,10 @@ export class ConnectionSender implements LineSender {
         socket.destroy();
         reject(error);
       };
-      function ended(): void {
+      function onClose(): void {
         done(new Error('the connection was closed'));
       }
-      socket.on('error', done).once('close', ended);
+      socket.on('error', done).once('close', onClose);
       begin(done);
     });
   }
@@ -83,39 +85,39 @@ export class ConnectionSender implements LineSender {
 export interface TcpSenderOptions {
   readonly host: string;
   readonly port: number;
-  /** As {@link ConnectionSender} has it. */
-  readonly patience?: number;
+  /** See {@link ConnectionSenderOptions.timeout}. */
+  readonly timeout?: number;
 }
 
-/** Lines over TCP. */
+/** Newline-terminated lines over TCP. */
 export class TcpSender extends ConnectionSender {
-  constructor({ host, port, patience }: TcpSenderOptions) {
+  constructor({ host, port, timeout }: TcpSenderOptions) {
     super({
       destination: `tcp://${host}:${port}`,
       address: { host, port, noDelay: true, keepAlive: true },
-      write: endedLines,
-      patience,
+      frame: newlineTerminated,
+      timeout,
     });
   }
 }
 
 export interface UnixStreamSenderOptions {
-  /** Of the socket that the daemon listens on. */
+  /** The path of the receiver's socket. */
   readonly path: string;
-  /** Lines that each end in a newline, or packets as the Datadog agent takes them. */
+  /** Newline-terminated lines, or length-prefixed packets as the Datadog agent reads them. */
   readonly framing: 'lines' | 'packets';
-  /** As {@link ConnectionSender} has it. */
-  readonly patience?: number;
+  /** See {@link ConnectionSenderOptions.timeout}. */
+  readonly timeout?: number;
 }
 
-/** Lines over a stream socket of this machine. */
+/** Lines over a Unix stream socket. */
 export class UnixStreamSender extends ConnectionSender {
-  constructor({ path, framing, patience }: UnixStreamSenderOptions) {
+  constructor({ path, framing, timeout }: UnixStreamSenderOptions) {
     super({
       destination: `unixstream://${path}`,
       address: { path },
-      write: framing === 'packets' ? lengthPrefixed : endedLines,
-      patience,
+      frame: framing === 'packets' ? lengthPrefixed : newlineTerminated,
+      timeout,
     });
   }
 }

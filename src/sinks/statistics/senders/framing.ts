@@ -1,25 +1,23 @@
 /**
- * Bytes that the Datadog agent reads at once from a Unix socket, of either kind, unless its `dogstatsd_buffer_size` says otherwise;
- * more would be lost there.
+ * Bytes that the Datadog agent reads per packet from a Unix socket of either kind, unless its `dogstatsd_buffer_size` is set; it
+ * drops what exceeds them.
  */
-export const LARGEST_AGENT_PACKET = 8192;
-/** Lines as they stand in a stream of bytes: each ends in a newline. */
-export function endedLines(lines: readonly string[]): string {
-  return `${lines.join('\n')}\n`;
-}
+export const MAX_AGENT_PACKET = 8192;
+
+/** Some lines as bytes, joined by newlines. */
 export interface Packet {
   readonly bytes: Buffer;
-  /** How many lines are in it. */
+  /** The number of lines. */
   readonly lines: number;
 }
 
-/** Lines put together, as many whole ones in a packet as there is room for. A line that is too long travels alone, uncut. */
-export function* packets(lines: readonly string[], largest: number): Iterable<Packet> {
+/** Packs as many whole lines into each packet as fit into `limit` bytes. A longer line is sent alone, unsplit. */
+export function* packets(lines: readonly string[], limit: number): Iterable<Packet> {
   let gathered: string[] = [];
   let bytes = 0;
   for (const line of lines) {
     const length = Buffer.byteLength(line);
-    if (gathered.length > 0 && bytes + 1 + length > largest) {
+    if (gathered.length > 0 && bytes + 1 + length > limit) {
       yield packetOf(gathered);
       gathered = [];
       bytes = 0;
@@ -34,13 +32,18 @@ function packetOf(lines: readonly string[]): Packet {
   return { bytes: Buffer.from(lines.join('\n')), lines: lines.length };
 }
 
+/** Line framing: each line is terminated by a newline. */
+export function newlineTerminated(lines: readonly string[]): string {
+  return `${lines.join('\n')}\n`;
+}
+
 /**
- * Lines as the Datadog agent reads them from a stream: packets of whole lines, each behind its length in bytes as a 32-bit
+ * The Datadog agent's framing on a stream: packets of whole lines, each prefixed with its length in bytes as a 32-bit
  * little-endian number.
  */
 export function lengthPrefixed(lines: readonly string[]): Uint8Array {
   const parts: Uint8Array[] = [];
-  for (const { bytes } of packets(lines, LARGEST_AGENT_PACKET)) {
+  for (const { bytes } of packets(lines, MAX_AGENT_PACKET)) {
     const prefix = Buffer.allocUnsafe(4);
     prefix.writeUInt32LE(bytes.length);
     parts.push(prefix, bytes);

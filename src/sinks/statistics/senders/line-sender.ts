@@ -1,25 +1,27 @@
-/** Carries lines to a receiver. Nothing of it throws, all of it rejects; after a rejection, {@link open} begins anew. */
+/** Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects. */
 export interface LineSender {
-  /** Where the lines go, for people. */
+  /** Where the lines go, for log lines. */
   readonly destination: string;
-  /** Gets the way clear, where it is not; rejects when the receiver is away, within some seconds. */
+  /** Connects unless connected; rejects within some seconds when the receiver cannot be reached. */
   open(): Promise<void>;
   /**
-   * Resolves when the lines have left this process; rejects when they did not, or not within some seconds: with
-   * a `TakenInPart` where it is known that the first of them did.
+   * Resolves when the lines have left this process; rejects when they have not within some seconds, with a
+   * {@link PartialDeliveryError} when it is known that the first of them have.
    */
   send(lines: readonly string[]): Promise<void>;
-  /** Lets go of everything at once. */
+  /** Releases all resources immediately. */
   close(): void;
 }
 
-/** The receiver refused lines after it had taken the first of them. */
-export class TakenInPart extends Error {
-  /** @param taken how many lines were taken, from the first */
+/** The receiver accepted only the first of the lines. */
+export class PartialDeliveryError extends Error {
+  override readonly name = 'PartialDeliveryError';
+
+  /** @param delivered the number of lines, from the first, that were accepted */
   constructor(
-    readonly taken: number,
-    refusal: Error,
+    readonly delivered: number,
+    cause: Error,
   ) {
-    super(refusal.message, { cause: refusal });
+    super(`only the first ${delivered} lines were delivered`, { cause });
   }
 }

@@ -5,9 +5,9 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { Timer } from '../../../statistics/timer';
 import type { Log } from '../../../streams/ports/log';
 import type { StatisticsOutput } from '../../../streams/ports/statistics-output';
-import type { LineFormat } from '../lines/line-format';
-import { type LineSender, TakenInPart } from './line-sender';
 import { asError } from '../../../text/thrown';
+import type { LineFormat } from '../lines/line-format';
+import { type LineSender, PartialDeliveryError } from './line-sender';
 
 export interface SendingOptions {
   readonly statistics: Statistics;
@@ -16,30 +16,30 @@ export interface SendingOptions {
   readonly log: Log;
 }
 
-/** Lines that are written and sent at a time; other work goes between. */
-const LINES = 256;
-/** Durations of one timer that are sent in a flush, at most. */
-const DURATIONS = 1_000;
+/** Lines written and sent between two turns of the event loop. */
+const BATCH = 256;
+/** The maximum number of durations per timer in one flush. */
+const MAX_DURATIONS = 1_000;
 
 /**
- * Sends counters as what they have grown by, gauges as they are, and timers as their single durations. What the receiver did
- * not take stays with us: counters as one larger delta later, durations as an even choice of them; so a receiver that is away
- * costs no memory and loses nothing that it could have had.
+ * Sends counters as deltas, gauges as values, and timers as individual durations. What the receiver does not accept is kept in
+ * bounded space: the delta of a counter grows, and durations are sampled evenly. An unreachable receiver therefore costs no
+ * memory, and no count is lost.
  */
 export class SendingOutput implements StatisticsOutput {
   readonly #options: SendingOptions;
   readonly #changes: Changes;
-  readonly #durations: KeptDurations[] = [];
-  #isAway = false;
+  readonly #timers: SampledTimer[] = [];
+  #isFailing = false;
 
   constructor(options: SendingOptions) {
     this.#options = options;
     const { statistics } = options;
     this.#changes = new Changes(statistics);
     statistics.watchTimers((timer) => {
-      const samples = new EvenSamples(DURATIONS);
+      const samples = new EvenSamples(MAX_DURATIONS);
       timer.giveTo(samples);
-      this.#durations.push({ timer, samples, unsent: NONE });
+      this.#timers.push({ timer, samples, unsent: NO_SAMPLES });
     });
   }
 
@@ -47,22 +47,19 @@ export class SendingOutput implements StatisticsOutput {
     const { sender, log } = this.#options;
     try {
       await sender.open();
-      // First, so that a receiver that refuses does so before there is anything to lose.
+      // First, so that an unreachable receiver is detected before counters or durations are sent.
       await this.#sendGauges();
       await this.#sendCounters();
       await this.#sendDurations();
     } catch (error) {
-      if (!this.#isAway) {
-        log.warn('statistics are not taken; they are kept for later', {
-          to: sender.destination,
-          error: asError(error),
-        });
+      if (!this.#isFailing) {
+        log.warn('cannot send statistics; will retry', { to: sender.destination, error: asError(error) });
       }
-      this.#isAway = true;
+      this.#isFailing = true;
       return;
     }
-    if (this.#isAway) log.warn('statistics are taken again', { to: sender.destination });
-    this.#isAway = false;
+    if (this.#isFailing) log.warn('resumed sending statistics', { to: sender.destination });
+    this.#isFailing = false;
   }
 
   close(): void {
@@ -81,52 +78,54 @@ export class SendingOutput implements StatisticsOutput {
 
   async #sendCounters(): Promise<void> {
     const { format } = this.#options;
-    for (const changes of this.#changes.batches(LINES)) {
+    for (const changes of this.#changes.batches(BATCH)) {
       if (changes.length > 0) {
         const lines = changes.map(({ name, tags, delta }) => format.counter(name, tags, delta));
-        await this.#send(lines, (taken) => this.#changes.takeFirst(taken));
+        await this.#send(lines, (delivered) => this.#changes.takeFirst(delivered));
       }
       await nextTurn();
     }
   }
 
-  /** What an earlier flush could not send goes before what has come since. */
+  /** The durations that an earlier flush could not send precede the newer ones. */
   async #sendDurations(): Promise<void> {
-    for (const kept of this.#durations) {
-      await this.#sendUnsent(kept);
-      kept.timer.settle();
-      kept.unsent = kept.samples.take();
-      await this.#sendUnsent(kept);
+    for (const sampled of this.#timers) {
+      await this.#sendUnsent(sampled);
+      sampled.timer.settle();
+      sampled.unsent = sampled.samples.take();
+      await this.#sendUnsent(sampled);
     }
   }
 
-  async #sendUnsent(kept: KeptDurations): Promise<void> {
+  async #sendUnsent(sampled: SampledTimer): Promise<void> {
     const { format } = this.#options;
-    while (kept.unsent.values.length > 0) {
-      const { values, rate } = kept.unsent;
-      const lines = values.slice(0, LINES).map((milliseconds) => format.timer(kept.timer.name, milliseconds, rate));
-      await this.#send(lines, (taken) => (kept.unsent = { values: values.slice(taken), rate }));
-      kept.unsent = { values: values.slice(LINES), rate };
+    while (sampled.unsent.values.length > 0) {
+      const { values, rate } = sampled.unsent;
+      const lines = values.slice(0, BATCH).map((milliseconds) => format.timer(sampled.timer.name, milliseconds, rate));
+      await this.#send(lines, (delivered) => (sampled.unsent = { values: values.slice(delivered), rate }));
+      sampled.unsent = { values: values.slice(BATCH), rate };
       await nextTurn();
     }
   }
 
-  /** @param onPart is told how many of the lines were taken when the rest is refused */
-  async #send(lines: readonly string[], onPart: (taken: number) => void): Promise<void> {
+  /** @param onPartial called with the number of lines delivered when only the first of them were */
+  async #send(lines: readonly string[], onPartial: (delivered: number) => void): Promise<void> {
     try {
       await this.#options.sender.send(lines);
     } catch (error) {
-      if (error instanceof TakenInPart) onPart(error.taken);
+      if (error instanceof PartialDeliveryError) onPartial(error.delivered);
       throw error;
     }
   }
 }
 
-/** The durations of one timer that this output sends. */
-interface KeptDurations {
+/** A timer with the durations that have not been sent. */
+interface SampledTimer {
   readonly timer: Timer;
+  /** Durations since the last flush. */
   readonly samples: EvenSamples;
+  /** Durations of a flush that has not completed. */
   unsent: SampleSet;
 }
 
-const NONE: SampleSet = { values: [], rate: 1 };
+const NO_SAMPLES: SampleSet = { values: [], rate: 1 };

@@ -1,16 +1,16 @@
 import type { Writable } from 'node:stream';
-import { endedLines } from './framing';
+import { newlineTerminated } from './framing';
 import type { LineSender } from './line-sender';
 
 /**
- * Lines into a stream that is not ours, such as standard output. It waits as long as its reader does: what was written cannot
- * be taken back, and to send it again would count it twice.
+ * Writes lines to a stream that this process does not own, such as standard output. There is no timeout: a write cannot be
+ * withdrawn, and repeating it would count the statistics twice.
  */
 export class StreamSender implements LineSender {
   readonly #stream: Writable;
-  #failure: Error | undefined;
+  #error: Error | undefined;
   readonly #onError = (error: Error): void => {
-    this.#failure = error;
+    this.#error = error;
   };
 
   constructor(
@@ -21,17 +21,18 @@ export class StreamSender implements LineSender {
     stream.on('error', this.#onError);
   }
 
+  /** Rejects once the stream has failed. */
   async open(): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#error !== undefined) throw this.#error;
   }
 
   send(lines: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#stream.write(endedLines(lines), (error) => (error ? reject(error) : resolve()));
+      this.#stream.write(newlineTerminated(lines), (error) => (error ? reject(error) : resolve()));
     });
   }
 
   close(): void {
-    // The stream, and the listener that keeps its late errors from ending the process, stay.
+    // The stream stays open, and the error listener stays so that a late error does not end the process.
   }
 }

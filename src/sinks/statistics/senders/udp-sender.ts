@@ -1,30 +1,30 @@
 import { type Socket, createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { LineSender } from './line-sender';
 import { packets } from './framing';
+import type { LineSender } from './line-sender';
 
 export interface UdpSenderOptions {
   readonly host: string;
   readonly port: number;
-  /** Milliseconds that a refusal may take to come back. */
-  readonly refusalTime?: number;
+  /** Milliseconds to wait for an ICMP error after the first datagrams; 50 if undefined. */
+  readonly icmpWait?: number;
 }
 
-/** What fits into an Ethernet frame behind the headers of IPv6 and a tunnel; what statsd daemons are told to expect. */
-const LARGEST_DATAGRAM = 1432;
-const REFUSAL_TIME = 50;
+/** The payload of an Ethernet frame less the headers of IPv6 and a tunnel; the size that statsd daemons recommend. */
+const MAX_DATAGRAM = 1432;
+const ICMP_WAIT = 50;
 
 /**
- * Lines over UDP, as many whole ones in a datagram as there is room for. A port at which nobody listens is refused by its
- * machine, which is all that UDP tells; so after the first datagrams since {@link open} there is a pause for a refusal.
+ * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
+ * from its host, so the first {@link send} after {@link open} waits for one.
  */
 export class UdpSender implements LineSender {
   readonly #options: UdpSenderOptions;
   readonly destination: string;
   #socket: Socket | undefined;
-  #refusal: Error | undefined;
-  #isTried = false;
+  #error: Error | undefined;
+  #hasWaited = false;
 
   constructor(options: UdpSenderOptions) {
     this.#options = options;
@@ -32,10 +32,10 @@ export class UdpSender implements LineSender {
   }
 
   async open(): Promise<void> {
-    this.#isTried = false;
-    if (this.#socket !== undefined && this.#refusal === undefined) return;
+    this.#hasWaited = false;
+    if (this.#socket !== undefined && this.#error === undefined) return;
     this.close();
-    this.#refusal = undefined;
+    this.#error = undefined;
     const { host, port } = this.#options;
     const { address, family } = await lookup(host);
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
@@ -43,21 +43,21 @@ export class UdpSender implements LineSender {
     this.#socket = socket;
     await new Promise<void>((resolve, reject) => {
       socket.on('error', (error) => {
-        this.#refusal = error;
+        this.#error = error;
         reject(error);
       });
-      // The callback is the listener of one event; what fails before it comes as an error.
+      // The callback is only a 'connect' listener; a failure to connect is an 'error' event.
       socket.connect(port, address, resolve);
     });
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    for (const { bytes } of packets(lines, LARGEST_DATAGRAM)) await this.#send(bytes);
-    if (!this.#isTried) {
-      this.#isTried = true;
-      await wait(this.#options.refusalTime ?? REFUSAL_TIME, undefined, { ref: false });
+    for (const { bytes } of packets(lines, MAX_DATAGRAM)) await this.#send(bytes);
+    if (!this.#hasWaited) {
+      this.#hasWaited = true;
+      await wait(this.#options.icmpWait ?? ICMP_WAIT, undefined, { ref: false });
     }
-    if (this.#refusal !== undefined) throw this.#refusal;
+    if (this.#error !== undefined) throw this.#error;
   }
 
   close(): void {
@@ -77,7 +77,7 @@ export class UdpSender implements LineSender {
           resolve();
           return;
         }
-        this.#refusal = error;
+        this.#error = error;
         reject(error);
       });
     });

@@ -1,24 +1,24 @@
 import { DgramSocket } from 'node-unix-socket';
 import { setTimeout as wait } from 'node:timers/promises';
-import { LARGEST_AGENT_PACKET, packets } from './framing';
-import { type LineSender, TakenInPart } from './line-sender';
+import { MAX_AGENT_PACKET, packets } from './framing';
+import { type LineSender, PartialDeliveryError } from './line-sender';
 
 export interface UnixDatagramSenderOptions {
-  /** Of the socket that the daemon reads from. */
+  /** The path of the receiver's socket. */
   readonly path: string;
-  /** Milliseconds that a daemon may take to make room for a datagram; more means that it is away. */
-  readonly patience?: number;
+  /** Milliseconds that the receiver may take to make room for a datagram before it counts as unreachable; 3 s if undefined. */
+  readonly timeout?: number;
 }
 
-const PATIENCE = 3_000;
-/** Milliseconds between two tries: some systems keep ten datagrams for a reader, which it reads in less than one. */
-const SHORTEST_PAUSE = 1;
-const LONGEST_PAUSE = 50;
+const TIMEOUT = 3_000;
+/** Milliseconds between attempts. Some systems queue only ten datagrams, which a receiver reads in less than 1 ms. */
+const MIN_PAUSE = 1;
+const MAX_PAUSE = 50;
 
 /**
- * Lines to a datagram socket of this machine, as many whole ones in a datagram as there is room for. The system tells at
- * once what was not taken, so nothing waits in this process but the lines of one call, and a daemon that is started anew is
- * found at its path by the next datagram.
+ * Sends lines to a Unix datagram socket, as many whole ones per datagram as fit. The system reports immediately what it does not
+ * accept, so only the lines of one call are buffered in this process. The socket of a restarted receiver is found by its path
+ * with the next datagram.
  */
 export class UnixDatagramSender implements LineSender {
   readonly #options: UnixDatagramSenderOptions;
@@ -35,14 +35,14 @@ export class UnixDatagramSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    let taken = 0;
-    for (const packet of packets(lines, LARGEST_AGENT_PACKET)) {
+    let delivered = 0;
+    for (const packet of packets(lines, MAX_AGENT_PACKET)) {
       try {
         await this.#send(packet.bytes);
       } catch (error) {
-        throw taken > 0 && error instanceof Error ? new TakenInPart(taken, error) : error;
+        throw delivered > 0 && error instanceof Error ? new PartialDeliveryError(delivered, error) : error;
       }
-      taken += packet.lines;
+      delivered += packet.lines;
     }
   }
 
@@ -51,49 +51,49 @@ export class UnixDatagramSender implements LineSender {
   }
 
   async #send(datagram: Buffer): Promise<void> {
-    const { path, patience = PATIENCE } = this.#options;
-    const latest = performance.now() + patience;
-    let pause = SHORTEST_PAUSE;
+    const { path, timeout = TIMEOUT } = this.#options;
+    const deadline = performance.now() + timeout;
+    let pause = MIN_PAUSE;
     while (!sendUnixDatagram(path, datagram)) {
-      if (performance.now() >= latest) throw new Error(`nothing was taken within ${patience} ms`);
+      if (performance.now() >= deadline) throw new Error(`timed out after ${timeout} ms`);
       await wait(pause);
       if (!this.#isOpen) throw new Error('the sender was closed');
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
+      pause = Math.min(2 * pause, MAX_PAUSE);
     }
   }
 }
 
-/** What the library says where the path leads to a socket of the other kind. */
+/** The library's message when the path is that of a stream socket. */
 const WRONG_TYPE = 'Protocol wrong type for socket';
 
 /**
- * Hands a datagram to the socket at a path, without waiting: whoever listens there now gets it, or nobody.
+ * Sends a datagram to the socket at a path without waiting.
  *
- * The library keeps what the receiver has no room for, as much as one gives it, and asks the system without a pause whether
- * there is room now; and an open socket keeps the process from ending. So each datagram has a socket of its own, which is
- * closed right away (9 µs, beside 6 µs to send): what the system took is delivered all the same, and nothing else is left.
+ * The library buffers what the receiver has no room for, without a limit, and then polls the system without a pause; and an open
+ * socket keeps the process alive. Therefore each datagram uses a socket of its own, which is closed immediately (9 µs, compared
+ * with 6 µs for sending). A datagram that the system has accepted is still delivered; nothing else remains buffered.
  *
- * @returns whether the system has taken it; false when the receiver has to read first
- * @throws when nobody listens at the path, or the datagram is longer than the system sends
+ * @returns whether the system accepted the datagram; false when the receiver's queue is full
+ * @throws when no process listens on the path, or the datagram exceeds the system's limit
  */
-export function sendUnixDatagram(path: string, datagram: Buffer): boolean {
+function sendUnixDatagram(path: string, datagram: Buffer): boolean {
   const socket = new DgramSocket();
   try {
-    let isTaken = false;
-    let refusal: Error | undefined;
-    // Called before sendTo returns, unless the datagram was kept.
+    let isAccepted = false;
+    let failure: Error | undefined;
+    // The callback runs before sendTo returns, unless the library has buffered the datagram.
     socket.sendTo(datagram, 0, datagram.length, path, (error?: Error) => {
-      isTaken = error === undefined;
-      refusal = error;
+      isAccepted = error === undefined;
+      failure = error;
     });
-    if (refusal !== undefined) throw explained(refusal);
-    return isTaken;
+    if (failure !== undefined) throw explained(failure);
+    return isAccepted;
   } finally {
     socket.close();
   }
 }
 
-function explained(refusal: Error): Error {
-  if (refusal.message !== WRONG_TYPE) return refusal;
-  return new Error('this is a stream socket, which is reached as unixstream://', { cause: refusal });
+function explained(error: Error): Error {
+  if (error.message !== WRONG_TYPE) return error;
+  return new Error('this is a stream socket: use unixstream://', { cause: error });
 }

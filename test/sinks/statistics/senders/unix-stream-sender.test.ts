@@ -1,15 +1,15 @@
-import { UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
-import { SocketFolder, UnixReceiver } from './unix-receiver';
+import { UnixStreamSender } from '../../../../src/sinks/statistics/senders/connection-sender';
+import { SocketFolder, UnixReceiver } from '../../../support/servers/unix-stream-receiver';
 import { taggedOutput } from './tagged-output';
 
-describe('lines over a Unix socket', () => {
+describe('UnixStreamSender', () => {
   let folder: SocketFolder;
   beforeEach(async () => {
     folder = await SocketFolder.make();
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
-  it('travel in packets behind their length in bytes, whole lines in each', async () => {
+  it('sends packets of whole lines, each prefixed with its length in bytes', async () => {
     await using receiver = await UnixReceiver.start(folder.path);
     const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
     await sender.open();
@@ -21,7 +21,7 @@ describe('lines over a Unix socket', () => {
     sender.close();
   });
 
-  it('fill a packet to the last of the 8192 bytes that the Datadog agent reads; a longer line travels alone', async () => {
+  it('fills a packet up to the 8192 bytes that the Datadog agent reads, and sends a longer line alone', async () => {
     await using receiver = await UnixReceiver.start(folder.path);
     const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
     await sender.open();
@@ -33,7 +33,7 @@ describe('lines over a Unix socket', () => {
     sender.close();
   });
 
-  it('are delivered although the connection is closed right behind them', async () => {
+  it('delivers the lines although it is closed right after sending them', async () => {
     await using receiver = await UnixReceiver.start(folder.path);
     const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
     await sender.open();
@@ -44,7 +44,7 @@ describe('lines over a Unix socket', () => {
     expect(receiver.lines).toEqual(lines);
   });
 
-  it('end in a newline each, without a length, for a daemon that reads lines', async () => {
+  it('terminates each line with a newline, without a length, for a receiver that reads lines', async () => {
     await using receiver = await UnixReceiver.start(folder.path, { framing: 'lines' });
     const sender = new UnixStreamSender({ path: folder.path, framing: 'lines' });
     await sender.open();
@@ -55,20 +55,20 @@ describe('lines over a Unix socket', () => {
     sender.close();
   });
 
-  it('reject, and hold no more than their own bytes, when they are not read', async () => {
+  it('times out and buffers no further lines when the receiver does not read', async () => {
     await using _ = await UnixReceiver.start(folder.path, { reads: false });
-    const sender = new UnixStreamSender({ path: folder.path, framing: 'packets', patience: 200 });
+    const sender = new UnixStreamSender({ path: folder.path, framing: 'packets', timeout: 200 });
     await sender.open();
     const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
-    async function untilRefused() {
+    async function untilRejected() {
       for (;;) await sender.send(lines);
     }
-    await expect(untilRefused()).rejects.toThrow('nothing was taken within 200 ms');
+    await expect(untilRejected()).rejects.toThrow('timed out after 200 ms');
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();
   });
 
-  it('reject where no socket is, and where nobody listens behind one', async () => {
+  it('rejects when there is no socket, and when no process listens on it', async () => {
     const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
     await expect(sender.open()).rejects.toMatchObject({ code: 'ENOENT' });
     const notASocket = new UnixStreamSender({ path: __filename, framing: 'packets' });
@@ -76,34 +76,34 @@ describe('lines over a Unix socket', () => {
   });
 });
 
-describe('a daemon on a Unix socket', () => {
+describe('a SendingOutput to a Unix stream socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  function outputTo(path: string, patience: number) {
-    return taggedOutput(new UnixStreamSender({ path, framing: 'packets', patience }));
+  function outputTo(path: string, timeout: number) {
+    return taggedOutput(new UnixStreamSender({ path, framing: 'packets', timeout }));
   }
 
-  it('that comes late and is started anew gets every hit, and the log tells the changes alone', async () => {
+  it('delivers every hit to a receiver that starts late and restarts, and logs only the changes of its state', async () => {
     await using folder = await SocketFolder.make();
     using to = outputTo(folder.path, 5_000);
     const { output, log, hitAndFlush } = to;
     for (let flush = 0; flush < 3; flush += 1) await hitAndFlush();
     const first = await UnixReceiver.start(folder.path);
     await hitAndFlush();
-    await first.until('what was kept', () => first.sum(HITS) === 4);
+    await first.until('the kept hits', () => first.sum(HITS) === 4);
     await first[Symbol.asyncDispose]();
 
-    // The first flush may reach a connection that is just closing: it carries no hit.
+    // The first flush may reach a connection that is being closed, so it carries no hit.
     while (log.lines.length < 3) await output.flush();
     for (let flush = 0; flush < 3; flush += 1) await hitAndFlush();
     await using second = await UnixReceiver.start(folder.path);
     await hitAndFlush();
-    await second.until('what was kept', () => second.sum(HITS) === 4);
-    const change = ['warn statistics are not taken; they are kept for later', 'warn statistics are taken again'];
-    expect(log.lines).toEqual([...change, ...change]);
+    await second.until('the kept hits', () => second.sum(HITS) === 4);
+    const changes = ['warn cannot send statistics; will retry', 'warn resumed sending statistics'];
+    expect(log.lines).toEqual([...changes, ...changes]);
   });
 
-  it('that does not read costs no memory, and what it did not take is taken once it does', async () => {
+  it('uses no more memory while the receiver does not read, and delivers what it kept once another one reads', async () => {
     await using folder = await SocketFolder.make();
     const silent = await UnixReceiver.start(folder.path, { reads: false });
     using to = outputTo(folder.path, 100);
@@ -112,7 +112,7 @@ describe('a daemon on a Unix socket', () => {
     function hit() {
       for (const rule of rules) rule.totalHits += 1;
     }
-    // As many as the system's own buffers take.
+    // Until the buffers of the system are full.
     while (log.lines.length === 0) {
       hit();
       await output.flush();

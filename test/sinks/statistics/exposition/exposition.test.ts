@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
-import { Exposition } from '../../../src/sinks/statistics/exposition/exposition';
-import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping/mapping';
-import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
-import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
-import { RecentQuantiles } from '../../../src/sinks/statistics/exposition/recent-quantiles';
-import { Statistics } from '../../../src/statistics/statistics';
+import { builtInMapping } from '../../../../src/sinks/statistics/mapping/built-in-mapping';
+import { Exposition } from '../../../../src/sinks/statistics/exposition/exposition';
+import { Mapper, type MappingTable } from '../../../../src/sinks/statistics/mapping/mapping';
+import { readMappingFile } from '../../../../src/sinks/statistics/mapping/mapping-file';
+import { processMetrics } from '../../../../src/sinks/statistics/exposition/process-metrics';
+import { RecentQuantiles } from '../../../../src/sinks/statistics/exposition/recent-quantiles';
+import { Statistics } from '../../../../src/statistics/statistics';
 
 interface Setup {
   readonly table?: MappingTable;
@@ -29,14 +29,14 @@ function expositionOf({ table = builtInMapping(false), labels = {}, reserved = [
     for await (const chunk of exposition.page()) text += chunk;
     return text;
   }
-  /** The lines of series, without those that a fresh registry has. */
+  /** The lines of series, without those of a new registry. */
   async function series(): Promise<readonly string[]> {
     return (await page()).split('\n').filter((line) => !/^(#|$|ratelimit_statistics_)/.test(line));
   }
   return { statistics, conflicts, page, series };
 }
 
-/** What promtool, which reads as Prometheus does, says: 0 clean, 3 only remarks on style, 1 cannot be read. */
+/** Checks a page with promtool, which parses like Prometheus. Status 0: valid; 3: valid with remarks on style; 1: invalid. */
 function promtool(page: string) {
   const { status, stderr, error } = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' });
   if (error !== undefined) throw error;
@@ -45,8 +45,8 @@ function promtool(page: string) {
 
 const RULE = 'ratelimit_service_rate_limit';
 
-describe('a page for Prometheus', () => {
-  it('has rules by domain and keys, and only what has moved', async () => {
+describe('Exposition', () => {
+  it('labels the statistics of rules with domain and keys, and omits those that have not changed', async () => {
     const { statistics, series } = expositionOf();
     statistics.counter('ratelimit.service.config_load_error');
     const one = statistics.rule('shop.user_a');
@@ -68,7 +68,7 @@ describe('a page for Prometheus', () => {
     ]);
   });
 
-  it('has what nothing maps under its own name', async () => {
+  it('exports an unmapped statistic under its own name', async () => {
     const { statistics, series } = expositionOf();
     statistics.counter('ratelimit.service.global_shadow_mode').add(1);
     statistics.gauge('9.of-them', () => 0.5);
@@ -80,7 +80,7 @@ describe('a page for Prometheus', () => {
     ]);
   });
 
-  it('has a histogram of response times in seconds, cumulative', async () => {
+  it('exports response times as a cumulative histogram in seconds', async () => {
     const { statistics, series } = expositionOf();
     const timer = statistics.timer('ratelimit_server.ShouldRateLimit.response_time');
     for (const milliseconds of [0.04, 0.05, 0.2, 700, 20_000]) timer.record(milliseconds);
@@ -103,11 +103,11 @@ describe('a page for Prometheus', () => {
     expect(Number(lines.find((line) => line.startsWith(`${name}_sum{`))?.split(' ')[1])).toBeCloseTo(20.70029, 9);
   });
 
-  it('has timers that nothing maps as summaries in milliseconds', async () => {
+  it('exports unmapped timers as summaries in milliseconds', async () => {
     const { statistics, series } = expositionOf({ table: readMappingFile('') });
     const timer = statistics.timer('a.time');
     expect(await series()).toEqual([
-      ...['0.5', '0.9', '0.99'].map((share) => `a_time{quantile="${share}"} NaN`),
+      ...['0.5', '0.9', '0.99'].map((quantile) => `a_time{quantile="${quantile}"} NaN`),
       'a_time_sum 0',
       'a_time_count 0',
     ]);
@@ -117,7 +117,7 @@ describe('a page for Prometheus', () => {
     expect(others.slice(-2)).toEqual(['a_time_sum 5050', 'a_time_count 100']);
   });
 
-  it('has EXTRA_TAGS and the tags of a statistic as labels, those of its mapping first unless it honours others', async () => {
+  it('exports EXTRA_TAGS and tags as labels, which the mapping’s labels override unless honor_labels is set', async () => {
     const table = readMappingFile(`
 mappings:
 - {match: a.own, name: m, labels: {stage: mine, code: mine}}
@@ -137,7 +137,7 @@ mappings:
     ]);
   });
 
-  it('keeps label values apart that a caller wrote to look like others, and escapes them', async () => {
+  it('escapes label values, so that a caller cannot imitate other labels', async () => {
     const { statistics, page, series } = expositionOf();
     const values = ['1,b="2', '1",b="2', 'back\\slash', 'ünï \ud800'];
     for (const value of values) statistics.rule(`d.k_${value}`).totalHits = 1;
@@ -150,7 +150,7 @@ mappings:
     expect(promtool(await page()).status).toBe(3);
   });
 
-  it('scales each statistic as its own mapping says, also where they become one series', async () => {
+  it('scales each statistic by its own mapping, even when several become one series', async () => {
     const table = readMappingFile(
       'mappings:\n- {match: "a.b", name: m, scale: 0.5}\n- {match: "a.c", name: m, scale: 10}\n- {match: "a.d", name: m}\n',
     );
@@ -159,7 +159,7 @@ mappings:
     expect(await series()).toEqual(['m 23']);
   });
 
-  it('leaves out what a mapping gives an empty name', async () => {
+  it('omits a statistic whose mapped name is empty', async () => {
     const table = readMappingFile('mappings:\n- {match: "^a(b)?", match_type: regex, name: "$1", labels: {x: y}}\n');
     const { statistics, series, page } = expositionOf({ table });
     statistics.counter('a').add(1);
@@ -169,7 +169,7 @@ mappings:
     expect(promtool(await page()).status).not.toBe(1);
   });
 
-  it('adds up statistics that become one series, and scales them', async () => {
+  it('adds up statistics that are mapped to one series, and scales them', async () => {
     const table = readMappingFile('mappings:\n- {match: "a.*", name: m, scale: 0.5}\n');
     const { statistics, series } = expositionOf({ table });
     statistics.counter('a.b').add(1);
@@ -181,7 +181,7 @@ mappings:
     expect(lines.filter((line) => line.startsWith('x_y_z_count'))).toEqual(['x_y_z_count 2']);
   });
 
-  it('leaves out what would make a metric two things at once, and says so once', async () => {
+  it('omits metrics that conflict with another one, and reports each once', async () => {
     const { statistics, conflicts, series } = expositionOf({ reserved: ['process_x'] });
     statistics.counter('a.b').add(1);
     statistics.gauge('a_b', () => 9);
@@ -195,7 +195,7 @@ mappings:
     expect(conflicts.toSorted()).toEqual(['a_b', 'process_x', 't_count']);
   });
 
-  it('drops what its mapping drops', async () => {
+  it('omits statistics that the mapping drops', async () => {
     const table = readMappingFile('mappings:\n- {match: "a.*", action: drop}\n');
     const { statistics, series } = expositionOf({ table });
     statistics.counter('a.b').add(1);
@@ -203,7 +203,7 @@ mappings:
     expect(await series()).toEqual([]);
   });
 
-  it('with everything on it is read by Prometheus, each series once and each family in one place', async () => {
+  it('writes a full page that Prometheus can parse, with each series once and each family contiguous', async () => {
     const { statistics, page } = expositionOf({ labels: { stage: 'prod' } });
     statistics.counter('ratelimit.service.config_load_success').add(1);
     statistics.counter('ratelimit.memcache.multiget.__code=success').add(1);
@@ -216,7 +216,7 @@ mappings:
     }
     const text = (await page()) + (await processMetrics({ stage: 'prod' }).write());
     const { status, remarks } = promtool(text);
-    // Remarks are about names that dashboards know us by.
+    // The remarks concern names that existing dashboards use.
     expect(status).toBe(3);
     expect(remarks.filter((remark) => !KNOWN_REMARKS.test(remark))).toEqual([]);
 
@@ -232,8 +232,8 @@ mappings:
 const KNOWN_REMARKS =
   /counter metrics should have "_total" suffix|non-counter metrics should not have "_total" suffix|no help text|use base unit/;
 
-describe('quantiles of the last minutes', () => {
-  it('forget what is older, in steps; count and sum do not', () => {
+describe('RecentQuantiles', () => {
+  it('discards older samples in steps, but keeps them in count and sum', () => {
     let now = 0;
     const quantiles = new RecentQuantiles(1_000, () => now);
     quantiles.add(Float64Array.of(100, 100), 2);

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
-import { StreamSender } from '../../../src/sinks/statistics/senders/stream-sender';
-import { TcpSender } from '../../../src/sinks/statistics/senders/connection-sender';
-import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
-import { TcpReceiver, UdpReceiver } from './receivers';
+import { StreamSender } from '../../../../src/sinks/statistics/senders/stream-sender';
+import { TcpSender } from '../../../../src/sinks/statistics/senders/connection-sender';
+import { UdpSender } from '../../../../src/sinks/statistics/senders/udp-sender';
+import { TcpReceiver, UdpReceiver } from '../../../support/servers/statsd-receivers';
 
-describe('lines over TCP', () => {
-  it('end in a newline each, and are UTF-8', async () => {
+describe('TcpSender', () => {
+  it('terminates each line with a newline and encodes it as UTF-8', async () => {
     await using receiver = await TcpReceiver.start();
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
     await sender.open();
@@ -17,7 +17,7 @@ describe('lines over TCP', () => {
     sender.close();
   });
 
-  it('are delivered although the connection is closed right behind them', async () => {
+  it('delivers the lines although it is closed right after sending them', async () => {
     await using receiver = await TcpReceiver.start();
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
     await sender.open();
@@ -28,7 +28,7 @@ describe('lines over TCP', () => {
     expect(receiver.lines).toEqual(lines);
   });
 
-  it('reject when nobody listens, and go over a new connection once somebody does', async () => {
+  it('rejects when no process listens, and connects again once one does', async () => {
     const gone = await TcpReceiver.start();
     const { port } = gone;
     await gone[Symbol.asyncDispose]();
@@ -42,7 +42,7 @@ describe('lines over TCP', () => {
     sender.close();
   });
 
-  it('outlive a connection that is reset while nothing is sent', async () => {
+  it('reconnects after the connection was reset while nothing was sent', async () => {
     await using receiver = await TcpReceiver.start();
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
     await sender.open();
@@ -59,7 +59,7 @@ describe('lines over TCP', () => {
     sender.close();
   });
 
-  it('keep one connection while it lasts', async () => {
+  it('keeps one connection open across flushes', async () => {
     await using receiver = await TcpReceiver.start();
     const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port });
     for (const line of ['a:1|c', 'b:1|c', 'c:1|c']) {
@@ -71,29 +71,29 @@ describe('lines over TCP', () => {
     sender.close();
   });
 
-  it('reject for a host that has no address', async () => {
+  it('rejects a host name without an address', async () => {
     const sender = new TcpSender({ host: 'nowhere.invalid', port: 8125 });
     await expect(sender.open()).rejects.toMatchObject({ syscall: 'getaddrinfo' });
   });
 
-  it('reject, and hold no more than their own bytes, when they are not read', async () => {
+  it('times out and buffers no further lines when the receiver does not read', async () => {
     await using receiver = await TcpReceiver.start({ reads: false });
-    const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port, patience: 200 });
+    const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port, timeout: 200 });
     await sender.open();
     const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
-    async function untilRefused() {
+    async function untilRejected() {
       for (;;) await sender.send(lines);
     }
-    await expect(untilRefused()).rejects.toThrow('nothing was taken within 200 ms');
+    await expect(untilRejected()).rejects.toThrow('timed out after 200 ms');
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();
   });
 });
 
-describe('lines over UDP', () => {
-  it('share datagrams as far as 1432 bytes go; a longer one travels alone, uncut', async () => {
+describe('UdpSender', () => {
+  it('packs lines into datagrams of up to 1432 bytes, and sends a longer line alone and unsplit', async () => {
     await using receiver = await UdpReceiver.start();
-    const sender = new UdpSender({ host: '127.0.0.1', port: receiver.port, refusalTime: 1 });
+    const sender = new UdpSender({ host: '127.0.0.1', port: receiver.port, icmpWait: 1 });
     await sender.open();
     const short = Array.from({ length: 40 }, (_, index) => `é.${String(index).padStart(2, '0')}.${'x'.repeat(90)}:1|c`);
     const long = `${'y'.repeat(5_000)}:1|c`;
@@ -106,9 +106,9 @@ describe('lines over UDP', () => {
     sender.close();
   });
 
-  it('fill a datagram to the last byte', async () => {
+  it('fills a datagram up to the last byte', async () => {
     await using receiver = await UdpReceiver.start();
-    const sender = new UdpSender({ host: '127.0.0.1', port: receiver.port, refusalTime: 1 });
+    const sender = new UdpSender({ host: '127.0.0.1', port: receiver.port, icmpWait: 1 });
     await sender.open();
     await sender.send(['a'.repeat(700), 'b'.repeat(731), 'c'.repeat(700), 'd'.repeat(732)]);
     await receiver.until('all lines', () => receiver.lines.length === 4);
@@ -116,7 +116,7 @@ describe('lines over UDP', () => {
     sender.close();
   });
 
-  it('reject when the port is refused, and arrive once somebody listens', async () => {
+  it('rejects when the connection is refused, and delivers once a process listens', async () => {
     const gone = await UdpReceiver.start();
     const { port } = gone;
     await gone[Symbol.asyncDispose]();
@@ -130,7 +130,7 @@ describe('lines over UDP', () => {
     sender.close();
   });
 
-  it('reject for a host that has no address', async () => {
+  it('rejects a host name without an address', async () => {
     const sender = new UdpSender({ host: 'nowhere.invalid', port: 8125 });
     await expect(sender.open()).rejects.toMatchObject({ syscall: 'getaddrinfo' });
     await expect(sender.send(['a:1|c'])).rejects.toThrow('the socket is closed');
@@ -138,8 +138,8 @@ describe('lines over UDP', () => {
   });
 });
 
-describe('lines into a stream', () => {
-  it('wait for its reader', async () => {
+describe('StreamSender', () => {
+  it('waits for the reader of the stream', async () => {
     const read: (() => void)[] = [];
     const stream = new Writable({ write: (_chunk, _encoding, done) => void read.push(done) });
     const sender = new StreamSender('standard output', stream);
@@ -152,7 +152,7 @@ describe('lines into a stream', () => {
     await sent;
   });
 
-  it('reject for ever when it has failed, and its errors end nothing', async () => {
+  it('keeps rejecting after the stream has failed, and handles its late errors', async () => {
     const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error('EPIPE')), autoDestroy: false });
     const sender = new StreamSender('standard output', stream);
     await expect(sender.send(['a'])).rejects.toThrow('EPIPE');

@@ -1,24 +1,24 @@
-import { type LineSender, TakenInPart } from '../../../src/sinks/statistics/senders/line-sender';
-import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-output';
-import { statsdLines } from '../../../src/sinks/statistics/lines/statsd-lines';
-import { TcpSender } from '../../../src/sinks/statistics/senders/connection-sender';
-import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
-import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/http-client';
-import { TcpReceiver, UdpReceiver } from './receivers';
+import { type LineSender, PartialDeliveryError } from '../../../../src/sinks/statistics/senders/line-sender';
+import { SendingOutput } from '../../../../src/sinks/statistics/senders/sending-output';
+import { statsdLines } from '../../../../src/sinks/statistics/lines/statsd-lines';
+import { TcpSender } from '../../../../src/sinks/statistics/senders/connection-sender';
+import { UdpSender } from '../../../../src/sinks/statistics/senders/udp-sender';
+import { Statistics } from '../../../../src/statistics/statistics';
+import { recordingLog } from '../../../http/http-client';
+import { TcpReceiver, UdpReceiver } from '../../../support/servers/statsd-receivers';
 
 const RULE = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-function outputTo(port: number, patience = 300) {
+function outputTo(port: number, timeout = 300) {
   const statistics = new Statistics(10_000);
   const log = recordingLog();
-  const sender = new TcpSender({ host: '127.0.0.1', port, patience });
+  const sender = new TcpSender({ host: '127.0.0.1', port, timeout });
   const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log });
   return { statistics, log, output, [Symbol.dispose]: () => output.close() };
 }
 
-describe('a flush', () => {
-  it('sends gauges as they are, counters that moved by what they moved, and every duration', async () => {
+describe('a flush of a SendingOutput', () => {
+  it('sends the values of gauges, the deltas of changed counters, and every duration', async () => {
     await using receiver = await TcpReceiver.start();
     using to = outputTo(receiver.port);
     const { statistics, output } = to;
@@ -45,7 +45,7 @@ describe('a flush', () => {
     expect(receiver.lines.filter((line) => line.endsWith('ms'))).toEqual([]);
   });
 
-  it('sends no more durations of a timer than a thousand, spread evenly and marked with their share', async () => {
+  it('sends at most 1,000 durations per timer, evenly sampled and marked with the sample rate', async () => {
     await using receiver = await TcpReceiver.start();
     using to = outputTo(receiver.port);
     for (let call = 0; call < 3_000; call += 1) to.statistics.timer('t').record(call);
@@ -56,7 +56,7 @@ describe('a flush', () => {
     expect(durations.every((line) => line.endsWith('|@0.25'))).toBe(true);
   });
 
-  it('gives other work its turn between some hundred lines', async () => {
+  it('yields to the event loop between batches of some hundred lines', async () => {
     await using receiver = await TcpReceiver.start();
     using to = outputTo(receiver.port);
     for (let rule = 0; rule < 10_000; rule += 1) to.statistics.rule(`d.k_${rule}`).totalHits += 1;
@@ -74,8 +74,8 @@ describe('a flush', () => {
   });
 });
 
-describe('a daemon that is away', () => {
-  it('is tried again at each flush; counters arrive in full once it is back, and the log tells the change alone', async () => {
+describe('a SendingOutput whose receiver is unavailable', () => {
+  it('retries at each flush, delivers all counts once the receiver is back, and logs only the changes of its state', async () => {
     const first = await TcpReceiver.start();
     const { port } = first;
     using to = outputTo(port);
@@ -96,21 +96,18 @@ describe('a daemon that is away', () => {
     hit();
     await output.flush();
     await second.until('the duration', () => second.lines.includes('t:7|ms'));
-    // The first flush into the gap may have reached a connection that was just closing.
+    // The first flush of the outage may have reached a connection that was being closed.
     expect(second.sum(RULE)).toBe(6);
-    expect(log.lines).toEqual([
-      'warn statistics are not taken; they are kept for later',
-      'warn statistics are taken again',
-    ]);
+    expect(log.lines).toEqual(['warn cannot send statistics; will retry', 'warn resumed sending statistics']);
   });
 
-  it('that cuts its connections gets the rest over a new one', async () => {
+  it('reconnects and delivers the rest when the receiver resets its connections', async () => {
     await using receiver = await TcpReceiver.start();
     using to = outputTo(receiver.port);
     const { statistics, output } = to;
     for (let hits = 1; hits <= 6; hits += 1) {
       statistics.rule('d.k').totalHits += 1;
-      // The first one learns that the connection is gone.
+      // The first flush detects the reset.
       await output.flush();
       await output.flush();
       await receiver.until('every hit', () => receiver.sum(RULE) === hits);
@@ -119,7 +116,7 @@ describe('a daemon that is away', () => {
     expect(receiver.connections).toBeGreaterThan(1);
   });
 
-  it('that does not read costs no memory, and gets what it missed as one number', async () => {
+  it('uses no more memory while the receiver does not read', async () => {
     const silent = await TcpReceiver.start({ reads: false });
     const { port } = silent;
     using to = outputTo(port, 100);
@@ -128,7 +125,7 @@ describe('a daemon that is away', () => {
     function hit() {
       for (const rule of rules) rule.totalHits += 1;
     }
-    // As many as the system's own buffers take.
+    // Until the buffers of the system are full.
     while (log.lines.length === 0) {
       hit();
       await output.flush();
@@ -143,12 +140,12 @@ describe('a daemon that is away', () => {
     await silent[Symbol.asyncDispose]();
   });
 
-  it('that goes away among the durations gets the rest of them later, each once', async () => {
+  it('sends the remaining durations later, each once, when the receiver fails among them', async () => {
     const statistics = new Statistics(0);
     const arrived: string[] = [];
     let room = 2;
     const sender: LineSender = {
-      destination: 'a daemon that leaves',
+      destination: 'a receiver that fails',
       open: async () => {},
       send: async (lines) => {
         if (room === 0) throw new Error('gone');
@@ -167,18 +164,18 @@ describe('a daemon that is away', () => {
     expect(arrived).toEqual(Array.from({ length: 601 }, (_, call) => `t:${call}|ms`));
   });
 
-  it('that says how much it took gets exactly the rest later, counters and durations', async () => {
+  it('sends exactly the remaining counters and durations later after a partial delivery', async () => {
     const statistics = new Statistics(0);
     const arrived: string[] = [];
     let room = 0;
     const sender: LineSender = {
-      destination: 'a daemon with little room',
+      destination: 'a receiver with little room',
       open: async () => {},
       send: async (lines) => {
-        const taken = lines.slice(0, room);
-        room -= taken.length;
-        arrived.push(...taken.filter((line) => !line.endsWith('|g')));
-        if (taken.length < lines.length) throw new TakenInPart(taken.length, new Error('full'));
+        const delivered = lines.slice(0, room);
+        room -= delivered.length;
+        arrived.push(...delivered.filter((line) => !line.endsWith('|g')));
+        if (delivered.length < lines.length) throw new PartialDeliveryError(delivered.length, new Error('full'));
       },
       close: () => {},
     };
@@ -192,7 +189,7 @@ describe('a daemon that is away', () => {
       statistics.timer('t').record(call);
       expected.push(`t:${call}|ms`);
     }
-    // A prime number, so that refusals fall anywhere.
+    // A prime number, so that the partial deliveries end at varying positions.
     for (let flush = 0; flush < 10; flush += 1) {
       room = 97;
       await output.flush();
@@ -200,7 +197,7 @@ describe('a daemon that is away', () => {
     expect(arrived).toEqual(expected);
   });
 
-  it('on UDP loses no counter either, as far as its machine refuses', async () => {
+  it('loses no counts over UDP while the receiver’s host refuses the datagrams', async () => {
     const gone = await UdpReceiver.start();
     const { port } = gone;
     await gone[Symbol.asyncDispose]();

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { type Server, type Socket, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Lines } from './receivers';
+import { Lines } from './statsd-receivers';
 
 /** A folder for a socket, which outlives the daemons that listen on it. */
 export class SocketFolder implements AsyncDisposable {

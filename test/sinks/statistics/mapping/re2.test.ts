@@ -1,6 +1,6 @@
-import { ExpressionError, compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
+import { RegexSyntaxError, compileRe2 } from '../../../../src/sinks/statistics/mapping/re2';
 
-describe('an expression in the syntax of RE2', () => {
+describe('compileRe2', () => {
   it.each([
     ['a.c', 'xabcx', 'abc'],
     ['(?P<one>a)(?<two>b)', 'ab', 'ab'],
@@ -33,34 +33,34 @@ describe('an expression in the syntax of RE2', () => {
     ['a*?b', 'aab', 'aab'],
     ['(?:a|b)+', 'abc', 'ab'],
     ['😀.', '😀x', '😀x'],
-  ])('%j in %j finds %j', (source, text, found) => {
+  ])('compiles %j, which in %j finds %j', (source, text, found) => {
     expect(compileRe2(source).exec(text)?.[0]).toBe(found);
   });
 
-  it('has named groups', () => {
+  it('keeps named groups', () => {
     expect(compileRe2('(?P<n>a)').exec('a')?.groups).toEqual({ n: 'a' });
   });
 
   it.each([
-    ['(?=a)', '(?=a is not in the syntax of RE2'],
-    ['(?!a)', '(?!a is not in the syntax of RE2'],
-    ['(?<=a)b', '(?<= is not in the syntax of RE2'],
-    ['(?<!a)b', '(?<! is not in the syntax of RE2'],
-    [String.raw`(a)\1`, String.raw`\1 is not in the syntax of RE2`],
-    [String.raw`\k<a>`, String.raw`\k is not in the syntax of RE2`],
-    [String.raw`a\Z`, String.raw`\Z is not in the syntax of RE2`],
+    ['(?=a)', '(?=a is not valid in RE2 syntax'],
+    ['(?!a)', '(?!a is not valid in RE2 syntax'],
+    ['(?<=a)b', '(?<= is not valid in RE2 syntax'],
+    ['(?<!a)b', '(?<! is not valid in RE2 syntax'],
+    [String.raw`(a)\1`, String.raw`\1 is not valid in RE2 syntax`],
+    [String.raw`\k<a>`, String.raw`\k is not valid in RE2 syntax`],
+    [String.raw`a\Z`, String.raw`\Z is not valid in RE2 syntax`],
     ['(?U)a+', 'the flag (?U) is not supported'],
-    ['a(?i)b', 'flags are supported at the beginning only'],
-    ['a(?i:b)', 'flags are supported at the beginning only'],
-    ['[a', 'a class is not closed with ]'],
-    ['[[:nothing:]]', 'the class [:nothing:] is not supported'],
-    ['a\\', 'it ends in a backslash'],
+    ['a(?i)b', 'flags are supported only at the beginning'],
+    ['a(?i:b)', 'flags are supported only at the beginning'],
+    ['[a', 'a character class lacks its closing ]'],
+    ['[[:nothing:]]', 'the character class [:nothing:] is not supported'],
+    ['a\\', 'trailing backslash'],
     ['(', /Unterminated group/],
     ['a**', /Nothing to repeat/],
     ['*', /Nothing to repeat/],
     [String.raw`\x4`, /two hexadecimal digits/],
-  ])('%j is refused', (source, message) => {
-    expect(() => compileRe2(source)).toThrow(ExpressionError);
+  ])('rejects %j', (source, message) => {
+    expect(() => compileRe2(source)).toThrow(RegexSyntaxError);
     expect(() => compileRe2(source)).toThrow(message);
   });
 });

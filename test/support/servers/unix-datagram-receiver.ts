@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Lines } from './receivers';
+import { Lines } from './statsd-receivers';
 
 /** Passes on what comes, each datagram behind its length; first an empty one, when there is somebody to send to. */
 const PROGRAM = `

@@ -1,5 +1,5 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { retriedExporter } from '../../../src/sinks/traces/retried-exporter';
+import { retryingExporter } from '../../../src/sinks/traces/retrying-exporter';
 
 type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
 
@@ -42,7 +42,7 @@ describe('an export that fails', () => {
 
   it.each([1, 10, 11, 14, 15])('is tried again after status %i, until it is taken', (code) => {
     const exporter = exporterWith(failed(code), failed(code), TAKEN);
-    const reports = exported(retriedExporter(exporter, 10_000));
+    const reports = exported(retryingExporter(exporter, 10_000));
     expect([exporter.tries, reports]).toEqual([1, []]);
     jest.advanceTimersByTime(10_000);
     expect([exporter.tries, reports]).toEqual([3, [TAKEN]]);
@@ -50,7 +50,7 @@ describe('an export that fails', () => {
 
   it.each([2, 3, 4, 7, 8, 12, 13, 16])('is reported at once after status %i', (code) => {
     const exporter = exporterWith(failed(code));
-    expect(exported(retriedExporter(exporter, 10_000))).toEqual([failed(code)]);
+    expect(exported(retryingExporter(exporter, 10_000))).toEqual([failed(code)]);
     expect(jest.getTimerCount()).toBe(0);
   });
 
@@ -63,7 +63,7 @@ describe('an export that fails', () => {
     (chance, first, second) => {
       jest.spyOn(Math, 'random').mockReturnValue(chance);
       const exporter = exporterWith(UNAVAILABLE);
-      exported(retriedExporter(exporter, 60_000));
+      exported(retryingExporter(exporter, 60_000));
       for (const [pause, tries] of [
         [first, 1],
         [second, 2],
@@ -78,7 +78,7 @@ describe('an export that fails', () => {
 
   it('is reported when its time is over', () => {
     const exporter = exporterWith(UNAVAILABLE);
-    const reports = exported(retriedExporter(exporter, 5_000));
+    const reports = exported(retryingExporter(exporter, 5_000));
     jest.advanceTimersByTime(5_000);
     expect([exporter.tries, reports]).toEqual([expect.any(Number), [UNAVAILABLE]]);
     expect(exporter.tries).toBeGreaterThan(1);
@@ -86,12 +86,12 @@ describe('an export that fails', () => {
   });
 
   it('is not tried at all again where there is no time for it', () => {
-    expect(exported(retriedExporter(exporterWith(UNAVAILABLE), 500))).toEqual([UNAVAILABLE]);
+    expect(exported(retryingExporter(exporterWith(UNAVAILABLE), 500))).toEqual([UNAVAILABLE]);
   });
 
   it('is given up when the exporter is shut down', async () => {
     const exporter = exporterWith(UNAVAILABLE);
-    const retried = retriedExporter(exporter, 10_000);
+    const retried = retryingExporter(exporter, 10_000);
     const reports = exported(retried);
     await retried.shutdown();
     expect([exporter.tries, exporter.isShut, reports]).toEqual([1, true, [UNAVAILABLE]]);

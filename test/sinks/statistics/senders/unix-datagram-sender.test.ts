@@ -1,29 +1,29 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { TakenInPart } from '../../../src/sinks/statistics/senders/line-sender';
-import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
-import { UnixDatagramReceiver } from './unix-datagram-receiver';
-import { SocketFolder } from './unix-receiver';
+import { PartialDeliveryError } from '../../../../src/sinks/statistics/senders/line-sender';
+import { UnixDatagramSender } from '../../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { UnixDatagramReceiver } from '../../../support/servers/unix-datagram-receiver';
+import { SocketFolder } from '../../../support/servers/unix-stream-receiver';
 import { taggedOutput } from './tagged-output';
 
-/** More than the system keeps for a daemon that does not read, however it is set. */
+/** More than any system queues for a receiver that does not read. */
 const TOO_MANY = Array.from({ length: 40_000 }, (_, index) => `name.number.${index}${'x'.repeat(200)}:1|c`);
 
-describe('lines to a datagram socket', () => {
+describe('UnixDatagramSender', () => {
   let folder: SocketFolder;
   beforeEach(async () => {
     folder = await SocketFolder.make();
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
-  async function senderTo(path: string, patience?: number) {
-    const sender = new UnixDatagramSender(patience === undefined ? { path } : { path, patience });
+  async function senderTo(path: string, timeout?: number) {
+    const sender = new UnixDatagramSender(timeout === undefined ? { path } : { path, timeout });
     await sender.open();
     return sender;
   }
 
-  it('arrive byte for byte, whole ones in each datagram and no newline behind the last', async () => {
+  it('sends lines byte for byte, whole lines per datagram, without a trailing newline', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path);
     await sender.send(['a:1|c|#é:😀', 'b:2|c']);
@@ -32,7 +32,7 @@ describe('lines to a datagram socket', () => {
     expect(receiver.datagrams.map(String)).toEqual(['a:1|c|#é:😀\nb:2|c', 'c:3|c']);
   });
 
-  it('fill a datagram to the last of the 8192 bytes that the Datadog agent reads; a longer line travels alone', async () => {
+  it('fills a datagram up to the 8192 bytes that the Datadog agent reads, and sends a longer line alone', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path);
     const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'd'.repeat(192), 'e'.repeat(20_000), 'f'];
@@ -42,7 +42,7 @@ describe('lines to a datagram socket', () => {
     expect(receiver.datagrams.map(({ length }) => length)).toEqual([8192, 8000, 192, 20_000, 1]);
   });
 
-  it('wait for a daemon that makes room late, and arrive each once', async () => {
+  it('waits for a receiver that makes room late, and delivers each line once', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path, 20_000);
     receiver.pause();
@@ -56,32 +56,35 @@ describe('lines to a datagram socket', () => {
     expect(receiver.lines).toEqual(TOO_MANY);
   });
 
-  it('that a daemon does not read are refused, but for as many as is told', async () => {
+  it('reports how many lines were delivered before the receiver stopped reading', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path, 100);
     receiver.pause();
-    const refusal = await sender.send(TOO_MANY).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(TakenInPart);
-    expect(refusal).toMatchObject({ message: 'nothing was taken within 100 ms' });
-    const { taken } = refusal as TakenInPart;
-    await expect(sender.send(['still.full:1|c'])).rejects.not.toBeInstanceOf(TakenInPart);
+    const error = await sender.send(TOO_MANY).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(PartialDeliveryError);
+    const { delivered } = error as PartialDeliveryError;
+    expect(error).toMatchObject({
+      message: `only the first ${delivered} lines were delivered`,
+      cause: new Error('timed out after 100 ms'),
+    });
+    await expect(sender.send(['still.full:1|c'])).rejects.not.toBeInstanceOf(PartialDeliveryError);
     receiver.resume();
-    await receiver.until('what was taken', () => receiver.lines.length >= taken);
+    await receiver.until('the delivered lines', () => receiver.lines.length >= delivered);
     await sender.send(['last:1|c']);
     await receiver.until('the last line', () => receiver.lines.includes('last:1|c'));
-    expect(receiver.lines).toEqual([...TOO_MANY.slice(0, taken), 'last:1|c']);
+    expect(receiver.lines).toEqual([...TOO_MANY.slice(0, delivered), 'last:1|c']);
   });
 
-  it('are let go of by closing', async () => {
+  it('rejects a send in flight when it is closed', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path);
     receiver.pause();
     const sent = sender.send(TOO_MANY);
     sender.close();
-    await expect(sent).rejects.toThrow('the sender was closed');
+    await expect(sent).rejects.toMatchObject({ cause: new Error('the sender was closed') });
   });
 
-  it('are refused where no socket is, where nobody reads from one, and where it is one for streams', async () => {
+  it('rejects when there is no socket, when no process reads from it, and when it is a stream socket', async () => {
     const sender = await senderTo(folder.path);
     await expect(sender.send(['a:1|c'])).rejects.toThrow('No such file or directory');
     const receiver = await UnixDatagramReceiver.start(folder.path);
@@ -92,20 +95,20 @@ describe('lines to a datagram socket', () => {
     const server = createServer().listen(stream);
     await once(server, 'listening');
     await expect((await senderTo(stream)).send(['a:1|c'])).rejects.toThrow(
-      'this is a stream socket, which is reached as unixstream://',
+      'this is a stream socket: use unixstream://',
     );
     server.close();
   });
 });
 
-describe('a daemon on a datagram socket', () => {
+describe('a SendingOutput to a Unix datagram socket', () => {
   const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
-  function outputTo(path: string, patience: number) {
-    return taggedOutput(new UnixDatagramSender({ path, patience }));
+  function outputTo(path: string, timeout: number) {
+    return taggedOutput(new UnixDatagramSender({ path, timeout }));
   }
 
-  it('that comes late, crashes and is started anew gets every hit, and the log tells the changes alone', async () => {
+  it('delivers every hit to a receiver that starts late, crashes and restarts, and logs only the changes of its state', async () => {
     await using folder = await SocketFolder.make();
     using to = outputTo(folder.path, 5_000);
     const { log, hitAndFlush } = to;
@@ -113,20 +116,20 @@ describe('a daemon on a datagram socket', () => {
     for (const ends of ['crash', Symbol.asyncDispose, Symbol.asyncDispose] as const) {
       const receiver = await UnixDatagramReceiver.start(folder.path);
       await hitAndFlush();
-      await receiver.until('what was kept and the newest', () => receiver.sum(HITS) === 4);
+      await receiver.until('the kept hits and the newest', () => receiver.sum(HITS) === 4);
       await receiver[ends]();
       for (let flush = 0; flush < 3; flush += 1) await hitAndFlush();
     }
-    const change = ['warn statistics are not taken; they are kept for later', 'warn statistics are taken again'];
-    expect(log.lines).toEqual([...change, ...change, ...change, change[0]]);
+    const changes = ['warn cannot send statistics; will retry', 'warn resumed sending statistics'];
+    expect(log.lines).toEqual([...changes, ...changes, ...changes, changes[0]]);
   });
 
-  it('that does not read costs no memory, and once it reads every count is exact', async () => {
+  it('uses no more memory while the receiver does not read, and delivers exact counts once it reads', async () => {
     await using folder = await SocketFolder.make();
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     using to = outputTo(folder.path, 50);
     const { statistics, output, log } = to;
-    // So long that the lines sent at a time are three datagrams, of which the system has room for some when it runs out.
+    // Long enough that one batch takes three datagrams, of which the system accepts some when its queue is nearly full.
     const rules = Array.from({ length: 10_000 }, (_, index) => statistics.rule(`d.${'k'.repeat(32)}_${index}`));
     let hits = 0;
     async function hitAndFlush() {
@@ -135,17 +138,17 @@ describe('a daemon on a datagram socket', () => {
       await output.flush();
     }
     receiver.pause();
-    // As many as the system keeps, however it is set.
+    // Until the queue of the system is full.
     while (log.lines.length === 0 && hits < 100) await hitAndFlush();
-    expect(log.lines).toEqual(['warn statistics are not taken; they are kept for later']);
+    expect(log.lines).toEqual(['warn cannot send statistics; will retry']);
     const before = process.memoryUsage().heapUsed;
     for (let flush = 0; flush < 20; flush += 1) await hitAndFlush();
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000);
 
     receiver.resume();
     do await output.flush();
-    while (log.lines.at(-1) !== 'warn statistics are taken again');
-    // What arrives last: by then everything that was taken before has arrived.
+    while (log.lines.at(-1) !== 'warn resumed sending statistics');
+    // Sent last: once it has arrived, everything before it has.
     statistics.counter('last').add(1);
     await output.flush();
     await receiver.until('the last counter', () => receiver.lines.at(-1) === 'last:1|c');

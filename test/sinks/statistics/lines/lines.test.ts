@@ -1,29 +1,29 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
-import { extraTags } from '../../../src/sinks/statistics/lines/line-format';
-import { jsonLines } from '../../../src/sinks/statistics/lines/json-lines';
-import { compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
-import { statsdLines } from '../../../src/sinks/statistics/lines/statsd-lines';
+import { dogstatsdLines } from '../../../../src/sinks/statistics/lines/dogstatsd-lines';
+import { extraTags } from '../../../../src/sinks/statistics/lines/line-format';
+import { jsonLines } from '../../../../src/sinks/statistics/lines/json-lines';
+import { compileRe2 } from '../../../../src/sinks/statistics/mapping/re2';
+import { statsdLines } from '../../../../src/sinks/statistics/lines/statsd-lines';
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = extraTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
 
-describe('EXTRA_TAGS', () => {
-  it('have what would cut a name replaced, and are left out when empty', () => {
+describe('extraTags', () => {
+  it('replaces delimiters and omits tags without a value', () => {
     expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
     expect(extraTags({ none: '' })).toEqual({});
     expect(extraTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
   });
 });
 
-describe('lines of plain statsd', () => {
-  it('are bare without tags', () => {
+describe('statsdLines', () => {
+  it('writes name, value and type when there are no tags', () => {
     const lines = statsdLines(extraTags({}));
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c`);
     expect(lines.gauge('a.b', 0.5)).toBe('a.b:0.5|g');
     expect(lines.timer('a.t', 12.9, 1)).toBe('a.t:12|ms');
   });
 
-  it('have the tags at the end of the whole name, sorted, on every statistic', () => {
+  it('appends the sorted tags to the name of every statistic', () => {
     const lines = statsdLines(EXTRA);
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}.__az=eu_west_1_a.__stage=prod:3|c`);
     expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(
@@ -33,13 +33,13 @@ describe('lines of plain statsd', () => {
     expect(lines.timer('a.t', 0.7, 1)).toBe('a.t.__az=eu_west_1_a.__stage=prod:0|ms');
   });
 
-  it('say how many calls a duration stands for', () => {
+  it('writes the sample rate of a duration', () => {
     expect(statsdLines({}).timer('a.t', 3, 0.25)).toBe('a.t:3|ms|@0.25');
   });
 });
 
-describe('lines of DogStatsD', () => {
-  it('have real tags behind all else, sorted', () => {
+describe('dogstatsdLines', () => {
+  it('writes the sorted tags at the end of the line', () => {
     const lines = dogstatsdLines(EXTRA, []);
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c|#az:eu_west_1_a,stage:prod`);
     expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(
@@ -59,7 +59,7 @@ describe('lines of DogStatsD', () => {
     };
   }
 
-  it('take name and tags from the first mogrifier that matches', () => {
+  it('takes name and tags from the first mogrifier that matches', () => {
     const lines = dogstatsdLines({ stage: 'prod' }, [
       mogrifier('^nothing$', 'wrong'),
       mogrifier(
@@ -77,35 +77,35 @@ describe('lines of DogStatsD', () => {
   });
 
   it.each([
-    ['unanchored', 'user_(.)_', 'x.$1', 'x.a'],
-    ['$0 for the whole match', 'user_a', '[$0]', '[user_a]'],
-    ['a number without a group as written', '(user)', '$1.$2.$12', 'user.$2.$12'],
-    ['braces', '(user)', '${1}s', 'users'],
-    ['a named group', '(?P<who>user)', '${who}', 'user'],
-    ['any case', '(?i)(USER)', '$1', 'user'],
-    ['a group that took no part', '(none)?(user)', '$1-$2', '-user'],
-  ])('match %s', (_, pattern, output, name) => {
+    ['matches unanchored', 'user_(.)_', 'x.$1', 'x.a'],
+    ['expands $0 to the whole match', 'user_a', '[$0]', '[user_a]'],
+    ['keeps a number without a group as written', '(user)', '$1.$2.$12', 'user.$2.$12'],
+    ['expands a reference in braces', '(user)', '${1}s', 'users'],
+    ['expands a named group', '(?P<who>user)', '${who}', 'user'],
+    ['matches any case with the flag i', '(?i)(USER)', '$1', 'user'],
+    ['expands a group that did not participate to an empty string', '(none)?(user)', '$1-$2', '-user'],
+  ])('a mogrifier %s', (_, pattern, output, name) => {
     expect(dogstatsdLines({}, [mogrifier(pattern, output)]).counter(NAME, {}, 1)).toBe(`${name}:1|c`);
   });
 
-  it('cannot be cut or added to by what a caller sent', () => {
+  it('replaces delimiters in values that a caller sent', () => {
     const lines = dogstatsdLines({}, [mogrifier('(?s)user_(.*)', 'x:$1|y', { 'k:,#@|': '$1' })]);
     const line = lines.counter('user_a,b|c\nd:1', {}, 1);
     expect(line).toBe('x_a,b_c_d_1_y:1|c|#k_____:a_b_c_d:1');
   });
 });
 
-describe('lines of JSON', () => {
+describe('jsonLines', () => {
   const lines = jsonLines(extraTags({ az: 'eu' }), () => 1_700_000_000_250);
 
-  it('have the members of the Go service, and its texts', () => {
+  it('writes the members and messages of the Go service', () => {
     expect(lines.counter(NAME, {}, 3)).toBe(
       `{"level":"debug","ts":1700000000.25,"logger":"gostats.loggingsink","msg":"flushing counter",` +
         `"json":{"name":"${NAME}.__az=eu","type":"counter","value":"3.000000"}}`,
     );
   });
 
-  it('stand for gauges and durations too', () => {
+  it('writes gauges and durations', () => {
     expect(JSON.parse(lines.gauge('g', 0.25))).toMatchObject({
       msg: 'flushing gauge',
       json: { name: 'g.__az=eu', type: 'gauge', value: '0.250000' },
@@ -116,7 +116,7 @@ describe('lines of JSON', () => {
     });
   });
 
-  it('are one line whatever a caller sent', () => {
+  it('writes one line for any value that a caller sent', () => {
     const line = lines.counter('a\n"\u2028\ud800', {}, 1);
     expect(line).not.toMatch(/\n/);
     expect(JSON.parse(line)).toMatchObject({ json: { name: 'a\n"\u2028\ud800.__az=eu' } });

@@ -1,0 +1,67 @@
+import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+
+/** Milliseconds before the first retry, and the factor by which each further pause grows. */
+const FIRST_PAUSE = 1_000;
+const GROWTH = 1.5;
+/** The fraction by which each pause is randomly longer or shorter, so that many services do not retry together. */
+const JITTER = 0.2;
+
+/**
+ * The gRPC statuses that the OTLP specification lists as retryable: CANCELLED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS.
+ * DEADLINE_EXCEEDED is one as well, but leaves no time for a retry.
+ */
+const RETRYABLE: ReadonlySet<unknown> = new Set([1, 10, 11, 14, 15]);
+
+type Export = SpanExporter['export'];
+
+interface Attempt {
+  readonly spans: Parameters<Export>[0];
+  readonly report: Parameters<Export>[1];
+  /** On the clock of `performance.now()`. */
+  readonly deadline: number;
+  /** Milliseconds before the next attempt, without jitter. */
+  readonly pause: number;
+}
+
+/**
+ * Retries exports that failed with a retryable status. The OTLP exporters over HTTP do so themselves, the one over gRPC does not.
+ * Spans that end during a retry are queued by the batch processor.
+ *
+ * @param timeout milliseconds after which no further attempt starts
+ */
+export function retryingExporter(exporter: SpanExporter, timeout: number): SpanExporter {
+  /** The exports between two attempts: the timer of the next attempt, and the function that abandons the export. */
+  const paused = new Map<NodeJS.Timeout, () => void>();
+
+  function attempt({ spans, report, deadline, pause }: Attempt): void {
+    exporter.export(spans, (result) => {
+      const wait = pause * (1 + JITTER * (2 * Math.random() - 1));
+      if (!isRetryable(result.error) || performance.now() + wait > deadline) {
+        report(result);
+        return;
+      }
+      const timer = setTimeout(() => {
+        paused.delete(timer);
+        attempt({ spans, report, deadline, pause: pause * GROWTH });
+      }, wait);
+      paused.set(timer, () => report(result));
+    });
+  }
+
+  return {
+    export: (spans, report) => attempt({ spans, report, deadline: performance.now() + timeout, pause: FIRST_PAUSE }),
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+    shutdown: () => {
+      for (const [timer, abandon] of paused) {
+        clearTimeout(timer);
+        abandon();
+      }
+      paused.clear();
+      return exporter.shutdown();
+    },
+  };
+}
+
+function isRetryable(error: Error | undefined): boolean {
+  return error !== undefined && 'code' in error && RETRYABLE.has(error.code);
+}
