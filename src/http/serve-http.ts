@@ -1,25 +1,26 @@
-import { Router } from '@koa/router';
-import Koa, { type Middleware } from 'koa';
+import type { Middleware } from 'koa';
 import type { Health } from '../streams/health';
+import { Router } from '@koa/router';
+import Koa from 'koa';
 import type { Decide } from '../streams/ports/decide';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { errorBoundary } from './server/error-boundary';
 import { jsonRoute } from './json/json-route';
 import type { ListenOptions } from './server/listen';
-import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
+import { logUnforeseen, methodNotAllowed, notFound } from './server/fallbacks';
+import { type HttpTimeouts, type Listening, serve } from './server/serve';
 import { traced } from './traced';
 
-export interface HttpServerOptions extends ListenOptions {
+export interface HttpOptions extends ListenOptions {
   readonly decide: Decide;
   readonly health: () => Health;
-  /** Called for each /json body that is not a RateLimitRequest, to be counted. */
+  /** Told of each /json body that is no request, so that it can be counted. */
   readonly onMalformed: () => void;
   readonly log: Log;
-  /** Chooses the requests of /json to trace. */
+  /** Chooses requests of /json to be traced. */
   readonly tracer?: Tracer | undefined;
-  /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
+  /** Other than {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
@@ -32,27 +33,27 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the HTTP server: `/healthcheck` and `/json`.
+ * Opens the HTTP door: `/healthcheck` and `/json` (document 1, section 4).
  *
- * @throws when it cannot listen, with a human-readable message
+ * @throws when it cannot listen, with a sentence for the operator.
  */
-export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
+export function serveHttp(options: HttpOptions): Promise<Listening> {
   const { decide, health, onMalformed, log, tracer, timeouts, ...at } = options;
   const router = new Router({ sensitive: true, strict: true });
   router.post('/json', jsonRoute(decide, onMalformed)).all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();
-  app.on('error', logConnectionErrors(log));
+  app.on('error', logUnforeseen(log));
   if (tracer !== undefined) app.use(traced('/json', tracer));
   app
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
-  return startHttpServer(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
+  return serve(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
 }
 
-/** `GET /healthcheck`: 200 `OK`, or 500 with the unhealthy components. */
+/** `GET /healthcheck`: 200 `OK`, or 500 and the components that are not healthy. */
 export function healthcheckRoute(health: () => Health): Middleware {
   return (ctx) => {
     const { healthy, unhealthy } = health();

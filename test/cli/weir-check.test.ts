@@ -97,7 +97,7 @@ describe('weir-check', () => {
     symlinkSync('deep', join(dir, 'shallow'));
     const run = await check('-ignore_dot_files');
     expect(lastLine(run)).toBe('good: 3 files, 3 domains, 6 rules; 0 errors, 2 warnings');
-    expect(run.stdout).toContain('ignored files: elsewhere.txt, notes.txt [ignored-files]');
+    expect(run.stdout).toContain('not read: elsewhere.txt, notes.txt [ignored-files]');
     expect(run.stdout).toContain('links to folders are not followed: shallow [linked-folders]');
     expect((await check()).stdout).toContain('.hidden.yaml:2:46: error: invalid rate limit unit');
   });
@@ -122,7 +122,7 @@ describe('weir-check', () => {
   it('says what is wrong with a folder that is not there', async () => {
     const run = await runCheck(['-config_dir', join(dir, 'nowhere')]);
     expect(run.exitCode).toBe(1);
-    expect(run.stdout).toContain('cannot list the folder: ENOENT: no such file or directory [unreadable-folder]');
+    expect(run.stdout).toContain('the folder cannot be listed: ENOENT: no such file or directory [unreadable-folder]');
   });
 
   it.each([

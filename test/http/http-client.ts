@@ -1,6 +1,6 @@
 import { type Socket, connect } from 'node:net';
-import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
-import type { HttpServer } from '../../src/http/server/http-server';
+import { type HttpOptions, serveHttp } from '../../src/http/serve-http';
+import type { Listening } from '../../src/http/server/serve';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { Log } from '../../src/streams/ports/log';
@@ -14,15 +14,15 @@ export const OK: Verdict = {
 
 export const OVER_LIMIT: Verdict = { ...OK, overallCode: Code.OVER_LIMIT };
 
-/** A `Decide` that answers synchronously. */
+/** A `Decide` that answers at once. */
 export function always(verdict: Verdict): Decide {
-  return (_request, observer) => {
-    observer.verdict(verdict);
+  return (_request, asker) => {
+    asker.verdict(verdict);
     return { cancel: () => {} };
   };
 }
 
-/** A log that records its lines as `level message`. */
+/** A log that keeps its lines as `level message`. */
 export function recordingLog(): Log & { readonly lines: string[] } {
   const lines: string[] = [];
   function write(level: string) {
@@ -40,18 +40,18 @@ export function recordingLog(): Log & { readonly lines: string[] } {
 
 const opened: (() => unknown)[] = [];
 
-/** Closes everything that was opened here; for `afterEach`. */
+/** Ends everything that the tests opened here; for `afterEach`. */
 export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
-export interface TestHttpServer extends HttpServer {
+export interface OpenDoor extends Listening {
   readonly url: string;
   readonly port: number;
 }
 
-export async function startServer(options: Partial<HttpServerOptions> = {}): Promise<TestHttpServer> {
-  const server = await serveHttp({
+export async function openDoor(options: Partial<HttpOptions> = {}): Promise<OpenDoor> {
+  const door = await serveHttp({
     host: '127.0.0.1',
     port: 0,
     decide: always(OK),
@@ -61,34 +61,29 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     ...options,
     timeouts: { grace: 200, ...options.timeouts },
   });
-  opened.push(() => server.close());
-  return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
+  opened.push(() => door.close());
+  return { ...door, port: door.address.port, url: `http://127.0.0.1:${door.address.port}` };
 }
 
-/** The body of a request with one descriptor. */
-export const REQUEST = '{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}';
+export const ASK = '{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}';
 
-export function post(
-  server: TestHttpServer,
-  body: string | Uint8Array<ArrayBuffer>,
-  headers: Record<string, string> = {},
-) {
-  return fetch(`${server.url}/json`, { method: 'POST', body, headers });
+export function post(door: OpenDoor, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {
+  return fetch(`${door.url}/json`, { method: 'POST', body, headers });
 }
 
-/** A TCP connection on which the test writes the bytes of HTTP. */
-export interface RawConnection {
+/** A connection by hand. */
+export interface Wire {
   readonly socket: Socket;
   send(text: string): void;
-  /** Resolves with everything received once it matches, or once the connection has closed. */
+  /** Resolves with all that came once it matches, or once the connection has ended. */
   until(pattern: RegExp): Promise<string>;
-  /** The errors of the connection. */
+  /** What broke the connection, if anything did. */
   readonly errors: readonly Error[];
-  /** Resolves with everything received when the connection has closed. */
+  /** Resolves with all that came when the connection has ended. */
   readonly ended: Promise<string>;
 }
 
-export function rawConnection(port: number): RawConnection {
+export function wire(port: number): Wire {
   const socket = connect(port, '127.0.0.1');
   opened.push(() => socket.destroy());
   let received = '';
@@ -100,13 +95,13 @@ export function rawConnection(port: number): RawConnection {
   });
   function until(pattern: RegExp) {
     return new Promise<string>((resolve) => {
-      function check() {
+      function look() {
         if (!pattern.test(received)) return;
-        socket.off('data', check);
+        socket.off('data', look);
         resolve(received);
       }
-      socket.on('data', check);
-      check();
+      socket.on('data', look);
+      look();
       void ended.then(resolve);
     });
   }

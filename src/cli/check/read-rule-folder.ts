@@ -21,12 +21,8 @@ export async function readRuleFolder(dir: string, options: FolderOptions): Promi
   try {
     listing = await listRuleFiles(dir, { ignoreDotFiles: options.ignoreDotFiles });
   } catch (error) {
-    const message = `cannot list the folder: ${reasonOf(error)}`;
-    const problem = folderProblem(dir, {
-      code: 'unreadable-folder',
-      message,
-      advice: 'Name an existing, readable folder.',
-    });
+    const message = `the folder cannot be listed: ${reasonOf(error)}`;
+    const problem = folderProblem(dir, 'unreadable-folder', message, 'Name a folder that exists and may be read.');
     return { files: 0, configs: [], errors: [problem], warnings: [] };
   }
   const files: RuleFile[] = [];
@@ -35,9 +31,10 @@ export async function readRuleFolder(dir: string, options: FolderOptions): Promi
     try {
       files.push({ path, content: await readFile(join(dir, path)) });
     } catch (error) {
-      const message = `cannot read the file: ${reasonOf(error)}`;
-      const advice = 'Correct its permissions or the target of its link, or delete it.';
-      errors.push(folderProblem(path, { code: 'unreadable-file', message, advice }));
+      const message = `the file cannot be read: ${reasonOf(error)}`;
+      errors.push(
+        folderProblem(path, 'unreadable-file', message, 'Correct its permissions or where it links to, or delete it.'),
+      );
     }
   }
   const read = readRuleFiles(files, { mergeDomainConfigs: options.mergeDomainConfigs });
@@ -53,17 +50,17 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
   const warnings: Problem[] = [];
   if (files.length === 0) {
     const message = 'the folder has no rule files: nothing is limited';
-    const advice = 'Rule files are named *.yaml or *.yml.';
-    warnings.push(folderProblem(dir, { code: 'no-rule-files', message, advice }));
+    warnings.push(folderProblem(dir, 'no-rule-files', message, 'Rule files are named *.yaml or *.yml.'));
   }
   if (others.length > 0) {
-    const message = `ignored files: ${others.join(', ')}`;
-    const advice = 'Rule files are named *.yaml or *.yml; move other files elsewhere.';
-    warnings.push(folderProblem(dir, { code: 'ignored-files', message, advice }));
+    const message = `not read: ${others.join(', ')}`;
+    warnings.push(
+      folderProblem(dir, 'ignored-files', message, 'Rule files are named *.yaml or *.yml; move the rest elsewhere.'),
+    );
   }
   if (linkedFolders.length > 0) {
     const message = `links to folders are not followed: ${linkedFolders.join(', ')}`;
-    warnings.push(folderProblem(dir, { code: 'linked-folders', message, advice: 'Link the files themselves.' }));
+    warnings.push(folderProblem(dir, 'linked-folders', message, 'Link the files themselves.'));
   }
   return warnings;
 }

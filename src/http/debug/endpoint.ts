@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa';
 
-/** A page of the debug server. */
+/** One page of the debug listener. */
 export interface DebugEndpoint {
   readonly path: string;
   /** One line for the index. */
-  readonly description: string;
-  /** Handles GET. */
+  readonly about: string;
+  /** Answers GET. */
   readonly get: Middleware;
 }

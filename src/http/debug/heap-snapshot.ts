@@ -5,8 +5,8 @@ import type { DebugEndpoint } from './endpoint';
 export function heapSnapshot(): DebugEndpoint {
   return {
     path: '/debug/pprof/heap',
-    description:
-      'a heap snapshot for the memory tab of browser dev tools; the service does not respond while it is written',
+    about:
+      'a heap snapshot, to open in the memory tab of browser dev tools; the service stands still while it is taken',
     get: (ctx) => {
       ctx.attachment(`weir-${new Date().toISOString().replaceAll(':', '-')}.heapsnapshot`);
       ctx.set('Content-Type', 'application/json');

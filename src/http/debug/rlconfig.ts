@@ -1,32 +1,32 @@
 import type { DebugEndpoint } from './endpoint';
 
-/** The origin of the active rules, human-readable. */
-export interface RulesInfo {
-  /** The active rules; undefined before the first successful load. */
+/** What is in force and how it came about, for people. */
+export interface RulesAbout {
+  /** The rules in force; undefined before the first good load. */
   readonly loaded: { readonly source: string; readonly version: string; readonly at: Date } | undefined;
-  /** The last load after that, if it was rejected; undefined when the active rules are the latest. */
+  /** The last load that failed after that; undefined when the rules in force are the latest that there were. */
   readonly rejected: { readonly reason: string; readonly at: Date } | undefined;
 }
 
-/** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule. */
-export function rlconfig(info: () => RulesInfo, rules: () => readonly string[]): DebugEndpoint {
+/** `/rlconfig`: where the rules in force come from, as comment lines, then a line a rule. */
+export function rlconfig(about: () => RulesAbout, rules: () => readonly string[]): DebugEndpoint {
   return {
     path: '/rlconfig',
-    description: 'the active rules, one per line, and their origin',
+    about: 'the rules in force, one a line, and where they come from',
     get: (ctx) => {
       ctx.type = 'text/plain';
-      ctx.body = [...originLines(info()), ...rules()].map((line) => `${line}\n`).join('');
+      ctx.body = [...head(about()), ...rules()].map((line) => `${line}\n`).join('');
     },
   };
 }
 
-function originLines({ loaded, rejected }: RulesInfo): string[] {
+function head({ loaded, rejected }: RulesAbout): string[] {
   const lines =
     loaded === undefined
       ? ['no configuration loaded yet']
       : [`from ${loaded.source}`, `version ${loaded.version}`, `loaded ${loaded.at.toISOString()}`];
   if (rejected !== undefined) {
-    lines.push(`load rejected ${rejected.at.toISOString()}, keeping the active rules:`);
+    lines.push(`a load failed ${rejected.at.toISOString()}, and changed nothing:`);
     for (const line of rejected.reason.split(/\r?\n/)) lines.push(`  ${line}`);
   }
   return lines.map((line) => `# ${line}`);

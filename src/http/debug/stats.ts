@@ -1,13 +1,13 @@
 import type { DebugEndpoint } from './endpoint';
 
-/** The name and the current value of a statistic. */
+/** A statistic at this moment: its name and its value. */
 export type Statistic = readonly [name: string, value: number];
 
-/** `/stats`: one line `name: value` per statistic, sorted by name. */
+/** `/stats`: `name: value` a line, sorted by name. */
 export function stats(statistics: () => Iterable<Statistic>): DebugEndpoint {
   return {
     path: '/stats',
-    description: 'the current value of every statistic, one per line',
+    about: 'all statistics at this moment, one a line',
     get: (ctx) => {
       ctx.type = 'text/plain';
       ctx.body = [...statistics()]

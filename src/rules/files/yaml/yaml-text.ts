@@ -1,19 +1,18 @@
 import { booleanOf, numberOf, scalarType } from './yaml-scalar';
 import type { YamlNode } from './yaml-tree';
 
-/** In characters. */
-const MAX_SHOWN_LENGTH = 200;
-/** How many items of a list or mapping a message shows, and how many levels of them. */
-const MAX_SHOWN_ITEMS = 5;
-const MAX_SHOWN_DEPTH = 2;
+const LONGEST_SHOWN = 200;
+/** How much of a list or mapping a message shows. */
+const MOST_SHOWN = 5;
+const DEEPEST_SHOWN = 2;
 
-/** The type and text of a node, for a message: `the text '10'`, `a list`, `null`. */
+/** What a node is, for a message: ``the text `10` ``, `a list`, `nothing`. */
 export function describeNode(node: YamlNode): string {
   if (node.kind === 'map') return 'a mapping';
   if (node.kind === 'list') return 'a list';
   switch (scalarType(node)) {
     case 'null':
-      return 'null';
+      return 'nothing';
     case 'boolean':
       return `the boolean ${showText(node.text)}`;
     case 'integer':
@@ -24,15 +23,15 @@ export function describeNode(node: YamlNode): string {
   }
 }
 
-/** A node in the form in which the Go service prints an unexpected value. */
+/** A node as the Go service prints a value that it did not expect. */
 export function printNode(node: YamlNode, depth = 0): string {
-  if (depth > MAX_SHOWN_DEPTH) return '…';
+  if (depth > DEEPEST_SHOWN) return '…';
   if (node.kind === 'map') {
-    const entries = node.entries.slice(0, MAX_SHOWN_ITEMS);
+    const entries = node.entries.slice(0, MOST_SHOWN);
     return `map[${entries.map(({ key, value }) => `${printNode(key, depth + 1)}:${printNode(value, depth + 1)}`).join(' ')}]`;
   }
   if (node.kind === 'list') {
-    const items = node.items.slice(0, MAX_SHOWN_ITEMS);
+    const items = node.items.slice(0, MOST_SHOWN);
     return `[${items.map((item) => printNode(item, depth + 1)).join(' ')}]`;
   }
   switch (scalarType(node)) {
@@ -48,18 +47,18 @@ export function printNode(node: YamlNode, depth = 0): string {
   }
 }
 
-/** A text for a message: on one line and of bounded length. */
+/** A text for a message: on one line, and not longer than a message bears. */
 export function showText(text: string): string {
   const line = oneLine(text);
-  return line.length > MAX_SHOWN_LENGTH ? `${line.slice(0, MAX_SHOWN_LENGTH)}…` : line;
+  return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN)}…` : line;
 }
 
-/** A private key pasted into a rule file by mistake: it must not get into messages, which are logged. */
+/** A private key that lies among the rules by mistake: what follows stays out of messages, which go into logs. */
 const PRIVATE_KEY = /(?<=-----BEGIN [A-Z ]*PRIVATE KEY-----)[^]+/;
 
-/** A text for a message, in full length: on one line, without control characters and private keys. */
+/** A text for a message, whole: on one line, without what would command a terminal, and without a private key. */
 export function oneLine(text: string): string {
   const line = text.replace(PRIVATE_KEY, '…').replaceAll(/\s+/g, ' ');
-  // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
+  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
   return line.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }
