@@ -1,15 +1,15 @@
-/** One flag of a program: its kind, what it stands at when it is not given, and a line of help. */
+/** A flag of a program: its kind, its default and a line of help. */
 export type Flag = StringFlag | StringsFlag | NumberFlag | BooleanFlag;
 
 export interface StringFlag {
   readonly kind: 'string';
   readonly default: string;
-  /** What the help calls the value, for example `host:port`. */
+  /** The name of the value in the help, for example `host:port`. */
   readonly placeholder: string;
   readonly help: string;
 }
 
-/** May be given any number of times; each value is kept, in order. */
+/** Can be repeated; the values are kept in order. */
 export interface StringsFlag {
   readonly kind: 'strings';
   readonly placeholder: string;
@@ -31,7 +31,7 @@ export interface BooleanFlag {
   readonly help: string;
 }
 
-/** The flags of a program, by name, without dashes. */
+/** The flags of a program, by name without dashes. */
 export type FlagSpec = Readonly<Record<string, Flag>>;
 
 type ValueOf<F extends Flag> = F extends StringFlag
@@ -45,24 +45,24 @@ type ValueOf<F extends Flag> = F extends StringFlag
 export type FlagValues<Spec extends FlagSpec> = { readonly [Name in keyof Spec]: ValueOf<Spec[Name]> };
 
 export interface ParsedFlags<Spec extends FlagSpec> {
-  /** `-h`, `-help` was given (and the program has no flag of that name): print the help, look at nothing else. */
+  /** Whether to print the help and ignore the rest: `-h` or `-help` is given, and the program has no flag of that name. */
   readonly help: boolean;
   readonly values: FlagValues<Spec>;
-  /** What follows the flags. */
+  /** The arguments after the flags. */
   readonly rest: readonly string[];
 }
 
-/** A command line that the program does not understand; the message is one sentence for the person who typed it. */
+/** An invalid command line; the message is one sentence for the user. */
 export class FlagError extends Error {
   override readonly name = 'FlagError';
 }
 
 /**
- * Reads a command line (without program name) as Go's `flag` package does, so that the command lines of the Go programs
- * work unchanged: `-name value`, `-name=value`, both also with two dashes; a boolean flag is given by its name alone or as
- * `-name=false`. Flags end at the first argument that is none, or after `--`. Of a flag given twice the last counts.
+ * Parses a command line (without program name) like Go's `flag` package, so that the command lines of the Go programs work
+ * unchanged: `-name value` or `-name=value`, with one or two dashes. A boolean flag is set by its name alone or as `-name=false`.
+ * Flags end before the first argument that is not a flag, or after `--`. If a flag is repeated, its last value is used.
  *
- * @throws {FlagError} for a flag that the program does not have, a missing value, or a value of the wrong kind.
+ * @throws {FlagError} for an unknown flag, a missing value, or an invalid value
  */
 export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[], spec: Spec): ParsedFlags<Spec> {
   const values: Record<string, string | string[] | number | boolean> = {};
@@ -70,7 +70,7 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
   function parsed(help: boolean, rest: readonly string[]): ParsedFlags<Spec> {
     return {
       help,
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- built above and below by each flag's kind
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value has the type of its flag's kind
       values: values as FlagValues<Spec>,
       rest,
     };
@@ -87,17 +87,18 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
     const flag = Object.hasOwn(spec, name) ? spec[name] : undefined;
     if (flag === undefined) {
       if (name === 'h' || name === 'help') return parsed(true, argv.slice(at));
-      throw new FlagError(`flag provided but not defined: -${name}`);
+      throw new FlagError(`unknown flag -${name}`);
     }
     if (flag.kind === 'boolean') {
-      values[name] = readBoolean(name, value ?? 'true');
+      values[name] = parseBoolean(name, value ?? 'true');
       continue;
     }
-    const text = value ?? argv[at++];
-    if (text === undefined) throw new FlagError(`flag needs an argument: -${name} ${flag.placeholder}`);
+    const text = value ?? argv[at];
+    if (value === undefined) at += 1;
+    if (text === undefined) throw new FlagError(`missing value: -${name} ${flag.placeholder}`);
     const list = values[name];
     if (Array.isArray(list)) list.push(text);
-    else values[name] = flag.kind === 'number' ? readNumber(name, text, flag.max) : text;
+    else values[name] = flag.kind === 'number' ? parseNumber(name, text, flag.max) : text;
   }
   return parsed(false, argv.slice(at));
 }
@@ -109,7 +110,8 @@ function initialValue(flag: Flag): string | string[] | number | boolean {
 
 function splitArgument(argument: string): { name: string; value: string | undefined } {
   const body = argument.slice(argument.startsWith('--') ? 2 : 1);
-  if (body.startsWith('-') || body.startsWith('=')) throw new FlagError(`bad flag syntax: ${argument}`);
+  if (body.startsWith('-') || body.startsWith('='))
+    throw new FlagError(`invalid flag ${argument}: expected -name or -name=value`);
   const equals = body.indexOf('=');
   return equals === -1
     ? { name: body, value: undefined }
@@ -121,21 +123,21 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((text) => [text, false] as const),
 ]);
 
-function readBoolean(name: string, text: string): boolean {
+function parseBoolean(name: string, text: string): boolean {
   const value = BOOLEANS.get(text);
-  if (value === undefined) throw new FlagError(`invalid value "${text}" for flag -${name}: true or false expected`);
+  if (value === undefined) throw new FlagError(`invalid value "${text}" for flag -${name}: expected true or false`);
   return value;
 }
 
-function readNumber(name: string, text: string, max: number): number {
+function parseNumber(name: string, text: string, max: number): number {
   const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(value <= max)) {
-    throw new FlagError(`invalid value "${text}" for flag -${name}: a whole number from 0 to ${max} expected`);
+    throw new FlagError(`invalid value "${text}" for flag -${name}: expected a whole number from 0 to ${max}`);
   }
   return value;
 }
 
-/** The lines that a program's help says about its flags, aligned, each line at the width that the longest flag asks for. */
+/** The lines about the flags in a program's help, in two aligned columns. */
 export function flagHelp(spec: FlagSpec): string {
   const rows = [
     ...Object.entries(spec).map(([name, flag]) => [signature(name, flag), flag.help + note(flag)] as const),

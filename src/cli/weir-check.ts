@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Checks a folder of rule files without starting the service: see runCheck.
+// Checks a folder of rule files without starting the service.
 import { runCheck } from './check/run-check';
 
-// `weir-check ... | head` closes the pipe before everything is written: nobody reads on, and that is no failure.
+// `weir-check ... | head` closes the pipe before everything is written; that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { runClient } from './client/run-client';
 
-// A library's use of Node is of no concern to whoever typed the command.
+// Deprecation warnings of Node about a library do not help the user of the program.
 process.noDeprecation = true;
 
-void runClient(process.argv.slice(2), process.stdout, process.stderr).then((code) => {
+void runClient(process.argv.slice(2), { stdout: process.stdout, stderr: process.stderr }).then((code) => {
   process.exitCode = code;
 });

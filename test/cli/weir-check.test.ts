@@ -21,8 +21,8 @@ descriptors:
     rate_limit: {unlimited: true, replaces: [{name: per-user}]}
 `;
 const FORUM = 'domain: forum\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
-const WRONG = 'domain: wrong\ndescriptors: [{key: user, rate_limit: {unit: days, requests_per_unit: -1}}]\n';
-const DOUBTFUL = 'domain: doubtful\ndescriptors: [{key: user, value: ""}]\n';
+const INVALID = 'domain: wrong\ndescriptors: [{key: user, rate_limit: {unit: days, requests_per_unit: -1}}]\n';
+const SUSPICIOUS = 'domain: doubtful\ndescriptors: [{key: user, value: ""}]\n';
 
 let dir: string;
 beforeEach(() => {
@@ -47,7 +47,7 @@ function lastLine({ stdout }: CheckRun) {
 }
 
 describe('weir-check', () => {
-  it('says what it read of good files, and exits with 0', async () => {
+  it('prints totals for valid files and exits with 0', async () => {
     write({ 'shop.yaml': SHOP, 'more/forum.yml': FORUM });
     expect(await check()).toEqual({
       exitCode: 0,
@@ -56,8 +56,8 @@ describe('weir-check', () => {
     });
   });
 
-  it('says every error of every file, and exits with 1', async () => {
-    write({ 'a.yaml': WRONG, 'b.yaml': 'nonsense\n', 'good.yaml': SHOP });
+  it('prints every error of every file and exits with 1', async () => {
+    write({ 'a.yaml': INVALID, 'b.yaml': 'nonsense\n', 'good.yaml': SHOP });
     const run = await check();
     expect(run.exitCode).toBe(1);
     expect(run.stdout.match(/^\S+: error: /gm)).toEqual([
@@ -68,15 +68,15 @@ describe('weir-check', () => {
     expect(lastLine(run)).toBe('bad: 3 files, 2 domains, 5 rules; 3 errors, 0 warnings');
   });
 
-  it('lets warnings pass, and does not with -strict', async () => {
-    write({ 'a.yaml': DOUBTFUL });
+  it('exits with 0 for warnings, and with 1 with -strict', async () => {
+    write({ 'a.yaml': SUSPICIOUS });
     expect((await check()).exitCode).toBe(0);
     const strict = await check('-strict');
     expect(strict.exitCode).toBe(1);
     expect(lastLine(strict)).toBe('bad: 1 file, 1 domain, 1 rule; 0 errors, 1 warning');
   });
 
-  it('takes two files for one domain only with -merge_domain_configs', async () => {
+  it('accepts two files for one domain only with -merge_domain_configs', async () => {
     write({ 'a.yaml': FORUM, 'b.yaml': FORUM.replace('user', 'path') });
     expect((await check()).exitCode).toBe(1);
     const merged = await check('-merge_domain_configs');
@@ -84,12 +84,12 @@ describe('weir-check', () => {
     expect(lastLine(merged)).toBe('good: 2 files, 1 domain, 2 rules; 0 errors, 0 warnings');
   });
 
-  it('takes the files that the service takes', async () => {
+  it('reads the files that the service reads', async () => {
     write({
       'shop.yaml': SHOP,
       'deep/er/forum.yml': FORUM,
-      '.hidden.yaml': WRONG,
-      '..data/wrong.yaml': WRONG,
+      '.hidden.yaml': INVALID,
+      '..data/wrong.yaml': INVALID,
       'notes.txt': 'no rules',
       'elsewhere.txt': FORUM.replace('forum', 'linked'),
     });
@@ -97,13 +97,13 @@ describe('weir-check', () => {
     symlinkSync('deep', join(dir, 'shallow'));
     const run = await check('-ignore_dot_files');
     expect(lastLine(run)).toBe('good: 3 files, 3 domains, 6 rules; 0 errors, 2 warnings');
-    expect(run.stdout).toContain('not read: elsewhere.txt, notes.txt [ignored-files]');
+    expect(run.stdout).toContain('ignored files: elsewhere.txt, notes.txt [ignored-files]');
     expect(run.stdout).toContain('links to folders are not followed: shallow [linked-folders]');
     expect((await check()).stdout).toContain('.hidden.yaml:2:46: error: invalid rate limit unit');
   });
 
   it('prints one JSON object with -format json', async () => {
-    write({ 'a.yaml': WRONG, 'b.yaml': DOUBTFUL });
+    write({ 'a.yaml': INVALID, 'b.yaml': SUSPICIOUS });
     const { exitCode, stdout } = await check('--format=json');
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toEqual({
@@ -119,35 +119,39 @@ describe('weir-check', () => {
     });
   });
 
-  it('says what is wrong with a folder that is not there', async () => {
+  it('reports a folder that does not exist', async () => {
     const run = await runCheck(['-config_dir', join(dir, 'nowhere')]);
     expect(run.exitCode).toBe(1);
-    expect(run.stdout).toContain('the folder cannot be listed: ENOENT: no such file or directory [unreadable-folder]');
+    expect(run.stdout).toContain('cannot list the folder: ENOENT: no such file or directory [unreadable-folder]');
   });
 
   it.each([
-    ['no folder', [], '-config_dir is missing: name the folder with the rule files'],
-    ['an unknown flag', ['-config_dir', '.', '-x'], 'flag provided but not defined: -x'],
+    ['no folder', [], 'flag -config_dir is required: set it to the folder with the rule files'],
+    ['an unknown flag', ['-config_dir', '.', '-x'], 'unknown flag -x'],
     [
-      'another format',
+      'an unknown format',
       ['-config_dir', '.', '-format', 'xml'],
-      'invalid value "xml" for flag -format: text or json expected',
+      'invalid value "xml" for flag -format: expected text or json',
     ],
-    ['an argument too many', ['-config_dir', '.', 'shop'], 'unexpected argument: shop'],
+    ['an extra argument', ['-config_dir', '.', 'shop'], 'unexpected argument "shop"'],
     [
-      '-explain without descriptor',
+      '-explain without a descriptor',
       ['-config_dir', '.', '-explain', 'shop'],
-      '-explain needs a domain and a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE',
+      'flag -explain requires a domain and a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE',
     ],
-    ['-explain with more', ['-config_dir', '.', '-explain', 'shop', 'a=b', 'c=d'], 'unexpected argument: c=d'],
-  ])('refuses a command line with %s, and exits with 2', async (_, argv, message) => {
+    [
+      'an extra argument after -explain',
+      ['-config_dir', '.', '-explain', 'shop', 'a=b', 'c=d'],
+      'unexpected argument "c=d"',
+    ],
+  ])('rejects a command line with %s and exits with 2', async (_, argv, message) => {
     const run = await runCheck(argv);
     expect({ ...run, stderr: run.stderr.split('\n')[0] }).toEqual({
       exitCode: 2,
       stdout: '',
       stderr: `weir-check: ${message}`,
     });
-    expect(run.stderr).toContain('usage: weir-check -config_dir DIR');
+    expect(run.stderr).toContain('Usage: weir-check -config_dir DIR');
   });
 
   it('prints its flags with -help', async () => {
@@ -165,13 +169,13 @@ describe('weir-check -explain', () => {
       [
         'domain shop',
         'level 1: user=carl',
-        "  value 'carl': no rule has it",
+        "  value 'carl': no rule has this value",
         '  without value: matches',
         '  1 rule has another value',
         'level 2: path=/img/a.png',
-        "  value '/img/a.png': no rule has it",
+        "  value '/img/a.png': no rule has this value",
         "  wildcard '/img/*': matches",
-        'result: 5 per hour; shadow mode: the answer is always OK; quota mode',
+        'result: 5 per hour; shadow mode (the response is always OK); quota mode',
         'cache key: shop_user_carl_path_/img/*_<start of the hour in Unix seconds>',
         'statistics key: shop.user.path_/img/*',
       ],
@@ -182,7 +186,7 @@ describe('weir-check -explain', () => {
       [
         'domain shop',
         'level 1: user=carl',
-        "  value 'carl': no rule has it",
+        "  value 'carl': no rule has this value",
         '  without value: matches',
         '  1 rule has another value',
         'result: 10 per minute',
@@ -192,24 +196,24 @@ describe('weir-check -explain', () => {
       ],
     ],
     [
-      'a whitelisted value',
+      'an exempt value',
       ['shop', 'user=anna'],
       [
         'domain shop',
         'level 1: user=anna',
         "  value 'anna': matches",
-        '  without value: not tried, a rule before it matches',
-        'result: no limit, because the rule has no rate_limit: it is whitelisted',
+        '  without value: not tried, because an earlier rule matches',
+        'result: no limit, because the rule has no rate_limit, which exempts matching requests',
       ],
     ],
     [
-      'entries below a whitelisted value',
+      'entries below an exempt value',
       ['shop', 'user=anna,path=/img/a.png'],
       [
         'domain shop',
         'level 1: user=anna',
         "  value 'anna': matches",
-        '  without value: not tried, a rule before it matches',
+        '  without value: not tried, because an earlier rule matches',
         'result: no limit, because the descriptor has 2 entries and no rules are nested below level 1',
       ],
     ],
@@ -220,18 +224,18 @@ describe('weir-check -explain', () => {
         'domain shop',
         'level 1: group=staff',
         "  value 'staff': matches",
-        'result: unlimited: always OK, and nothing is counted in the store',
+        'result: unlimited; always OK, and nothing is counted in the store',
         'replaces: per-user',
         'statistics key: shop.group_staff',
       ],
     ],
     [
-      'a misspelt key',
+      'a misspelled key',
       ['shop', 'users=anna'],
       [
         'domain shop',
         'level 1: users=anna',
-        '  no rule has the key users; there are rules of user, group',
+        '  no rule has the key users; the keys are user, group',
         '  did you mean user?',
         'result: no limit, because no rule matches at level 1',
       ],
@@ -242,11 +246,11 @@ describe('weir-check -explain', () => {
       [
         'domain shop',
         'level 1: user=carl',
-        "  value 'carl': no rule has it",
+        "  value 'carl': no rule has this value",
         '  without value: matches',
         '  1 rule has another value',
         'level 2: path=/',
-        "  value '/': no rule has it",
+        "  value '/': no rule has this value",
         "  wildcard '/img/*': does not match",
         'result: no limit, because no rule matches at level 2',
       ],
@@ -254,9 +258,9 @@ describe('weir-check -explain', () => {
     [
       'an unknown domain',
       ['sho|p', 'user=anna'],
-      ['domain sho|p', 'result: no limit, because no rule file names the domain; counted as sho_p.domain_not_found'],
+      ['domain sho|p', 'result: no limit, because no rule file has the domain; counted as sho_p.domain_not_found'],
     ],
-  ])('shows %s', async (_, explain, expected) => {
+  ])('explains %s', async (_, explain, expected) => {
     write({ 'shop.yaml': SHOP });
     expect(await check('--explain', ...explain)).toEqual({
       exitCode: 0,
@@ -265,8 +269,8 @@ describe('weir-check -explain', () => {
     });
   });
 
-  it('shows the errors instead when there are any', async () => {
-    write({ 'a.yaml': WRONG });
+  it('prints the errors instead if there are any', async () => {
+    write({ 'a.yaml': INVALID });
     const run = await check('-explain', 'wrong', 'user=anna');
     expect(run.exitCode).toBe(1);
     expect(run.stdout).toContain('invalid rate limit unit');

@@ -16,15 +16,15 @@ import { writeVerdict } from '../../src/http/json/write-verdict';
 import { Code as VerdictCode } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 
-/** A code that the protocol does not have. */
+/** A code that the protocol does not define. */
 const NO_SUCH_CODE: Code = JSON.parse('9');
 
 type Handler = handleUnaryCall<RateLimitRequest, RateLimitResponse>;
 
 const folder = mkdtempSync(join(tmpdir(), 'weir-client-'));
-const running: (() => void)[] = [];
+const cleanups: (() => void)[] = [];
 afterEach(() => {
-  for (const stop of running.splice(0)) stop();
+  for (const stop of cleanups.splice(0)) stop();
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -51,7 +51,7 @@ function answering(fields?: Partial<RateLimitResponse>): Handler {
   return (_call, callback) => callback(null, response(fields));
 }
 
-/** A rate limit service on a port of the system's choice; its address. */
+/** Starts a rate limit service on a free port and returns its address. */
 async function serve(
   handler: Handler,
   { credentials = ServerCredentials.createInsecure(), at = 'localhost:0' } = {},
@@ -74,16 +74,16 @@ async function serve(
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(at, credentials, (error, bound) => (error === null ? resolve(bound) : reject(error)));
   });
-  running.push(() => server.forceShutdown());
+  cleanups.push(() => server.forceShutdown());
   return at.startsWith('unix:') ? at : `localhost:${port}`;
 }
 
-/** A server of bytes; its address. */
+/** Starts a TCP server on a free port and returns its address. */
 async function listen(server: NetServer): Promise<string> {
   await new Promise<void>((resolve) => {
     server.listen(0, 'localhost', resolve);
   });
-  running.push(() => server.close());
+  cleanups.push(() => server.close());
   const address: AddressInfo = Object(server.address());
   return `localhost:${address.port}`;
 }
@@ -97,25 +97,27 @@ interface Run {
 async function run(argv: readonly string[], timeoutMs?: number): Promise<Run> {
   let out = '';
   let err = '';
-  const code = await runClient(argv, { write: (text) => (out += text) }, { write: (text) => (err += text) }, timeoutMs);
+  const stdout = { write: (text: string) => (out += text) };
+  const stderr = { write: (text: string) => (err += text) };
+  const code = await runClient(argv, { stdout, stderr, timeoutMs });
   return { code, out, err };
 }
 
-function ask(address: string, ...more: string[]) {
+function call(address: string, ...more: string[]) {
   return run(['-dial_string', address, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
 }
 
-describe('weir-client asks', () => {
-  it('what its flags say', async () => {
-    const asked: RateLimitRequest[] = [];
-    const address = await serve((call, callback) => {
-      asked.push(call.request);
+describe('weir-client sends', () => {
+  it('sends the request that its flags describe', async () => {
+    const requests: RateLimitRequest[] = [];
+    const address = await serve((received, callback) => {
+      requests.push(received.request);
       callback(null, response());
     });
     const argv = `--dial_string=${address} -domain shop -descriptors a=b,c=d --descriptors=e=f=g,h= -hits_addend 3`;
     expect(await run(argv.split(' '))).toMatchObject({ code: 0, err: '' });
     const rest = { limit: undefined, hitsAddend: undefined, isNegativeHits: false };
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       {
         domain: 'shop',
         descriptors: [
@@ -139,16 +141,16 @@ describe('weir-client asks', () => {
     ]);
   });
 
-  it('over a Unix socket too', async () => {
+  it('connects to a Unix socket', async () => {
     const address = await serve(answering(), { at: `unix:${join(folder, 'weir.sock')}` });
-    expect(await ask(address)).toMatchObject({ code: 0, err: '' });
+    expect(await call(address)).toMatchObject({ code: 0, err: '' });
   });
 });
 
-describe('weir-client prints', () => {
+describe('the output of weir-client', () => {
   const minute = { requestsPerUnit: 10, unit: Unit.MINUTE, name: '' };
 
-  it('the overall code and a line a descriptor', async () => {
+  it('contains the overall code and one line per descriptor', async () => {
     const address = await serve(
       answering({
         overallCode: Code.OVER_LIMIT,
@@ -169,7 +171,7 @@ describe('weir-client prints', () => {
       }),
     );
     const more = ['-descriptors', 'remote_address=10.0.0.1,path=/', '-descriptors', 'c=d', '-descriptors', 'e=f'];
-    expect(await ask(address, ...more)).toEqual({
+    expect(await call(address, ...more)).toEqual({
       code: 0,
       err: '',
       out: [
@@ -186,12 +188,12 @@ describe('weir-client prints', () => {
     });
   });
 
-  it('an answer that it does not expect, too', async () => {
+  it('contains unknown codes and units and extra descriptors', async () => {
     const currentLimit = { ...minute, unit: 42 };
     const address = await serve(
       answering({ overallCode: Code.UNKNOWN, statuses: [NO_LIMIT, { ...NO_LIMIT, code: NO_SUCH_CODE, currentLimit }] }),
     );
-    expect((await ask(address)).out).toBe(
+    expect((await call(address)).out).toBe(
       [
         'UNKNOWN',
         '  user=ann      OK      no limit applies',
@@ -201,7 +203,7 @@ describe('weir-client prints', () => {
     );
   });
 
-  it('proto3 JSON with -json, every field of it', async () => {
+  it('is proto3 JSON with every field with -json', async () => {
     const address = await serve(
       answering({
         statuses: [
@@ -219,7 +221,7 @@ describe('weir-client prints', () => {
         dynamicMetadata: { list: [1, null, { a: '' }] },
       }),
     );
-    const { code, out } = await ask(address, '-json');
+    const { code, out } = await call(address, '-json');
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual({
       overallCode: 'OK',
@@ -239,7 +241,7 @@ describe('weir-client prints', () => {
     });
   });
 
-  it('with -json what POST /json answers', async () => {
+  it('equals the response of POST /json with -json', async () => {
     const address = await serve(
       answering({
         overallCode: Code.OVER_LIMIT,
@@ -268,10 +270,10 @@ describe('weir-client prints', () => {
       responseHeaders: [{ key: 'a', value: 'b' }],
       dynamicMetadata: { domain: 'shop' },
     });
-    expect(JSON.parse((await ask(address, '-json')).out)).toEqual(JSON.parse(verdict));
+    expect(JSON.parse((await call(address, '-json')).out)).toEqual(JSON.parse(verdict));
   });
 
-  it.each(['-h', '--help'])('its flags for %s', async (flag) => {
+  it.each(['-h', '--help'])('lists the flags with %s', async (flag) => {
     const { code, out, err } = await run([flag]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
     expect(out).toMatch(/^ {2}-dial_string address .*\(default localhost:8081\)$/m);
@@ -279,123 +281,123 @@ describe('weir-client prints', () => {
   });
 });
 
-describe('the exit code', () => {
+describe('the exit code of weir-client', () => {
   it.each([
     [Code.OK, [], 0],
     [Code.OVER_LIMIT, [], 0],
     [Code.OK, ['-exit_code'], 0],
     [Code.OVER_LIMIT, ['-exit_code'], 2],
     [Code.OVER_LIMIT, ['-exit_code', '-json'], 2],
-  ])('of code %i with %j is %i', async (overallCode, flags, code) => {
+  ])('for response code %i with flags %j is %i', async (overallCode, flags, code) => {
     const address = await serve(answering({ overallCode }));
-    expect((await ask(address, ...flags)).code).toBe(code);
+    expect((await call(address, ...flags)).code).toBe(code);
   });
 });
 
-describe('what goes wrong is one sentence and exit code 1:', () => {
-  const HINT = '\nweir-client -h lists the flags\n';
+describe('weir-client prints one sentence and exits with 1', () => {
+  const HINT = '\nRun weir-client -h for a list of the flags.\n';
 
   it.each([
-    [[], 'flag -domain is missing'],
-    [['-domain', 'd'], 'flag -descriptors is missing'],
+    [[], 'flag -domain is required'],
+    [['-domain', 'd'], 'flag -descriptors is required'],
     [
       ['-domain', 'd', '-descriptors', 'a'],
-      'invalid value "a" for flag -descriptors: "a" is not of the form name=value',
+      'invalid value "a" for flag -descriptors: expected name=value instead of "a"',
     ],
     [
       ['-domain', 'd', '-descriptors', 'a=b,'],
-      'invalid value "a=b," for flag -descriptors: "" is not of the form name=value',
+      'invalid value "a=b," for flag -descriptors: expected name=value instead of ""',
     ],
     [
       ['-domain', 'd', '-descriptors', 'a=b,=c'],
-      'invalid value "a=b,=c" for flag -descriptors: "=c" is not of the form name=value',
+      'invalid value "a=b,=c" for flag -descriptors: expected name=value instead of "=c"',
     ],
     [['-domain', 'd', '-descriptors', 'a=b', 'c=d'], 'unexpected argument "c=d"'],
-    [['-domian', 'd'], 'flag provided but not defined: -domian'],
+    [['-domian', 'd'], 'unknown flag -domian'],
     [
       ['-domain', 'd', '-descriptors', 'a=b', '-dial_string='],
-      'invalid value "" for flag -dial_string: host:port expected',
+      'invalid value "" for flag -dial_string: expected host:port or unix:/path',
     ],
-    [['-domain', 'd', '-descriptors', 'a=b', '-grpc-cert-file', 'x'], 'flag -grpc-cert-file needs -grpc-use-tls'],
+    [['-domain', 'd', '-descriptors', 'a=b', '-grpc-cert-file', 'x'], 'flag -grpc-cert-file requires -grpc-use-tls'],
     [
       ['-domain', 'd', '-descriptors', 'a=b', '-grpc-use-tls', '-grpc-cert-file', 'x'],
-      'flags -grpc-cert-file and -grpc-key-file need each other',
+      'flags -grpc-cert-file and -grpc-key-file must be used together',
     ],
     [
       ['-domain', 'd', '-descriptors', 'a=b', '-grpc-use-tls', '-grpc-server-ca-file', '/nonexistent'],
       "cannot read the file of flag -grpc-server-ca-file: ENOENT: no such file or directory, open '/nonexistent'",
     ],
-  ])('the command line %j', async (argv, message) => {
+  ])('for the command line %j', async (argv, message) => {
     expect(await run(argv)).toEqual({ code: 1, out: '', err: `weir-client: ${message}${HINT}` });
   });
 
-  it('a refusal of the server', async () => {
+  it('when the server responds with an error', async () => {
     const address = await serve((_call, callback) =>
       callback({ code: status.FAILED_PRECONDITION, details: 'no rate limit configuration loaded' }),
     );
-    expect(await ask(address)).toEqual({
+    expect(await call(address)).toEqual({
       code: 1,
       out: '',
-      err: `weir-client: ${address} answered FAILED_PRECONDITION: no rate limit configuration loaded\n`,
+      err: `weir-client: ${address} responded with FAILED_PRECONDITION: no rate limit configuration loaded\n`,
     });
   });
 
-  it('nobody listening', async () => {
+  it('when no server listens', async () => {
     const server = createServer();
     const address = await listen(server);
     await new Promise((resolve) => {
       server.close(resolve);
     });
-    expect(await ask(address)).toEqual({
+    expect(await call(address)).toEqual({
       code: 1,
       out: '',
-      err: `weir-client: cannot connect to ${address}: the connection was refused\n`,
+      err: `weir-client: cannot connect to ${address}: connection refused; check that the server is running\n`,
     });
   });
 
-  it('an address with a password, which is not repeated', async () => {
-    expect((await ask('http://ann:hush@localhost:1')).err).toBe(
-      'weir-client: cannot connect to http://***@localhost:1: there is no host of this name\n',
+  it('when the address contains a password, which it hides', async () => {
+    expect((await call('http://ann:hush@localhost:1')).err).toBe(
+      'weir-client: cannot connect to http://***@localhost:1: the host name cannot be resolved\n',
     );
   });
 
-  it('no such socket', async () => {
-    expect((await ask('unix:/nonexistent')).err).toBe(
-      'weir-client: cannot connect to unix:/nonexistent: there is no such socket\n',
+  it('when the socket does not exist', async () => {
+    expect((await call('unix:/nonexistent')).err).toBe(
+      'weir-client: cannot connect to unix:/nonexistent: the socket does not exist\n',
     );
   });
 
-  it('a server that speaks something else', async () => {
+  it('when the server uses another protocol', async () => {
     const address = await listen(
       createServer((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n').resume()),
     );
-    expect((await ask(address)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not speak gRPC without TLS\n`,
+    expect((await call(address)).err).toBe(
+      `weir-client: cannot connect to ${address}: the server does not accept gRPC without TLS; try -grpc-use-tls\n`,
     );
   });
 
-  it('a server that says nothing', async () => {
+  it('when the server sends nothing', async () => {
     const address = await listen(
       createServer((socket) => {
-        running.push(() => socket.destroy());
+        cleanups.push(() => socket.destroy());
       }),
     );
     expect(await run(['-dial_string', address, '-domain', 'd', '-descriptors', 'a=b'], 200)).toEqual({
       code: 1,
       out: '',
-      err: `weir-client: no answer from ${address} within 0.2 s\n`,
+      err: `weir-client: no response from ${address} within 0.2 s\n`,
     });
   });
 
-  it('a server that takes the question and never answers', async () => {
+  it('when the server accepts the request and never responds', async () => {
     const address = await serve(() => {});
     expect((await run(['-dial_string', address, '-domain', 'd', '-descriptors', 'a=b'], 500)).err).toBe(
-      `weir-client: no answer from ${address} within 0.5 s\n`,
+      `weir-client: no response from ${address} within 0.5 s\n`,
     );
   });
 });
 
-describe('with TLS', () => {
+describe('weir-client with TLS', () => {
   function openssl(...args: string[]) {
     return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
   }
@@ -435,43 +437,43 @@ describe('with TLS', () => {
   }
   const trust = ['-grpc-use-tls', '-grpc-server-ca-file', file('ca.pem')];
 
-  it('asks a server whose CA it is told', async () => {
+  it('connects to a server whose CA is given', async () => {
     const address = await serve(answering(), { credentials: serverCredentials(false) });
-    expect(await ask(address, ...trust)).toMatchObject({ code: 0, err: '' });
+    expect(await call(address, ...trust)).toMatchObject({ code: 0, err: '' });
   });
 
-  it('shows its certificate to a server that asks for one', async () => {
+  it('presents its certificate to a server that requires one', async () => {
     const address = await serve(answering(), { credentials: serverCredentials(true) });
     const identity = ['-grpc-cert-file', file('client.pem'), '-grpc-key-file', file('client.key')];
-    expect(await ask(address, ...trust, ...identity)).toMatchObject({ code: 0, err: '' });
-    expect(await ask(address, ...trust)).toMatchObject({ code: 1, out: '' });
+    expect(await call(address, ...trust, ...identity)).toMatchObject({ code: 0, err: '' });
+    expect(await call(address, ...trust)).toMatchObject({ code: 1, out: '' });
   });
 
-  it('does not ask a server that it has no reason to trust', async () => {
+  it('does not connect to a server whose CA it does not trust', async () => {
     const address = await serve(answering(), { credentials: serverCredentials(false) });
-    const { code, err } = await ask(address, '-grpc-use-tls');
+    const { code, err } = await call(address, '-grpc-use-tls');
     expect(code).toBe(1);
     expect(err).toMatch(/^weir-client: cannot connect to localhost:\d+: .*certificate.*\n$/);
   });
 
-  it('says that a server has none', async () => {
+  it('reports a server without TLS', async () => {
     const address = await serve(answering());
-    expect((await ask(address, ...trust)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not speak TLS\n`,
+    expect((await call(address, ...trust)).err).toBe(
+      `weir-client: cannot connect to ${address}: the server does not accept TLS\n`,
     );
   });
 
-  it('says that a file is no certificate', async () => {
+  it('reports a file that is not a certificate', async () => {
     const identity = ['-grpc-cert-file', __filename, '-grpc-key-file', __filename];
-    expect(await ask('localhost:1', ...trust, ...identity)).toMatchObject({
+    expect(await call('localhost:1', ...trust, ...identity)).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/^weir-client: the TLS files cannot be used: .*\n/),
+      err: expect.stringMatching(/^weir-client: invalid TLS files: .*\n/),
     });
   });
 });
 
-describe('the program itself', () => {
-  it('prints, says on standard error what is wrong, and ends with the exit code', () => {
+describe('the program weir-client', () => {
+  it('prints to standard output and standard error and ends with the exit code', () => {
     function start(...argv: string[]) {
       const program = join(__dirname, '../../src/cli/weir-client.ts');
       const hook = join(__dirname, '../support/processes/typescript-hook.cjs');
@@ -481,7 +483,7 @@ describe('the program itself', () => {
     expect(start('-x')).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: 'weir-client: flag provided but not defined: -x\nweir-client -h lists the flags\n',
+      stderr: 'weir-client: unknown flag -x\nRun weir-client -h for a list of the flags.\n',
     });
   });
 });

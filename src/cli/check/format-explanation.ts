@@ -6,11 +6,9 @@ import type { KeyValue } from '../../rules/ruleset';
 import { statisticsKey } from '../../rules/statistics-key';
 import { escapeStatisticsKey } from '../../statistics/escape';
 
-const MOST_KEYS = 10;
+const MAX_KEYS = 10;
 
-/**
- * An explanation for people: level by level the rules in the order in which they are tried, then what comes of it.
- */
+/** A human-readable explanation: for each level the rules in the order in which they are tried, then the result. */
 export function formatExplanation(domain: string, entries: readonly KeyValue[], explanation: Explanation): string {
   const lines = [`domain ${domain}`];
   for (const [index, level] of explanation.levels.entries()) lines.push(...formatLevel(level, index + 1));
@@ -21,14 +19,14 @@ export function formatExplanation(domain: string, entries: readonly KeyValue[], 
 function formatLevel({ entry, candidates, otherValues, keys }: ExplainedLevel, number: number): string[] {
   const lines = [`level ${number}: ${show(entry)}`];
   if (keys.length > 0) {
-    const more = keys.length > MOST_KEYS ? `, and ${keys.length - MOST_KEYS} more` : '';
-    lines.push(`  no rule has the key ${entry.key}; there are rules of ${keys.slice(0, MOST_KEYS).join(', ')}${more}`);
+    const more = keys.length > MAX_KEYS ? `, and ${keys.length - MAX_KEYS} more` : '';
+    lines.push(`  no rule has the key ${entry.key}; the keys are ${keys.slice(0, MAX_KEYS).join(', ')}${more}`);
     const nearest = nearestName(entry.key, keys, KEY_TOLERANCE);
     if (nearest !== undefined) lines.push(`  did you mean ${nearest}?`);
     return lines;
   }
   if (!candidates.some(({ rule }) => rule.value === entry.value))
-    lines.push(`  value '${entry.value}': no rule has it`);
+    lines.push(`  value '${entry.value}': no rule has this value`);
   for (const candidate of candidates) lines.push(`  ${formatCandidate(candidate, entry)}`);
   if (otherValues > 0)
     lines.push(`  ${otherValues} ${otherValues === 1 ? 'rule has another value' : 'rules have other values'}`);
@@ -43,14 +41,14 @@ function formatCandidate({ rule, outcome }: Candidate, entry: KeyValue): string 
         ? `value '${rule.value}'`
         : `wildcard '${rule.value}'`;
   if (outcome === 'chosen') return `${name}: matches`;
-  return outcome === 'passed over' ? `${name}: does not match` : `${name}: not tried, a rule before it matches`;
+  return outcome === 'passed over' ? `${name}: does not match` : `${name}: not tried, because an earlier rule matches`;
 }
 
 function formatResult(domain: string, entries: readonly KeyValue[], { levels, outcome, rule }: Explanation): string[] {
   switch (outcome) {
     case 'unknown domain':
       return [
-        `result: no limit, because no rule file names the domain; counted as ${escapeStatisticsKey(domain)}.domain_not_found`,
+        `result: no limit, because no rule file has the domain; counted as ${escapeStatisticsKey(domain)}.domain_not_found`,
       ];
     case 'no entries':
       return ['result: no limit, because the descriptor has no entries'];
@@ -61,8 +59,8 @@ function formatResult(domain: string, entries: readonly KeyValue[], { levels, ou
         `result: no limit, because the descriptor has ${entries.length} entries and no rules are nested below level ${levels.length}`,
       ];
     case 'no limit': {
-      const why = rule?.nested === undefined ? 'it is whitelisted' : 'it is there for the rules nested in it';
-      return [`result: no limit, because the rule has no rate_limit: ${why}`];
+      const detail = rule?.nested === undefined ? 'which exempts matching requests' : 'only nested rules';
+      return [`result: no limit, because the rule has no rate_limit, ${detail}`];
     }
     default:
       return rule === undefined ? [] : formatLimit(domain, entries, rule);
@@ -76,9 +74,9 @@ function formatLimit(domain: string, entries: readonly KeyValue[], rule: Rule): 
   const replaces = limit.replaces.length > 0 ? [`replaces: ${limit.replaces.join(', ')}`] : [];
   const name = limit.name === '' ? [] : [`name: ${limit.name}`];
   if (limit.unlimited || limit.unit === undefined) {
-    return ['result: unlimited: always OK, and nothing is counted in the store', ...name, ...replaces, statistics];
+    return ['result: unlimited; always OK, and nothing is counted in the store', ...name, ...replaces, statistics];
   }
-  const flags = [rule.shadowMode ? 'shadow mode: the answer is always OK' : '', rule.quotaMode ? 'quota mode' : ''];
+  const flags = [rule.shadowMode ? 'shadow mode (the response is always OK)' : '', rule.quotaMode ? 'quota mode' : ''];
   const suffix = flags.filter((flag) => flag !== '').map((flag) => `; ${flag}`);
   return [
     `result: ${limit.requestsPerUnit} per ${limit.unit.name.toLowerCase()}${suffix.join('')}`,

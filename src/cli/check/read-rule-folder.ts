@@ -6,23 +6,28 @@ import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/reading/
 
 export interface FolderOptions {
   readonly mergeDomainConfigs: boolean;
-  /** As RUNTIME_IGNOREDOTFILES. */
+  /** The setting RUNTIME_IGNOREDOTFILES. */
   readonly ignoreDotFiles: boolean;
 }
 
-/** The rules of a folder, and how many files they were read from. */
+/** The rules of a folder, and the number of files that they were read from. */
 export interface FolderResult extends ReadResult {
   readonly files: number;
 }
 
-/** Reads a rule folder as the service does: the same files, in the same order, through the same reader. */
+/** Reads a rule folder like the service: the same files, in the same order, with the same reader. */
 export async function readRuleFolder(dir: string, options: FolderOptions): Promise<FolderResult> {
   let listing: RuleFiles;
   try {
     listing = await listRuleFiles(dir, { ignoreDotFiles: options.ignoreDotFiles });
   } catch (error) {
-    const message = `the folder cannot be listed: ${reasonOf(error)}`;
-    const problem = folderProblem(dir, 'unreadable-folder', message, 'Name a folder that exists and may be read.');
+    const message = `cannot list the folder: ${reasonOf(error)}`;
+    const problem = folderProblem(
+      dir,
+      'unreadable-folder',
+      message,
+      'Set -config_dir to a folder that exists and is readable.',
+    );
     return { files: 0, configs: [], errors: [problem], warnings: [] };
   }
   const files: RuleFile[] = [];
@@ -31,9 +36,14 @@ export async function readRuleFolder(dir: string, options: FolderOptions): Promi
     try {
       files.push({ path, content: await readFile(join(dir, path)) });
     } catch (error) {
-      const message = `the file cannot be read: ${reasonOf(error)}`;
+      const message = `cannot read the file: ${reasonOf(error)}`;
       errors.push(
-        folderProblem(path, 'unreadable-file', message, 'Correct its permissions or where it links to, or delete it.'),
+        folderProblem(
+          path,
+          'unreadable-file',
+          message,
+          'Correct its permissions or the target of its link, or delete it.',
+        ),
       );
     }
   }
@@ -53,9 +63,9 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
     warnings.push(folderProblem(dir, 'no-rule-files', message, 'Rule files are named *.yaml or *.yml.'));
   }
   if (others.length > 0) {
-    const message = `not read: ${others.join(', ')}`;
+    const message = `ignored files: ${others.join(', ')}`;
     warnings.push(
-      folderProblem(dir, 'ignored-files', message, 'Rule files are named *.yaml or *.yml; move the rest elsewhere.'),
+      folderProblem(dir, 'ignored-files', message, 'Rule files are named *.yaml or *.yml; move other files elsewhere.'),
     );
   }
   if (linkedFolders.length > 0) {
@@ -65,7 +75,7 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
   return warnings;
 }
 
-/** `ENOENT: no such file or directory`, without what follows: the call that failed and the path, which is said already. */
+/** `ENOENT: no such file or directory`, without the system call and the path that follow in the message. */
 function reasonOf(error: unknown): string {
   return String(error)
     .replace(/^Error: /, '')

@@ -3,12 +3,12 @@ import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
 import type { FolderResult } from './read-rule-folder';
 
-/** What a check found, in numbers. */
+/** The result of a check in numbers. */
 export interface Totals {
   readonly ok: boolean;
   readonly files: number;
   readonly domains: number;
-  /** Descriptors of all levels. */
+  /** The number of descriptors, of all levels. */
   readonly rules: number;
 }
 
@@ -22,7 +22,7 @@ export function totalsOf({ files, configs, errors, warnings }: FolderResult, str
   };
 }
 
-/** Every problem, and a last line with the totals. */
+/** All problems, then a line with the totals. */
 export function textReport({ errors, warnings }: FolderResult, { ok, files, domains, rules }: Totals): string {
   const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
   const found = `${count(errors.length, 'error')}, ${count(warnings.length, 'warning')}`;
@@ -30,7 +30,7 @@ export function textReport({ errors, warnings }: FolderResult, { ok, files, doma
   return `${problems.join('')}${ok ? 'good' : 'bad'}: ${read}; ${found}\n`;
 }
 
-/** The same as one JSON object: the totals, and the problems with all their fields. */
+/** One JSON object with the totals, and the problems with all their fields. */
 export function jsonReport({ errors, warnings }: FolderResult, totals: Totals): string {
   const report: Totals & { errors: readonly Problem[]; warnings: readonly Problem[] } = { ...totals, errors, warnings };
   return `${JSON.stringify(report, undefined, 2)}\n`;

@@ -1,27 +1,28 @@
 import { explainMatch } from '../../rules/explain';
 import { buildRuleset, type KeyValue } from '../../rules/ruleset';
 import { FlagError, flagHelp } from '../flags';
-import { CHECK_FLAGS, type CheckRequest, readCheckRequest } from './flags';
+import { CHECK_FLAGS, type CheckRequest, parseCheckRequest } from './check-flags';
 import { formatExplanation } from './format-explanation';
 import { type FolderResult, readRuleFolder } from './read-rule-folder';
 import { jsonReport, textReport, totalsOf } from './report';
 
-/** What a run of weir-check leaves behind. */
+/** The result of a run of weir-check. */
 export interface CheckRun {
-  /** 0: good. 1: the rules would not load, or `-strict` and there are warnings. 2: the command line is wrong. */
+  /** 0: valid. 1: errors, or warnings with `-strict`. 2: invalid command line. */
   readonly exitCode: 0 | 1 | 2;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /**
- * Checks rule files as the service would load them.
- * @param argv the command line without the program's name
+ * The program weir-check: checks rule files as the service would load them.
+ *
+ * @param argv the command line without interpreter and program
  */
 export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
   let request: CheckRequest | 'help';
   try {
-    request = readCheckRequest(argv);
+    request = parseCheckRequest(argv);
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
     return { exitCode: 2, stdout: '', stderr: `weir-check: ${error.message}\n${usage()}` };
@@ -37,12 +38,12 @@ export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
 }
 
 function explanation({ configs }: FolderResult, { domain, descriptor }: NonNullable<CheckRequest['explain']>): string {
-  const entries = readEntries(descriptor);
+  const entries = parseEntries(descriptor);
   return formatExplanation(domain, entries, explainMatch(buildRuleset(configs), domain, entries));
 }
 
-/** `key=value,key=value`: cut at each comma, then at the first `=`. */
-function readEntries(descriptor: string): KeyValue[] {
+/** Parses `key=value,key=value`: split at each comma, then at the first `=`. */
+function parseEntries(descriptor: string): KeyValue[] {
   return descriptor.split(',').map((entry) => {
     const equals = entry.indexOf('=');
     return equals < 0 ? { key: entry, value: '' } : { key: entry.slice(0, equals), value: entry.slice(equals + 1) };
@@ -50,5 +51,11 @@ function readEntries(descriptor: string): KeyValue[] {
 }
 
 function usage(): string {
-  return `usage: weir-check -config_dir DIR [flags]\n${flagHelp(CHECK_FLAGS)}`;
+  return `weir-check checks rule files without starting the service.
+
+Usage: weir-check -config_dir DIR [flags]
+
+${flagHelp(CHECK_FLAGS)}
+Exit codes: 0 valid, 1 errors (or warnings with -strict), 2 invalid command line.
+`;
 }

@@ -3,7 +3,7 @@ import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 
-/** How the connection is secured, by the flags of these names. */
+/** The flags that configure TLS. */
 export interface TlsFlags {
   readonly 'grpc-use-tls': boolean;
   readonly 'grpc-server-ca-file': string;
@@ -15,22 +15,24 @@ type FileFlag = Exclude<keyof TlsFlags, 'grpc-use-tls'>;
 const FILE_FLAGS: readonly FileFlag[] = ['grpc-server-ca-file', 'grpc-cert-file', 'grpc-key-file'];
 
 /**
- * @throws {FlagError} for flags that do not go together and files that cannot be used.
+ * The credentials of the connection.
+ *
+ * @throws {FlagError} for flags that contradict each other and for invalid files
  */
 export function channelCredentials(flags: TlsFlags): ChannelCredentials {
   if (!flags['grpc-use-tls']) {
     const given = FILE_FLAGS.find((name) => flags[name] !== '');
-    if (given !== undefined) throw new FlagError(`flag -${given} needs -grpc-use-tls`);
+    if (given !== undefined) throw new FlagError(`flag -${given} requires -grpc-use-tls`);
     return credentials.createInsecure();
   }
   if ((flags['grpc-cert-file'] === '') !== (flags['grpc-key-file'] === '')) {
-    throw new FlagError('flags -grpc-cert-file and -grpc-key-file need each other');
+    throw new FlagError('flags -grpc-cert-file and -grpc-key-file must be used together');
   }
   const [ca, certificate, key] = FILE_FLAGS.map((name) => read(name, flags[name]));
   try {
     return credentials.createSsl(ca, key, certificate);
   } catch (cause) {
-    throw new FlagError(`the TLS files cannot be used: ${messageOf(cause)}`, { cause });
+    throw new FlagError(`invalid TLS files: ${messageOf(cause)}`, { cause });
   }
 }
 

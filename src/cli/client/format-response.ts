@@ -7,13 +7,13 @@ import {
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { durationJson } from './response-json';
 
-/** What an unlimited rule leaves. */
+/** The remaining hits of an unlimited rule. */
 const UNLIMITED = 0xffff_ffff;
 
-/** A response for people: the overall code, then a line a descriptor, then headers and metadata where there are any. */
-export function formatResponse(asked: readonly RateLimitDescriptor[], response: RateLimitResponse): string {
+/** A human-readable response: the overall code, then one line per descriptor, then headers and metadata, if any. */
+export function formatResponse(requested: readonly RateLimitDescriptor[], response: RateLimitResponse): string {
   const rows = response.statuses.map((status, index) => [
-    describe(asked[index]) ?? `descriptor ${index + 1}`,
+    describe(requested[index]) ?? `descriptor ${index + 1}`,
     codeName(status.code),
     outcome(status),
   ]);
@@ -42,7 +42,7 @@ function outcome({ currentLimit, limitRemaining, durationUntilReset }: Descripto
   return `${limitRemaining} of ${requestsPerUnit} per ${per} left${reset}${name === '' ? '' : ` (${name})`}`;
 }
 
-/** Rows as lines, every column but the last as wide as its widest cell. */
+/** Formats rows as lines with aligned columns. */
 function align(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ')}`.trimEnd());

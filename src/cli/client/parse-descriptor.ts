@@ -2,7 +2,7 @@ import type { RateLimitDescriptor } from '../../gen/envoy/extensions/common/rate
 import { FlagError } from '../flags';
 
 /**
- * One `-descriptors` value: `name=value` pairs separated by commas. A value may hold `=`, and may be empty.
+ * Parses one `-descriptors` value: `name=value` pairs separated by commas. A value may contain `=` and may be empty.
  *
  * @throws {FlagError} for a pair without a name or without `=`.
  */
@@ -10,7 +10,7 @@ export function parseDescriptor(text: string): RateLimitDescriptor {
   const entries = text.split(',').map((pair) => {
     const equals = pair.indexOf('=');
     if (equals < 1) {
-      throw new FlagError(`invalid value "${text}" for flag -descriptors: "${pair}" is not of the form name=value`);
+      throw new FlagError(`invalid value "${text}" for flag -descriptors: expected name=value instead of "${pair}"`);
     }
     return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
   });

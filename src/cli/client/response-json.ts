@@ -9,8 +9,8 @@ import type { HeaderValue } from '../../gen/envoy/config/core/v3/base';
 import type { Duration } from '../../gen/google/protobuf/duration';
 
 /**
- * A response as proto3 JSON, indented. It shows every field, also those that weir itself never sets: the server may be
- * another one.
+ * A response as indented proto3 JSON. It contains every field, including those that weir never sets, because the server may be
+ * a different one.
  */
 export function responseJson(response: RateLimitResponse): string {
   return JSON.stringify(
@@ -44,7 +44,7 @@ function headerJson({ key, value, rawValue }: HeaderValue) {
   return withoutDefaults({ key, value, rawValue: rawValue.toString('base64') });
 }
 
-/** `1.5s`: seconds with as many of three, six or nine decimals as are needed. */
+/** `1.500s`: seconds with no, three, six or nine decimals, as few as possible. */
 export function durationJson({ seconds, nanos }: Duration): string {
   const sign = seconds < 0n || nanos < 0 ? '-' : '';
   const whole = String(seconds < 0n ? -seconds : seconds);
@@ -54,7 +54,7 @@ export function durationJson({ seconds, nanos }: Duration): string {
   return `${sign}${whole}${decimals === '' ? '' : `.${decimals}`}s`;
 }
 
-/** The name of an enum's value; undefined for the value 0, which proto3 JSON leaves out, the number for one without a name. */
+/** The name of an enum value, or its number if it has no name; undefined for the value 0, which proto3 JSON omits. */
 function enumName(names: Readonly<Record<number, string>>, value: number): string | number | undefined {
   return value === 0 ? undefined : (names[value] ?? value);
 }

@@ -1,52 +1,56 @@
 import { RateLimitResponse_Code as Code } from '../../gen/envoy/service/ratelimit/v3/rls';
+import { messageOf } from '../../text/thrown';
 import { FlagError, parseFlags } from '../flags';
-import { ask } from './ask';
 import { CLIENT_FLAGS, CLIENT_HELP } from './client-flags';
 import { channelCredentials } from './credentials';
 import { formatResponse } from './format-response';
 import { parseDescriptor } from './parse-descriptor';
 import { responseJson } from './response-json';
-import { messageOf } from '../../text/thrown';
+import { sendRequest } from './send-request';
 
 const TIMEOUT_MS = 10_000;
 
 const ExitCode = { OK: 0, ERROR: 1, OVER_LIMIT: 2 } as const;
 
-/** Where a program's text goes. */
+/** A stream that the program writes text to. */
 export interface Output {
   write(text: string): unknown;
 }
 
+export interface ClientOptions {
+  readonly stdout: Output;
+  readonly stderr: Output;
+  /** The timeout of the call, including the time to connect. */
+  readonly timeoutMs?: number | undefined;
+}
+
 /**
- * The program weir-client: one question to a rate limit service.
+ * The program weir-client: sends one request to a rate limit service and prints the response.
  *
- * @param argv without interpreter and program
+ * @param argv the command line without interpreter and program
  * @returns the exit code
  */
-export async function runClient(
-  argv: readonly string[],
-  out: Output,
-  err: Output,
-  timeoutMs: number = TIMEOUT_MS,
-): Promise<number> {
+export async function runClient(argv: readonly string[], options: ClientOptions): Promise<number> {
+  const { stdout, stderr, timeoutMs = TIMEOUT_MS } = options;
   try {
     const { help, values, rest } = parseFlags(argv, CLIENT_FLAGS);
     if (help) {
-      out.write(CLIENT_HELP);
+      stdout.write(CLIENT_HELP);
       return ExitCode.OK;
     }
     if (rest[0] !== undefined) throw new FlagError(`unexpected argument "${rest[0]}"`);
-    if (values.domain === '') throw new FlagError('flag -domain is missing');
-    if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is missing');
+    if (values.domain === '') throw new FlagError('flag -domain is required');
+    if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is required');
 
     const descriptors = values.descriptors.map(parseDescriptor);
     const request = { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
-    const response = await ask(values.dial_string, channelCredentials(values), request, timeoutMs);
-    out.write(`${values.json ? responseJson(response) : formatResponse(descriptors, response)}\n`);
+    const credentials = channelCredentials(values);
+    const response = await sendRequest(request, { address: values.dial_string, credentials, timeoutMs });
+    stdout.write(`${values.json ? responseJson(response) : formatResponse(descriptors, response)}\n`);
     return values.exit_code && response.overallCode === Code.OVER_LIMIT ? ExitCode.OVER_LIMIT : ExitCode.OK;
   } catch (error) {
-    const hint = error instanceof FlagError ? '\nweir-client -h lists the flags' : '';
-    err.write(`weir-client: ${messageOf(error)}${hint}\n`);
+    const hint = error instanceof FlagError ? '\nRun weir-client -h for a list of the flags.' : '';
+    stderr.write(`weir-client: ${messageOf(error)}${hint}\n`);
     return ExitCode.ERROR;
   }
 }

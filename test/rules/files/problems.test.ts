@@ -34,8 +34,8 @@ describe('each way to be wrong', () => {
     const dir = join(__dirname, 'fixtures', 'nowhere');
     const { errors } = await readRuleFolder(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
     expect(errors.map((problem) => withoutFolder(formatProblem(problem)))).toEqual([
-      'nowhere: error: the folder cannot be listed: ENOENT: no such file or directory [unreadable-folder]\n' +
-        '  Name a folder that exists and may be read.',
+      'nowhere: error: cannot list the folder: ENOENT: no such file or directory [unreadable-folder]\n' +
+        '  Set -config_dir to a folder that exists and is readable.',
     ]);
   });
 });

@@ -1,0 +1,56 @@
+import { FlagError, type FlagSpec, parseFlags } from '../flags';
+
+/** The flags of weir-check. The first two have the names of the Go service's config check. */
+export const CHECK_FLAGS = {
+  config_dir: { kind: 'string', default: '', placeholder: 'DIR', help: 'folder with the rule files (required)' },
+  merge_domain_configs: { kind: 'boolean', help: 'allow several files for one domain, like MERGE_DOMAIN_CONFIG' },
+  ignore_dot_files: { kind: 'boolean', help: 'skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES' },
+  strict: { kind: 'boolean', help: 'exit with code 1 for warnings too' },
+  format: { kind: 'string', default: 'text', placeholder: 'text|json', help: 'format of the report' },
+  explain: { kind: 'boolean', help: 'show which rule matches a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE' },
+} as const satisfies FlagSpec;
+
+export interface CheckRequest {
+  readonly dir: string;
+  readonly mergeDomainConfigs: boolean;
+  readonly ignoreDotFiles: boolean;
+  readonly strict: boolean;
+  readonly format: 'text' | 'json';
+  readonly explain: { readonly domain: string; readonly descriptor: string } | undefined;
+}
+
+/**
+ * Parses a command line.
+ *
+ * @returns `help` if the command line requests the help
+ * @throws {FlagError} for an invalid command line
+ */
+export function parseCheckRequest(argv: readonly string[]): CheckRequest | 'help' {
+  const { help, values, rest } = parseFlags(argv, CHECK_FLAGS);
+  if (help) return 'help';
+  const { config_dir: dir, format } = values;
+  if (dir === '') throw new FlagError('flag -config_dir is required: set it to the folder with the rule files');
+  if (format !== 'text' && format !== 'json') {
+    throw new FlagError(`invalid value "${format}" for flag -format: expected text or json`);
+  }
+  return {
+    dir,
+    format,
+    mergeDomainConfigs: values.merge_domain_configs,
+    ignoreDotFiles: values.ignore_dot_files,
+    strict: values.strict,
+    explain: values.explain ? parseExplain(rest) : rejectRest(rest),
+  };
+}
+
+function parseExplain([domain, descriptor, surplus]: readonly string[]): CheckRequest['explain'] {
+  if (domain === undefined || descriptor === undefined) {
+    throw new FlagError('flag -explain requires a domain and a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE');
+  }
+  rejectRest(surplus === undefined ? [] : [surplus]);
+  return { domain, descriptor };
+}
+
+function rejectRest([surplus]: readonly string[]): undefined {
+  if (surplus !== undefined) throw new FlagError(`unexpected argument "${surplus}"`);
+}
