@@ -1,26 +1,25 @@
-import type { Middleware } from 'koa';
-import type { Health } from '../streams/health';
 import { Router } from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Middleware } from 'koa';
+import type { Health } from '../streams/health';
 import type { Decide } from '../streams/ports/decide';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { errorBoundary } from './server/error-boundary';
 import { jsonRoute } from './json/json-route';
 import type { ListenOptions } from './server/listen';
-import { logUnforeseen, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpTimeouts, type Listening, serve } from './server/serve';
+import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
+import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
 import { traced } from './traced';
 
-export interface HttpOptions extends ListenOptions {
+export interface HttpServerOptions extends ListenOptions {
   readonly decide: Decide;
   readonly health: () => Health;
-  /** Told of each /json body that is no request, so that it can be counted. */
+  /** Called for each /json body that is not a RateLimitRequest, to be counted. */
   readonly onMalformed: () => void;
   readonly log: Log;
-  /** Chooses requests of /json to be traced. */
+  /** Chooses the requests of /json to trace. */
   readonly tracer?: Tracer | undefined;
-  /** Other than {@link DEFAULT_TIMEOUTS}. */
+  /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
 }
 
@@ -33,27 +32,27 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Opens the HTTP door: `/healthcheck` and `/json` (document 1, section 4).
+ * Starts the HTTP server: `/healthcheck` and `/json`.
  *
- * @throws when it cannot listen, with a sentence for the operator.
+ * @throws when it cannot listen, with a human-readable message
  */
-export function serveHttp(options: HttpOptions): Promise<Listening> {
+export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
   const { decide, health, onMalformed, log, tracer, timeouts, ...at } = options;
   const router = new Router({ sensitive: true, strict: true });
   router.post('/json', jsonRoute(decide, onMalformed)).all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();
-  app.on('error', logUnforeseen(log));
+  app.on('error', logConnectionErrors(log));
   if (tracer !== undefined) app.use(traced('/json', tracer));
   app
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
-  return serve(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
+  return startHttpServer(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
 }
 
-/** `GET /healthcheck`: 200 `OK`, or 500 and the components that are not healthy. */
+/** `GET /healthcheck`: 200 `OK`, or 500 with the unhealthy components. */
 export function healthcheckRoute(health: () => Health): Middleware {
   return (ctx) => {
     const { healthy, unhealthy } = health();

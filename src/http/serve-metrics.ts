@@ -4,13 +4,13 @@ import Koa from 'koa';
 import type { Log } from '../streams/ports/log';
 import { errorBoundary } from './server/error-boundary';
 import type { ListenOptions } from './server/listen';
-import { logUnforeseen, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpTimeouts, type Listening, serve } from './server/serve';
+import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
+import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
 
-export interface MetricsOptions extends ListenOptions {
-  /** Where the page is: PULLMETRICS_PATH. */
+export interface MetricsServerOptions extends ListenOptions {
+  /** The path of the page (PULLMETRICS_PATH). */
   readonly path: string;
-  /** The page in the text format of Prometheus, 0.0.4, made anew for each scrape and in pieces. */
+  /** The page in the Prometheus text format 0.0.4, generated in pieces for each scrape. */
   readonly page: () => AsyncIterable<string>;
   readonly log: Log;
 }
@@ -19,20 +19,20 @@ const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 60_000, grace: 500 };
 
 /**
- * Opens the listener that is scraped (document 1, section 4).
+ * Starts the HTTP server that Prometheus scrapes.
  *
- * @throws when it cannot listen, with a sentence for the operator.
+ * @throws when it cannot listen, with a human-readable message
  */
-export function serveMetrics({ path, page, log, ...at }: MetricsOptions): Promise<Listening> {
-  const refuse = methodNotAllowed('GET, HEAD');
+export function serveMetrics({ path, page, log, ...at }: MetricsServerOptions): Promise<HttpServer> {
+  const reject = methodNotAllowed('GET, HEAD');
   const app = new Koa();
-  app.on('error', logUnforeseen(log));
+  app.on('error', logConnectionErrors(log));
   app
     .use(errorBoundary(log))
     .use((ctx, next) => {
-      // Compared as it stands: a setting is no pattern.
+      // Compared literally: the path is a setting, not a route pattern.
       if (ctx.path !== path) return next();
-      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return refuse(ctx, next);
+      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return reject(ctx, next);
       ctx.set('Content-Type', CONTENT_TYPE);
       ctx.vary('Accept-Encoding');
       ctx.status = 200;
@@ -43,13 +43,13 @@ export function serveMetrics({ path, page, log, ...at }: MetricsOptions): Promis
         return undefined;
       }
       ctx.set('Content-Encoding', 'gzip');
-      // A page is numbers and repeated names: the fastest level makes it about fifteen times smaller.
+      // A page consists of numbers and repeated names: even the fastest level makes it about fifteen times smaller.
       ctx.body = pipeline(text, createGzip({ level: 1 }), (error) => {
-        // A scraper that leaves in the middle is its own business; everything else reaches the application's listener.
+        // A premature close only means that the scraper disconnected; other errors are logged.
         if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') ctx.app.emit('error', error, ctx);
       });
       return undefined;
     })
     .use(notFound([path]));
-  return serve(app, at, TIMEOUTS);
+  return startHttpServer(app, at, TIMEOUTS);
 }

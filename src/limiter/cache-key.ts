@@ -31,5 +31,5 @@ export function cacheKeyBody(
 
 /** The levels of the rule's path whose request values stand in its cache keys. */
 export function runtimeKeyLevels(rule: Rule): readonly number[] {
-  return rule.path.flatMap((step, level) => (step.isToldApart ? [level] : []));
+  return rule.path.flatMap((step, level) => (step.countsByValue ? [level] : []));
 }

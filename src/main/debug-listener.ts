@@ -1,6 +1,6 @@
-import type { RulesAbout } from '../http/debug/rlconfig';
+import type { RulesInfo } from '../http/debug/rlconfig';
 import { serveDebug } from '../http/debug/serve-debug';
-import type { Listening } from '../http/server/serve';
+import type { HttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
 import type { Settings } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
@@ -8,7 +8,7 @@ import type { CurrentConfig } from '../streams/current-config';
 import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 
-export type DebugListener = Listening;
+export type DebugListener = HttpServer;
 
 export interface DebugListenerSources {
   readonly config$: Latest<CurrentConfig>;
@@ -29,7 +29,7 @@ export function openDebugListener(
     host: debugHost,
     port: debugPort,
     rules: () => activeRules(config$.value),
-    about: () => rulesAbout(config$.value),
+    rulesInfo: () => rulesInfo(config$.value),
     statistics: () => statistics.entries(),
     log,
   });
@@ -39,7 +39,7 @@ function activeRules({ loaded }: CurrentConfig): readonly string[] {
   return loaded === undefined ? [] : listRules(loaded.ruleset);
 }
 
-function rulesAbout({ loaded, rejected }: CurrentConfig): RulesAbout {
+function rulesInfo({ loaded, rejected }: CurrentConfig): RulesInfo {
   return {
     loaded: loaded && { ...loaded.origin, at: new Date(loaded.at) },
     rejected: rejected && { reason: rejected.reason, at: new Date(rejected.at) },

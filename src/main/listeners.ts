@@ -3,7 +3,7 @@ import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limi
 import { healthService } from '../grpc/server/health/health-service';
 import { reflectionService } from '../grpc/server/reflection/reflection-service';
 import { type GrpcServer, serveGrpc } from '../grpc/server/grpc-server';
-import type { Listening } from '../http/server/serve';
+import type { HttpServer } from '../http/server/http-server';
 import { serveHttp } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
 import { turnClock } from '../sources/event-loop-turns';
@@ -35,7 +35,7 @@ export class Listeners {
   readonly #settings: Settings;
   readonly #options: ListenersOptions;
   #grpc: GrpcServer | undefined;
-  #http: Listening | undefined;
+  #http: HttpServer | undefined;
   readonly #tls: GrpcTls | undefined;
 
   constructor(settings: Settings, options: ListenersOptions) {
@@ -63,7 +63,7 @@ export class Listeners {
     await this.#http?.close();
   }
 
-  #openHttp(): Promise<Listening> {
+  #openHttp(): Promise<HttpServer> {
     const { streams, statistics, log, tracer } = this.#options;
     const { decide, health$ } = streams;
     const { host, port } = this.#settings;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Listening } from '../http/server/serve';
+import type { HttpServer } from '../http/server/http-server';
 import { serveMetrics } from '../http/serve-metrics';
 import type { Settings } from '../settings/settings';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
@@ -16,7 +16,7 @@ import { messageOf } from '../text/thrown';
  *
  * @throws when the mapping file or the listen address cannot be used, naming the setting
  */
-export async function openMetricsListener(settings: Settings, statistics: Statistics, log: Log): Promise<Listening> {
+export async function openMetricsListener(settings: Settings, statistics: Statistics, log: Log): Promise<HttpServer> {
   const labels = extraLabels(settings.extraTags);
   // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.
   const { processMetrics } = await import('../sinks/statistics/exposition/process-metrics.js');
@@ -31,7 +31,7 @@ export async function openMetricsListener(settings: Settings, statistics: Statis
     now: () => performance.now(),
   });
   const path = settings.pullmetricsPath;
-  const listening = await serveMetrics({
+  const server = await serveMetrics({
     host: settings.pullmetricsAddr.host,
     port: settings.pullmetricsAddr.port,
     path,
@@ -41,8 +41,8 @@ export async function openMetricsListener(settings: Settings, statistics: Statis
     },
     log,
   });
-  log.info('metrics listener opened', { port: listening.address.port, path });
-  return listening;
+  log.info('metrics listener opened', { port: server.address.port, path });
+  return server;
 }
 
 function mapperOf(settings: Settings, log: Log): Mapper {

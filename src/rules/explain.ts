@@ -1,48 +1,48 @@
 import type { Level, Rule } from './rule-tree';
 import type { KeyValue, Ruleset } from './ruleset';
 
-/** How one rule of an entry's key came off. */
+/** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {
   readonly rule: Rule;
-  /** `passed over`: it was tried and does not match. `not tried`: an earlier one had matched. */
+  /** `passed over`: tried, but does not match. `not tried`: an earlier rule matched. */
   readonly outcome: 'chosen' | 'passed over' | 'not tried';
 }
 
-/** What happened at one level of the tree. */
+/** The search at one level of the tree. */
 export interface ExplainedLevel {
   readonly entry: KeyValue;
-  /** The rules of the entry's key in the order in which they are tried, those with another value left out. */
+  /** The rules of the entry's key in the order in which they are tried, without those of another exact value. */
   readonly candidates: readonly Candidate[];
-  /** How many rules of the entry's key have another value, without wildcards. */
+  /** How many rules of the entry's key have another exact value. */
   readonly otherValues: number;
-  /** When no rule has the entry's key: the keys that there are rules of. */
+  /** When no rule has the entry's key: the keys that the rules of the level have. */
   readonly keys: readonly string[];
 }
 
-/** What the walk ended with. */
-export type Outcome =
+/** How the search ended. */
+export type MatchOutcome =
   /** No rule file names the domain. */
   | 'unknown domain'
   /** A descriptor without entries matches nothing. */
   | 'no entries'
-  /** At the last level shown, no rule matches. */
+  /** No rule matches at the last level listed. */
   | 'no match'
-  /** Entries remain, but nothing is nested in the rule that matched. */
+  /** Entries remain, but no rules are nested in the rule that matched. */
   | 'too deep'
   /** The rule that matched has no limit: whitelisted, or a placeholder for nested rules. */
   | 'no limit'
-  /** The rule that matched has a limit, and counts or is unlimited. */
+  /** The rule that matched has a limit or is unlimited. */
   | 'limit';
 
-/** Why a descriptor meets the rule that it meets, or none. */
+/** Why a descriptor matches a rule, or none. */
 export interface Explanation {
   readonly levels: readonly ExplainedLevel[];
-  readonly outcome: Outcome;
-  /** The rule that the walk ended at; undefined when it ended at none. It decides only when the outcome is `limit`. */
+  readonly outcome: MatchOutcome;
+  /** The last rule that matched, if any. It applies only when the outcome is `limit`. */
   readonly rule: Rule | undefined;
 }
 
-/** Explains step by step what {@link matchRule} does with a descriptor. It asks the same tree. */
+/** Explains step by step what {@link matchRule} does with a descriptor, by a search of the same tree. */
 export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly KeyValue[]): Explanation {
   const levels: ExplainedLevel[] = [];
   let level = ruleset.domain(domain);

@@ -1,27 +1,27 @@
 import type { UnitName } from './unit';
 
-/** A JSON value: what `metadata` of a rule holds. */
+/** A JSON value: the type of a rule's `metadata`. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json;
 }
 
 /**
- * One domain's rules, checked, as plain data: what every form of a configuration (a YAML file, an xDS resource) is read
- * into, and what {@link buildRuleset} makes a ruleset of. It survives a structured clone.
+ * The checked rules of one domain as plain data: every form of configuration (a YAML file, an xDS resource) is read into this,
+ * and {@link buildRuleset} builds a ruleset from it. It survives a structured clone.
  */
 export interface DomainConfig {
   readonly domain: string;
   readonly descriptors: readonly RuleConfig[];
 }
 
-/** A rule: one `descriptors` item of document 1, section 2.1. */
+/** A rule: one item of `descriptors`. */
 export interface RuleConfig {
   /** Never empty. */
   readonly key: string;
-  /** Empty: any value matches. May hold `*`. */
+  /** Empty: any value matches. May contain wildcards (`*`). */
   readonly value: string;
-  /** Absent: whitelisted, or a placeholder for the nested rules. */
+  /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly rateLimit: RateLimitConfig | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -34,7 +34,7 @@ export interface RuleConfig {
 
 /** A `rate_limit` block. */
 export interface RateLimitConfig {
-  /** Undefined only when unlimited. */
+  /** Undefined only if unlimited. */
   readonly unit: UnitName | undefined;
   /** A whole number from 0 to 4294967295; 0 when unlimited. */
   readonly requestsPerUnit: number;

@@ -12,13 +12,13 @@ export interface RuleLimit {
   readonly replaces: readonly string[];
 }
 
-/** One rule in its place in the tree. */
+/** One rule as a node of the tree. */
 export class Rule {
   readonly key: string;
   /** Empty: any value matches. */
   readonly value: string;
   readonly wildcard: Wildcard | undefined;
-  /** Undefined: no limit; whitelisted, or only a placeholder for nested rules. */
+  /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly limit: RuleLimit | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -30,7 +30,7 @@ export class Rule {
   nested: Level | undefined;
   /** The rules from the top level down to this one. */
   readonly path: readonly Rule[];
-  /** What the limiter works out once for this rule and keeps here, so that a decision finds it without a look-up. */
+  /** Data that the limiter computes once for this rule and stores here, so that a decision needs no look-up. */
   bound: object | undefined;
 
   constructor(
@@ -56,31 +56,31 @@ export class Rule {
     this.bound = undefined;
   }
 
-  /** Whether the rule says which one value it matches. */
+  /** Whether the rule matches exactly one value. */
   get isExplicit(): boolean {
     return this.value !== '' && this.wildcard === undefined;
   }
 
-  /** Whether calls of different values, which all match here, are told apart by them. */
-  get isToldApart(): boolean {
+  /** Whether the different values that match here are counted separately. */
+  get countsByValue(): boolean {
     return !this.isExplicit && !this.shareThreshold;
   }
 }
 
 /** The rules of one key at one level. */
 interface KeyRules {
-  /** By the configured value, patterns under their own text included: a request value equal to it is an exact match. */
+  /** By configured value, including the text of patterns: a request value equal to it is an exact match. */
   readonly byValue: Map<string, Rule>;
   /** In the order in which the file lists them. */
   readonly wildcards: Rule[];
   withoutValue: Rule | undefined;
 }
 
-/** The rules of one level of the tree, found in the order of specificity (document 1, rules 4 to 6). */
+/** The rules of one level of the tree. The most specific match wins: exact value, then wildcard, then rule without value. */
 export class Level {
   readonly #byKey = new Map<string, KeyRules>();
 
-  /** @returns false when the level has a rule of this key and value already; the first one stays then */
+  /** @returns false, without effect, when the level already has a rule of this key and value */
   add(rule: Rule): boolean {
     let rules = this.#byKey.get(rule.key);
     if (rules === undefined) {
@@ -99,7 +99,7 @@ export class Level {
 
   /**
    * The rule for this key and value: the one with exactly this value, else the first wildcard that matches, else the one
-   * without value. Its cost does not grow with the number of rules, except with the wildcards of the same key.
+   * without value. The cost depends only on the number of wildcards of the same key.
    */
   find(key: string, value: string): Rule | undefined {
     const rules = this.#byKey.get(key);
@@ -120,7 +120,7 @@ export class Level {
     }
   }
 
-  /** The rules of one key: those with a value in the file's order, then the one without. */
+  /** The rules of one key: those with a value in the order of the file, then the one without. */
   rulesOf(key: string): readonly Rule[] {
     const rules = this.#byKey.get(key);
     if (rules === undefined) return [];

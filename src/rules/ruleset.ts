@@ -1,13 +1,13 @@
 import { Level, Rule } from './rule-tree';
 import type { DomainConfig, RuleConfig } from './rule-config';
 
-/** A key and a value, as a request's descriptor lists them. */
+/** A key and a value: one entry of a request's descriptor. */
 export interface KeyValue {
   readonly key: string;
   readonly value: string;
 }
 
-/** All rules in force at one time. It never changes: a reload makes another one. */
+/** All active rules. Immutable: a reload creates another one. */
 export class Ruleset {
   /** @param domains the top level of each domain */
   constructor(readonly domains: ReadonlyMap<string, Level>) {}
@@ -19,9 +19,9 @@ export class Ruleset {
 }
 
 /**
- * The rule that a descriptor meets: one level of the tree for each entry, ending exactly at the last (document 1, rule 3).
- * Undefined when a level has no match or no rules are nested where entries remain. Once a level has chosen a rule, a less
- * specific sibling is not tried.
+ * The rule that a descriptor matches: one level of the tree for each entry, where the rule of the last entry is the result.
+ * Undefined when a level has no match, or when entries remain and no rules are nested. There is no backtracking: when a level
+ * has a match, its less specific rules are not tried.
  */
 export function matchRule(domain: Level, entries: readonly KeyValue[]): Rule | undefined {
   let level: Level | undefined = domain;
@@ -34,25 +34,26 @@ export function matchRule(domain: Level, entries: readonly KeyValue[]): Rule | u
   return rule;
 }
 
-/** Makes a ruleset of checked configurations; configurations of one domain are joined in their order. */
+/** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */
 export function buildRuleset(configs: readonly DomainConfig[]): Ruleset {
   const builder = new RulesetBuilder();
   for (const config of configs) builder.add(config);
   return builder.done();
 }
 
-/** Builds a ruleset piece by piece, so that a large one can be built between other work. */
+/** Builds a ruleset incrementally, so that a large one can be built between other work. */
 export class RulesetBuilder {
   readonly #domains = new Map<string, Level>();
 
-  /** Adds top-level descriptors to a domain: all of them or, called several times, a part at a time, in order. */
+  /** Adds top-level descriptors to a domain; may be called repeatedly with parts of them, in order. */
   add({ domain, descriptors }: DomainConfig): void {
-    addRules(this.#topLevel(domain), descriptors, domain, undefined);
+    this.#topLevel(domain);
+    this.#addRules(domain, descriptors, undefined);
   }
 
   /**
-   * Adds one rule alone to a domain: below `parent` or, without one, to its top level. Whatever the configuration nests in it is
-   * left out, to be added the same way.
+   * Adds one rule to a domain: below `parent` or, without one, to its top level. The descriptors nested in the configuration are
+   * not added; the caller adds them the same way.
    */
   addRule(domain: string, config: RuleConfig, parent: Rule | undefined): Rule {
     const rule = new Rule(config, domain, parent);
@@ -65,20 +66,16 @@ export class RulesetBuilder {
     return new Ruleset(this.#domains);
   }
 
+  #addRules(domain: string, configs: readonly RuleConfig[], parent: Rule | undefined): void {
+    for (const config of configs) {
+      const rule = this.addRule(domain, config, parent);
+      if (config.descriptors.length > 0) this.#addRules(domain, config.descriptors, rule);
+    }
+  }
+
   #topLevel(domain: string): Level {
     let level = this.#domains.get(domain);
     if (level === undefined) this.#domains.set(domain, (level = new Level()));
     return level;
-  }
-}
-
-function addRules(level: Level, configs: readonly RuleConfig[], domain: string, parent: Rule | undefined): void {
-  for (const config of configs) {
-    const rule = new Rule(config, domain, parent);
-    level.add(rule);
-    if (config.descriptors.length > 0) {
-      rule.nested = new Level();
-      addRules(rule.nested, config.descriptors, domain, rule);
-    }
   }
 }

@@ -2,8 +2,9 @@ import type { Rule } from './rule-tree';
 import type { KeyValue } from './ruleset';
 
 /**
- * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped (document 1, section 2.1).
- * Which value a level writes depends on the rule's metric flags; `entries` are the request's, one for each level.
+ * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the rules
+ * determine which value each level contributes.
+ * @param entries those of the request, one for each level
  */
 export function statisticsKey(rule: Rule, entries: readonly KeyValue[]): string {
   let key = rule.domain;
@@ -15,19 +16,19 @@ export function statisticsKey(rule: Rule, entries: readonly KeyValue[]): string 
   return key;
 }
 
-/** The statistics key of a rule without any request value: what the rules alone determine. */
+/** The statistics key of a rule without request values: the part that depends on the rules alone. */
 export function plainStatisticsKey(rule: Rule): string {
   return rule.path.reduce((key, step) => `${key}.${step.key}${configuredPart(step)}`, rule.domain);
 }
 
-/** The levels of the rule's path whose request values stand in its statistics key. */
+/** The indices of the levels whose request values are part of the rule's statistics key. */
 export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) =>
-    step.isToldApart && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
+    step.countsByValue && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
   );
 }
 
-/** The part behind a level's key, with its `_`. */
+/** The part after a level's key, including the `_`. */
 function valuePart(step: Rule, matched: Rule, requestValue: string): string {
   const { detailedMetric } = matched;
   if (step.shareThreshold && (detailedMetric || step.valueToMetric)) return `_${beforeWildcard(step.value)}`;

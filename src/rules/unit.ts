@@ -3,12 +3,12 @@ export const UNIT_NAMES = ['UNKNOWN', 'SECOND', 'MINUTE', 'HOUR', 'DAY', 'MONTH'
 
 export type UnitName = Exclude<(typeof UNIT_NAMES)[number], 'UNKNOWN'>;
 
-/** One unit of time that a limit counts in. */
+/** The unit of time of a limit. */
 export interface Unit {
   readonly name: UnitName;
   /** Its number in the protocol. */
   readonly number: number;
-  /** The length of its window. A month is 30 days and a year 365, as in the Go service. */
+  /** The length of the window. A month has 30 days and a year 365, as in the Go service. */
   readonly seconds: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A value with `*` in it, made ready for matching. Each `*` stands for zero or more characters; what stands between them
- * must follow in order and not overlap (document 1, rule 6). Matching looks at each character of the value a bounded
- * number of times, whatever the pattern: no regular expression, no way back.
+ * A compiled pattern: a value with at least one `*`. Each `*` matches zero or more characters; the parts between them must occur
+ * in order and without overlap. Matching is linear in the length of the value for every pattern: it needs neither regular
+ * expressions nor backtracking.
  */
 export class Wildcard {
   readonly #first: string;
@@ -23,7 +23,7 @@ export class Wildcard {
     const end = value.length - this.#last.length;
     let position = this.#first.length;
     for (const part of this.#between) {
-      // The leftmost place leaves the most room for the parts that follow, so trying others cannot help.
+      // The leftmost occurrence leaves the most room for the remaining parts, so no other one needs to be tried.
       const found = value.indexOf(part, position);
       if (found === -1 || found + part.length > end) return false;
       position = found + part.length;

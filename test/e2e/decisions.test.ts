@@ -83,7 +83,7 @@ describe('the service answers bad input with a clear error and without counting'
 
   const user = { entries: [{ key: 'user', value: 'x' }] };
   it.each<[what: string, body: unknown, status: number, message: string]>([
-    ['broken JSON', '{"domain": "shop"', 400, 'expected, got the end of the body'],
+    ['broken JSON', '{"domain": "shop"', 400, 'expected "," or "}", got the end of the body'],
     ['a wrong type', { domain: 7, descriptors: [user] }, 400, 'domain'],
     ['an unknown field', { domain: 'shop', descriptors: [user], extra: 1 }, 400, 'extra'],
     ['an empty domain', { domain: '', descriptors: [user] }, 400, 'rate limit domain must not be empty'],

@@ -216,7 +216,9 @@ describe('rules that go away', () => {
       await weir.line(REJECTED);
       expect(await limitNow(client)).toBe(BASE + 1);
       expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
-      expect(await weir.debug('/rlconfig')).toMatch(/# a load failed .*, and changed nothing:\n# {3}.*does not exist/);
+      expect(await weir.debug('/rlconfig')).toMatch(
+        /# load rejected .*, keeping the active rules:\n# {3}.*does not exist/,
+      );
       await cp(join(folder, 'away'), join(folder, 'next'), { recursive: true });
       await writeFile(join(folder, 'next', 'config', 'shop.yaml'), ruleFile(2));
       await rename(join(folder, 'next'), join(folder, 'root'));
@@ -296,7 +298,7 @@ describe('rules of a management server', () => {
     expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
     expect(await weir.debug('/rlconfig')).toMatch(
       new RegExp(
-        `# a load failed \\S+, and changed nothing:\n# {3}${source}, version bad-2:\n# {3}resource 'shop', descriptors\\[0\\]: descriptor has empty key`,
+        `# load rejected \\S+, keeping the active rules:\n# {3}${source}, version bad-2:\n# {3}resource 'shop', descriptors\\[0\\]: descriptor has empty key`,
       ),
     );
     cache.publish('good-3', [

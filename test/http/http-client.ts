@@ -1,6 +1,6 @@
 import { type Socket, connect } from 'node:net';
-import { type HttpOptions, serveHttp } from '../../src/http/serve-http';
-import type { Listening } from '../../src/http/server/serve';
+import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
+import type { HttpServer } from '../../src/http/server/http-server';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { Log } from '../../src/streams/ports/log';
@@ -14,15 +14,15 @@ export const OK: Verdict = {
 
 export const OVER_LIMIT: Verdict = { ...OK, overallCode: Code.OVER_LIMIT };
 
-/** A `Decide` that answers at once. */
+/** A `Decide` that answers synchronously. */
 export function always(verdict: Verdict): Decide {
-  return (_request, asker) => {
-    asker.verdict(verdict);
+  return (_request, observer) => {
+    observer.verdict(verdict);
     return { cancel: () => {} };
   };
 }
 
-/** A log that keeps its lines as `level message`. */
+/** A log that records its lines as `level message`. */
 export function recordingLog(): Log & { readonly lines: string[] } {
   const lines: string[] = [];
   function write(level: string) {
@@ -40,18 +40,18 @@ export function recordingLog(): Log & { readonly lines: string[] } {
 
 const opened: (() => unknown)[] = [];
 
-/** Ends everything that the tests opened here; for `afterEach`. */
+/** Closes everything that was opened here; for `afterEach`. */
 export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
-export interface OpenDoor extends Listening {
+export interface TestHttpServer extends HttpServer {
   readonly url: string;
   readonly port: number;
 }
 
-export async function openDoor(options: Partial<HttpOptions> = {}): Promise<OpenDoor> {
-  const door = await serveHttp({
+export async function startServer(options: Partial<HttpServerOptions> = {}): Promise<TestHttpServer> {
+  const server = await serveHttp({
     host: '127.0.0.1',
     port: 0,
     decide: always(OK),
@@ -61,29 +61,34 @@ export async function openDoor(options: Partial<HttpOptions> = {}): Promise<Open
     ...options,
     timeouts: { grace: 200, ...options.timeouts },
   });
-  opened.push(() => door.close());
-  return { ...door, port: door.address.port, url: `http://127.0.0.1:${door.address.port}` };
+  opened.push(() => server.close());
+  return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
 }
 
-export const ASK = '{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}';
+/** The body of a request with one descriptor. */
+export const REQUEST = '{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}';
 
-export function post(door: OpenDoor, body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {
-  return fetch(`${door.url}/json`, { method: 'POST', body, headers });
+export function post(
+  server: TestHttpServer,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+) {
+  return fetch(`${server.url}/json`, { method: 'POST', body, headers });
 }
 
-/** A connection by hand. */
-export interface Wire {
+/** A TCP connection on which the test writes the bytes of HTTP. */
+export interface RawConnection {
   readonly socket: Socket;
   send(text: string): void;
-  /** Resolves with all that came once it matches, or once the connection has ended. */
+  /** Resolves with everything received once it matches, or once the connection has closed. */
   until(pattern: RegExp): Promise<string>;
-  /** What broke the connection, if anything did. */
+  /** The errors of the connection. */
   readonly errors: readonly Error[];
-  /** Resolves with all that came when the connection has ended. */
+  /** Resolves with everything received when the connection has closed. */
   readonly ended: Promise<string>;
 }
 
-export function wire(port: number): Wire {
+export function rawConnection(port: number): RawConnection {
   const socket = connect(port, '127.0.0.1');
   opened.push(() => socket.destroy());
   let received = '';
@@ -95,13 +100,13 @@ export function wire(port: number): Wire {
   });
   function until(pattern: RegExp) {
     return new Promise<string>((resolve) => {
-      function look() {
+      function check() {
         if (!pattern.test(received)) return;
-        socket.off('data', look);
+        socket.off('data', check);
         resolve(received);
       }
-      socket.on('data', look);
-      look();
+      socket.on('data', check);
+      check();
       void ended.then(resolve);
     });
   }

@@ -22,12 +22,11 @@ export async function readRuleFolder(dir: string, options: FolderOptions): Promi
     listing = await listRuleFiles(dir, { ignoreDotFiles: options.ignoreDotFiles });
   } catch (error) {
     const message = `cannot list the folder: ${reasonOf(error)}`;
-    const problem = folderProblem(
-      dir,
-      'unreadable-folder',
+    const problem = folderProblem(dir, {
+      code: 'unreadable-folder',
       message,
-      'Set -config_dir to a folder that exists and is readable.',
-    );
+      advice: 'Set -config_dir to a folder that exists and is readable.',
+    });
     return { files: 0, configs: [], errors: [problem], warnings: [] };
   }
   const files: RuleFile[] = [];
@@ -37,14 +36,8 @@ export async function readRuleFolder(dir: string, options: FolderOptions): Promi
       files.push({ path, content: await readFile(join(dir, path)) });
     } catch (error) {
       const message = `cannot read the file: ${reasonOf(error)}`;
-      errors.push(
-        folderProblem(
-          path,
-          'unreadable-file',
-          message,
-          'Correct its permissions or the target of its link, or delete it.',
-        ),
-      );
+      const advice = 'Correct its permissions or the target of its link, or delete it.';
+      errors.push(folderProblem(path, { code: 'unreadable-file', message, advice }));
     }
   }
   const read = readRuleFiles(files, { mergeDomainConfigs: options.mergeDomainConfigs });
@@ -60,17 +53,17 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
   const warnings: Problem[] = [];
   if (files.length === 0) {
     const message = 'the folder has no rule files: nothing is limited';
-    warnings.push(folderProblem(dir, 'no-rule-files', message, 'Rule files are named *.yaml or *.yml.'));
+    const advice = 'Rule files are named *.yaml or *.yml.';
+    warnings.push(folderProblem(dir, { code: 'no-rule-files', message, advice }));
   }
   if (others.length > 0) {
     const message = `ignored files: ${others.join(', ')}`;
-    warnings.push(
-      folderProblem(dir, 'ignored-files', message, 'Rule files are named *.yaml or *.yml; move other files elsewhere.'),
-    );
+    const advice = 'Rule files are named *.yaml or *.yml; move other files elsewhere.';
+    warnings.push(folderProblem(dir, { code: 'ignored-files', message, advice }));
   }
   if (linkedFolders.length > 0) {
     const message = `links to folders are not followed: ${linkedFolders.join(', ')}`;
-    warnings.push(folderProblem(dir, 'linked-folders', message, 'Link the files themselves.'));
+    warnings.push(folderProblem(dir, { code: 'linked-folders', message, advice: 'Link the files themselves.' }));
   }
   return warnings;
 }

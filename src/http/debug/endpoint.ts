@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa';
 
-/** One page of the debug listener. */
+/** A page of the debug server. */
 export interface DebugEndpoint {
   readonly path: string;
   /** One line for the index. */
-  readonly about: string;
-  /** Answers GET. */
+  readonly description: string;
+  /** Handles GET. */
   readonly get: Middleware;
 }

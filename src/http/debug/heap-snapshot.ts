@@ -5,8 +5,8 @@ import type { DebugEndpoint } from './endpoint';
 export function heapSnapshot(): DebugEndpoint {
   return {
     path: '/debug/pprof/heap',
-    about:
-      'a heap snapshot, to open in the memory tab of browser dev tools; the service stands still while it is taken',
+    description:
+      'a heap snapshot for the memory tab of browser dev tools; the service does not respond while it is written',
     get: (ctx) => {
       ctx.attachment(`weir-${new Date().toISOString().replaceAll(':', '-')}.heapsnapshot`);
       ctx.set('Content-Type', 'application/json');

@@ -1,9 +1,9 @@
 import type { Middleware } from 'koa';
 import type { DebugEndpoint } from './endpoint';
 
-type Line = Pick<DebugEndpoint, 'path' | 'about'>;
+type Line = Pick<DebugEndpoint, 'path' | 'description'>;
 
-/** Lists endpoints: as HTML with links for whoever prefers it, else as text. */
+/** Lists endpoints: as HTML with links for clients that prefer it, else as text. */
 export function indexPage(title: string, lines: readonly Line[]): Middleware {
   return (ctx) => {
     ctx.vary('Accept');
@@ -19,11 +19,11 @@ export function indexPage(title: string, lines: readonly Line[]): Middleware {
 
 function asText(title: string, lines: readonly Line[]): string {
   const width = Math.max(...lines.map(({ path }) => path.length));
-  return [title, '', ...lines.map(({ path, about }) => `${path.padEnd(width)}  ${about}`), ''].join('\n');
+  return [title, '', ...lines.map(({ path, description }) => `${path.padEnd(width)}  ${description}`), ''].join('\n');
 }
 
 function asHtml(title: string, lines: readonly Line[]): string {
-  const rows = lines.map(({ path, about }) => `<dt><a href="${path}">${path}</a></dt><dd>${about}</dd>`);
+  const rows = lines.map(({ path, description }) => `<dt><a href="${path}">${path}</a></dt><dd>${description}</dd>`);
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -1,32 +1,32 @@
 import type { DebugEndpoint } from './endpoint';
 
-/** What is in force and how it came about, for people. */
-export interface RulesAbout {
-  /** The rules in force; undefined before the first good load. */
+/** The origin of the active rules, human-readable. */
+export interface RulesInfo {
+  /** The active rules; undefined before the first successful load. */
   readonly loaded: { readonly source: string; readonly version: string; readonly at: Date } | undefined;
-  /** The last load that failed after that; undefined when the rules in force are the latest that there were. */
+  /** The last load after that, if it was rejected; undefined when the active rules are the latest. */
   readonly rejected: { readonly reason: string; readonly at: Date } | undefined;
 }
 
-/** `/rlconfig`: where the rules in force come from, as comment lines, then a line a rule. */
-export function rlconfig(about: () => RulesAbout, rules: () => readonly string[]): DebugEndpoint {
+/** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule. */
+export function rlconfig(info: () => RulesInfo, rules: () => readonly string[]): DebugEndpoint {
   return {
     path: '/rlconfig',
-    about: 'the rules in force, one a line, and where they come from',
+    description: 'the active rules, one per line, and their origin',
     get: (ctx) => {
       ctx.type = 'text/plain';
-      ctx.body = [...head(about()), ...rules()].map((line) => `${line}\n`).join('');
+      ctx.body = [...originLines(info()), ...rules()].map((line) => `${line}\n`).join('');
     },
   };
 }
 
-function head({ loaded, rejected }: RulesAbout): string[] {
+function originLines({ loaded, rejected }: RulesInfo): string[] {
   const lines =
     loaded === undefined
       ? ['no configuration loaded yet']
       : [`from ${loaded.source}`, `version ${loaded.version}`, `loaded ${loaded.at.toISOString()}`];
   if (rejected !== undefined) {
-    lines.push(`a load failed ${rejected.at.toISOString()}, and changed nothing:`);
+    lines.push(`load rejected ${rejected.at.toISOString()}, keeping the active rules:`);
     for (const line of rejected.reason.split(/\r?\n/)) lines.push(`  ${line}`);
   }
   return lines.map((line) => `# ${line}`);

@@ -1,57 +1,57 @@
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { Log } from '../../streams/ports/log';
+import { errorBoundary } from '../server/error-boundary';
+import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
+import { type HttpServer, type HttpTimeouts, startHttpServer } from '../server/http-server';
+import type { ListenOptions } from '../server/listen';
 import { cpuProfile } from './cpu-profile';
 import { heapSnapshot } from './heap-snapshot';
 import { indexPage } from './index-page';
-import { type RulesAbout, rlconfig } from './rlconfig';
+import { type RulesInfo, rlconfig } from './rlconfig';
 import { type Statistic, stats } from './stats';
-import { errorBoundary } from '../server/error-boundary';
-import type { ListenOptions } from '../server/listen';
-import { logUnforeseen, methodNotAllowed, notFound } from '../server/fallbacks';
-import { type HttpTimeouts, type Listening, serve } from '../server/serve';
 
-export interface DebugOptions extends ListenOptions {
-  /** Lines about the rules in force, in the order in which they are shown. */
+export interface DebugServerOptions extends ListenOptions {
+  /** The active rules, one line each, in the order in which they are shown. */
   readonly rules: () => readonly string[];
-  readonly about: () => RulesAbout;
-  /** Every statistic as it stands, in any order. */
+  readonly rulesInfo: () => RulesInfo;
+  /** The current value of every statistic, in any order. */
   readonly statistics: () => Iterable<Statistic>;
   readonly log: Log;
 }
 
-/** A CPU profile may take five minutes in which nothing is sent; nobody has to wait for one at the end. */
+/** While a CPU profile is recorded, nothing is sent for up to five minutes. A shutdown does not wait for it. */
 const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 400_000, grace: 500 };
 
 /**
- * Opens the debug listener: an index, `/rlconfig`, `/stats` and `/debug/pprof/` (document 1, section 4).
+ * Starts the debug server: an index, `/rlconfig`, `/stats` and `/debug/pprof/`.
  *
- * @throws when it cannot listen, with a sentence for the operator.
+ * @throws when it cannot listen, with a human-readable message
  */
-export function serveDebug({ rules, about, statistics, log, ...at }: DebugOptions): Promise<Listening> {
+export function serveDebug({ rules, rulesInfo, statistics, log, ...at }: DebugServerOptions): Promise<HttpServer> {
   const profiles = [cpuProfile(), heapSnapshot()];
   const pprof = {
     path: '/debug/pprof/',
-    about: 'profiles of the running service',
+    description: 'profiles of the running service',
     get: indexPage('weir: profiles', profiles),
   };
-  const pages = [rlconfig(about, rules), stats(statistics), pprof];
-  const index = { path: '/', about: 'this index', get: indexPage('weir: debug', pages) };
+  const pages = [rlconfig(rulesInfo, rules), stats(statistics), pprof];
+  const index = { path: '/', description: 'this index', get: indexPage('weir: debug', pages) };
 
   const router = new Router({ sensitive: true, strict: true });
   for (const { path, get } of [index, ...pages]) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
-  // A profile is made for its body alone: HEAD would make one for nothing.
+  // HEAD is not supported: it would record a profile and discard it.
   for (const { path, get } of profiles) {
-    const refuse = methodNotAllowed('GET');
-    router.head(path, refuse).get(path, get).all(path, refuse);
+    const reject = methodNotAllowed('GET');
+    router.head(path, reject).get(path, get).all(path, reject);
   }
   router.get('/debug/pprof', (ctx) => ctx.redirect(pprof.path));
 
   const app = new Koa();
-  app.on('error', logUnforeseen(log));
+  app.on('error', logConnectionErrors(log));
   app
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound([index, ...pages].map(({ path }) => path)));
-  return serve(app, at, TIMEOUTS);
+  return startHttpServer(app, at, TIMEOUTS);
 }

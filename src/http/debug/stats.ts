@@ -1,13 +1,13 @@
 import type { DebugEndpoint } from './endpoint';
 
-/** A statistic at this moment: its name and its value. */
+/** The name and the current value of a statistic. */
 export type Statistic = readonly [name: string, value: number];
 
-/** `/stats`: `name: value` a line, sorted by name. */
+/** `/stats`: one line `name: value` per statistic, sorted by name. */
 export function stats(statistics: () => Iterable<Statistic>): DebugEndpoint {
   return {
     path: '/stats',
-    about: 'all statistics at this moment, one a line',
+    description: 'the current value of every statistic, one per line',
     get: (ctx) => {
       ctx.type = 'text/plain';
       ctx.body = [...statistics()]

@@ -2,37 +2,37 @@ import { MalformedBody } from '../server/errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHITE_SPACE = /[ \t\n\r]*/y;
-/** Everything up to the end of a string, an escape, or a character that JSON does not allow in one. */
-// oxlint-disable-next-line no-control-regex -- exactly these are what the grammar forbids
+/** The characters of a string up to its end, an escape, or a character that JSON does not allow in a string. */
+// oxlint-disable-next-line no-control-regex -- the JSON grammar excludes exactly these
 const STRING_RUN = /[^"\\\u0000-\u001f]*/y;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** How much of a caller's text an error message repeats. */
+/** How many characters of a caller's text an error message repeats. */
 const MAX_EXCERPT = 40;
 
 /**
- * Reads a JSON text (RFC 8259) from start to end without building values, so that a reader sees what `JSON.parse` hides:
- * members given twice, the text of numbers, and where in the document it stands. Every method throws
- * {@link MalformedBody} when the text has something else than asked for.
+ * Reads a JSON text (RFC 8259) from start to end without building values. Unlike with `JSON.parse`, the reader sees duplicate
+ * members, the text of numbers and the position in the document. Every method throws {@link MalformedBody} when the text has
+ * something else than the method expects.
  */
 export class JsonCursor {
   readonly #text: string;
   #at = 0;
-  /** Where in the document: a member's name or an element's index a level; undefined before the first of either. */
+  /** The position: the member name or element index of each level, undefined before the first member or element. */
   readonly #path: (string | number | undefined)[] = [];
 
   constructor(text: string) {
     this.#text = text;
   }
 
-  /** Goes into an object; `what` names it in the error. Then ask {@link nextMember} until it gives undefined. */
+  /** Enters an object. Then call {@link nextMember} until it returns undefined. `what` names the object in the error. */
   enterObject(what: string): void {
-    if (this.#peek() !== '{') this.refuse(`${what} (an object) expected`);
+    if (this.#peek() !== '{') this.unexpected(`${what} (an object)`);
     this.#at += 1;
     this.#path.push(undefined);
   }
 
-  /** The next member's name, with the cursor on its value; undefined at the end of the object, which it leaves. */
+  /** Moves to the value of the next member and returns its name. At the end, leaves the object and returns undefined. */
   nextMember(): string | undefined {
     const level = this.#path.length - 1;
     if (this.#peek() === '}') {
@@ -41,21 +41,21 @@ export class JsonCursor {
       return undefined;
     }
     if (this.#path[level] !== undefined) this.#expect(',', '"," or "}"');
-    if (this.#peek() !== '"') this.refuse('a member name in double quotes expected');
+    if (this.#peek() !== '"') this.unexpected('a member name in double quotes');
     const name = this.#stringToken();
     this.#expect(':', '":"');
     this.#path[level] = name;
     return name;
   }
 
-  /** Goes into an array; `what` names it in the error. Then ask {@link nextElement} until it says false. */
+  /** Enters an array. Then call {@link nextElement} until it returns false. `what` names the array in the error. */
   enterArray(what: string): void {
-    if (this.#peek() !== '[') this.refuse(`${what} (an array) expected`);
+    if (this.#peek() !== '[') this.unexpected(`${what} (an array)`);
     this.#at += 1;
     this.#path.push(undefined);
   }
 
-  /** Whether there is a next element, with the cursor on it; at the end of the array it leaves it. */
+  /** Moves to the next element and returns true. At the end, leaves the array and returns false. */
   nextElement(): boolean {
     const level = this.#path.length - 1;
     if (this.#peek() === ']') {
@@ -69,15 +69,15 @@ export class JsonCursor {
     return true;
   }
 
-  /** Whether the value is null; if so it is passed. */
-  takeNull(): boolean {
+  /** Skips the value if it is null. Returns whether it was. */
+  skipNull(): boolean {
     if (this.#peek() !== 'n') return false;
     this.#literal('null');
     return true;
   }
 
   string(): string {
-    if (this.#peek() !== '"') this.refuse('a string expected');
+    if (this.#peek() !== '"') this.unexpected('a string');
     return this.#stringToken();
   }
 
@@ -85,7 +85,7 @@ export class JsonCursor {
     const next = this.#peek();
     if (next === 't') this.#literal('true');
     else if (next === 'f') this.#literal('false');
-    else this.refuse('true or false expected');
+    else this.unexpected('true or false');
     return next === 't';
   }
 
@@ -93,7 +93,7 @@ export class JsonCursor {
     return this.#peek() === '"';
   }
 
-  /** The text of a number; undefined, without moving, when the value is no number. */
+  /** Reads the text of a number. Returns undefined, without moving, when the value is not a number. */
   numberText(): string | undefined {
     this.#peek();
     NUMBER.lastIndex = this.#at;
@@ -102,23 +102,23 @@ export class JsonCursor {
     return text;
   }
 
-  /** Makes sure that nothing follows. */
+  /** Checks that the text ends here. */
   end(): void {
-    if (this.#peek() !== undefined) this.refuse('nothing expected after the end of the request');
+    if (this.#peek() !== undefined) this.unexpected('the end of the body after the request');
   }
 
-  /** Refuses the value that the cursor stands on, or the place it stands at. */
-  refuse(problem: string): never {
+  /** Rejects what is at the cursor. */
+  unexpected(expected: string): never {
     const found = this.#found();
-    throw new MalformedBody(`${this.#place()}: ${problem}, got ${found} (${this.#position()})`);
+    throw new MalformedBody(`${this.#location()}: expected ${expected}, got ${found} (${this.#position()})`);
   }
 
-  /** Refuses something already read, which the problem names. */
+  /** Rejects something already read, which the problem names. */
   fail(problem: string): never {
-    throw new MalformedBody(`${this.#place()}: ${problem}`);
+    throw new MalformedBody(`${this.#location()}: ${problem}`);
   }
 
-  /** What follows, white space left out; undefined at the end of the text. */
+  /** Skips white space and returns the next character; undefined at the end of the text. */
   #peek(): string | undefined {
     let next = this.#text[this.#at];
     if (next === ' ' || next === '\n' || next === '\r' || next === '\t') {
@@ -130,19 +130,19 @@ export class JsonCursor {
     return next;
   }
 
-  #expect(character: string, described: string): void {
-    if (this.#peek() !== character) this.refuse(`${described} expected`);
+  #expect(character: string, expected: string): void {
+    if (this.#peek() !== character) this.unexpected(expected);
     this.#at += 1;
   }
 
   #literal(word: string): void {
-    if (!this.#text.startsWith(word, this.#at)) this.refuse('a JSON value expected');
+    if (!this.#text.startsWith(word, this.#at)) this.unexpected('a JSON value');
     this.#at += word.length;
   }
 
   #stringToken(): string {
     const start = this.#at;
-    let escaped = false;
+    let hasEscapes = false;
     STRING_RUN.lastIndex = start + 1;
     for (;;) {
       STRING_RUN.test(this.#text);
@@ -150,15 +150,13 @@ export class JsonCursor {
       const character = this.#text[end];
       if (character === '"') {
         this.#at = end + 1;
-        return escaped ? this.#unescape(start) : this.#text.slice(start + 1, end);
+        return hasEscapes ? this.#unescape(start) : this.#text.slice(start + 1, end);
       }
       if (character !== '\\') {
-        this.fail(
-          character === undefined ? 'a string without an end' : 'a control character in a string must be escaped',
-        );
+        this.fail(character === undefined ? 'unterminated string' : 'control characters in a string must be escaped');
       }
-      escaped = true;
-      // Beyond the end of the text, the expression would begin again at its start.
+      hasEscapes = true;
+      // With a lastIndex beyond the end of the text, the expression would start again at 0.
       STRING_RUN.lastIndex = Math.min(end + 2, this.#text.length);
     }
   }
@@ -168,10 +166,10 @@ export class JsonCursor {
     try {
       text = JSON.parse(this.#text.slice(start, this.#at));
     } catch {
-      return this.fail('a string with an escape that JSON does not have');
+      return this.fail('invalid escape sequence in a string');
     }
     if (typeof text !== 'string' || LONE_SURROGATE.test(text)) {
-      return this.fail('a string with half a surrogate pair, which is no Unicode text');
+      return this.fail('unpaired surrogate in a string: not valid Unicode');
     }
     return text;
   }
@@ -189,8 +187,8 @@ export class JsonCursor {
     return excerpt(text);
   }
 
-  /** The path as JSONPath writes it. */
-  #place(): string {
+  /** The position in the document, as a JSONPath expression. */
+  #location(): string {
     let path = '$';
     for (const step of this.#path) {
       if (typeof step === 'number') path += `[${step}]`;
@@ -205,7 +203,7 @@ export class JsonCursor {
   }
 }
 
-/** A caller's text in a message: short, and without characters that would break the line. */
+/** A caller's text for an error message: truncated, and escaped so that it stays on one line. */
 export function excerpt(text: string): string {
   const short = text.length > MAX_EXCERPT ? `${text.slice(0, MAX_EXCERPT)}…` : text;
   return JSON.stringify(short).slice(1, -1);

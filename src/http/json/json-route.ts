@@ -1,26 +1,24 @@
 import { isUtf8 } from 'node:buffer';
-import type { ServerResponse } from 'node:http';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type Verdict } from '../../limiter/verdict';
 import type { Decide } from '../../streams/ports/decide';
-import type { CallTrace } from '../../streams/ports/tracer';
-import { answerEarly } from './answer-early';
 import { errorBody } from '../server/error-boundary';
 import { MalformedBody } from '../server/errors';
-import { readRequest } from './read-request';
-import { writeVerdict } from './write-verdict';
-import { BodyTooLarge, readBody } from './read-body';
 import { traceOf } from '../traced';
+import { BodyTooLarge, readBody } from './read-body';
+import { readRequest } from './read-request';
+import { respondEarly } from './respond-early';
+import { writeVerdict } from './write-verdict';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-const TOO_LARGE = errorBody('body_too_large', 'a request body may have up to 1 MiB');
+const TOO_LARGE = errorBody('body_too_large', 'the request body is larger than 1 MiB');
 
 /**
- * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when it says OVER_LIMIT
- * (document 1, section 4). The request's Content-Type is not looked at. A caller that goes away takes its question back.
+ * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
+ * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects.
  *
- * @param onMalformed told of each body that is no request, which the decisions never see
+ * @param onMalformed called for each body that is not a RateLimitRequest and so is not decided
  */
 export function jsonRoute(decide: Decide, onMalformed: () => void): Middleware {
   return async (ctx) => {
@@ -30,10 +28,10 @@ export function jsonRoute(decide: Decide, onMalformed: () => void): Middleware {
     } catch (error) {
       if (!(error instanceof BodyTooLarge)) throw error;
       ctx.respond = false;
-      answerEarly(ctx.req, ctx.res, 413, TOO_LARGE);
+      respondEarly(ctx.req, ctx.res, { status: 413, json: TOO_LARGE });
       return;
     }
-    const verdict = await ask(decide, requestOf(body, onMalformed), ctx.res, traceOf(ctx));
+    const verdict = await verdictOf(decide, requestOf(body, onMalformed), ctx);
     ctx.status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
     ctx.set('Content-Type', 'application/json');
     ctx.body = writeVerdict(verdict);
@@ -42,7 +40,7 @@ export function jsonRoute(decide: Decide, onMalformed: () => void): Middleware {
 
 function requestOf(body: Buffer, onMalformed: () => void): RateLimitRequest {
   try {
-    if (!isUtf8(body)) throw new MalformedBody('$: the body is not UTF-8');
+    if (!isUtf8(body)) throw new MalformedBody('$: the body is not valid UTF-8');
     return readRequest(body.toString());
   } catch (error) {
     if (error instanceof MalformedBody) onMalformed();
@@ -50,28 +48,23 @@ function requestOf(body: Buffer, onMalformed: () => void): RateLimitRequest {
   }
 }
 
-/** Never settles when the caller goes away first: then nobody waits for it either. */
-function ask(
-  decide: Decide,
-  request: RateLimitRequest,
-  response: ServerResponse,
-  trace: CallTrace | undefined,
-): Promise<Verdict> {
+/** Never settles when the caller disconnects first: then there is no response to send. */
+function verdictOf(decide: Decide, request: RateLimitRequest, ctx: Context): Promise<Verdict> {
   return new Promise((resolve, reject) => {
-    let answered = false;
-    const question = decide(request, {
+    let isDecided = false;
+    const pending = decide(request, {
       verdict: (verdict) => {
-        answered = true;
+        isDecided = true;
         resolve(verdict);
       },
       error: (error) => {
-        answered = true;
+        isDecided = true;
         reject(error);
       },
-      trace,
+      trace: traceOf(ctx),
     });
-    response.once('close', () => {
-      if (!answered) question.cancel('cancelled');
+    ctx.res.once('close', () => {
+      if (!isDecided) pending.cancel('cancelled');
     });
   });
 }

@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CallerGone } from '../server/errors';
+import { CallerDisconnected } from '../server/errors';
 
-/** A body larger than it may be. */
+/** A body that exceeds the size limit. */
 export class BodyTooLarge extends Error {
   override readonly name = 'BodyTooLarge';
 }
 
 /**
- * Reads a request's body. A body that is too large is left unread: at once when its length is announced, else where it
- * passes the limit.
+ * Reads the body of a request. A body over the limit is not read further: not at all if its length is announced, else from the
+ * chunk that exceeds the limit.
  *
  * @param limit in bytes
  * @throws {BodyTooLarge}
- * @throws {CallerGone} when the connection ends before the body does.
+ * @throws {CallerDisconnected} when the connection is closed before the end of the body
  */
 export function readBody(request: IncomingMessage, response: ServerResponse, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -35,6 +35,6 @@ export function readBody(request: IncomingMessage, response: ServerResponse, lim
     }
     request.on('data', onData);
     request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    request.once('error', (cause) => reject(new CallerGone('the body has no end', { cause })));
+    request.once('error', (cause) => reject(new CallerDisconnected('the body is incomplete', { cause })));
   });
 }

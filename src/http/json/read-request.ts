@@ -10,8 +10,8 @@ import { JsonCursor } from './json-cursor';
 import { readEnum, readUint32, readUint64 } from './scalars';
 
 /**
- * Reads a RateLimitRequest in proto3 JSON, strictly: fields by their JSON or their proto name, null is absent, and what is
- * unknown, given twice or of the wrong type is refused.
+ * Reads a RateLimitRequest in proto3 JSON. Fields may have their JSON or their proto name, and null means absent. Strict: unknown
+ * fields, duplicate fields and wrong types are rejected.
  *
  * @throws {MalformedBody}
  */
@@ -22,7 +22,7 @@ export function readRequest(text: string): RateLimitRequest {
   return request;
 }
 
-// Each reader below keeps one bit a field of what it has seen: both spellings of a field are the same field.
+// Each reader has one bit per field in `seen` to detect duplicates; both names of a field have the same bit.
 
 function readMessage(cursor: JsonCursor): RateLimitRequest {
   let domain = '';
@@ -34,16 +34,16 @@ function readMessage(cursor: JsonCursor): RateLimitRequest {
     switch (name) {
       case 'domain':
         seen = once(cursor, seen, 1);
-        if (!cursor.takeNull()) domain = cursor.string();
+        if (!cursor.skipNull()) domain = cursor.string();
         break;
       case 'descriptors':
         seen = once(cursor, seen, 2);
-        if (!cursor.takeNull()) descriptors = readList(cursor, 'a list of descriptors', readDescriptor);
+        if (!cursor.skipNull()) descriptors = readList(cursor, 'a list of descriptors', readDescriptor);
         break;
       case 'hitsAddend':
       case 'hits_addend':
         seen = once(cursor, seen, 4);
-        if (!cursor.takeNull()) hitsAddend = readUint32(cursor);
+        if (!cursor.skipNull()) hitsAddend = readUint32(cursor);
         break;
       default:
         unknown(cursor, 'domain, descriptors, hitsAddend');
@@ -63,21 +63,21 @@ function readDescriptor(cursor: JsonCursor): Descriptor {
     switch (name) {
       case 'entries':
         seen = once(cursor, seen, 1);
-        if (!cursor.takeNull()) entries = readList(cursor, 'a list of entries', readEntry);
+        if (!cursor.skipNull()) entries = readList(cursor, 'a list of entries', readEntry);
         break;
       case 'limit':
         seen = once(cursor, seen, 2);
-        if (!cursor.takeNull()) limit = readLimit(cursor);
+        if (!cursor.skipNull()) limit = readLimit(cursor);
         break;
       case 'hitsAddend':
       case 'hits_addend':
         seen = once(cursor, seen, 4);
-        if (!cursor.takeNull()) hitsAddend = readUint64(cursor);
+        if (!cursor.skipNull()) hitsAddend = readUint64(cursor);
         break;
       case 'isNegativeHits':
       case 'is_negative_hits':
         seen = once(cursor, seen, 8);
-        if (!cursor.takeNull()) isNegativeHits = cursor.boolean();
+        if (!cursor.skipNull()) isNegativeHits = cursor.boolean();
         break;
       default:
         unknown(cursor, 'entries, limit, hitsAddend, isNegativeHits');
@@ -95,11 +95,11 @@ function readEntry(cursor: JsonCursor): Entry {
     switch (name) {
       case 'key':
         seen = once(cursor, seen, 1);
-        if (!cursor.takeNull()) key = cursor.string();
+        if (!cursor.skipNull()) key = cursor.string();
         break;
       case 'value':
         seen = once(cursor, seen, 2);
-        if (!cursor.takeNull()) value = cursor.string();
+        if (!cursor.skipNull()) value = cursor.string();
         break;
       default:
         unknown(cursor, 'key, value');
@@ -118,11 +118,11 @@ function readLimit(cursor: JsonCursor): LimitOverride {
       case 'requestsPerUnit':
       case 'requests_per_unit':
         seen = once(cursor, seen, 1);
-        if (!cursor.takeNull()) requestsPerUnit = readUint32(cursor);
+        if (!cursor.skipNull()) requestsPerUnit = readUint32(cursor);
         break;
       case 'unit':
         seen = once(cursor, seen, 2);
-        if (!cursor.takeNull()) unit = readEnum(cursor, UNIT_NAMES);
+        if (!cursor.skipNull()) unit = readEnum(cursor, UNIT_NAMES);
         break;
       default:
         unknown(cursor, 'requestsPerUnit, unit');
@@ -139,10 +139,10 @@ function readList<Item>(cursor: JsonCursor, what: string, readItem: (cursor: Jso
 }
 
 function once(cursor: JsonCursor, seen: number, field: number): number {
-  if ((seen & field) !== 0) cursor.fail('this field is given twice');
+  if ((seen & field) !== 0) cursor.fail('duplicate field');
   return seen | field;
 }
 
-function unknown(cursor: JsonCursor, known: string): never {
-  return cursor.fail(`unknown field; known here are ${known}`);
+function unknown(cursor: JsonCursor, allowed: string): never {
+  return cursor.fail(`unknown field; allowed fields: ${allowed}`);
 }

@@ -1,45 +1,57 @@
 import { type JsonCursor, excerpt } from './json-cursor';
-const MAX_UINT32 = 0xffff_ffff;
-const MAX_UINT64 = 2 ** 64;
+
+/** The range of an integer field, and how an error message describes it. */
+interface IntegerRange {
+  readonly min: number;
+  readonly max: number;
+  readonly expected: string;
+}
+
+const UINT32: IntegerRange = { min: 0, max: 0xffff_ffff, expected: 'an integer from 0 to 4294967295' };
+const UINT64: IntegerRange = { min: 0, max: 2 ** 64, expected: 'an integer from 0 to 18446744073709551615' };
 const MIN_INT32 = -0x8000_0000;
 const MAX_INT32 = 0x7fff_ffff;
 
 const DECIMAL = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
-const SHORT_WHOLE_NUMBER = /^(?:0|[1-9]\d{0,14})$/;
+const SHORT_INTEGER = /^(?:0|[1-9]\d{0,14})$/;
 
-/** A `uint32` of proto3 JSON: a number or a text that holds one, `1.0` and `1e2` too. */
+/** Reads a `uint32` of proto3 JSON: a number or a string that holds one, in any notation (`1.0`, `1e2`). */
 export function readUint32(cursor: JsonCursor): number {
-  return readWhole(cursor, 0, MAX_UINT32, 'a whole number from 0 to 4294967295');
+  return readInteger(cursor, UINT32);
 }
 
-/** A `google.protobuf.UInt64Value`, likewise. Above 2^53 - 1 it is the nearest double. */
+/** Reads a `google.protobuf.UInt64Value`, in the same forms. A value above 2^53 - 1 becomes the nearest double. */
 export function readUint64(cursor: JsonCursor): number {
-  return readWhole(cursor, 0, MAX_UINT64, 'a whole number from 0 to 18446744073709551615');
+  return readInteger(cursor, UINT64);
 }
 
-/** An enum of proto3 JSON, by name (upper case) or by number, which need not be one of the names'. */
+/** Reads an enum of proto3 JSON: an upper-case name or a number, which need not be that of a name. */
 export function readEnum(cursor: JsonCursor, names: readonly string[]): number {
   if (!cursor.isString()) {
-    return readWhole(cursor, MIN_INT32, MAX_INT32, `one of ${names.join(', ')}, or its number`);
+    return readInteger(cursor, {
+      min: MIN_INT32,
+      max: MAX_INT32,
+      expected: `one of ${names.join(', ')}, or its number`,
+    });
   }
   const name = cursor.string();
   const number = names.indexOf(name);
-  if (number === -1) cursor.fail(`one of ${names.join(', ')} expected, got "${excerpt(name)}"`);
+  if (number === -1) cursor.fail(`expected one of ${names.join(', ')}, got "${excerpt(name)}"`);
   return number;
 }
 
-function readWhole(cursor: JsonCursor, min: number, max: number, allowed: string): number {
-  const quoted = cursor.isString();
-  const text = quoted ? cursor.string() : (cursor.numberText() ?? cursor.refuse(`${allowed} expected`));
-  const number = SHORT_WHOLE_NUMBER.test(text) ? Number(text) : wholeNumber(text);
+function readInteger(cursor: JsonCursor, { min, max, expected }: IntegerRange): number {
+  const isQuoted = cursor.isString();
+  const text = isQuoted ? cursor.string() : (cursor.numberText() ?? cursor.unexpected(expected));
+  const number = SHORT_INTEGER.test(text) ? Number(text) : integerOf(text);
   if (!(number >= min && number <= max)) {
-    cursor.fail(`${allowed} expected, got ${quoted ? `"${excerpt(text)}"` : excerpt(text)}`);
+    cursor.fail(`expected ${expected}, got ${isQuoted ? `"${excerpt(text)}"` : excerpt(text)}`);
   }
   return number;
 }
 
-/** The number that a JSON number's text stands for; not a number when it has a fraction or is no JSON number. */
-function wholeNumber(text: string): number {
+/** The integer that the text of a JSON number denotes; NaN when it has a fraction or is not a JSON number. */
+function integerOf(text: string): number {
   const match = DECIMAL.exec(text);
   if (match === null) return Number.NaN;
   const [, sign, whole, fraction = '', exponent = '0'] = match;

@@ -1,6 +1,6 @@
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 
-/** A verdict as RateLimitResponse in proto3 JSON: defaults left out, enums by name, durations as `"30s"`. */
+/** Writes a verdict as a RateLimitResponse in proto3 JSON: without default values, enums by name, durations as `"30s"`. */
 export function writeVerdict({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): string {
   let json = `{"overallCode":${codeName(overallCode)}`;
   if (statuses.length > 0) json += `,"statuses":[${statuses.map(writeStatus).join(',')}]`;

@@ -1,20 +1,20 @@
 import type { Context, Middleware } from 'koa';
 import { DecisionError } from '../../limiter/decision-error';
 import type { Log } from '../../streams/ports/log';
-import { CallerGone, DECISION_STATUS, HttpError, MalformedBody } from './errors';
 import { asError } from '../../text/thrown';
+import { CallerDisconnected, DECISION_STATUS, type ErrorResponse, HttpError, MalformedBody } from './errors';
 
 /**
- * Turns every failure below into its answer: `{"error":{"code":"…","message":"…"}}`. A failure that nobody foresaw is
- * logged and answered without its message, which is not the caller's business.
+ * Turns every error of the inner middleware into a response: `{"error":{"code":"…","message":"…"}}`. An unexpected error is
+ * logged and answered with 500, without its message.
  */
 export function errorBoundary(log: Log): Middleware {
   return async (ctx, next) => {
     try {
       await next();
     } catch (error) {
-      if (error instanceof CallerGone) return;
-      answer(ctx, asRefusal(error, log));
+      if (error instanceof CallerDisconnected) return;
+      respond(ctx, responseTo(error, log));
     }
   };
 }
@@ -23,15 +23,17 @@ export function errorBody(code: string, message: string): string {
   return JSON.stringify({ error: { code, message } });
 }
 
-function asRefusal(error: unknown, log: Log): HttpError {
-  if (error instanceof HttpError) return error;
-  if (error instanceof DecisionError) return new HttpError(DECISION_STATUS[error.code], error.code, error.message);
-  if (error instanceof MalformedBody) return new HttpError(400, 'invalid_request', error.message);
-  log.error('an HTTP request failed', { error: asError(error) });
-  return new HttpError(500, 'internal_error', 'the service failed to answer; its log says why');
+function responseTo(error: unknown, log: Log): ErrorResponse {
+  if (error instanceof HttpError) return error.response;
+  if (error instanceof DecisionError) {
+    return { status: DECISION_STATUS[error.code], code: error.code, message: error.message };
+  }
+  if (error instanceof MalformedBody) return { status: 400, code: 'invalid_request', message: error.message };
+  log.error('internal error in an HTTP request; answered with status 500', { error: asError(error) });
+  return { status: 500, code: 'internal_error', message: 'internal error; the log of the service has the details' };
 }
 
-function answer(ctx: Context, { status, code, message, headers }: HttpError): void {
+function respond(ctx: Context, { status, code, message, headers = {} }: ErrorResponse): void {
   ctx.status = status;
   ctx.set(headers);
   ctx.set('Content-Type', 'application/json');

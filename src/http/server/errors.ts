@@ -1,34 +1,36 @@
 import type { DecisionErrorCode } from '../../limiter/decision-error';
 
-/** An answer that is an error of the caller's or a lack of ours: its status, and what the body says about it. */
-export class HttpError extends Error {
-  override readonly name = 'Refusal';
+export interface ErrorResponse {
+  readonly status: number;
+  /** Machine-readable: lower-case letters and `_`. */
+  readonly code: string;
+  /** Human-readable: one sentence. */
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
-  /**
-   * @param code for programs, one word of lower case letters and `_`
-   * @param message for people, one sentence
-   */
-  constructor(
-    readonly status: number,
-    readonly code: string,
-    message: string,
-    readonly headers: Readonly<Record<string, string>> = {},
-  ) {
-    super(message);
+/** An error that is sent to the caller. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly response: ErrorResponse;
+
+  constructor(response: ErrorResponse) {
+    super(response.message);
+    this.response = response;
   }
 }
 
-/** The caller has closed its connection: nobody is left to answer. */
-export class CallerGone extends Error {
-  override readonly name = 'CallerGone';
+/** The caller has closed its connection: no response can be sent. */
+export class CallerDisconnected extends Error {
+  override readonly name = 'CallerDisconnected';
 }
 
-/** A body that is no RateLimitRequest in proto3 JSON. The message says where and what is allowed, for the caller. */
+/** A body that is not a RateLimitRequest in proto3 JSON. The message, for the caller, states where and what is expected. */
 export class MalformedBody extends Error {
   override readonly name = 'MalformedBody';
 }
 
-/** The HTTP status of a call that got no verdict. A new code without a status does not compile. */
+/** The HTTP status of a request without a verdict. */
 export const DECISION_STATUS: Readonly<Record<DecisionErrorCode, number>> = {
   invalid_request: 400,
   no_configuration: 503,

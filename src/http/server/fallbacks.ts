@@ -1,27 +1,32 @@
-import type { Log } from '../../streams/ports/log';
 import type { Middleware } from 'koa';
+import type { Log } from '../../streams/ports/log';
 import { HttpError } from './errors';
-import { asError } from '../../text/thrown';
 
-/** Refuses what no route took. */
+/** Rejects every request that no route has handled. */
 export function notFound(paths: readonly string[]): Middleware {
+  const message = `no such path; available: ${paths.join(', ')}`;
   return () => {
-    throw new HttpError(404, 'not_found', `there is nothing here; there is ${paths.join(', ')}`);
+    throw new HttpError({ status: 404, code: 'not_found', message });
   };
 }
 
-/** Refuses every method that no route before it took. `allow` lists those that there are, as the header does. */
+/**
+ * Rejects every method that no earlier route has handled.
+ *
+ * @param allow the methods of the path, as in the Allow header
+ */
 export function methodNotAllowed(allow: string): Middleware {
-  return (ctx) => {
-    throw new HttpError(405, 'method_not_allowed', `${ctx.method} is not allowed here; allowed: ${allow}`, {
-      Allow: allow,
-    });
+  return ({ method }) => {
+    const message = `${method} is not allowed here; allowed: ${allow}`;
+    throw new HttpError({ status: 405, code: 'method_not_allowed', message, headers: { Allow: allow } });
   };
 }
 
-/** What Koa reports beside the answers: connections that broke while being answered, which is the callers' right. */
-export function logUnforeseen(log: Log): (error: unknown) => void {
+/** Logs the errors that Koa reports outside of a response: connections that failed while a response was being sent. */
+export function logConnectionErrors(log: Log): (error: unknown) => void {
   return (error) => {
-    log.debug('an HTTP connection broke', { error: asError(error) });
+    log.debug('an HTTP connection failed while a response was being sent', {
+      error: error instanceof Error ? error : String(error),
+    });
   };
 }

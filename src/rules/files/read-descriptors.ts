@@ -1,92 +1,104 @@
 import type { RuleConfig } from '../rule-config';
 import { checkEffect } from './checks/check-effect';
-import { readFields, type Fields } from './fields/fields';
+import { FieldReader } from './fields/field-reader';
+import type { ReadContext, RuleLocation } from './fields/read-context';
 import { readMetadata } from './read-metadata';
 import { readRateLimit, type ReadRateLimit } from './read-rate-limit';
-import { readBoolean, readList, readText, sayEmpty } from './fields/read-values';
-import type { Reading, RulePlace } from './fields/reading';
 import { oneLine, showText } from './yaml/yaml-text';
 import type { YamlMap } from './yaml/yaml-tree';
 
-/** The rules of one level that have been read, by key and value: a second of the same is a duplicate. */
-export type Siblings = Map<string, RulePlace>;
-
-/**
- * The `descriptors` of a mapping as rules.
- * @param path the key path of the level above, beginning with the domain, for messages
- * @param siblings rules of the same level that another file has brought; those read here are added
- */
-export function readDescriptors(reading: Reading, owner: Fields, path: string, siblings: Siblings): RuleConfig[] {
-  const consequence = 'there are no rules in it';
-  return readList(reading, owner, 'descriptors', consequence).map((item) =>
-    readDescriptor(reading, item, path, siblings),
-  );
+/** The level of a domain's tree that descriptors are read into. */
+export interface DescriptorLevel {
+  /** The key path of the level above, starting with the domain, for messages. */
+  readonly path: string;
+  /** The rules of this level that have been read, other files' included, by key and value: a second one is a duplicate. */
+  readonly siblings: Map<string, RuleLocation>;
 }
 
-function readDescriptor(reading: Reading, map: YamlMap, path: string, siblings: Siblings): RuleConfig {
-  const fields = readFields(reading, map, 'descriptor');
-  const key = readKey(reading, map, fields);
-  const value = readValue(reading, fields);
-  const ownPath = `${path}.${key}${value === '' ? '' : `_${value}`}`;
-  const limit = readRateLimit(reading, fields);
+/** The `descriptors` of a mapping as rules; adds them to the siblings of their level. */
+export function readDescriptors(parent: FieldReader, level: DescriptorLevel): RuleConfig[] {
+  return parent.list('descriptors', 'it contains no rules').map((item) => readDescriptor(parent.context, item, level));
+}
+
+function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
+  const fields = new FieldReader(context, 'descriptor', map);
+  const key = readKey(fields);
+  const value = readValue(fields);
+  const path = `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
+  const limit = readRateLimit(fields);
   const rule: RuleConfig = {
     key,
     value,
     rateLimit: limit?.config,
-    shadowMode: readBoolean(reading, fields, 'shadow_mode'),
-    quotaMode: readBoolean(reading, fields, 'quota_mode'),
-    detailedMetric: readBoolean(reading, fields, 'detailed_metric'),
-    valueToMetric: readBoolean(reading, fields, 'value_to_metric'),
-    shareThreshold: readBoolean(reading, fields, 'share_threshold'),
-    metadata: readMetadata(reading, fields),
-    descriptors: readDescriptors(reading, fields, ownPath, new Map()),
+    shadowMode: fields.boolean('shadow_mode'),
+    quotaMode: fields.boolean('quota_mode'),
+    detailedMetric: fields.boolean('detailed_metric'),
+    valueToMetric: fields.boolean('value_to_metric'),
+    shareThreshold: fields.boolean('share_threshold'),
+    metadata: readMetadata(fields),
+    descriptors: readDescriptors(fields, { path, siblings: new Map() }),
   };
-  const place = placeOf(reading, map, fields, limit);
-  reading.places.set(rule, place);
+  const location = locationOf(fields, limit);
+  context.locations.set(rule, location);
   if (key === '') return rule;
-  checkDuplicate(reading, rule, place, ownPath, siblings);
-  checkEffect(reading, rule, fields);
+  const first = registerSibling(level, rule, location);
+  if (first !== undefined) reportDuplicate(context, location, { path, first });
+  checkEffect(fields, rule);
   return rule;
 }
 
-function readKey(reading: Reading, map: YamlMap, fields: Fields): string {
-  const key = readText(reading, fields, 'key');
+function readKey(fields: FieldReader): string {
+  const { context, start } = fields;
+  const key = fields.text('key');
   const field = fields.get('key');
   if (key === '' && (field === undefined || field.value.kind === 'scalar')) {
-    const place = field?.key ?? { offset: map.offset, end: map.offset + 1 };
-    reading.say(place, 'empty-key', 'descriptor has empty key', 'Write `key: <key of a request entry>`.');
+    const advice = 'Write `key: <key of a request entry>`.';
+    context.report(field?.key ?? start, { code: 'empty-key', message: 'descriptor has empty key', advice });
   }
   if (field !== undefined && key.includes('*')) {
-    const message = `the \`*\` in the key '${showText(key)}' stands for itself: only a \`value\` has wildcards`;
-    reading.say(field.value, 'wildcard-in-key', message, 'Write the key in full.');
+    const message = `the \`*\` in the key '${showText(key)}' is an ordinary character: only a \`value\` can have wildcards`;
+    context.report(field.value, { code: 'wildcard-in-key', message, advice: 'Write the key in full.' });
   }
   return key;
 }
 
-function readValue(reading: Reading, fields: Fields): string {
-  const value = readText(reading, fields, 'value');
-  const field = fields.get('value');
-  if (value === '' && field?.value.kind === 'scalar') sayEmpty(reading, 'value', field, 'the rule matches any value');
+function readValue(fields: FieldReader): string {
+  const value = fields.text('value');
+  if (value === '' && fields.get('value')?.value.kind === 'scalar')
+    fields.reportEmpty('value', 'the rule matches any value');
   return value;
 }
 
-function checkDuplicate(reading: Reading, rule: RuleConfig, place: RulePlace, path: string, siblings: Siblings): void {
-  // The key's length in front tells key `a_b` with value `c` from key `a` with value `b_c`.
-  const identity = `${rule.key.length} ${rule.key}${rule.value}`;
+/** Adds a rule to its level, unless the level has one of the same key and value: then returns where that rule is. */
+function registerSibling(
+  { siblings }: DescriptorLevel,
+  { key, value }: RuleConfig,
+  location: RuleLocation,
+): RuleLocation | undefined {
+  // The leading length of the key distinguishes key `a_b` with value `c` from key `a` with value `b_c`.
+  const identity = `${key.length} ${key}${value}`;
   const first = siblings.get(identity);
-  if (first === undefined) {
-    siblings.set(identity, place);
-    return;
-  }
-  const message = `duplicate descriptor composite key '${oneLine(path)}'`;
-  const advice = `The same key and value stand in ${reading.nameOf(first.key, first.source)}; keep one, or put what is nested in both into one.`;
-  reading.say(place.key, 'duplicate-descriptor', message, advice);
+  if (first === undefined) siblings.set(identity, location);
+  return first;
 }
 
-function placeOf(reading: Reading, map: YamlMap, fields: Fields, limit: ReadRateLimit | undefined): RulePlace {
-  const key = fields.get('key')?.value ?? { offset: map.offset, end: map.offset + 1 };
+function reportDuplicate(
+  context: ReadContext,
+  { key }: RuleLocation,
+  { path, first }: { path: string; first: RuleLocation },
+): void {
+  const place = context.describe(first.key, first.source);
+  context.report(key, {
+    code: 'duplicate-descriptor',
+    message: `duplicate descriptor composite key '${oneLine(path)}'`,
+    advice: `The same key and value are at ${place}; keep one of the two rules, and nest the rules of both in it.`,
+  });
+}
+
+function locationOf(fields: FieldReader, limit: ReadRateLimit | undefined): RuleLocation {
+  const key = fields.get('key')?.value ?? fields.start;
   return {
-    source: reading.source,
+    source: fields.context.source,
     key,
     value: fields.get('value')?.value ?? key,
     requestsPerUnit: limit?.requestsPerUnit,

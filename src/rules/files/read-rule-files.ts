@@ -4,32 +4,29 @@ import { parseYaml } from './yaml/parse-yaml';
 import { parsePlainYaml } from './yaml/plain-yaml';
 import type { Problem } from './problems/problem';
 import { ProblemReport } from './problems/problem-report';
-import { type RuleTree, readRuleTrees } from './read-rule-trees';
+import { type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
 
-/** A rule file as it was found. */
 export interface RuleFile {
   /** Relative to the rule folder, for messages. */
   readonly path: string;
   readonly content: Uint8Array;
 }
 
-/** What was read. Plain data: it survives a structured clone. */
+/** The result of reading rule files. Plain data: it survives a structured clone. */
 export interface ReadResult {
-  /** One for each domain, in the order of the files. They mean something only when there are no errors. */
+  /** One for each domain, in the order of the files; to be used only when there are no errors. */
   readonly configs: readonly DomainConfig[];
-  /** Every error of every file. */
+  /** The errors of all files. */
   readonly errors: readonly Problem[];
-  /** What loads but means less than it seems. */
+  /** What loads, but has less effect than it seems to have. */
   readonly warnings: readonly Problem[];
 }
 
 /**
- * Reads rule files (document 1, section 2.1) and checks them. It never throws, whatever the bytes. A file of nothing but white
- * space and comments is skipped.
- * @param files in the order in which their rules count, which is that of their paths
- * @param options.mergeDomainConfigs joins the top-level lists of files that describe one domain, which is an error otherwise
+ * Reads rule files and checks them. Never throws, whatever the bytes. A file with only white space and comments is skipped.
+ * @param files in the order in which their rules are tried, which is that of their paths
  */
-export function readRuleFiles(files: readonly RuleFile[], options: { mergeDomainConfigs: boolean }): ReadResult {
+export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptions): ReadResult {
   const report = new ProblemReport();
   const configs = readRuleTrees(treesOf(files, report), options, report);
   return { configs, ...report.finish(files.map(({ path }) => path)) };

@@ -1,88 +1,113 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
+import { CheckContext } from './checks/check-context';
 import { checkRules } from './checks/check-rules';
-import { readFields, type Fields } from './fields/fields';
+import { FieldReader } from './fields/field-reader';
+import { ReadContext, type RuleLocation } from './fields/read-context';
 import type { ProblemReport } from './problems/problem-report';
-import { readDescriptors, type Siblings } from './read-descriptors';
-import { readText } from './fields/read-values';
-import { Reading, type RulePlace } from './fields/reading';
-import type { Place, Source } from './problems/source-text';
+import { type DescriptorLevel, readDescriptors } from './read-descriptors';
+import type { SourceDocument } from './problems/source-text';
 import { showText, describeNode } from './yaml/yaml-text';
 import type { YamlMap, YamlNode } from './yaml/yaml-tree';
 
-/** The rules of one domain, as a rule file or another form of a configuration says them. */
+/** The rules of one domain as a tree: a rule file, or another form of configuration converted to the same tree. */
 export interface RuleTree {
-  readonly source: Source;
+  readonly source: SourceDocument;
   readonly root: YamlNode;
 }
 
-/** A domain of which rules are being gathered. */
-interface Gathered {
-  readonly descriptors: RuleConfig[];
-  readonly siblings: Siblings;
-  readonly source: Source;
-  readonly place: Place;
+export interface RuleTreeOptions {
+  /** Joins the top-level lists of trees that describe one domain; otherwise that is an error. */
+  readonly mergeDomainConfigs: boolean;
 }
 
 /**
- * Reads trees into rules and checks them (document 1, section 2.1).
- * @param trees in the order in which their rules count
- * @param options.mergeDomainConfigs joins the top-level lists of trees that describe one domain, which is an error otherwise
- * @returns one configuration for each domain; they mean something only when the report has no errors
+ * Reads trees into rules and checks them.
+ * @param trees in the order in which their rules are tried
+ * @returns one configuration for each domain, to be used only when the report has no errors
  */
 export function readRuleTrees(
   trees: Iterable<RuleTree>,
-  options: { mergeDomainConfigs: boolean },
+  options: RuleTreeOptions,
   report: ProblemReport,
 ): readonly DomainConfig[] {
-  const domains = new Map<string, Gathered>();
-  const places = new Map<RuleConfig, RulePlace>();
+  const domains = new DomainCollector(options);
+  const locations = new Map<RuleConfig, RuleLocation>();
   for (const { source, root } of trees) {
-    const reading = new Reading(source, report, places);
-    if (root.kind === 'map') readDomain(reading, root, domains, options.mergeDomainConfigs);
-    else {
-      const message = `error loading config file: the top of the file must be a mapping, but is ${describeNode(root)}`;
-      reading.say(root, 'not-a-mapping', message, 'Begin the file with `domain: <name>` and `descriptors:`.');
+    const context = new ReadContext(source, locations, report);
+    if (root.kind === 'map') {
+      domains.read(context, root);
+    } else {
+      const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
+      const advice = 'Start the file with `domain: <name>` and `descriptors:`.';
+      context.report(root, { code: 'not-a-mapping', message, advice });
     }
   }
-  const configs = Array.from(domains, ([domain, { descriptors }]): DomainConfig => ({ domain, descriptors }));
-  if (!report.hasErrors) checkRules(configs, places, report);
+  const configs = domains.configs();
+  if (!report.hasErrors) checkRules(configs, new CheckContext(locations, report));
   return configs;
 }
 
-function readDomain(reading: Reading, root: YamlMap, domains: Map<string, Gathered>, merge: boolean): void {
-  const fields = readFields(reading, root, 'top level');
-  const domain = readText(reading, fields, 'domain');
-  const field = fields.get('domain');
-  const place = field?.value ?? { offset: root.offset, end: root.offset + 1 };
-  const known = domains.get(domain);
-  if (domain === '') {
-    const isText = field === undefined || field.value.kind === 'scalar';
-    if (isText)
-      reading.say(
-        field?.key ?? place,
-        'empty-domain',
-        'config file cannot have empty domain',
-        'Write `domain: <name>` at the top.',
-      );
-  } else if (known !== undefined && !merge) {
-    const message = `duplicate domain '${showText(domain)}' in config file`;
-    const advice = `${known.source.file} describes it already: join the files, or set MERGE_DOMAIN_CONFIG=true.`;
-    reading.say(place, 'duplicate-domain', message, advice);
-  }
-  const joined = merge && domain !== '' ? known : undefined;
-  const gathered = joined ?? { descriptors: [], siblings: new Map<string, RulePlace>(), source: reading.source, place };
-  for (const rule of readRules(reading, fields, domain, gathered.siblings)) gathered.descriptors.push(rule);
-  if (known === undefined && domain !== '') domains.set(domain, gathered);
+/** The rules of a domain that have been read so far. */
+interface CollectedDomain {
+  readonly descriptors: RuleConfig[];
+  readonly siblings: DescriptorLevel['siblings'];
+  readonly source: SourceDocument;
 }
 
-function readRules(reading: Reading, fields: Fields, domain: string, siblings: Siblings): readonly RuleConfig[] {
-  const rules = readDescriptors(reading, fields, domain, siblings);
-  const field = fields.get('descriptors');
-  const empty = field === undefined || (field.value.kind === 'list' && field.value.items.length === 0);
-  if (empty && domain !== '') {
-    const place = field?.key ?? fields.get('domain')?.value ?? { offset: 0, end: 1 };
-    const message = 'the file has no descriptors: nothing of its domain is limited';
-    reading.say(place, 'no-descriptors', message, 'Write rules under `descriptors`, or delete the file.');
+class DomainCollector {
+  readonly #domains = new Map<string, CollectedDomain>();
+  readonly #options: RuleTreeOptions;
+
+  constructor(options: RuleTreeOptions) {
+    this.#options = options;
   }
-  return rules;
+
+  configs(): readonly DomainConfig[] {
+    return Array.from(this.#domains, ([domain, { descriptors }]): DomainConfig => ({ domain, descriptors }));
+  }
+
+  read(context: ReadContext, root: YamlMap): void {
+    const merge = this.#options.mergeDomainConfigs;
+    const fields = new FieldReader(context, 'top level', root);
+    const domain = fields.text('domain');
+    const known = this.#domains.get(domain);
+    if (domain === '') reportEmptyDomain(fields);
+    else if (known !== undefined && !merge) reportDuplicateDomain(fields, domain, known.source);
+    const joined = merge && domain !== '' ? known : undefined;
+    const collected: CollectedDomain = joined ?? { descriptors: [], siblings: new Map(), source: context.source };
+    const rules = readDescriptors(fields, { path: domain, siblings: collected.siblings });
+    for (const rule of rules) collected.descriptors.push(rule);
+    if (domain !== '') reportNoDescriptors(fields);
+    if (known === undefined && domain !== '') this.#domains.set(domain, collected);
+  }
+}
+
+function reportEmptyDomain(fields: FieldReader): void {
+  const field = fields.get('domain');
+  // The wrong type has been reported.
+  if (field !== undefined && field.value.kind !== 'scalar') return;
+  fields.context.report(field?.key ?? fields.start, {
+    code: 'empty-domain',
+    message: 'config file cannot have empty domain',
+    advice: 'Write `domain: <name>` at the top of the file.',
+  });
+}
+
+function reportDuplicateDomain(fields: FieldReader, domain: string, first: SourceDocument): void {
+  fields.context.report(fields.get('domain')?.value ?? fields.start, {
+    code: 'duplicate-domain',
+    message: `duplicate domain '${showText(domain)}' in config file`,
+    advice: `${first.file} already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.`,
+  });
+}
+
+function reportNoDescriptors(fields: FieldReader): void {
+  const field = fields.get('descriptors');
+  const isEmpty = field === undefined || (field.value.kind === 'list' && field.value.items.length === 0);
+  if (!isEmpty) return;
+  fields.context.report(field?.key ?? fields.get('domain')?.value ?? { offset: 0, end: 1 }, {
+    code: 'no-descriptors',
+    message: 'the file has no descriptors, so it limits nothing',
+    advice: 'Write rules under `descriptors`, or delete the file.',
+  });
 }

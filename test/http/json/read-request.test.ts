@@ -6,7 +6,7 @@ import { UNIT_NAMES, unitByName, unitByNumber } from '../../../src/rules/unit';
 
 const NO_UNIT = undefined;
 
-/** What the descriptor in `json` is read as. */
+/** Reads a request with the descriptor in `json`. */
 function descriptor(json: string): Descriptor {
   return readRequest(`{"descriptors":[${json}]}`).descriptors[0]!;
 }
@@ -41,7 +41,7 @@ describe('a request in proto3 JSON', () => {
     });
   });
 
-  it('may name its fields as the proto does', () => {
+  it('may have the field names of the proto', () => {
     const json = '{"limit":{"requests_per_unit":7},"hits_addend":3,"is_negative_hits":true}';
     expect(descriptor(json)).toEqual({
       entries: [],
@@ -52,7 +52,7 @@ describe('a request in proto3 JSON', () => {
     expect(readRequest('{"hits_addend":4}').hitsAddend).toBe(4);
   });
 
-  it('has defaults for what is absent or null', () => {
+  it('has defaults for fields that are absent or null', () => {
     const defaults = { domain: '', descriptors: [], hitsAddend: 0 };
     expect(readRequest('{}')).toEqual(defaults);
     expect(readRequest('{"domain":null,"descriptors":null,"hitsAddend":null}')).toEqual(defaults);
@@ -66,7 +66,7 @@ describe('a request in proto3 JSON', () => {
     });
   });
 
-  it('tells hits of 0 from none', () => {
+  it('keeps a hits addend of 0, which differs from none', () => {
     expect(descriptor('{"hitsAddend":0}').hitsAddend).toBe(0);
   });
 
@@ -84,7 +84,7 @@ describe('a request in proto3 JSON', () => {
     ['120.00e-1', 12],
     ['4294967295', 4294967295],
     ['429496729500000000000e-11', 4294967295],
-  ])('takes %s as the whole number %d, as a number and as text', (text, value) => {
+  ])('may have %s for the integer %d, as a number and as a string', (text, value) => {
     expect(readRequest(`{"hitsAddend":${text}}`).hitsAddend).toBe(value);
     expect(readRequest(`{"hitsAddend":"${text}"}`).hitsAddend).toBe(value);
   });
@@ -93,13 +93,13 @@ describe('a request in proto3 JSON', () => {
     ['9007199254740991', Number.MAX_SAFE_INTEGER],
     ['9007199254740993', 9007199254740992],
     ['18446744073709551615', 2 ** 64],
-  ])('takes hits of a descriptor up to 64 bits, rounded: %s', (text, value) => {
+  ])('may have a 64-bit hits addend of a descriptor, which is rounded: %s', (text, value) => {
     expect(descriptor(`{"hitsAddend":${text}}`).hitsAddend).toBe(value);
     expect(descriptor(`{"hitsAddend":"${text}"}`).hitsAddend).toBe(value);
   });
 
   it.each(UNIT_NAMES.map((name, number) => [name, number] as const))(
-    'knows the unit %s, also as %i',
+    'may have the unit %s, also as %i',
     (name, number) => {
       const unit = unitByNumber(number);
       expect(descriptor(`{"limit":{"unit":"${name}"}}`).limit).toEqual({ requestsPerUnit: 0, unit });
@@ -107,17 +107,17 @@ describe('a request in proto3 JSON', () => {
     },
   );
 
-  it.each(['8', '-1', '2147483647', '-2147483648', '1e3'])('takes %s as a unit that has no name', (number) => {
+  it.each(['8', '-1', '2147483647', '-2147483648', '1e3'])('may have %s as a unit without a name', (number) => {
     expect(descriptor(`{"limit":{"unit":${number}}}`).limit).toEqual({ requestsPerUnit: 0, unit: NO_UNIT });
   });
 
-  it('may hold any text, escaped or not', () => {
+  it('may have any text, escaped or not', () => {
     const text = 'a"b\\c/\b\f\n\r\té😀\u2028\u0000\u007f';
     expect(readRequest(JSON.stringify({ domain: text })).domain).toBe(text);
     expect(readRequest('{"domain":"\\u00e9\\ud83d\\ude00\\/é😀"}').domain).toBe('é😀/é😀');
   });
 
-  it('may hold ten thousand descriptors', () => {
+  it('may have ten thousand descriptors', () => {
     const json = `{"entries":[{"key":"k","value":"v"}]}`;
     const { descriptors } = readRequest(`{"domain":"d","descriptors":[${Array(10_000).fill(json).join(',\n')}]}`);
     expect(descriptors).toHaveLength(10_000);
@@ -125,108 +125,108 @@ describe('a request in proto3 JSON', () => {
 });
 
 const UNITS = 'one of UNKNOWN, SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK';
-const UINT32 = 'a whole number from 0 to 4294967295 expected';
+const UINT32 = 'expected an integer from 0 to 4294967295';
 
-describe('a body that is no such request is refused, saying where and what is allowed', () => {
+describe('an invalid request', () => {
   it.each([
-    ['', '$: a RateLimitRequest (an object) expected, got the end of the body (line 1, column 1)'],
-    ['  \n ', '$: a RateLimitRequest (an object) expected, got the end of the body (line 2, column 2)'],
-    ['null', '$: a RateLimitRequest (an object) expected, got null (line 1, column 1)'],
-    ['[]', '$: a RateLimitRequest (an object) expected, got an array (line 1, column 1)'],
-    ['"x"', '$: a RateLimitRequest (an object) expected, got a string (line 1, column 1)'],
-    ['domain=x', '$: a RateLimitRequest (an object) expected, got domain=x (line 1, column 1)'],
-    ['\ufeff{}', '$: a RateLimitRequest (an object) expected, got a byte order mark (line 1, column 1)'],
-    ['{', '$: a member name in double quotes expected, got the end of the body (line 1, column 2)'],
-    ['{"domain"}', '$: ":" expected, got } (line 1, column 10)'],
-    ['{"domain":}', '$.domain: a string expected, got } (line 1, column 11)'],
-    ['{"domain":"a" "x":1}', '$.domain: "," or "}" expected, got a string (line 1, column 15)'],
-    ['{"domain":"a",}', '$.domain: a member name in double quotes expected, got } (line 1, column 15)'],
-    ["{'domain':'a'}", "$: a member name in double quotes expected, got 'domain' (line 1, column 2)"],
-    ['{domain:"a"}', '$: a member name in double quotes expected, got domain (line 1, column 2)'],
-    ['{,}', '$: a member name in double quotes expected, got , (line 1, column 2)'],
-    ['{} {}', '$: nothing expected after the end of the request, got an object (line 1, column 4)'],
-    ['{}x', '$: nothing expected after the end of the request, got x (line 1, column 3)'],
-    ['{"domain":"a', '$.domain: a string without an end'],
-    ['{"domain":"a\\', '$.domain: a string without an end'],
-    ['{"domain":"a\nb"}', '$.domain: a control character in a string must be escaped'],
-    ['{"domain":"\\x41"}', '$.domain: a string with an escape that JSON does not have'],
-    ['{"domain":"\\ud800"}', '$.domain: a string with half a surrogate pair, which is no Unicode text'],
-    ['{"domain":"\\udc00\\ud800"}', '$.domain: a string with half a surrogate pair, which is no Unicode text'],
-    ['{"domain":nul}', '$.domain: a JSON value expected, got nul (line 1, column 11)'],
-    ['{"domain":1}', '$.domain: a string expected, got 1 (line 1, column 11)'],
-    ['{"domain":["a"]}', '$.domain: a string expected, got an array (line 1, column 11)'],
-    ['{"domain":true}', '$.domain: a string expected, got true (line 1, column 11)'],
-    ['{"domain":"a","domain":"a"}', '$.domain: this field is given twice'],
-    ['{"domain":null,"domain":"a"}', '$.domain: this field is given twice'],
-    ['{"domain":"a","dom\\u0061in":"a"}', '$.domain: this field is given twice'],
-    ['{"hitsAddend":1,"hits_addend":1}', '$.hits_addend: this field is given twice'],
-    ['{"Domain":"a"}', '$.Domain: unknown field; known here are domain, descriptors, hitsAddend'],
-    ['{"":1}', '$[""]: unknown field; known here are domain, descriptors, hitsAddend'],
-    ['{"a\\nb":1}', '$["a\\nb"]: unknown field; known here are domain, descriptors, hitsAddend'],
-    ['{"__proto__":{}}', '$.__proto__: unknown field; known here are domain, descriptors, hitsAddend'],
+    ['', '$: expected a RateLimitRequest (an object), got the end of the body (line 1, column 1)'],
+    ['  \n ', '$: expected a RateLimitRequest (an object), got the end of the body (line 2, column 2)'],
+    ['null', '$: expected a RateLimitRequest (an object), got null (line 1, column 1)'],
+    ['[]', '$: expected a RateLimitRequest (an object), got an array (line 1, column 1)'],
+    ['"x"', '$: expected a RateLimitRequest (an object), got a string (line 1, column 1)'],
+    ['domain=x', '$: expected a RateLimitRequest (an object), got domain=x (line 1, column 1)'],
+    ['\ufeff{}', '$: expected a RateLimitRequest (an object), got a byte order mark (line 1, column 1)'],
+    ['{', '$: expected a member name in double quotes, got the end of the body (line 1, column 2)'],
+    ['{"domain"}', '$: expected ":", got } (line 1, column 10)'],
+    ['{"domain":}', '$.domain: expected a string, got } (line 1, column 11)'],
+    ['{"domain":"a" "x":1}', '$.domain: expected "," or "}", got a string (line 1, column 15)'],
+    ['{"domain":"a",}', '$.domain: expected a member name in double quotes, got } (line 1, column 15)'],
+    ["{'domain':'a'}", "$: expected a member name in double quotes, got 'domain' (line 1, column 2)"],
+    ['{domain:"a"}', '$: expected a member name in double quotes, got domain (line 1, column 2)'],
+    ['{,}', '$: expected a member name in double quotes, got , (line 1, column 2)'],
+    ['{} {}', '$: expected the end of the body after the request, got an object (line 1, column 4)'],
+    ['{}x', '$: expected the end of the body after the request, got x (line 1, column 3)'],
+    ['{"domain":"a', '$.domain: unterminated string'],
+    ['{"domain":"a\\', '$.domain: unterminated string'],
+    ['{"domain":"a\nb"}', '$.domain: control characters in a string must be escaped'],
+    ['{"domain":"\\x41"}', '$.domain: invalid escape sequence in a string'],
+    ['{"domain":"\\ud800"}', '$.domain: unpaired surrogate in a string: not valid Unicode'],
+    ['{"domain":"\\udc00\\ud800"}', '$.domain: unpaired surrogate in a string: not valid Unicode'],
+    ['{"domain":nul}', '$.domain: expected a JSON value, got nul (line 1, column 11)'],
+    ['{"domain":1}', '$.domain: expected a string, got 1 (line 1, column 11)'],
+    ['{"domain":["a"]}', '$.domain: expected a string, got an array (line 1, column 11)'],
+    ['{"domain":true}', '$.domain: expected a string, got true (line 1, column 11)'],
+    ['{"domain":"a","domain":"a"}', '$.domain: duplicate field'],
+    ['{"domain":null,"domain":"a"}', '$.domain: duplicate field'],
+    ['{"domain":"a","dom\\u0061in":"a"}', '$.domain: duplicate field'],
+    ['{"hitsAddend":1,"hits_addend":1}', '$.hits_addend: duplicate field'],
+    ['{"Domain":"a"}', '$.Domain: unknown field; allowed fields: domain, descriptors, hitsAddend'],
+    ['{"":1}', '$[""]: unknown field; allowed fields: domain, descriptors, hitsAddend'],
+    ['{"a\\nb":1}', '$["a\\nb"]: unknown field; allowed fields: domain, descriptors, hitsAddend'],
+    ['{"__proto__":{}}', '$.__proto__: unknown field; allowed fields: domain, descriptors, hitsAddend'],
     [
       '{"descriptors":{}}',
-      '$.descriptors: a list of descriptors (an array) expected, got an object (line 1, column 16)',
+      '$.descriptors: expected a list of descriptors (an array), got an object (line 1, column 16)',
     ],
-    ['{"descriptors":[null]}', '$.descriptors[0]: a descriptor (an object) expected, got null (line 1, column 17)'],
-    ['{"descriptors":[{},{},5]}', '$.descriptors[2]: a descriptor (an object) expected, got 5 (line 1, column 23)'],
-    ['{"descriptors":[{},]}', '$.descriptors[1]: a descriptor (an object) expected, got ] (line 1, column 20)'],
-    ['{"descriptors":[,{}]}', '$.descriptors[0]: a descriptor (an object) expected, got , (line 1, column 17)'],
-    ['{"descriptors":[{} {}]}', '$.descriptors[0]: "," or "]" expected, got an object (line 1, column 20)'],
-    ['{"descriptors":[{}', '$.descriptors[0]: "," or "]" expected, got the end of the body (line 1, column 19)'],
+    ['{"descriptors":[null]}', '$.descriptors[0]: expected a descriptor (an object), got null (line 1, column 17)'],
+    ['{"descriptors":[{},{},5]}', '$.descriptors[2]: expected a descriptor (an object), got 5 (line 1, column 23)'],
+    ['{"descriptors":[{},]}', '$.descriptors[1]: expected a descriptor (an object), got ] (line 1, column 20)'],
+    ['{"descriptors":[,{}]}', '$.descriptors[0]: expected a descriptor (an object), got , (line 1, column 17)'],
+    ['{"descriptors":[{} {}]}', '$.descriptors[0]: expected "," or "]", got an object (line 1, column 20)'],
+    ['{"descriptors":[{}', '$.descriptors[0]: expected "," or "]", got the end of the body (line 1, column 19)'],
     [
       '{"descriptors":[{"entires":[]}]}',
-      '$.descriptors[0].entires: unknown field; known here are entries, limit, hitsAddend, isNegativeHits',
+      '$.descriptors[0].entires: unknown field; allowed fields: entries, limit, hitsAddend, isNegativeHits',
     ],
     [
       '{"descriptors":[{"entries":[{"key":"a"},\n {"name":"a"}]}]}',
-      '$.descriptors[0].entries[1].name: unknown field; known here are key, value',
+      '$.descriptors[0].entries[1].name: unknown field; allowed fields: key, value',
     ],
     [
       '{"descriptors":[{"entries":[\n{"key":5}]}]}',
-      '$.descriptors[0].entries[0].key: a string expected, got 5 (line 2, column 8)',
+      '$.descriptors[0].entries[0].key: expected a string, got 5 (line 2, column 8)',
     ],
     [
       '{"descriptors":[{"entries":[{"key":"a","value":"b","key":"a"}]}]}',
-      '$.descriptors[0].entries[0].key: this field is given twice',
+      '$.descriptors[0].entries[0].key: duplicate field',
     ],
     [
       '{"descriptors":[{"limit":5}]}',
-      '$.descriptors[0].limit: a limit (an object) expected, got 5 (line 1, column 26)',
+      '$.descriptors[0].limit: expected a limit (an object), got 5 (line 1, column 26)',
     ],
     [
       '{"descriptors":[{"limit":{"per":1}}]}',
-      '$.descriptors[0].limit.per: unknown field; known here are requestsPerUnit, unit',
+      '$.descriptors[0].limit.per: unknown field; allowed fields: requestsPerUnit, unit',
     ],
-    ['{"descriptors":[{"limit":{"unit":"hour"}}]}', `$.descriptors[0].limit.unit: ${UNITS} expected, got "hour"`],
-    ['{"descriptors":[{"limit":{"unit":"3"}}]}', `$.descriptors[0].limit.unit: ${UNITS} expected, got "3"`],
+    ['{"descriptors":[{"limit":{"unit":"hour"}}]}', `$.descriptors[0].limit.unit: expected ${UNITS}, got "hour"`],
+    ['{"descriptors":[{"limit":{"unit":"3"}}]}', `$.descriptors[0].limit.unit: expected ${UNITS}, got "3"`],
     [
       '{"descriptors":[{"limit":{"unit":1.5}}]}',
-      `$.descriptors[0].limit.unit: ${UNITS}, or its number expected, got 1.5`,
+      `$.descriptors[0].limit.unit: expected ${UNITS}, or its number, got 1.5`,
     ],
     [
       '{"descriptors":[{"limit":{"unit":2147483648}}]}',
-      `$.descriptors[0].limit.unit: ${UNITS}, or its number expected, got 2147483648`,
+      `$.descriptors[0].limit.unit: expected ${UNITS}, or its number, got 2147483648`,
     ],
     [
       '{"descriptors":[{"isNegativeHits":"true"}]}',
-      '$.descriptors[0].isNegativeHits: true or false expected, got a string (line 1, column 35)',
+      '$.descriptors[0].isNegativeHits: expected true or false, got a string (line 1, column 35)',
     ],
     [
       '{"descriptors":[{"isNegativeHits":1}]}',
-      '$.descriptors[0].isNegativeHits: true or false expected, got 1 (line 1, column 35)',
+      '$.descriptors[0].isNegativeHits: expected true or false, got 1 (line 1, column 35)',
     ],
     [
       '{"descriptors":[{"isNegativeHits":false,"is_negative_hits":false}]}',
-      '$.descriptors[0].is_negative_hits: this field is given twice',
+      '$.descriptors[0].is_negative_hits: duplicate field',
     ],
     [
       '{"descriptors":[{"hitsAddend":{"value":1}}]}',
-      '$.descriptors[0].hitsAddend: a whole number from 0 to 18446744073709551615 expected, got an object (line 1, column 31)',
+      '$.descriptors[0].hitsAddend: expected an integer from 0 to 18446744073709551615, got an object (line 1, column 31)',
     ],
     [
       '{"descriptors":[{"hitsAddend":18446744073709560000}]}',
-      '$.descriptors[0].hitsAddend: a whole number from 0 to 18446744073709551615 expected, got 18446744073709560000',
+      '$.descriptors[0].hitsAddend: expected an integer from 0 to 18446744073709551615, got 18446744073709560000',
     ],
     ['{"hitsAddend":-1}', `$.hitsAddend: ${UINT32}, got -1`],
     ['{"hitsAddend":1.5}', `$.hitsAddend: ${UINT32}, got 1.5`],
@@ -245,23 +245,23 @@ describe('a body that is no such request is refused, saying where and what is al
     ['{"hitsAddend":true}', `$.hitsAddend: ${UINT32}, got true (line 1, column 15)`],
     ['{"hitsAddend":NaN}', `$.hitsAddend: ${UINT32}, got NaN (line 1, column 15)`],
     ['{"hitsAddend":.5}', `$.hitsAddend: ${UINT32}, got .5 (line 1, column 15)`],
-    ['{"hitsAddend":01}', '$.hitsAddend: "," or "}" expected, got 1 (line 1, column 16)'],
-  ])('%s', (body, message) => {
+    ['{"hitsAddend":01}', '$.hitsAddend: expected "," or "}", got 1 (line 1, column 16)'],
+  ])('is rejected with its location and what is expected: %j', (body, message) => {
     expect(() => readRequest(body)).toThrow(new MalformedBody(message));
   });
 
-  it('and repeats only the beginning of a long text', () => {
+  it('is rejected with only the beginning of a long text in the message', () => {
     expect(() => readRequest(`{"${'x'.repeat(100_000)}":1}`)).toThrow(
-      `$.${'x'.repeat(40)}…: unknown field; known here are domain, descriptors, hitsAddend`,
+      `$.${'x'.repeat(40)}…: unknown field; allowed fields: domain, descriptors, hitsAddend`,
     );
   });
 
-  it('without going down into what it does not know', () => {
+  it('is rejected at an unknown field without reading its value', () => {
     expect(() => readRequest(`{"x":${'['.repeat(1_000_000)}`)).toThrow('$.x: unknown field');
   });
 });
 
-/** Whether the reader takes the text; it may refuse it in one way only. */
+/** Whether the text is accepted. MalformedBody is the only error that may be thrown. */
 function accepts(text: string): boolean {
   try {
     readRequest(text);
@@ -272,7 +272,7 @@ function accepts(text: string): boolean {
   }
 }
 
-describe('whatever the request', () => {
+describe('any request', () => {
   const anyDescriptor = fc.record({
     entries: fc.array(fc.record({ key: fc.string({ unit: 'grapheme' }), value: fc.string({ unit: 'binary' }) }), {
       maxLength: 3,
@@ -308,7 +308,7 @@ describe('whatever the request', () => {
     );
   }
 
-  it('reads it back from its JSON', () => {
+  it('is read back from its JSON', () => {
     fc.assert(
       fc.property(anyRequest, fc.nat(3), (request, indent) => {
         expect(readRequest(toJson(request, indent))).toEqual(request);
@@ -316,7 +316,7 @@ describe('whatever the request', () => {
     );
   });
 
-  it('accepts of its mutations only what is JSON', () => {
+  it('is accepted after a mutation only if it is still JSON', () => {
     fc.assert(
       fc.property(anyRequest, fc.nat(), fc.nat(4), fc.string({ maxLength: 3 }), (request, where, cut, inserted) => {
         const json = toJson(request, 0);

@@ -17,7 +17,7 @@ function written(verdict: Partial<Verdict>): unknown {
 }
 
 describe('a verdict in proto3 JSON', () => {
-  it('says OK with limit, rest and reset', () => {
+  it('has the limit, what remains of it and the time until its reset', () => {
     const currentLimit = { requestsPerUnit: 10, unit: MINUTE, name: 'ten "a" minute' };
     const status = { code: Code.OK, currentLimit, limitRemaining: 9, secondsUntilReset: 30 };
     expect(written({ statuses: [status] })).toEqual({
@@ -33,7 +33,7 @@ describe('a verdict in proto3 JSON', () => {
     });
   });
 
-  it('leaves out what stands at its default', () => {
+  it('leaves out fields with default values', () => {
     const currentLimit = { requestsPerUnit: 0, unit: MINUTE, name: '' };
     const over = { code: Code.OVER_LIMIT, currentLimit, limitRemaining: 0, secondsUntilReset: 0 };
     expect(written({ overallCode: Code.OVER_LIMIT, statuses: [over, NO_LIMIT] })).toEqual({
@@ -42,14 +42,14 @@ describe('a verdict in proto3 JSON', () => {
     });
   });
 
-  it('shows the rest of an unlimited rule', () => {
+  it('has the remaining limit of an unlimited rule', () => {
     expect(written({ statuses: [{ ...NO_LIMIT, limitRemaining: 4294967295 }] })).toEqual({
       overallCode: 'OK',
       statuses: [{ code: 'OK', limitRemaining: 4294967295 }],
     });
   });
 
-  it('carries headers and metadata', () => {
+  it('has response headers and dynamic metadata', () => {
     const responseHeaders = [
       { key: 'RateLimit-Limit', value: '10' },
       { key: 'X', value: '' },

@@ -253,7 +253,7 @@ describe('several resources of one domain', () => {
     await using talk = await talking();
     const { errorDetail } = await exchange(talk.stream, '1', parts);
     expect(errorDetail?.message).toBe(
-      "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' describes it already: join the files, or set MERGE_DOMAIN_CONFIG=true.",
+      "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.",
     );
   });
 

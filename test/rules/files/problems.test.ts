@@ -25,8 +25,8 @@ describe('each way to be wrong', () => {
   it('file-too-large: a file above the bound is refused unread', () => {
     const files = [{ path: 'shop.yaml', content: new Uint8Array(MAX_FILE_BYTES + 1) }];
     expect(readRuleFiles(files, { mergeDomainConfigs: false }).errors.map(formatProblem)).toEqual([
-      'shop.yaml:1:1: error: error loading config file: the file has 33554433 bytes, more than the 33554432 that are read ' +
-        '[file-too-large]\n  Split it into several files; with MERGE_DOMAIN_CONFIG=true they may describe one domain.',
+      'shop.yaml:1:1: error: error loading config file: the file has 33554433 bytes, more than the limit of 33554432 ' +
+        '[file-too-large]\n  Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
     ]);
   });
 

@@ -1,45 +1,52 @@
 import type { RuleConfig } from '../../rule-config';
-import type { Fields } from '../fields/fields';
-import type { Reading } from '../fields/reading';
+import type { FieldReader } from '../fields/field-reader';
+import type { ProblemDetails } from '../problems/problem';
 import { showText } from '../yaml/yaml-text';
 
-/** Says which fields of a rule cannot do what they are there for, because of another field of the same rule. */
-export function checkEffect(reading: Reading, rule: RuleConfig, fields: Fields): void {
+/** Reports fields of a rule that are invalid or have no effect because of another field of the same rule. */
+export function checkEffect(fields: FieldReader, rule: RuleConfig): void {
+  function report(name: string, details: ProblemDetails) {
+    fields.context.report(fields.get(name)?.key ?? { offset: 0, end: 0 }, details);
+  }
   if (rule.shareThreshold && !rule.value.includes('*')) {
-    const message = `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`;
-    const advice = 'Write a `value` with a `*`, or take share_threshold out.';
-    reading.say(keyOf(fields, 'share_threshold'), 'share-threshold-without-wildcard', message, advice);
+    report('share_threshold', {
+      code: 'share-threshold-without-wildcard',
+      message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
+      advice: 'Write a `value` with a `*`, or remove share_threshold.',
+    });
   }
   if (rule.detailedMetric && rule.valueToMetric) {
-    const message = '`value_to_metric` has no effect: detailed_metric writes the values of all levels already';
-    const advice = 'Take one of the two out.';
-    reading.say(keyOf(fields, 'value_to_metric'), 'ignored-value-to-metric', message, advice);
+    report('value_to_metric', {
+      code: 'ignored-value-to-metric',
+      message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
+      advice: 'Remove one of the two.',
+    });
   }
   if (rule.rateLimit === undefined) {
-    for (const name of setOf(rule, 'detailed_metric')) {
-      const message = `\`${name}\` has no effect: the rule has no limit`;
-      const advice = `Give the rule a \`rate_limit\`, or move \`${name}\` to the rule that has it.`;
-      reading.say(keyOf(fields, name), 'ignored-without-limit', message, advice);
+    const names = rule.detailedMetric ? [...limitFieldsOf(rule), 'detailed_metric'] : limitFieldsOf(rule);
+    for (const name of names) {
+      report(name, {
+        code: 'ignored-without-limit',
+        message: `\`${name}\` has no effect: the rule has no limit`,
+        advice: `Give the rule a \`rate_limit\`, or move \`${name}\` to the rule that has one.`,
+      });
     }
   } else if (rule.rateLimit.unlimited) {
-    for (const name of setOf(rule)) {
-      const message = `\`${name}\` has no effect: the rule is unlimited`;
-      const advice = `Take \`${name}\` or \`unlimited\` out.`;
-      reading.say(keyOf(fields, name), 'ignored-when-unlimited', message, advice);
+    for (const name of limitFieldsOf(rule)) {
+      report(name, {
+        code: 'ignored-when-unlimited',
+        message: `\`${name}\` has no effect: the rule is unlimited`,
+        advice: `Remove \`${name}\` or \`unlimited\`.`,
+      });
     }
   }
 }
 
-/** Which of the fields are set that only a counted limit gives a meaning to. */
-function setOf(rule: RuleConfig, ...more: 'detailed_metric'[]): readonly string[] {
-  const set: string[] = [];
-  if (rule.shadowMode) set.push('shadow_mode');
-  if (rule.quotaMode) set.push('quota_mode');
-  if (rule.metadata !== undefined) set.push('metadata');
-  if (rule.detailedMetric && more.length > 0) set.push('detailed_metric');
-  return set;
-}
-
-function keyOf(fields: Fields, name: string) {
-  return fields.get(name)?.key ?? { offset: 0, end: 0 };
+/** The fields set in a rule that have an effect only with a limit that counts. */
+function limitFieldsOf(rule: RuleConfig): readonly string[] {
+  const names: string[] = [];
+  if (rule.shadowMode) names.push('shadow_mode');
+  if (rule.quotaMode) names.push('quota_mode');
+  if (rule.metadata !== undefined) names.push('metadata');
+  return names;
 }

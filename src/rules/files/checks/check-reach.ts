@@ -1,12 +1,11 @@
 import type { RuleConfig } from '../../rule-config';
 import { Wildcard } from '../../wildcard';
-import type { ProblemReport } from '../problems/problem-report';
-import type { RulePlaces } from '../fields/reading';
+import type { CheckContext } from './check-context';
 import { showText } from '../yaml/yaml-text';
 
-/** Wildcards of one key are held against each other; beyond so many pairs in all, rules are taken to be reachable. */
+/** The wildcards of one key are compared in pairs; after this many comparisons in total, rules are assumed to be reachable. */
 const MAX_COMPARISONS = 1_000_000;
-/** Stands for whatever a `*` matches. No rule file has this character. */
+/** Represents any text that a `*` matches. No rule file contains this character. */
 const ANYTHING = '\uffff';
 
 interface Pattern {
@@ -14,15 +13,13 @@ interface Pattern {
   readonly wildcard: Wildcard;
 }
 
-/** Finds rules that never match, because a rule that is tried before them matches everything that they do. */
+/** Warns about rules that never match, because a rule that is tried earlier matches every value that they match. */
 export class ReachCheck {
-  readonly #places: RulePlaces;
-  readonly #report: ProblemReport;
+  readonly #context: CheckContext;
   #comparisons = 0;
 
-  constructor(places: RulePlaces, report: ProblemReport) {
-    this.#places = places;
-    this.#report = report;
+  constructor(context: CheckContext) {
+    this.#context = context;
   }
 
   /** @param rules all rules of one level, in the order in which they are tried */
@@ -36,15 +33,15 @@ export class ReachCheck {
       patterns.set(rule.key, earlier);
     }
     if (patterns.size === 0) return;
-    // A rule without value is tried last, wherever it stands.
+    // A rule without value is tried last, regardless of its position.
     for (const rule of rules) {
       if (rule.value === '') this.#compare(rule, patterns.get(rule.key) ?? []);
     }
   }
 
   #compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
-    // A pattern covers another one exactly when it matches it with something unheard-of in place of each `*`; and every
-    // value exactly when it matches the empty one, because it is made of `*` alone then.
+    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character that
+    // occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of `*` only then.
     const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
     this.#comparisons += earlier.length;
     if (this.#comparisons > MAX_COMPARISONS) return;
@@ -53,17 +50,20 @@ export class ReachCheck {
   }
 
   #warn(rule: RuleConfig, cover: RuleConfig): void {
-    const place = this.#places.get(rule);
-    const coverPlace = this.#places.get(cover);
-    if (place === undefined || coverPlace === undefined) return;
-    const name = coverPlace.source.nameOf(coverPlace.value);
-    const where = coverPlace.source === place.source ? name : `${coverPlace.source.file}, ${name}`;
-    const nested = rule.descriptors.length > 0 ? ', nor anything nested in it' : '';
-    const message = `this rule is never reached${nested}: '${showText(cover.value)}' in ${where} takes every value before it`;
-    const advice =
-      rule.value === ''
-        ? `Take one of the two out: a rule without value is tried after the wildcards of its key.`
-        : `Put it before the wildcard: the first one that matches counts.`;
-    this.#report.add(place.source, rule.value === '' ? place.key : place.value, 'unreachable-rule', message, advice);
+    const location = this.#context.locationOf(rule);
+    const coverLocation = this.#context.locationOf(cover);
+    if (location === undefined || coverLocation === undefined) return;
+    const { source } = coverLocation;
+    const name = source.describe(coverLocation.value);
+    const where = source === location.source ? name : `${source.file}, ${name}`;
+    const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
+    this.#context.report(location, rule.value === '' ? location.key : location.value, {
+      code: 'unreachable-rule',
+      message: `this rule never matches${nested}: '${showText(cover.value)}' at ${where} matches all of its values first`,
+      advice:
+        rule.value === ''
+          ? 'Remove one of the two: a rule without value is tried after the wildcards of its key.'
+          : 'Put it before the wildcard: the first wildcard that matches is used.',
+    });
   }
 }

@@ -1,36 +1,35 @@
 import type { DomainConfig, RuleConfig } from '../../rule-config';
+import type { CheckContext } from './check-context';
 import { checkMetric, checkZeroLimit } from './check-metric';
 import { ReachCheck } from './check-reach';
 import { checkReplaces } from './check-replaces';
-import type { RulePlaces } from '../fields/reading';
-import type { ProblemReport } from '../problems/problem-report';
 
 /**
- * Warns of rules that are not wrong by themselves, but that others, or the levels above them, keep from meaning what they
- * seem to. They are without errors.
+ * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the
+ * levels above them. To be called only for configurations without errors.
  */
-export function checkRules(configs: readonly DomainConfig[], places: RulePlaces, report: ProblemReport): void {
-  const reach = new ReachCheck(places, report);
+export function checkRules(configs: readonly DomainConfig[], context: CheckContext): void {
+  const reach = new ReachCheck(context);
   for (const { descriptors } of configs) {
     reach.check(descriptors);
-    walk(descriptors, [], (path, rule) => {
+    walk(descriptors, [], (rule, path) => {
       reach.check(rule.descriptors);
-      checkZeroLimit(path, rule, places, report);
-      checkMetric(path, rule, places, report);
+      checkZeroLimit(rule, path, context);
+      checkMetric(rule, path, context);
     });
-    checkReplaces(descriptors, places, report);
+    checkReplaces(descriptors, context);
   }
 }
 
-/** Calls back for every rule with the rules that it lies in, the outermost first, itself last. */
+/** Calls back for every rule with its path: the rules that contain it, the outermost first, and itself last. */
 function walk(
   rules: readonly RuleConfig[],
   above: RuleConfig[],
-  visit: (path: readonly RuleConfig[], rule: RuleConfig) => void,
+  visit: (rule: RuleConfig, path: readonly RuleConfig[]) => void,
 ): void {
   for (const rule of rules) {
     above.push(rule);
-    visit(above, rule);
+    visit(rule, above);
     walk(rule.descriptors, above, visit);
     above.pop();
   }

@@ -1,7 +1,7 @@
-/** What a mapping in a rule file describes, by its place in the file. */
+/** The kinds of mappings in a rule file, by their place in the file. */
 export type Section = 'top level' | 'descriptor' | 'rate_limit' | 'replaces';
 
-/** The keys that mean something in each section (document 1, section 2.1). */
+/** The keys that have a meaning in each section. */
 export const KNOWN_KEYS = {
   'top level': ['domain', 'descriptors'],
   descriptor: [
@@ -26,20 +26,20 @@ const bySection = new Map<Section, ReadonlySet<string>>(
 );
 const everywhere = new Set<string>(sections.flatMap((section) => KNOWN_KEYS[section]));
 
-/** Whether a key means something in this section. */
+/** Whether a key has a meaning in this section. */
 export function isKnownIn(section: Section, key: string): boolean {
   return bySection.get(section)?.has(key) === true;
 }
 
-/** Whether a key means something in any section: the Go service lets it stand in all of them. */
+/** Whether a key has a meaning in any section: the Go service accepts it in all of them. */
 export function isKnownAnywhere(key: string): boolean {
   return everywhere.has(key);
 }
 
-/** Every key that means something somewhere. */
+/** Every key that has a meaning in any section. */
 export const ALL_KEYS: Iterable<string> = everywhere;
 
-/** The sections in which a key means something. */
+/** The sections in which a key has a meaning. */
 export function sectionsOf(key: string): readonly Section[] {
   return sections.filter((section) => isKnownIn(section, key));
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that can be said of a rule file, by its code. An error keeps the files from loading; a warning is about
- * something that loads but means less than it seems. `docs/rule-errors.md` explains each.
+ * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about something
+ * that loads, but has less effect than it seems to have. `docs/rule-errors.md` explains each code.
  */
 export const PROBLEM_CODES = {
   // The folder.
@@ -42,7 +42,7 @@ export const PROBLEM_CODES = {
   'replaces-itself': 'error',
   'share-threshold-without-wildcard': 'error',
   'invalid-metadata': 'error',
-  // What loads but means less than it seems.
+  // What loads, but has less effect than it seems to have.
   'second-document': 'warning',
   'ignored-tag': 'warning',
   'repeated-key': 'warning',

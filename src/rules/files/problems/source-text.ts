@@ -1,33 +1,37 @@
 import type { Problem } from './problem';
 
-/** A piece of a text: UTF-16 offsets from its beginning, the end not included. */
-export interface Place {
+/** A part of a source, as UTF-16 offsets from its start; the end is excluded. */
+export interface SourceRange {
   readonly offset: number;
   readonly end: number;
 }
 
-/** What rules are read from, and where in it things stand. */
-export interface Source {
+/** The part of a problem that depends on its range. */
+export type ProblemLocation = Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'>;
+
+/** A document that rules are read from; translates ranges in it for messages. */
+export interface SourceDocument {
   /** Its name, for messages. */
   readonly file: string;
-  /** Where a place is, as a problem says it. */
-  locate(place: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'>;
-  /** A place in a few words, for a message that points at a second one: `line 7`. */
-  nameOf(place: Place): string;
+  /** The position of a range, as a problem contains it. */
+  locate(range: SourceRange): ProblemLocation;
+  /** A range in a few words, for a message that refers to a second place: `line 7`. */
+  describe(range: SourceRange): string;
 }
 
-/** Longer lines are shown in part: a rule file on one line is megabytes long. */
-const LONGEST_LINE_SHOWN = 160;
-/** How much of a long line is shown before the place. */
+/** Longer lines are shown in part: a rule file on one line is megabytes long. In UTF-16 code units. */
+const MAX_LINE_SHOWN = 160;
+/** How much of a long line is shown before the marked part. */
 const SHOWN_BEFORE = 60;
 const CUT = '…';
+/** Surrogate pairs are counted by blocks of this many code units. */
 const BLOCK = 1024;
 
-/** A rule file's text, and where in it things stand. */
-export class SourceText implements Source {
-  /** Offsets at which lines begin, found when the first position is asked for: a file without problems needs none. */
+/** The text of a rule file, with translation of offsets to lines and columns. */
+export class SourceText implements SourceDocument {
+  /** Offsets of line starts, computed at the first use: a file without problems needs none. */
   #lineStarts: number[] | undefined;
-  /** For each block of the text, how many surrogate pairs end before it. */
+  /** For each block of the text, the number of surrogate pairs that end before it. */
   #pairs: number[] | undefined;
 
   constructor(
@@ -35,8 +39,7 @@ export class SourceText implements Source {
     readonly text: string,
   ) {}
 
-  /** Line, column and the line's text at a place. */
-  locate({ offset, end }: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'> {
+  locate({ offset, end }: SourceRange): ProblemLocation {
     const line = this.lineOf(offset);
     const starts = this.#lineStarts ?? [];
     const start = starts[line - 1] ?? 0;
@@ -46,11 +49,11 @@ export class SourceText implements Source {
     return {
       line,
       column: offset - this.#pairsBefore(offset) - (start - this.#pairsBefore(start)) + 1,
-      ...this.#excerpt(start, stop, offset, length),
+      ...this.#excerpt({ offset: start, end: stop }, { offset, end: offset + length }),
     };
   }
 
-  nameOf({ offset }: Place): string {
+  describe({ offset }: SourceRange): string {
     return `line ${this.lineOf(offset)}`;
   }
 
@@ -67,27 +70,29 @@ export class SourceText implements Source {
     return low + 1;
   }
 
-  /** Surrogate pairs that end before an offset: each is two units of the text, but one character. */
+  /** The number of surrogate pairs that end before an offset: each is two code units, but one character. */
   #pairsBefore(offset: number): number {
     this.#pairs ??= pairsByBlock(this.text);
     const block = Math.floor(offset / BLOCK);
     return (this.#pairs[block] ?? 0) + lowSurrogates(this.text, block * BLOCK, offset);
   }
 
-  #excerpt(start: number, stop: number, offset: number, length: number): Pick<Problem, 'sourceLine' | 'mark'> {
-    if (stop - start <= LONGEST_LINE_SHOWN) {
-      return { sourceLine: this.text.slice(start, stop), mark: { start: offset - start, length } };
+  #excerpt(line: SourceRange, { offset, end }: SourceRange): Pick<Problem, 'sourceLine' | 'mark'> {
+    const length = end - offset;
+    if (line.end - line.offset <= MAX_LINE_SHOWN) {
+      return { sourceLine: this.text.slice(line.offset, line.end), mark: { start: offset - line.offset, length } };
     }
-    const from = this.#characterStart(Math.max(start, Math.min(offset - SHOWN_BEFORE, stop - LONGEST_LINE_SHOWN)));
-    const to = this.#characterStart(Math.min(stop, from + LONGEST_LINE_SHOWN));
-    const before = from > start ? CUT : '';
+    const latest = line.end - MAX_LINE_SHOWN;
+    const from = this.#characterStart(Math.max(line.offset, Math.min(offset - SHOWN_BEFORE, latest)));
+    const to = this.#characterStart(Math.min(line.end, from + MAX_LINE_SHOWN));
+    const before = from > line.offset ? CUT : '';
     return {
-      sourceLine: before + this.text.slice(from, to) + (to < stop ? CUT : ''),
+      sourceLine: before + this.text.slice(from, to) + (to < line.end ? CUT : ''),
       mark: { start: before.length + offset - from, length: Math.min(length, to - offset) },
     };
   }
 
-  /** The offset itself, or the one before it when it falls between the halves of a surrogate pair. */
+  /** The offset, or the one before it when it is between the halves of a surrogate pair. */
   #characterStart(offset: number): number {
     return isLowSurrogate(this.text.charCodeAt(offset)) ? offset - 1 : offset;
   }
@@ -99,7 +104,7 @@ function lineStartsOf(text: string): number[] {
   return starts;
 }
 
-/** Counting is by blocks, so that a position on a line of megabytes does not cost a walk along the line. */
+/** Pairs are counted by blocks, so that a position on a line of megabytes does not require a scan of the line. */
 function pairsByBlock(text: string): number[] {
   const pairs = [0];
   for (let from = 0, count = 0; from < text.length; from += BLOCK) {

@@ -1,37 +1,54 @@
 import { isAlias, isCollection, isMap, isScalar, type ParsedNode, type YAMLMap, type YAMLSeq } from 'yaml';
+import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
-import type { Place, SourceText } from '../problems/source-text';
+import type { SourceRange, SourceText } from '../problems/source-text';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
-/** How many nodes all aliases of a file may stand for together: a few lines of them could stand for more than memory holds. */
+/** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
 export const MAX_ALIASED_NODES = 1_000_000;
-/** How deep lists and mappings may lie in each other; each level of descriptors takes two. */
+/** The greatest depth of nested lists and mappings; each level of descriptors takes two. */
 export const MAX_DEPTH = 200;
 
-/** Tags of YAML 1.1 that `yaml-scalar.ts` understands. */
+/** Tags of YAML 1.1 that `yaml-scalar.ts` supports. */
 const KNOWN_TAGS = new Set(
   ['str', 'int', 'bool', 'float', 'null', 'map', 'seq', 'merge'].map((name) => `tag:yaml.org,2002:${name}`),
 );
 
-/** Makes our tree of the library's, with aliases replaced by what they stand for; undefined when that cannot be done. */
+/** Converts the library's tree, with aliases replaced by the nodes they refer to; undefined when that fails. */
 export function buildTree(root: ParsedNode | null, source: SourceText, report: ProblemReport): YamlNode | undefined {
   return new TreeBuilder(source, report).build(root);
 }
 
-/** Says that a file is nested beyond what is read. */
-export function reportDepth(source: SourceText, place: Place, report: ProblemReport): void {
-  const message = `error loading config file: lists and mappings lie in each other more than ${MAX_DEPTH} deep`;
-  const advice = 'Nest fewer levels: each level is one entry of a request descriptor.';
-  report.add(source, place, 'nested-too-deeply', message, advice);
+/** Reports that a file is nested more than `MAX_DEPTH` levels deep. */
+export function reportDepth(source: SourceText, range: SourceRange, report: ProblemReport): void {
+  report.add(source, range, {
+    code: 'nested-too-deeply',
+    message: `error loading config file: lists and mappings are nested more than ${MAX_DEPTH} levels deep`,
+    advice: 'Nest fewer levels: each level is one entry of a request descriptor.',
+  });
 }
 
-/** Stands where nothing can be built; the tree it is in is not handed out. */
-const NOTHING: YamlNode = { kind: 'scalar', text: '', plain: true, tag: undefined, offset: 0, end: 0 };
+/** A placeholder for a node that cannot be built; its tree is not returned. */
+const PLACEHOLDER: YamlNode = { kind: 'scalar', text: '', plain: true, tag: undefined, offset: 0, end: 0 };
+
+const BINARY_TAG = 'tag:yaml.org,2002:binary';
+
+const UNSUPPORTED_TAG: ProblemDetails = {
+  code: 'unsupported-tag',
+  message: 'error loading config file: the tag !!binary is not supported',
+  advice: 'Write the text itself, in double quotes.',
+};
+
+const TOO_MANY_ALIASES: ProblemDetails = {
+  code: 'too-many-aliases',
+  message: `error loading config file: document contains excessive aliasing: more than ${MAX_ALIASED_NODES} values`,
+  advice: 'Define fewer rules by alias; one rule with a wildcard may replace them.',
+};
 
 interface Anchor {
-  /** Undefined while the anchored node is still being read: an alias to it there would contain itself. */
+  /** Undefined until the anchored node is complete: an alias within it would contain itself. */
   node: YamlNode | undefined;
-  /** How many nodes it stands for, aliases within it expanded. */
+  /** The number of nodes in it, with aliases expanded. */
   size: number;
 }
 
@@ -39,10 +56,10 @@ class TreeBuilder {
   readonly #source: SourceText;
   readonly #report: ProblemReport;
   readonly #anchors = new Map<string, Anchor>();
-  /** Nodes met so far, aliases expanded. */
+  /** The number of nodes read so far, with aliases expanded. */
   #size = 0;
   #aliasedNodes = 0;
-  /** Something could not be built. The rest is built all the same, so that every such place is named. */
+  /** A node could not be built. The rest is still built, so that every such place is reported. */
   #failed = false;
 
   constructor(source: SourceText, report: ProblemReport) {
@@ -55,11 +72,11 @@ class TreeBuilder {
     return this.#failed ? undefined : node;
   }
 
-  /** @param owner where to point for a node that is not written: the key that has no value */
-  #node(parsed: ParsedNode | null, owner: Place, depth: number): YamlNode {
+  /** @param owner the range to use for an omitted node: that of the key without a value */
+  #node(parsed: ParsedNode | null, owner: SourceRange, depth: number): YamlNode {
     this.#size += 1;
     if (parsed === null) return { kind: 'scalar', text: '', plain: true, tag: undefined, ...pick(owner) };
-    if (isAlias(parsed)) return this.#alias(parsed.source, placeOf(parsed));
+    if (isAlias(parsed)) return this.#alias(parsed.source, rangeOf(parsed));
     const tag = this.#tagOf(parsed);
     if (isScalar(parsed)) {
       const text = parsed.source ?? '';
@@ -69,14 +86,14 @@ class TreeBuilder {
         text,
         plain,
         tag,
-        ...(plain && text === '' ? pick(owner) : placeOf(parsed)),
+        ...(plain && text === '' ? pick(owner) : rangeOf(parsed)),
       };
       if (parsed.anchor !== undefined) this.#anchors.set(parsed.anchor, { node, size: 1 });
       return node;
     }
     if (depth >= MAX_DEPTH) {
-      reportDepth(this.#source, placeOf(parsed), this.#report);
-      return this.#fail();
+      reportDepth(this.#source, rangeOf(parsed), this.#report);
+      return this.#fail(owner, undefined);
     }
     const anchor = { node: undefined as YamlNode | undefined, size: this.#size };
     if (parsed.anchor !== undefined) this.#anchors.set(parsed.anchor, anchor);
@@ -86,86 +103,63 @@ class TreeBuilder {
   }
 
   #map(parsed: YAMLMap.Parsed, depth: number): YamlNode {
-    const place = placeOf(parsed);
+    const range = rangeOf(parsed);
     const entries: YamlEntry[] = [];
     for (const item of parsed.items) {
-      const key = this.#node(item.key, place, depth);
+      const key = this.#node(item.key, range, depth);
       entries.push({ key, value: this.#node(item.value, key, depth) });
     }
-    return { kind: 'map', entries, ...place };
+    return { kind: 'map', entries, ...range };
   }
 
   #list(parsed: YAMLSeq.Parsed, depth: number): YamlNode {
     const items: YamlNode[] = [];
-    const place = placeOf(parsed);
-    for (const item of parsed.items) items.push(this.#node(item, place, depth));
-    return { kind: 'list', items, ...place };
+    const range = rangeOf(parsed);
+    for (const item of parsed.items) items.push(this.#node(item, range, depth));
+    return { kind: 'list', items, ...range };
   }
 
-  #alias(name: string, place: Place): YamlNode {
+  #alias(name: string, range: SourceRange): YamlNode {
     const anchor = this.#anchors.get(name);
     if (anchor === undefined) {
-      const message = `error loading config file: unknown anchor '${name}' referenced`;
-      this.#report.add(
-        this.#source,
-        place,
-        'unknown-anchor',
-        message,
-        `Put the value in quotes ("*${name}") if its \`*\` is a wildcard; otherwise write &${name} above, where it is to be taken from.`,
-      );
-      return this.#fail();
+      return this.#fail(range, {
+        code: 'unknown-anchor',
+        message: `error loading config file: unknown anchor '${name}' referenced`,
+        advice: `Quote the value ("*${name}") if its \`*\` is a wildcard; otherwise define the anchor &${name} above.`,
+      });
     }
     if (anchor.node === undefined) {
-      const message = `error loading config file: anchor '${name}' value contains itself`;
-      this.#report.add(this.#source, place, 'anchor-contains-itself', message, 'Write out what is meant here.');
-      return this.#fail();
+      return this.#fail(range, {
+        code: 'anchor-contains-itself',
+        message: `error loading config file: anchor '${name}' value contains itself`,
+        advice: 'Write the intended content here instead of the alias.',
+      });
     }
     this.#size += anchor.size - 1;
     const before = this.#aliasedNodes;
     this.#aliasedNodes += anchor.size;
-    if (before > MAX_ALIASED_NODES) return this.#fail();
-    if (this.#aliasedNodes > MAX_ALIASED_NODES) {
-      const message = `error loading config file: document contains excessive aliasing: more than ${MAX_ALIASED_NODES} values`;
-      this.#report.add(
-        this.#source,
-        place,
-        'too-many-aliases',
-        message,
-        'Write fewer rules by alias; a wildcard may do instead.',
-      );
-      return this.#fail();
-    }
-    return anchor.node;
+    if (this.#aliasedNodes <= MAX_ALIASED_NODES) return anchor.node;
+    // Reported once, for the alias that exceeds the limit.
+    return this.#fail(range, before > MAX_ALIASED_NODES ? undefined : TOO_MANY_ALIASES);
   }
 
-  #fail(): YamlNode {
+  #fail(range: SourceRange, details: ProblemDetails | undefined): YamlNode {
     this.#failed = true;
-    return NOTHING;
+    if (details !== undefined) this.#report.add(this.#source, range, details);
+    return PLACEHOLDER;
   }
 
   #tagOf(parsed: ParsedNode): string | undefined {
     const { tag } = parsed;
-    // Without a tag of its own a collection carries that of its schema.
+    // A collection without an explicit tag has that of its schema.
     if (tag === undefined || KNOWN_TAGS.has(tag)) return tag;
-    const place = this.#tagPlace(parsed.range[0]);
-    if (tag === 'tag:yaml.org,2002:binary') {
-      const message = 'error loading config file: the tag !!binary is not read';
-      this.#report.add(this.#source, place, 'unsupported-tag', message, 'Write the text itself, in double quotes.');
-    } else {
-      const message = `the tag ${tag} means nothing here`;
-      this.#report.add(
-        this.#source,
-        place,
-        'ignored-tag',
-        message,
-        'Take it out, or put the value in quotes if it begins with "!".',
-      );
-    }
+    const details = tag === BINARY_TAG ? UNSUPPORTED_TAG : ignoredTag(tag);
+    this.#report.add(this.#source, this.#tagRange(parsed.range[0]), details);
     return tag;
   }
 
-  /** Where the tag of a node stands: the library keeps what it says, not where. */
-  #tagPlace(nodeOffset: number): Place {
+  /** The range of a node's tag: the library keeps the tag's text, but not its position. */
+  #tagRange(nodeOffset: number): SourceRange {
     const { text } = this.#source;
     let offset = text.lastIndexOf('!', nodeOffset - 1);
     while (text[offset - 1] === '!') offset -= 1;
@@ -174,12 +168,17 @@ class TreeBuilder {
   }
 }
 
-/** Of a block collection the place is where it begins: it has no end that one could point at. */
-function placeOf(parsed: ParsedNode): Place {
+function ignoredTag(tag: string): ProblemDetails {
+  const advice = 'Remove it, or quote the value if it starts with "!".';
+  return { code: 'ignored-tag', message: `the tag ${tag} has no meaning here`, advice };
+}
+
+/** A block collection has no end that can be shown, so its range is its start. */
+function rangeOf(parsed: ParsedNode): SourceRange {
   const [offset, end] = parsed.range;
   return { offset, end: isCollection(parsed) && parsed.flow !== true ? offset + 1 : end };
 }
 
-function pick({ offset, end }: Place): Place {
+function pick({ offset, end }: SourceRange): SourceRange {
   return { offset, end };
 }

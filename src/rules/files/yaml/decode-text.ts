@@ -1,23 +1,20 @@
+import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
-import { SourceText } from '../problems/source-text';
+import { SourceText, type SourceRange } from '../problems/source-text';
 
-/** A file above this is refused: 300,000 rules fit, and reading more would take memory that a service has better uses for. */
+/** Larger files are rejected: 300,000 rules fit, and reading more would cost the service too much memory. */
 export const MAX_FILE_BYTES = 32 * 1024 * 1024;
 
-/** What YAML does not allow in a text, not even quoted: control characters other than tab, line feed, return and next line. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+/** Characters that YAML does not allow, not even quoted: control characters other than tab, LF, CR and NEL. */
+// oxlint-disable-next-line no-control-regex -- the expression looks for control characters
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff\ufffe\uffff]/;
 
 type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
-/**
- * The text of a file: UTF-8, or UTF-16 where a byte order mark says so. Undefined when it is none; the report says why.
- */
+/** Decodes a file: UTF-8, or UTF-16 when it has a byte order mark of UTF-16. Undefined when that fails; the report has the reason. */
 export function decodeText(file: string, content: Uint8Array, report: ProblemReport): SourceText | undefined {
   if (content.length > MAX_FILE_BYTES) {
-    const message = `error loading config file: the file has ${content.length} bytes, more than the ${MAX_FILE_BYTES} that are read`;
-    const advice = 'Split it into several files; with MERGE_DOMAIN_CONFIG=true they may describe one domain.';
-    report.add(new SourceText(file, ''), { offset: 0, end: 0 }, 'file-too-large', message, advice);
+    report.add(new SourceText(file, ''), { offset: 0, end: 0 }, tooLarge(content.length));
     return undefined;
   }
   const encoding = encodingOf(content);
@@ -25,16 +22,15 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
   try {
     text = new TextDecoder(encoding, { fatal: true }).decode(content);
   } catch {
-    reportFirstInvalidByte(file, content, encoding, report);
+    const source = new SourceText(file, new TextDecoder(encoding).decode(content));
+    const { range, position } = firstInvalidByte(content, encoding);
+    report.add(source, range, invalidByte(encoding, position, content[position] ?? 0));
     return undefined;
   }
   const source = new SourceText(file, text);
   const wrong = NOT_PRINTABLE.exec(text);
   if (wrong === null) return source;
-  const code = wrong[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
-  const message = `error loading config file: control characters are not allowed, but here is U+${code}`;
-  const advice = 'Take it out; inside double quotes it can be written as an escape such as "\\x07".';
-  report.add(source, { offset: wrong.index, end: wrong.index + 1 }, 'control-character', message, advice);
+  report.add(source, { offset: wrong.index, end: wrong.index + 1 }, controlCharacter(wrong[0]));
   return undefined;
 }
 
@@ -44,8 +40,12 @@ function encodingOf(content: Uint8Array): Encoding {
   return 'utf-8';
 }
 
-function reportFirstInvalidByte(file: string, content: Uint8Array, encoding: Encoding, report: ProblemReport): void {
-  // The longest prefix that decodes, by halving; `stream` lets a prefix end within a character.
+/** The first byte that cannot be decoded: its position in the file, and its range in the decoded text. */
+function firstInvalidByte(
+  content: Uint8Array,
+  encoding: Encoding,
+): { readonly range: SourceRange; readonly position: number } {
+  // A binary search for the longest prefix that decodes; `stream` allows a prefix to end within a character.
   let good = 0;
   let bad = content.length;
   while (bad - good > 1) {
@@ -54,20 +54,12 @@ function reportFirstInvalidByte(file: string, content: Uint8Array, encoding: Enc
     else bad = middle;
   }
   const before = new TextDecoder(encoding).decode(content.subarray(0, good), { stream: true });
-  // The prefix may end within a character: then it is the character's first byte that does not belong there.
-  const position =
-    bomLength(content, encoding) + (encoding === 'utf-8' ? new TextEncoder().encode(before).length : 2 * before.length);
-  const source = new SourceText(file, new TextDecoder(encoding).decode(content));
-  const byte = (content[position] ?? 0).toString(16).padStart(2, '0');
-  const name = encoding.toUpperCase();
-  const message = `error loading config file: the file is not ${name}: byte 0x${byte} at position ${position} does not belong here`;
-  report.add(
-    source,
-    { offset: before.length, end: before.length + 1 },
-    'invalid-utf8',
-    message,
-    'Save the file as UTF-8.',
-  );
+  // If the prefix ends within a character, the invalid byte is the first byte of that character.
+  const bytesBefore = encoding === 'utf-8' ? new TextEncoder().encode(before).length : 2 * before.length;
+  return {
+    range: { offset: before.length, end: before.length + 1 },
+    position: bomLength(content, encoding) + bytesBefore,
+  };
 }
 
 function bomLength(content: Uint8Array, encoding: Encoding): number {
@@ -82,4 +74,30 @@ function decodes(content: Uint8Array, encoding: Encoding): boolean {
   } catch {
     return false;
   }
+}
+
+function tooLarge(bytes: number): ProblemDetails {
+  return {
+    code: 'file-too-large',
+    message: `error loading config file: the file has ${bytes} bytes, more than the limit of ${MAX_FILE_BYTES}`,
+    advice: 'Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
+  };
+}
+
+function invalidByte(encoding: Encoding, position: number, byte: number): ProblemDetails {
+  const shown = byte.toString(16).padStart(2, '0');
+  return {
+    code: 'invalid-utf8',
+    message: `error loading config file: the file is not valid ${encoding.toUpperCase()}: unexpected byte 0x${shown} at position ${position}`,
+    advice: 'Save the file as UTF-8.',
+  };
+}
+
+function controlCharacter(character: string): ProblemDetails {
+  const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
+  return {
+    code: 'control-character',
+    message: `error loading config file: control characters are not allowed, but the file contains U+${code}`,
+    advice: 'Remove it; inside double quotes it can be written as an escape such as "\\x07".',
+  };
 }

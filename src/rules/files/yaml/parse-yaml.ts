@@ -6,8 +6,8 @@ import type { SourceText } from '../problems/source-text';
 import type { YamlNode } from './yaml-tree';
 
 /**
- * Types are read from the text by ourselves (`yaml-scalar.ts`) and repeated keys and merges belong to the rules, so the
- * library is asked for structure alone.
+ * The library provides structure only: `yaml-scalar.ts` derives types from the text, and repeated keys and merges have rules
+ * of their own.
  */
 const OPTIONS = {
   version: '1.1',
@@ -18,17 +18,18 @@ const OPTIONS = {
 } as const;
 
 /**
- * Reads the first document of a text. `undefined` when it cannot be read (the report says why), `null` when there is
- * nothing in it but white space and comments.
+ * Reads the first document of a text. `undefined` when it cannot be read (the report has the reason), `null` when the text has
+ * only white space and comments.
  */
 export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | null | undefined {
   try {
     return readDocument(source, report);
   } catch (error) {
     const start = { offset: 0, end: 0 };
-    // The library descends by calling itself, so it is the stack that bounds it.
+    const message = `error loading config file: ${String(error)}`;
+    // The library is recursive, so deep nesting overflows the stack.
     if (error instanceof RangeError) reportDepth(source, start, report);
-    else report.add(source, start, 'yaml-syntax', `error loading config file: ${String(error)}`, DEFAULT_ADVICE);
+    else report.add(source, start, { code: 'yaml-syntax', message, advice: DEFAULT_ADVICE });
     return undefined;
   }
 }
@@ -39,8 +40,8 @@ function readDocument(source: SourceText, report: ProblemReport): YamlNode | nul
   if (first.done === true) return null;
   const document = first.value;
   if (reportSyntax(document, source, report)) return undefined;
-  const goesOn = reportSecondDocument(documents, source, report);
-  if (isEmpty(document) && !goesOn) return null;
+  const hasSecond = reportSecondDocument(documents, source, report);
+  if (isEmpty(document) && !hasSecond) return null;
   return buildTree(document.contents, source, report);
 }
 
@@ -48,9 +49,15 @@ function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceTex
   for (const document of rest) {
     if (isEmpty(document)) continue;
     const [offset] = document.range;
-    const message = 'a second document begins here, and is not read';
-    const advice = 'Give each domain a file of its own: only what stands before this `---` or `...` counts.';
-    report.add(source, { offset, end: offset + 3 }, 'second-document', message, advice);
+    report.add(
+      source,
+      { offset, end: offset + 3 },
+      {
+        code: 'second-document',
+        message: 'a second document starts here and is ignored',
+        advice: 'Give each domain its own file: only the text before this `---` or `...` is read.',
+      },
+    );
     return true;
   }
   return false;

@@ -1,29 +1,29 @@
 import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
 
 /**
- * Reads a document of the plain kind that rule files mostly are: block mappings and block lists of mappings, values on the
- * line of their key, unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Anything else, and anything
- * that might be wrong, gives `undefined`: the YAML library reads it then, and says what is wrong with it.
+ * Reads the subset of YAML that most rule files use: block mappings and block lists of mappings, values on the line of their
+ * key, unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Returns `undefined` for everything else and
+ * for anything that may be invalid: the YAML library then reads the document and reports its errors.
  *
- * It is here because of large files: for 100,000 rules the library takes many seconds and most of a gigabyte. It reads
- * nothing that the library would read otherwise; a test holds the two against each other.
+ * The reason is speed: for 100,000 rules the library needs many seconds and most of a gigabyte. The result is always the same
+ * as the library's; a property test compares the two.
  */
 export function parsePlainYaml(text: string): YamlMap | undefined {
   return new PlainReader(text).read();
 }
 
-/** Deeper documents go to the library, which bounds them. */
+/** Deeper documents are left to the library, which limits their depth. */
 const MAX_OPEN = 40;
 
 const SPACES = / */y;
-/** What follows a value or stands alone on a line; `$` without the m flag is the end of the text. */
+/** What may follow a value on its line; `$` without the m flag is the end of the text. */
 const LINE_END = /(?: *| +#[^\n\r]*)(?:\r?\n|$)/y;
 const BLANK = /(?: *| *#[^\n\r]*)(?:\r?\n|$)/y;
 const DASH = /- +(?=[^ \n\r#])/y;
 const KEY = /([A-Za-z_][\w.-]{0,99}):(?: +(?=[^ \n\r#])|(?= *(?:\r?\n|$| #)))/y;
-/** An unquoted value: no indicator first, no `: ` and no ` #` within, no blank but the space. */
+/** An unquoted value: no indicator first, no `: ` and no ` #` within, no white space other than the space. */
 const PLAIN = /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s]))(?:[^\s:#]|:(?=[^\s])|#| +(?=[^\s:#]))*/y;
-/** The same within `{}` and `[]`, where their punctuation ends it, too. */
+/** The same within `{}` and `[]`, whose punctuation ends it as well. */
 const PLAIN_IN_FLOW =
   /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s,[\]{}]))(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|#| +(?=[^\s:#,[\]{}]))*/y;
 const COLON = /: +(?=[^ \n\r#])/y;
@@ -49,9 +49,9 @@ class PlainReader {
   #root: YamlMap | undefined;
   #markerSeen = false;
   readonly #open: (OpenMap | OpenList)[] = [];
-  /** A key whose value has not come yet. */
-  #waiting: YamlScalar | undefined;
-  /** A dash whose item has not come yet. */
+  /** A key whose value has not been read yet. */
+  #pendingKey: YamlScalar | undefined;
+  /** Whether a dash was read whose item has not been read yet. */
   #itemExpected = false;
 
   constructor(text: string) {
@@ -69,7 +69,7 @@ class PlainReader {
     return this.#root;
   }
 
-  /** Reads one line that is not blank; false when it is not of the plain kind. */
+  /** Reads one line that is not blank; false when it is outside the subset. */
   #line(): boolean {
     this.#skip(SPACES);
     while (this.#text.charCodeAt(this.#at) === 0x2d) {
@@ -82,7 +82,7 @@ class PlainReader {
 
   #item(column: number, offset: number): boolean {
     if (this.#itemExpected) return this.#startList(column, offset);
-    if (this.#waiting !== undefined && this.#accepts(column)) return this.#startList(column, offset);
+    if (this.#pendingKey !== undefined && this.#accepts(column)) return this.#startList(column, offset);
     this.#settle();
     this.#closeAbove(column);
     const list = this.#open.at(-1);
@@ -110,17 +110,17 @@ class PlainReader {
     };
     const value = this.#flow(0) ?? this.#scalar(PLAIN);
     if (!this.#skip(LINE_END)) return false;
-    if (value === undefined) this.#waiting = key;
+    if (value === undefined) this.#pendingKey = key;
     else map.entries.push({ key, value });
     return true;
   }
 
-  /** The mapping that a key in this column belongs to, opened where a value or an item is waited for. */
+  /** The mapping that a key in this column belongs to; a new one where a value or an item is expected. */
   #mapAt(column: number, offset: number): OpenMap | undefined {
     const top = this.#open.at(-1);
     if (this.#root === undefined) return column === 0 ? this.#startMap(0, offset) : undefined;
     if (this.#itemExpected) return this.#startMap(column, offset);
-    if (this.#waiting !== undefined && column > (top?.indent ?? -1)) return this.#startMap(column, offset);
+    if (this.#pendingKey !== undefined && column > (top?.indent ?? -1)) return this.#startMap(column, offset);
     this.#settle();
     this.#closeAbove(column);
     if (this.#open.at(-1)?.kind === 'list' && this.#open.at(-1)?.indent === column) this.#open.pop();
@@ -128,7 +128,7 @@ class PlainReader {
     return map?.kind === 'map' && map.indent === column ? map : undefined;
   }
 
-  /** Whether a list may begin in this column as the value that is waited for: it may stand right under its key. */
+  /** Whether a list may start in this column as the expected value: it may have the indentation of its key. */
   #accepts(column: number): boolean {
     return column >= (this.#open.at(-1)?.indent ?? 0);
   }
@@ -147,33 +147,34 @@ class PlainReader {
     return entered !== undefined;
   }
 
-  /** Puts a collection where it is waited for. */
+  /** Adds a collection where a value or an item is expected. */
   #enter<Open extends OpenMap | OpenList>(collection: Open, node: YamlNode): Open | undefined {
     if (this.#open.length >= MAX_OPEN) return undefined;
     const top = this.#open.at(-1);
     if (top?.kind === 'list') top.items.push(node);
-    else if (top?.kind === 'map' && this.#waiting !== undefined) top.entries.push({ key: this.#waiting, value: node });
-    this.#waiting = undefined;
+    else if (top?.kind === 'map' && this.#pendingKey !== undefined)
+      top.entries.push({ key: this.#pendingKey, value: node });
+    this.#pendingKey = undefined;
     this.#itemExpected = false;
     this.#open.push(collection);
     return collection;
   }
 
-  /** A key that is followed by no value has none. */
+  /** Gives a key without a value an empty one. */
   #settle(): void {
     const top = this.#open.at(-1);
-    if (this.#waiting !== undefined && top?.kind === 'map') {
-      const key = this.#waiting;
+    if (this.#pendingKey !== undefined && top?.kind === 'map') {
+      const key = this.#pendingKey;
       top.entries.push({ key, value: { ...key, text: '' } });
     }
-    this.#waiting = undefined;
+    this.#pendingKey = undefined;
   }
 
   #closeAbove(column: number): void {
     while ((this.#open.at(-1)?.indent ?? -1) > column) this.#open.pop();
   }
 
-  /** A mapping or list in braces or brackets on this line; undefined, and back where it began, when here is none that is plain. */
+  /** A mapping or list in braces or brackets on this line; undefined, without advancing, when there is none in the subset. */
   #flow(depth: number): YamlNode | undefined {
     const offset = this.#at;
     const opening = this.#text[offset];
@@ -190,7 +191,7 @@ class PlainReader {
     while (!this.#close('}')) {
       if (entries.length > 0 && !this.#skip(COMMA)) return undefined;
       const key = this.#scalar(PLAIN_IN_FLOW);
-      // A key of this kind is never long enough for the library's bound on keys.
+      // Longer keys could exceed the library's limit on the length of keys.
       if (key === undefined || key.end - key.offset > 100 || !this.#skip(COLON)) return undefined;
       const value = this.#flow(depth + 1) ?? this.#scalar(PLAIN_IN_FLOW);
       if (value === undefined) return undefined;

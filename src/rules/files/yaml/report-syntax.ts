@@ -1,63 +1,79 @@
 import { visit, type Document, type YAMLError } from 'yaml';
+import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
-import type { SourceText } from '../problems/source-text';
+import type { SourceRange, SourceText } from '../problems/source-text';
 
-/** The library quotes what it did not expect, however long it is. */
-const LONGEST_MESSAGE = 200;
+/** The library quotes unexpected input, however long it is. In characters. */
+const MAX_MESSAGE_LENGTH = 200;
 
-/** What to do when nothing better can be said. */
-export const DEFAULT_ADVICE = 'Correct the YAML here; the mistake may begin a little above.';
+/** For syntax errors without more specific advice. */
+export const DEFAULT_ADVICE = 'Correct the YAML here; the mistake may be a few lines above.';
 
 const UNCLOSED_FLOW = 'Close every `{` with a `}` and every `[` with a `]`.';
 
 const ADVICE: Partial<Record<YAMLError['code'], string>> = {
-  BAD_ALIAS: 'Put the value in quotes ("*"): an unquoted `*` begins an alias.',
+  BAD_ALIAS: 'Quote the value ("*"): an unquoted `*` starts an alias.',
   BAD_INDENT: 'Give all keys of one mapping, and all dashes of one list, the same indentation.',
-  BAD_SCALAR_START: 'Put the value in quotes.',
-  BLOCK_AS_IMPLICIT_KEY: 'Put a value in quotes when it has `: ` in it; otherwise correct the indentation.',
+  BAD_SCALAR_START: 'Quote the value.',
+  BLOCK_AS_IMPLICIT_KEY: 'Quote the value if it contains `: `; otherwise correct the indentation.',
   MULTILINE_IMPLICIT_KEY: 'Write `key: value`, with a space after the colon.',
 };
 
-/** Says what is wrong with a document as YAML; false when nothing is. */
+/** Reports the syntax errors of a document; returns false when it has none. */
 export function reportSyntax(document: Document.Parsed, source: SourceText, report: ProblemReport): boolean {
-  // Of tags the library warns, and they are looked at elsewhere; what else it only warns of, go-yaml 2 refuses.
+  // Warnings about tags are left to the tree builder; go-yaml 2 rejects whatever else the library only warns about.
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const errors: readonly YAMLError[] = [...document.errors, ...warnings];
   const lines = new Set<number>();
   for (const error of errors) {
-    // What the library says further of the same line is mostly a consequence.
+    // Further errors on the same line are mostly consequences of the first.
     const line = source.lineOf(error.pos[0]);
-    if (!lines.has(line)) reportError(error, document, source, report);
+    if (!lines.has(line)) {
+      const { range, details } = describeError(error, document, source);
+      report.add(source, range, details);
+    }
     lines.add(line);
   }
   if (errors.length > 0) return true;
   const { explicit, version } = document.directives.yaml;
   if (explicit !== true || version === '1.1') return false;
-  const message = `error loading config file: found incompatible YAML document: version ${version}`;
-  const at = Math.max(0, source.text.indexOf('%YAML'));
-  const advice = 'Take the %YAML line out: rule files are YAML 1.1.';
-  report.add(source, { offset: at, end: at + 5 }, 'yaml-version', message, advice);
+  const offset = Math.max(0, source.text.indexOf('%YAML'));
+  report.add(
+    source,
+    { offset, end: offset + 5 },
+    {
+      code: 'yaml-version',
+      message: `error loading config file: found incompatible YAML document: version ${version}`,
+      advice: 'Remove the %YAML line: rule files are YAML 1.1.',
+    },
+  );
   return true;
 }
 
-function reportError(error: YAMLError, document: Document.Parsed, source: SourceText, report: ProblemReport): void {
+interface SyntaxProblem {
+  readonly range: SourceRange;
+  readonly details: ProblemDetails;
+}
+
+function describeError(error: YAMLError, document: Document.Parsed, { text }: SourceText): SyntaxProblem {
   const { code, pos } = error;
   const [offset, end] = pos;
   if (code === 'TAB_AS_INDENT') {
-    const message = 'error loading config file: found a tab where only spaces may indent';
-    report.add(source, { offset, end }, 'tab-indentation', message, 'Indent with spaces.');
-    return;
+    const message = 'error loading config file: found a tab in the indentation';
+    return { range: { offset, end }, details: { code: 'tab-indentation', message, advice: 'Indent with spaces.' } };
   }
   const isUnclosed = code === 'MISSING_CHAR' && error.message.startsWith('Missing closing');
-  const quote = isUnclosed ? openedBefore(document, offset) : undefined;
+  const quote = isUnclosed ? lastQuoteBefore(document, offset) : undefined;
   if (quote !== undefined) {
     const message = 'error loading config file: the quote that opens here is never closed';
-    report.add(source, { offset: quote, end: quote + 1 }, 'yaml-syntax', message, 'Close it.');
-    return;
+    const details: ProblemDetails = { code: 'yaml-syntax', message, advice: 'Add the closing quote.' };
+    return { range: { offset: quote, end: quote + 1 }, details };
   }
-  // Of a line that is indented wrongly the library points at the indentation.
-  const place = { offset: skipSpaces(source.text, offset), end };
-  report.add(source, place, 'yaml-syntax', syntaxMessage(error), adviceFor(error));
+  return {
+    // For a wrongly indented line, the library's position is the indentation.
+    range: { offset: skipSpaces(text, offset), end },
+    details: { code: 'yaml-syntax', message: syntaxMessage(error), advice: adviceFor(error) },
+  };
 }
 
 function skipSpaces(text: string, offset: number): number {
@@ -73,17 +89,17 @@ function adviceFor({ code, message }: YAMLError): string {
 
 function syntaxMessage({ message }: YAMLError): string {
   const line = message.replaceAll(/\s+/g, ' ');
-  return `error loading config file: ${line.length > LONGEST_MESSAGE ? `${line.slice(0, LONGEST_MESSAGE)}…` : line}`;
+  return `error loading config file: ${line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line}`;
 }
 
-/** Where the last quoted scalar before a place opens. */
-function openedBefore(document: Document.Parsed, offset: number): number | undefined {
-  let opened: number | undefined;
+/** The offset of the last quoted scalar that starts before an offset. */
+function lastQuoteBefore(document: Document.Parsed, offset: number): number | undefined {
+  let start: number | undefined;
   visit(document, {
     Scalar(_, { type, range }) {
       const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
-      if (isQuoted && range && range[0] < offset) opened = Math.max(opened ?? 0, range[0]);
+      if (isQuoted && range && range[0] < offset) start = Math.max(start ?? 0, range[0]);
     },
   });
-  return opened;
+  return start;
 }

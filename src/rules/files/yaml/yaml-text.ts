@@ -1,18 +1,19 @@
 import { booleanOf, numberOf, scalarType } from './yaml-scalar';
 import type { YamlNode } from './yaml-tree';
 
-const LONGEST_SHOWN = 200;
-/** How much of a list or mapping a message shows. */
-const MOST_SHOWN = 5;
-const DEEPEST_SHOWN = 2;
+/** In characters. */
+const MAX_SHOWN_LENGTH = 200;
+/** How many items of a list or mapping a message shows, and how many levels of them. */
+const MAX_SHOWN_ITEMS = 5;
+const MAX_SHOWN_DEPTH = 2;
 
-/** What a node is, for a message: ``the text `10` ``, `a list`, `nothing`. */
+/** The type and text of a node, for a message: `the text '10'`, `a list`, `null`. */
 export function describeNode(node: YamlNode): string {
   if (node.kind === 'map') return 'a mapping';
   if (node.kind === 'list') return 'a list';
   switch (scalarType(node)) {
     case 'null':
-      return 'nothing';
+      return 'null';
     case 'boolean':
       return `the boolean ${showText(node.text)}`;
     case 'integer':
@@ -23,15 +24,15 @@ export function describeNode(node: YamlNode): string {
   }
 }
 
-/** A node as the Go service prints a value that it did not expect. */
+/** A node in the form in which the Go service prints an unexpected value. */
 export function printNode(node: YamlNode, depth = 0): string {
-  if (depth > DEEPEST_SHOWN) return '…';
+  if (depth > MAX_SHOWN_DEPTH) return '…';
   if (node.kind === 'map') {
-    const entries = node.entries.slice(0, MOST_SHOWN);
+    const entries = node.entries.slice(0, MAX_SHOWN_ITEMS);
     return `map[${entries.map(({ key, value }) => `${printNode(key, depth + 1)}:${printNode(value, depth + 1)}`).join(' ')}]`;
   }
   if (node.kind === 'list') {
-    const items = node.items.slice(0, MOST_SHOWN);
+    const items = node.items.slice(0, MAX_SHOWN_ITEMS);
     return `[${items.map((item) => printNode(item, depth + 1)).join(' ')}]`;
   }
   switch (scalarType(node)) {
@@ -47,18 +48,18 @@ export function printNode(node: YamlNode, depth = 0): string {
   }
 }
 
-/** A text for a message: on one line, and not longer than a message bears. */
+/** A text for a message: on one line and of bounded length. */
 export function showText(text: string): string {
   const line = oneLine(text);
-  return line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN)}…` : line;
+  return line.length > MAX_SHOWN_LENGTH ? `${line.slice(0, MAX_SHOWN_LENGTH)}…` : line;
 }
 
-/** A private key that lies among the rules by mistake: what follows stays out of messages, which go into logs. */
+/** A private key pasted into a rule file by mistake: it must not get into messages, which are logged. */
 const PRIVATE_KEY = /(?<=-----BEGIN [A-Z ]*PRIVATE KEY-----)[^]+/;
 
-/** A text for a message, whole: on one line, without what would command a terminal, and without a private key. */
+/** A text for a message, in full length: on one line, without control characters and private keys. */
 export function oneLine(text: string): string {
   const line = text.replace(PRIVATE_KEY, '…').replaceAll(/\s+/g, ' ');
-  // oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+  // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
   return line.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
 }

@@ -1,22 +1,22 @@
-import type { Place } from '../problems/source-text';
+import type { SourceRange } from '../problems/source-text';
 
 /**
- * A YAML document as far as rules need it: what was written and where. Aliases are gone: they are the node that they stand
- * for, which may so be reached by several ways, but never from within itself.
+ * A YAML document, reduced to what rules need: text and position. An alias is replaced by the node that it refers to, so one
+ * node may have several parents, but never contains itself.
  */
 export type YamlNode = YamlScalar | YamlMap | YamlList;
 
-export interface YamlScalar extends Place {
+export interface YamlScalar extends SourceRange {
   readonly kind: 'scalar';
-  /** The text as written: `010` stays `010`. Of a quoted or block scalar its content. */
+  /** The text as written: `010` stays `010`. For a quoted or block scalar, its content. */
   readonly text: string;
-  /** Neither quoted nor a block: `true` is a boolean only then. */
+  /** Neither quoted nor a block scalar: only then is `true` a boolean. */
   readonly plain: boolean;
-  /** An explicit tag in its long form, such as `tag:yaml.org,2002:str`. */
+  /** The explicit tag in its long form, such as `tag:yaml.org,2002:str`. */
   readonly tag: string | undefined;
 }
 
-export interface YamlMap extends Place {
+export interface YamlMap extends SourceRange {
   readonly kind: 'map';
   readonly entries: readonly YamlEntry[];
 }
@@ -26,7 +26,7 @@ export interface YamlEntry {
   readonly value: YamlNode;
 }
 
-export interface YamlList extends Place {
+export interface YamlList extends SourceRange {
   readonly kind: 'list';
   readonly items: readonly YamlNode[];
 }

@@ -3,9 +3,8 @@ import type {
   RateLimitDescriptor,
   RateLimitPolicy,
 } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { Problem } from '../../../rules/files/problems/problem';
 import type { RuleTree } from '../../../rules/files/read-rule-trees';
-import type { Place, Source } from '../../../rules/files/problems/source-text';
+import type { ProblemLocation, SourceDocument, SourceRange } from '../../../rules/files/problems/source-text';
 import { showText } from '../../../rules/files/yaml/yaml-text';
 import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../../rules/files/yaml/yaml-tree';
 import type { Json } from '../../../rules/rule-config';
@@ -20,7 +19,7 @@ export function resourceTree(resource: RateLimitConfig): RuleTree {
 }
 
 /** Builds the tree. The offset of a node is its number; its name in messages is the path from the root. */
-class ResourceTree implements RuleTree, Source {
+class ResourceTree implements RuleTree, SourceDocument {
   readonly file: string;
   readonly root: YamlMap;
   /** By node: its parent. */
@@ -36,16 +35,16 @@ class ResourceTree implements RuleTree, Source {
     });
   }
 
-  get source(): Source {
+  get source(): SourceDocument {
     return this;
   }
 
-  locate({ offset }: Place): Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'> {
+  locate({ offset }: SourceRange): ProblemLocation {
     const path = this.#pathOf(offset);
     return { line: 0, column: 0, sourceLine: path, mark: { start: 0, length: Math.max(1, path.length) } };
   }
 
-  nameOf({ offset }: Place): string {
+  describe({ offset }: SourceRange): string {
     return this.#pathOf(offset);
   }
 

@@ -187,7 +187,7 @@ describe('the same rules as files and as resources', () => {
     [
       'metadata that is no JSON',
       domainConfig('shop', { key: 'a', rateLimit: limit(1, 'MINUTE'), metadata: { x: Infinity } }),
-      'error parsing metadata: JSON has no number `.inf`',
+      'error parsing metadata: JSON cannot represent the number `.inf`',
     ],
   ])('%s is refused by the same words', (_, config, message) => {
     const { resources } = bothForms([config]);
@@ -199,7 +199,7 @@ describe('the same rules as files and as resources', () => {
   test('a domain twice is refused by the same words', () => {
     const { files, resources } = bothForms([domainConfig('shop', { key: 'a' }), domainConfig('shop', { key: 'b' })]);
     expect(files.errors).toEqual([
-      "duplicate domain 'shop' in config file. PART describes it already: join the files, or set MERGE_DOMAIN_CONFIG=true.",
+      "duplicate domain 'shop' in config file. PART already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.",
     ]);
     expect(resources.errors).toEqual(files.errors);
   });
@@ -255,7 +255,7 @@ describe('what only a resource can have', () => {
       errors: [],
       warnings: [
         expect.stringMatching(
-          /^resource 'r', descriptors\[0\]\.rate_limit\.requests_per_unit: a limit of 0 refuses every request/,
+          /^resource 'r', descriptors\[0\]\.rate_limit\.requests_per_unit: a limit of 0 rejects every request/,
         ),
       ],
     });

@@ -3,32 +3,32 @@ import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { type ListenOptions, listen } from './listen';
 
-/** A listener that serves. */
-export interface Listening {
+/** An HTTP server that is listening. */
+export interface HttpServer {
   readonly address: AddressInfo;
   /**
-   * Takes no new connection, answers what is being asked, closes the rest at once, and is done; what takes longer than
-   * the grace period is cut off.
+   * Stops listening, closes idle connections, finishes the requests in flight, and aborts those that take longer than the grace
+   * period. Resolves when all connections are closed.
    */
   close(): Promise<void>;
 }
 
-/** Times in milliseconds; what takes longer loses its connection. */
+/** Timeouts in milliseconds. A connection that exceeds one is closed. */
 export interface HttpTimeouts {
-  /** From a request's first byte to the end of its headers. */
+  /** From the first byte of a request to the end of its headers. */
   readonly headers: number;
-  /** From a request's first byte to the end of its body. */
+  /** From the first byte of a request to the end of its body. */
   readonly request: number;
-  /** Between two requests of a connection. Longer than usual for proxies, so that they are the ones to let go. */
+  /** Between two requests on a connection. Longer than the usual idle timeout of proxies, so that they close first. */
   readonly keepAlive: number;
-  /** Without a byte in either direction, whatever the connection is doing. */
+  /** Without a byte in either direction, in any state of the connection. */
   readonly inactive: number;
-  /** For what is being answered when the listener closes. */
+  /** For the requests in flight when the server is closed. */
   readonly grace: number;
 }
 
-/** Serves an application on a port of its own. */
-export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts): Promise<Listening> {
+/** Starts an HTTP server for a Koa application. */
+export async function startHttpServer(app: Koa, at: ListenOptions, timeouts: HttpTimeouts): Promise<HttpServer> {
   const server = createServer({
     headersTimeout: timeouts.headers,
     requestTimeout: timeouts.request,
@@ -37,9 +37,9 @@ export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts)
   });
   server.timeout = timeouts.inactive;
 
-  /** Each connection's latest answer. Kept so, a request costs one entry and no listener. */
+  /** The latest response of each connection. A map entry per request is cheaper than a listener per request. */
   const connections = new Map<Socket, ServerResponse | undefined>();
-  let closing = false;
+  let isClosing = false;
   server.on('connection', (socket: Socket) => {
     connections.set(socket, undefined);
     socket.once('close', () => connections.delete(socket));
@@ -48,11 +48,11 @@ export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts)
   const handle: RequestListener = app.callback();
   const onRequest: RequestListener = (request, response) => {
     connections.set(request.socket, response);
-    if (closing) response.setHeader('Connection', 'close');
+    if (isClosing) response.setHeader('Connection', 'close');
     return handle(request, response);
   };
   server.on('request', onRequest);
-  // Whoever reads the body says when the caller may send it.
+  // 100 Continue is sent by the reader of the body, and only if it accepts the body.
   server.on('checkContinue', onRequest);
 
   const address = await listen(server, at);
@@ -60,10 +60,10 @@ export async function serve(app: Koa, at: ListenOptions, timeouts: HttpTimeouts)
     address,
     close: () =>
       new Promise((resolve) => {
-        closing = true;
-        const cut = setTimeout(() => server.closeAllConnections(), timeouts.grace);
+        isClosing = true;
+        const abort = setTimeout(() => server.closeAllConnections(), timeouts.grace);
         server.close(() => {
-          clearTimeout(cut);
+          clearTimeout(abort);
           resolve();
         });
         for (const [socket, response] of connections) {
