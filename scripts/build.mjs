@@ -1,4 +1,4 @@
-// Makes dist/ from proto/ and src/: generates the protobuf code, compiles, and lets the programs be executed.
+// Builds dist/ from proto/ and src/: generates the protobuf code, compiles, and makes the programs executable.
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { BUILD_STAMP, ROOT, run, say } from './workspace.mjs';
 
@@ -6,7 +6,7 @@ const started = new Date().toISOString();
 say('generating TypeScript from proto/');
 rmSync(`${ROOT}/src/gen`, { recursive: true, force: true });
 run('node_modules/.bin/buf', ['generate']);
-// What server reflection tells of proto/, as a module: it is there wherever the program runs.
+// The descriptors for server reflection become a module, so that they are available wherever the program runs.
 const descriptorSet = `${ROOT}/src/gen/descriptor-set.binpb`;
 run('node_modules/.bin/buf', ['build', '--as-file-descriptor-set', '--exclude-source-info', '-o', descriptorSet]);
 writeFileSync(

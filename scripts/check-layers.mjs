@@ -1,4 +1,4 @@
-// Holds the imports of src/ against .dependency-cruiser.cjs, and says of each breach why the way is closed.
+// Checks the imports of src/ against .dependency-cruiser.cjs and prints why each forbidden import is forbidden.
 import { createRequire } from 'node:module';
 import { cruise } from 'dependency-cruiser';
 import { ROOT, say } from './workspace.mjs';
@@ -7,14 +7,14 @@ const { forbidden, options } = createRequire(import.meta.url)('../.dependency-cr
 process.chdir(ROOT);
 const { output } = await cruise(['src'], { ...options, validate: true, ruleSet: { forbidden } });
 
-// A cruiser that cannot read TypeScript sees nothing and finds nothing wrong.
+// Without TypeScript support dependency-cruiser finds no modules and reports no violations.
 if (output.summary.totalCruised < 10 || output.summary.totalDependenciesCruised < 10) {
-  say(`the layer check saw only ${output.summary.totalCruised} modules; it cannot have read src/`);
+  say(`the layer check found only ${output.summary.totalCruised} modules, so it did not read src/`);
   process.exit(1);
 }
 for (const { from, to, rule } of output.summary.violations) {
   const { comment } = forbidden.find(({ name }) => name === rule.name);
   process.stderr.write(`${from} imports ${to}\n  ${comment}\n`);
 }
-say(`layers: ${output.summary.totalCruised} modules, ${output.summary.violations.length} breaches`);
+say(`layers: ${output.summary.totalCruised} modules, ${output.summary.violations.length} violations`);
 process.exit(output.summary.violations.length === 0 ? 0 : 1);

@@ -1,16 +1,18 @@
-// What the scripts share: where things are, and what has changed since they were made.
+// Helpers of the scripts: paths, running commands, and finding what has changed since the last build.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
-/** Written when a build is complete; an interrupted build leaves none. */
+/** Written at the end of a build, so it does not exist after an interrupted one. */
 export const BUILD_STAMP = join(ROOT, 'dist', '.built');
 
-export const say = (text) => process.stderr.write(`weir: ${text}\n`);
+export function say(text) {
+  process.stderr.write(`weir: ${text}\n`);
+}
 
-/** Runs a command in the root, its output shown; when it fails, so does this process, after one sentence. */
+/** Runs a command in the root and shows its output. If the command fails, prints a message and ends the process. */
 export function run(command, args, env = process.env) {
   const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env });
   if (status === 0) return;
@@ -18,9 +20,11 @@ export function run(command, args, env = process.env) {
   process.exit(status || 1);
 }
 
-const modified = (path) => statSync(path).mtimeMs;
+function modified(path) {
+  return statSync(path).mtimeMs;
+}
 
-/** The newest modification below `path`, in milliseconds; folders count too, so that a removed file is noticed. */
+/** The time of the newest modification below `path`, in milliseconds; includes folders, so that removed files are noticed. */
 function newest(path, ignored) {
   if (ignored.has(path)) return 0;
   const own = modified(path);
@@ -28,7 +32,7 @@ function newest(path, ignored) {
   return readdirSync(path).reduce((latest, name) => Math.max(latest, newest(join(path, name), ignored)), own);
 }
 
-/** Whether `target` is missing or older than anything in `sources` (paths relative to the root). */
+/** Whether `target` does not exist or is older than anything in `sources` (paths relative to the root). */
 export function isStale(target, sources, ignore = []) {
   if (!existsSync(target)) return true;
   const ignored = new Set(ignore.map((path) => join(ROOT, path)));

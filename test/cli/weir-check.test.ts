@@ -51,7 +51,7 @@ describe('weir-check', () => {
     write({ 'shop.yaml': SHOP, 'more/forum.yml': FORUM });
     expect(await check()).toEqual({
       exitCode: 0,
-      stdout: 'good: 2 files, 2 domains, 5 rules; 0 errors, 0 warnings\n',
+      stdout: 'passed: 2 files, 2 domains, 5 rules; 0 errors, 0 warnings\n',
       stderr: '',
     });
   });
@@ -65,7 +65,7 @@ describe('weir-check', () => {
       'a.yaml:2:71: error: ',
       'b.yaml:1:1: error: ',
     ]);
-    expect(lastLine(run)).toBe('bad: 3 files, 2 domains, 5 rules; 3 errors, 0 warnings');
+    expect(lastLine(run)).toBe('failed: 3 files, 2 domains, 5 rules; 3 errors, 0 warnings');
   });
 
   it('exits with 0 for warnings, and with 1 with -strict', async () => {
@@ -73,7 +73,7 @@ describe('weir-check', () => {
     expect((await check()).exitCode).toBe(0);
     const strict = await check('-strict');
     expect(strict.exitCode).toBe(1);
-    expect(lastLine(strict)).toBe('bad: 1 file, 1 domain, 1 rule; 0 errors, 1 warning');
+    expect(lastLine(strict)).toBe('failed: 1 file, 1 domain, 1 rule; 0 errors, 1 warning');
   });
 
   it('accepts two files for one domain only with -merge_domain_configs', async () => {
@@ -81,7 +81,7 @@ describe('weir-check', () => {
     expect((await check()).exitCode).toBe(1);
     const merged = await check('-merge_domain_configs');
     expect(merged.exitCode).toBe(0);
-    expect(lastLine(merged)).toBe('good: 2 files, 1 domain, 2 rules; 0 errors, 0 warnings');
+    expect(lastLine(merged)).toBe('passed: 2 files, 1 domain, 2 rules; 0 errors, 0 warnings');
   });
 
   it('reads the files that the service reads', async () => {
@@ -96,7 +96,7 @@ describe('weir-check', () => {
     symlinkSync('elsewhere.txt', join(dir, 'linked.yaml'));
     symlinkSync('deep', join(dir, 'shallow'));
     const run = await check('-ignore_dot_files');
-    expect(lastLine(run)).toBe('good: 3 files, 3 domains, 6 rules; 0 errors, 2 warnings');
+    expect(lastLine(run)).toBe('passed: 3 files, 3 domains, 6 rules; 0 errors, 2 warnings');
     expect(run.stdout).toContain('ignored files: elsewhere.txt, notes.txt [ignored-files]');
     expect(run.stdout).toContain('links to folders are not followed: shallow [linked-folders]');
     expect((await check()).stdout).toContain('.hidden.yaml:2:46: error: invalid rate limit unit');

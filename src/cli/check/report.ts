@@ -27,7 +27,7 @@ export function textReport({ errors, warnings }: FolderResult, { ok, files, doma
   const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
   const found = `${count(errors.length, 'error')}, ${count(warnings.length, 'warning')}`;
   const read = `${count(files, 'file')}, ${count(domains, 'domain')}, ${count(rules, 'rule')}`;
-  return `${problems.join('')}${ok ? 'good' : 'bad'}: ${read}; ${found}\n`;
+  return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}\n`;
 }
 
 /** One JSON object with the totals, and the problems with all their fields. */
