@@ -28,6 +28,6 @@ export async function fixedAnswer(dist) {
     cancel() {},
     expire() {},
     drained() {},
-    leave() {},
+    goingAway() {},
   };
 }

@@ -13,7 +13,8 @@ const { values: options } = parseArgs({
     h2spec: { type: 'string', default: 'h2spec' },
   },
 });
-const { serveHttp2 } = (await import(`${options.dist}/grpc/http2/server.js`)).default;
+const { Http2Server } = (await import(`${options.dist}/grpc/http2/server.js`)).default;
+const { listen } = (await import(`${options.dist}/net/listen.js`)).default;
 
 function certificate() {
   const folder = mkdtempSync(join(tmpdir(), 'weir-h2spec-'));
@@ -28,14 +29,14 @@ function certificate() {
 }
 
 async function conform(title, tls, flags) {
-  const server = await serveHttp2({
-    listen: { host: '127.0.0.1', port: 0 },
+  const server = new Http2Server({
     tls,
     application: await fixedAnswer(options.dist),
-    crashed(error) {
+    onInternalError(error) {
       throw error;
     },
   });
+  await listen(server.listener, { host: '127.0.0.1', port: 0 });
   process.stdout.write(`\n${title}\n`);
   const args = ['-S', '-h', '127.0.0.1', '-p', String(server.address.port), ...flags];
   const child = spawn(options.h2spec, args, { stdio: ['ignore', 'pipe', 'inherit'] });

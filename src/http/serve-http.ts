@@ -6,12 +6,12 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { errorBoundary } from './server/error-boundary';
 import { jsonRoute } from './json/json-route';
-import type { ListenOptions } from './server/listen';
+import type { TcpAddress } from '../net/listen';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
 import { traced } from './traced';
 
-export interface HttpServerOptions extends ListenOptions {
+export interface HttpServerOptions extends TcpAddress {
   readonly decide: Decide;
   readonly health: () => Health;
   /** Called for each /json body that is not a RateLimitRequest, to be counted. */

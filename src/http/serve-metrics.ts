@@ -3,11 +3,11 @@ import { createGzip } from 'node:zlib';
 import Koa from 'koa';
 import type { Log } from '../streams/ports/log';
 import { errorBoundary } from './server/error-boundary';
-import type { ListenOptions } from './server/listen';
+import type { TcpAddress } from '../net/listen';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
 
-export interface MetricsServerOptions extends ListenOptions {
+export interface MetricsServerOptions extends TcpAddress {
   /** The path of the page (PULLMETRICS_PATH). */
   readonly path: string;
   /** The page in the Prometheus text format 0.0.4, generated in pieces for each scrape. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { type Observable, Subscription, firstValueFrom, shareReplay, skip } from 'rxjs';
-import type { ServerTls } from '../grpc/http2/tls-options';
+import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { GrpcServer } from '../grpc/server/grpc-server';
 import type { Settings } from '../settings/settings';
 import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';

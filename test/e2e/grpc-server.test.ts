@@ -111,7 +111,7 @@ describe('GRPC_UDS', () => {
       expect(await ask()).toBe(999);
       await using second = await WeirProcess.start({ env, awaitServing: false });
       expect(await second.exited).toBe(1);
-      expect(second.output).toContain(`cannot listen on ${env.GRPC_UDS}: another process listens there`);
+      expect(second.output).toContain(`cannot listen on ${env.GRPC_UDS}: another process is already listening there`);
       first.signal('SIGKILL');
       await first.exited;
     }

@@ -1,4 +1,3 @@
-import { createServer } from 'node:net';
 import { Agent, request as httpRequest } from 'node:http';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
@@ -467,38 +466,5 @@ describe('a connection', () => {
     await caller.until(/400 Bad Request[^]*\}\}$/);
     caller.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(await caller.until(/OK$/)).toContain('200 OK');
-  });
-});
-
-describe('serveHttp', () => {
-  it.each(['0.0.0.0', ''])('listens on IPv4 and, if the machine has it, IPv6 for the host "%s"', async (host) => {
-    const server = await startServer({ host });
-    expect((await fetch(`http://127.0.0.1:${server.port}/healthcheck`)).status).toBe(200);
-    const loopback = await new Promise<boolean>((resolve) => {
-      const probe = createServer();
-      probe.once('error', () => resolve(false));
-      probe.listen({ host: '::1', port: 0 }, () => probe.close(() => resolve(true)));
-    });
-    const reached = await fetch(`http://[::1]:${server.port}/healthcheck`).then(
-      ({ status }) => status === 200,
-      () => false,
-    );
-    expect(reached).toBe(loopback);
-  });
-
-  it('rejects with the reason when the port is in use', async () => {
-    const { port } = await startServer();
-    await expect(startServer({ port })).rejects.toThrow(
-      `cannot listen on 127.0.0.1:${port}: another process listens there already`,
-    );
-    await expect(startServer({ host: '0.0.0.0', port })).rejects.toThrow(
-      `cannot listen on 0.0.0.0:${port}: another process listens there already`,
-    );
-  });
-
-  it('rejects with the reason when the machine has no such address', async () => {
-    await expect(startServer({ host: '192.0.2.1' })).rejects.toThrow(
-      'cannot listen on 192.0.2.1:0: this machine has no such address',
-    );
   });
 });

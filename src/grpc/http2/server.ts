@@ -1,222 +1,181 @@
-import { randomBytes } from 'node:crypto';
 import net from 'node:net';
 import { performance } from 'node:perf_hooks';
-import tls from 'node:tls';
-import type { Application } from './streams/application';
 import { Connection, type ConnectionContext } from './connection/connection';
 import { HeaderBlockReader } from './headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from './limits/limits';
-import { type ListenAddress, listen } from './listen';
-import type { Refusal } from './limits/refusals';
-import { type ServerTls, secureContextOptions, serverTlsOptions } from './tls-options';
+import type { Rejection } from './limits/rejections';
+import type { Application } from './streams/application';
+import { TlsListener } from './tls/tls-listener';
+import type { ServerTls } from './tls/tls-options';
+import { TurnQueue } from './turn-queue';
 
-/** How often time is looked at; deadlines are kept within this. */
+/** The interval at which deadlines are checked, and so their precision. */
 const TICK_MS = 50;
-const TICKET_KEY_BYTES = 48;
 
 export interface Http2ServerOptions<M, S> {
-  readonly listen: ListenAddress;
-  /** Without it the server speaks cleartext, with prior knowledge. */
+  /** If absent, the server speaks cleartext HTTP/2 with prior knowledge. */
   readonly tls?: ServerTls | undefined;
+  /** The limits that differ from {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<Limits> | undefined;
   readonly application: Application<M, S>;
-  /** Called once for everything that is refused. */
-  readonly refused?: ((kind: Refusal) => void) | undefined;
-  /** A defect of ours that ended a connection. */
-  readonly crashed?: ((error: unknown) => void) | undefined;
+  /** Called once for each connection, stream or request that is rejected. */
+  readonly onRejected?: ((kind: Rejection) => void) | undefined;
+  /** Called with an internal error after the connection on which it occurred has been ended, or with an error of the listener. */
+  readonly onInternalError?: ((error: unknown) => void) | undefined;
 }
 
-/** An HTTP/2 server that listens. */
-export interface Http2Server {
-  /** Where it listens: what `net.Server` says, with the port that the system picked. */
-  readonly address: net.AddressInfo | string;
-  /** Connections that are open, those that only say goodbye included. */
-  readonly connectionCount: number;
-  /**
-   * Listens no more, tells every peer to go away, lets open streams finish, and cuts what is left after `graceMs`. Resolves
-   * when all connections are closed.
-   */
-  drain(graceMs: number): Promise<void>;
-  /**
-   * New handshakes use these; open connections stay. Throws on what cannot be used, and then keeps the old. Whether
-   * callers' certificates are asked for at all cannot change.
-   */
-  replaceTls(tls: ServerTls): void;
-  /** Listens no more and cuts every connection. Resolves when all are closed. */
-  close(): Promise<void>;
-}
+/**
+ * An HTTP/2 server (RFC 9113, RFC 7541) for one application. It does not listen by itself: the caller makes
+ * {@link listener} listen.
+ */
+export class Http2Server<M, S> {
+  /** The server that accepts the sockets: a `tls.Server` if TLS is configured. */
+  readonly listener: net.Server;
+  readonly #limits: Limits;
+  readonly #tls: TlsListener | undefined;
+  readonly #context: ConnectionContext<M, S>;
+  readonly #onRejected: (kind: Rejection) => void;
+  readonly #connections = new Set<Connection<M, S>>();
+  /** The sockets of all connections, and those whose TLS handshake has not finished. */
+  readonly #sockets = new Set<net.Socket>();
+  readonly #closed: Promise<void>;
+  #address: net.AddressInfo | string | null = null;
+  #ticker: NodeJS.Timeout | undefined;
+  #isClosing = false;
 
-/** Starts an HTTP/2 server (RFC 9113, 7541) for one application. Rejects when it cannot listen. */
-export async function serveHttp2<M, S>(options: Http2ServerOptions<M, S>): Promise<Http2Server> {
-  const limits: Limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { application, refused = () => {}, crashed = () => {} } = options;
-  const connections = new Set<Connection<M, S>>();
-  const sockets = new Set<net.Socket>();
-  let toFlush: Connection<M, S>[] = [];
-  let toRun: Connection<M, S>[] = [];
-  let isTurnEndScheduled = false;
-  let timer: NodeJS.Timeout | undefined;
-  let isClosing = false;
-
-  function endTurn() {
-    isTurnEndScheduled = false;
-    const [flushing, running] = [toFlush, toRun];
-    toFlush = [];
-    toRun = [];
-    for (const connection of flushing) connection.flush();
-    for (const connection of running) {
-      connection.runScheduled();
-      connection.flush();
-    }
-  }
-  function scheduleTurnEnd() {
-    if (isTurnEndScheduled) return;
-    isTurnEndScheduled = true;
-    setImmediate(endTurn);
-  }
-  const context: ConnectionContext<M, S> = {
-    application,
-    limits,
-    headerBlocks: new HeaderBlockReader(application, limits),
-    held: 0,
-    now: () => performance.now(),
-    refused,
-    crashed,
-    flushLater(connection) {
-      toFlush.push(connection);
-      scheduleTurnEnd();
-    },
-    runLater(connection) {
-      toRun.push(connection);
-      scheduleTurnEnd();
-    },
-  };
-
-  function tick() {
-    const now = performance.now();
-    for (const connection of connections) connection.tick(now);
-  }
-
-  function serveSocket(socket: net.Socket, prefaceMs: number) {
-    const connection = new Connection(context, socket, prefaceMs);
-    connections.add(connection);
-    timer ??= setInterval(tick, TICK_MS).unref();
-    socket.on('data', (chunk: Buffer) => connection.receive(chunk));
-    socket.on('drain', () => connection.drained());
-    // A peer that ends its half waits for nothing any more: HTTP/2 has GOAWAY for leaving politely.
-    socket.on('end', () => {
-      connection.wireClosed();
-      socket.destroy();
+  /** Throws if the TLS certificate, key or authority cannot be used. */
+  constructor(options: Http2ServerOptions<M, S>) {
+    const { application, onRejected = () => {}, onInternalError = () => {} } = options;
+    const limits: Limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = limits;
+    this.#onRejected = onRejected;
+    const turns = new TurnQueue<Connection<M, S>>();
+    this.#context = {
+      application,
+      limits,
+      headerBlocks: new HeaderBlockReader(application, limits),
+      held: 0,
+      now: () => performance.now(),
+      rejected: onRejected,
+      internalError: onInternalError,
+      flushLater: (connection) => turns.flushLater(connection),
+      runLater: (connection) => turns.runLater(connection),
+    };
+    this.#tls = options.tls && this.#secureListener(options.tls);
+    this.listener = this.#tls?.server ?? this.#cleartextListener();
+    this.listener.once('listening', () => {
+      this.#address = this.listener.address();
+      this.listener.on('error', onInternalError);
     });
-    socket.on('close', () => {
-      connection.wireClosed();
-      connections.delete(connection);
-      if (connections.size > 0) return;
-      clearInterval(timer);
-      timer = undefined;
+    this.#closed = new Promise((resolve) => {
+      this.listener.once('close', () => resolve());
     });
-    if (isClosing) connection.leave('');
   }
 
-  /** First thing on every socket: an error that nobody listens for ends the process. */
-  function accept(socket: net.Socket): boolean {
+  /** The address that it listens on, or listened on, with the port that the system chose; the path of a Unix socket. */
+  get address(): net.AddressInfo | string {
+    if (this.#address === null) throw new Error('the server has not been made to listen');
+    return this.#address;
+  }
+
+  /** The number of open sockets, including those of connections that have ended and wait for the peer to close. */
+  get connectionCount(): number {
+    return this.#sockets.size;
+  }
+
+  /**
+   * Stops listening, sends GOAWAY on every connection, lets open streams finish, and aborts the remaining connections after
+   * `graceMs`. Resolves when all connections are closed.
+   */
+  async drain(graceMs: number): Promise<void> {
+    this.#stopListening();
+    for (const connection of this.#connections) connection.shutDown('');
+    const abort = setTimeout(() => {
+      for (const connection of this.#connections) connection.abort('');
+    }, graceMs);
+    await this.#closed;
+    clearTimeout(abort);
+  }
+
+  /** Stops listening and aborts every connection. Resolves when all are closed. */
+  async close(): Promise<void> {
+    this.#stopListening();
+    for (const connection of this.#connections) connection.abort('');
+    for (const socket of this.#sockets) socket.destroy();
+    await this.#closed;
+  }
+
+  /**
+   * Uses another certificate, key and authority for new handshakes; open connections are not affected. Throws if they cannot
+   * be used, and keeps the previous ones. Whether clients need a certificate cannot be changed.
+   */
+  replaceTls(tls: ServerTls): void {
+    if (this.#tls === undefined) throw new Error('the server was started without TLS');
+    this.#tls.replace(tls);
+  }
+
+  #cleartextListener(): net.Server {
+    return net.createServer({ noDelay: true }, (socket) => {
+      if (this.#accept(socket)) this.#serve(socket, this.#limits.prefaceMs);
+    });
+  }
+
+  #secureListener(tls: ServerTls): TlsListener {
+    // The handshake and the preface together have as much time as the preface alone has in cleartext.
+    const handshakeMs = this.#limits.prefaceMs / 2;
+    return new TlsListener({
+      tls,
+      handshakeMs,
+      onSocket: (socket) => this.#accept(socket),
+      onSecureSocket: (socket) => this.#serve(socket, this.#limits.prefaceMs - handshakeMs),
+      onRejected: this.#onRejected,
+    });
+  }
+
+  /** The first step for every socket: an 'error' event without a listener would end the process. */
+  #accept(socket: net.Socket): boolean {
     socket.on('error', () => socket.destroy());
-    if (sockets.size >= limits.maxConnections) {
-      refused('connections');
+    if (this.#sockets.size >= this.#limits.maxConnections) {
+      this.#onRejected('connections');
       socket.destroy();
       return false;
     }
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+    this.#sockets.add(socket);
+    socket.on('close', () => this.#sockets.delete(socket));
     return true;
   }
 
-  const { tls: tlsSettings } = options;
-  let clientName = tlsSettings?.clientName;
-  let clientCa = tlsSettings?.clientCa;
-  let server: net.Server;
-  let secureServer: tls.Server | undefined;
-  if (tlsSettings === undefined) {
-    server = net.createServer({ noDelay: true }, (socket) => {
-      if (accept(socket)) serveSocket(socket, limits.prefaceMs);
-    });
-  } else {
-    // Handshake and preface together have the time that the preface has in cleartext.
-    const handshakeMs = limits.prefaceMs / 2;
-    secureServer = tls.createServer({
-      ...serverTlsOptions(tlsSettings, handshakeMs),
-      ticketKeys: randomBytes(TICKET_KEY_BYTES),
-      noDelay: true,
-    });
-    server = secureServer;
-    secureServer.on('connection', accept);
-    secureServer.on('tlsClientError', (_error, socket) => {
-      refused('tls_handshake');
+  #serve(socket: net.Socket, prefaceMs: number): void {
+    const connection = new Connection(this.#context, socket, prefaceMs);
+    this.#connections.add(connection);
+    this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
+    socket.on('data', (chunk: Buffer) => connection.receive(chunk));
+    socket.on('drain', () => connection.drained());
+    // A peer that ends its half of the socket expects no more responses: HTTP/2 has GOAWAY for a graceful end.
+    socket.on('end', () => {
+      connection.transportClosed();
       socket.destroy();
     });
-    secureServer.on('secureConnection', (socket) => {
-      socket.on('error', () => socket.destroy());
-      const isNamed = clientName === undefined || isCertifiedFor(socket, clientName);
-      // Node lets a client through that offers no protocol at all.
-      if (socket.alpnProtocol !== 'h2' || !isNamed) {
-        refused('tls_client');
-        socket.destroy();
-        return;
-      }
-      serveSocket(socket, limits.prefaceMs - handshakeMs);
+    socket.on('close', () => {
+      connection.transportClosed();
+      this.#connections.delete(connection);
+      if (this.#connections.size > 0) return;
+      clearInterval(this.#ticker);
+      this.#ticker = undefined;
     });
+    if (this.#isClosing) connection.shutDown('');
   }
 
-  await listen(server, options.listen);
-  server.on('error', crashed);
-  const closed = new Promise<void>((resolve) => {
-    server.once('close', () => resolve());
-  });
-  function stopListening() {
-    if (isClosing) return;
-    isClosing = true;
-    server.close();
-    // Sockets that have not come so far as to be a connection.
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+  #tick(): void {
+    const now = performance.now();
+    for (const connection of this.#connections) connection.tick(now);
   }
 
-  return {
-    address: server.address()!,
-    get connectionCount() {
-      return sockets.size;
-    },
-    async drain(graceMs) {
-      stopListening();
-      for (const connection of connections) connection.leave('');
-      const cut = setTimeout(() => {
-        for (const connection of connections) connection.cut('');
-      }, graceMs);
-      await closed;
-      clearTimeout(cut);
-    },
-    replaceTls(next) {
-      if (secureServer === undefined) throw new Error('the server was started without TLS');
-      if ((next.clientCa === undefined) !== (clientCa === undefined)) {
-        throw new Error('whether callers need a certificate cannot change while the server runs');
-      }
-      const authorityChanged = String(next.clientCa) !== String(clientCa);
-      secureServer.setSecureContext({
-        ...secureContextOptions(next),
-        // Tickets survive a swap, but not one that may have revoked their holder.
-        ticketKeys: authorityChanged ? randomBytes(TICKET_KEY_BYTES) : secureServer.getTicketKeys(),
-      });
-      clientName = next.clientName;
-      clientCa = next.clientCa;
-    },
-    async close() {
-      stopListening();
-      for (const connection of connections) connection.cut('');
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
-  };
-}
-
-function isCertifiedFor(socket: tls.TLSSocket, name: string): boolean {
-  return socket.getPeerX509Certificate()?.checkHost(name, { subject: 'never' }) !== undefined;
+  #stopListening(): void {
+    if (this.#isClosing) return;
+    this.#isClosing = true;
+    this.listener.close();
+    // Sockets on which nothing has arrived have no connection that could end gracefully.
+    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+  }
 }

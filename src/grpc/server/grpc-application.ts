@@ -51,7 +51,7 @@ export class GrpcApplication implements Application<InterpretedHead, Call> {
     stream.state!.drained();
   }
 
-  leave(stream: Stream<Call>): void {
+  goingAway(stream: Stream<Call>): void {
     stream.state?.shutDown();
   }
 

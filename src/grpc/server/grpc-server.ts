@@ -1,16 +1,19 @@
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { type ListenAddress, listen } from '../../net/listen';
 import type { Limits } from '../http2/limits/limits';
-import type { ListenAddress } from '../http2/listen';
-import type { Refusal } from '../http2/limits/refusals';
-import { serveHttp2 } from '../http2/server';
-import type { ServerTls } from '../http2/tls-options';
+import type { Rejection } from '../http2/limits/rejections';
+import { Http2Server } from '../http2/server';
+import type { ServerTls } from '../http2/tls/tls-options';
 import type { StreamingMethods, UnaryMethods } from '../method';
 import type { Call } from './calls/call';
 import { GrpcApplication } from './grpc-application';
 import type { InterpretedHead } from './headers/request-interpreter';
 import { FailureBlocks } from './headers/responses';
 import { Inflater } from './messages/inflater';
+
+/** How many connections may wait to be accepted. */
+const BACKLOG = 4_096;
 
 export interface GrpcServerOptions {
   readonly listen: ListenAddress;
@@ -23,7 +26,7 @@ export interface GrpcServerOptions {
   /** The metadata fields to keep for handlers, in lower case; all others are dropped on arrival. */
   readonly keepMetadata?: readonly string[] | undefined;
   /** Called once for each connection, stream or request that is rejected. */
-  readonly onRejected?: ((kind: Refusal) => void) | undefined;
+  readonly onRejected?: ((kind: Rejection) => void) | undefined;
   /**
    * Called with what a handler threw, or with an internal error of the server (then `path` is empty), to be logged. Callers
    * receive no details.
@@ -52,7 +55,7 @@ export interface GrpcServer {
 }
 
 /** Starts a gRPC server. Rejects if it cannot listen or the TLS certificate, key or authority cannot be used. */
-export function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
+export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
   const { onRejected = () => {}, onInternalError = () => {} } = options;
   const application = new GrpcApplication(
     {
@@ -66,12 +69,13 @@ export function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
     options.streaming ?? new Map(),
     options.keepMetadata ?? [],
   );
-  return serveHttp2<InterpretedHead, Call>({
-    listen: options.listen,
+  const server = new Http2Server<InterpretedHead, Call>({
     tls: options.tls,
     limits: options.limits,
     application,
-    refused: onRejected,
-    crashed: (error) => onInternalError('', error),
+    onRejected,
+    onInternalError: (error) => onInternalError('', error),
   });
+  await listen(server.listener, options.listen, BACKLOG);
+  return server;
 }

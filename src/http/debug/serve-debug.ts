@@ -4,14 +4,14 @@ import type { Log } from '../../streams/ports/log';
 import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from '../server/http-server';
-import type { ListenOptions } from '../server/listen';
+import type { TcpAddress } from '../../net/listen';
 import { cpuProfile } from './cpu-profile';
 import { heapSnapshot } from './heap-snapshot';
 import { indexPage } from './index-page';
 import { type RulesInfo, rlconfig } from './rlconfig';
 import { type Statistic, stats } from './stats';
 
-export interface DebugServerOptions extends ListenOptions {
+export interface DebugServerOptions extends TcpAddress {
   /** The active rules, one line each, in the order in which they are shown. */
   readonly rules: () => readonly string[];
   readonly rulesInfo: () => RulesInfo;

@@ -1,7 +1,7 @@
 import { type RequestListener, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
-import { type ListenOptions, listen } from './listen';
+import { type TcpAddress, listen } from '../../net/listen';
 
 /** An HTTP server that is listening. */
 export interface HttpServer {
@@ -28,7 +28,7 @@ export interface HttpTimeouts {
 }
 
 /** Starts an HTTP server for a Koa application. */
-export async function startHttpServer(app: Koa, at: ListenOptions, timeouts: HttpTimeouts): Promise<HttpServer> {
+export async function startHttpServer(app: Koa, at: TcpAddress, timeouts: HttpTimeouts): Promise<HttpServer> {
   const server = createServer({
     headersTimeout: timeouts.headers,
     requestTimeout: timeouts.request,

@@ -1,6 +1,6 @@
 import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
 import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
-import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
+import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import {
   REQUEST,
   block,
@@ -41,17 +41,17 @@ function stream(at: number): number {
   return 2 * at + 1;
 }
 
-function expectCalm(peer: MemoryPeer, as: Refusal): void {
+function expectCalm(peer: MemoryPeer, as: Rejection): void {
   expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ENHANCE_YOUR_CALM })]);
-  expect(peer.refusals.filter((kind) => kind === as)).toHaveLength(1);
-  expect(peer.refusals.at(-1)).toBe(as);
-  expect(peer.wire.isEnded).toBe(true);
-  expect(peer.crashes).toEqual([]);
+  expect(peer.rejections.filter((kind) => kind === as)).toHaveLength(1);
+  expect(peer.rejections.at(-1)).toBe(as);
+  expect(peer.transport.isEnded).toBe(true);
+  expect(peer.internalErrors).toEqual([]);
 }
 
 function expectAlive(peer: MemoryPeer): void {
   expect(goawaysOf(peer.frames)).toEqual([]);
-  expect(peer.wire.isDestroyed).toBe(false);
+  expect(peer.transport.isDestroyed).toBe(false);
   peer.send(ping('alive...'));
   expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');
 }
@@ -73,29 +73,29 @@ describe('rapid reset (CVE-2023-44487)', () => {
 
   it('after the work began keeps the place until the work has ended', () => {
     const peer = connected();
-    for (let at = 0; at < 3_000 && !peer.wire.isEnded; at += 1) {
+    for (let at = 0; at < 3_000 && !peer.transport.isEnded; at += 1) {
       peer.send(get(stream(at), '/hold'));
       peer.send(rstStream(stream(at)));
     }
 
     expect(peer.application.mostRunning).toBe(DEFAULT_LIMITS.maxConcurrentStreams);
     expectCalm(peer, 'faults');
-    expect(new Set(peer.refusals)).toEqual(new Set(['streams', 'faults']));
+    expect(new Set(peer.rejections)).toEqual(new Set(['streams', 'faults']));
   });
 
   it('is not what a proxy does that resets every late answer', () => {
     const peer = connected();
     // 5,000 calls a second for 5 seconds, each reset 20 ms after it came, each answered too late.
-    let next = 0;
     for (let turn = 0; turn < 250; turn += 1) {
       const late = peer.application.held.splice(0);
       peer.send(Buffer.concat(late.map(({ id }) => rstStream(id, ErrorCode.INTERNAL_ERROR))));
       for (const held of late) peer.application.finish(held, 'late');
-      peer.send(times(100, () => get(stream(next++), '/hold')));
+      const first = turn * 100;
+      peer.send(times(100, (at) => get(stream(first + at), '/hold')));
       peer.wait(20, 20);
     }
 
-    expect(peer.refusals).toEqual([]);
+    expect(peer.rejections).toEqual([]);
     expectAlive(peer);
   });
 });
@@ -120,7 +120,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
 
   it.each(primitives)('are borne in bounds: %s', (_title, make) => {
     const peer = connected();
-    for (let at = 0; at < 10_000 && !peer.wire.isEnded; at += 1) peer.send(make(stream(at)));
+    for (let at = 0; at < 10_000 && !peer.transport.isEnded; at += 1) peer.send(make(stream(at)));
 
     expect(resetsOf(peer.frames)).toHaveLength(DEFAULT_LIMITS.faults.burst + 1);
     expect(peer.application.mostRunning).toBeLessThanOrEqual(DEFAULT_LIMITS.maxConcurrentStreams);
@@ -201,9 +201,9 @@ describe('a header block', () => {
     ]);
     for (let length = 0; length <= bytes.length; length += 1) {
       const peer = new MemoryPeer().send(bytes.subarray(0, length));
-      peer.connection.wireClosed();
+      peer.connection.transportClosed();
       peer.wait(60_000, 10_000);
-      expect(peer.crashes).toEqual([]);
+      expect(peer.internalErrors).toEqual([]);
       expect(peer.application.opened).toBe(peer.application.cancelled);
     }
   });
@@ -241,7 +241,7 @@ describe('a header list', () => {
 
     const [answer] = peer.frames.filter(({ type, stream: id }) => type === FrameType.HEADERS && id === 1);
     expect(fieldsOf(answer!.payload)).toEqual({ ':status': '431' });
-    expect(peer.refusals).toEqual(['header_list']);
+    expect(peer.rejections).toEqual(['header_list']);
     expect(peer.application.opened).toBe(0);
     expectAlive(peer);
   });
@@ -259,7 +259,7 @@ describe('a header list', () => {
     peer.send(headers(5, Buffer.concat([request(), indexed(64)]), { endStream: true }));
 
     expect(endedOf(peer.frames)).toEqual([1, 3]);
-    expect(peer.refusals).toEqual(['header_list', 'compression_error']);
+    expect(peer.rejections).toEqual(['header_list', 'compression_error']);
   });
 
   it('over the limit in trailers ends the stream', () => {
@@ -315,7 +315,7 @@ describe('floods', () => {
 
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 0, code: ENHANCE_YOUR_CALM, debug: 'too_many_pings' }]);
     expect(peer.frames.filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK)).toHaveLength(3);
-    expect(peer.refusals).toEqual(['ping_flood']);
+    expect(peer.rejections).toEqual(['ping_flood']);
   });
 
   it('of PINGs are not what grpc-go sends: a PING and a WINDOW_UPDATE after each call', () => {
@@ -323,7 +323,7 @@ describe('floods', () => {
     for (let at = 0; at < 20_000; at += 1) peer.send(Buffer.concat([get(stream(at)), windowUpdate(0, 4), ping()]));
 
     expect(endedOf(peer.frames)).toHaveLength(20_000);
-    expect(peer.refusals).toEqual([]);
+    expect(peer.rejections).toEqual([]);
   });
 
   it('of PINGs are not what a proxy sends every ten seconds', () => {
@@ -418,17 +418,17 @@ describe('a peer that does not read', () => {
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
     );
-    peer.wire.isRead = false;
+    peer.transport.isRead = false;
     peer.send(times(40, (at) => get(stream(at), '/big/60000')));
 
-    expect(peer.wire.isPaused).toBe(true);
+    expect(peer.transport.isPaused).toBe(true);
     expect(peer.application.runs).toBeLessThan(25);
-    expect(peer.wire.writableLength).toBeLessThan(DEFAULT_LIMITS.softOutputBytes + 200_000);
+    expect(peer.transport.writableLength).toBeLessThan(DEFAULT_LIMITS.softOutputBytes + 200_000);
     peer.wait(9_900);
-    expect(peer.wire.isDestroyed).toBe(false);
+    expect(peer.transport.isDestroyed).toBe(false);
     peer.wait(200);
-    expect(peer.wire.isDestroyed).toBe(true);
-    expect(peer.refusals).toEqual(['slow_reader']);
+    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.rejections).toEqual(['slow_reader']);
     expect(peer.application.cancelled).toBeGreaterThan(0);
   });
 
@@ -437,11 +437,11 @@ describe('a peer that does not read', () => {
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
     );
-    peer.wire.isRead = false;
+    peer.transport.isRead = false;
     peer.send(times(40, (at) => get(stream(at), '/big/60000')));
     peer.wait(9_000);
-    while (peer.wire.isPaused) peer.readAll();
-    peer.wire.isRead = true;
+    while (peer.transport.isPaused) peer.readAll();
+    peer.transport.isRead = true;
     peer.readAll();
 
     expect(endedOf(peer.frames)).toHaveLength(40);
@@ -454,14 +454,14 @@ describe('a peer that does not read', () => {
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
     );
-    peer.wire.isRead = false;
+    peer.transport.isRead = false;
     peer.send(times(40, (at) => get(stream(at), '/big/60000')));
     for (let round = 0; round < 6; round += 1) {
       peer.wait(8_000);
-      peer.wire.writableLength -= 10_000;
+      peer.transport.writableLength -= 10_000;
     }
 
-    expect(peer.wire.isDestroyed).toBe(false);
+    expect(peer.transport.isDestroyed).toBe(false);
   });
 
   it('and whose answers come all the same ends when too much waits', () => {
@@ -469,21 +469,21 @@ describe('a peer that does not read', () => {
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
     );
-    peer.wire.isRead = false;
+    peer.transport.isRead = false;
     peer.send(times(100, (at) => get(stream(at), '/hold')));
     for (const held of peer.application.held.splice(0)) {
       peer.application.finish(held, 'x'.repeat(60_000));
       peer.endTurns();
     }
 
-    expect(peer.wire.isDestroyed).toBe(true);
-    expect(peer.wire.writableLength).toBeLessThan(DEFAULT_LIMITS.hardOutputBytes + 100_000);
-    expect(peer.refusals).toEqual(['slow_reader']);
+    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.transport.writableLength).toBeLessThan(DEFAULT_LIMITS.hardOutputBytes + 100_000);
+    expect(peer.rejections).toEqual(['slow_reader']);
   });
 
   it('and provokes answers to control frames ends', () => {
     const peer = connected({ pingStrikes: 1e9 });
-    peer.wire.isRead = false;
+    peer.transport.isRead = false;
     peer.send(times(1_002, () => ping()));
 
     expectCalm(peer, 'control_flood');
@@ -501,7 +501,7 @@ describe('a peer that does not read', () => {
     peer.wait(1_100);
 
     expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
-    expect(peer.refusals).toEqual(['response_timeout']);
+    expect(peer.rejections).toEqual(['response_timeout']);
     expectAlive(peer);
   });
 
@@ -510,8 +510,8 @@ describe('a peer that does not read', () => {
     peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
     peer.send(times(300, (at) => get(stream(at), '/big/16000')));
 
-    expect(peer.wire.isDestroyed).toBe(true);
-    expect(peer.refusals).toEqual(['slow_reader']);
+    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.rejections).toEqual(['slow_reader']);
   });
 });
 
@@ -527,16 +527,16 @@ describe('a peer that is slow', () => {
     peer.wait(200);
 
     expect(goawaysOf(peer.frames)).toHaveLength(1);
-    expect(peer.refusals).toEqual(['preface_timeout']);
+    expect(peer.rejections).toEqual(['preface_timeout']);
     peer.wait(1_100);
-    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.transport.isDestroyed).toBe(true);
   });
 
   it('ends after ten seconds without acknowledging our SETTINGS', () => {
     const peer = new MemoryPeer().send(Buffer.concat([PREFACE, settings()])).wait(10_100);
 
     expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.SETTINGS_TIMEOUT })]);
-    expect(peer.refusals).toEqual(['settings_timeout']);
+    expect(peer.rejections).toEqual(['settings_timeout']);
   });
 
   it('is asked whether it lives after five minutes, and ends twenty seconds later', () => {
@@ -544,8 +544,8 @@ describe('a peer that is slow', () => {
     expect(peer.frames.at(-1)).toMatchObject({ type: FrameType.PING, flags: 0 });
     peer.wait(20_200, 100);
 
-    expect(peer.wire.isDestroyed).toBe(true);
-    expect(peer.refusals).toEqual(['keepalive_timeout']);
+    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.rejections).toEqual(['keepalive_timeout']);
   });
 
   it('lives when it answers', () => {
@@ -568,9 +568,9 @@ describe('memory', () => {
     for (let at = 0; at < 3; at += 1) peer.send(data(3, Buffer.alloc(16_000)));
 
     expect(resetsOf(peer.frames)).toEqual([[3, ENHANCE_YOUR_CALM]]);
-    expect(peer.refusals).toEqual(['request_memory']);
+    expect(peer.rejections).toEqual(['request_memory']);
     expect(peer.context.held).toBe(64_000);
-    peer.connection.wireClosed();
+    peer.connection.transportClosed();
     expect(peer.context.held).toBe(0);
   });
 
@@ -581,7 +581,7 @@ describe('memory', () => {
       .send(data(1, Buffer.alloc(16_000)))
       .send(data(1, Buffer.alloc(16_000)));
 
-    expect(peer.refusals).toEqual(['request_memory']);
+    expect(peer.rejections).toEqual(['request_memory']);
     expect(peer.context.held).toBe(0);
   });
 
@@ -597,7 +597,7 @@ describe('memory', () => {
     for (let at = 0; at < 128; at += 1) peer.send(data(id, Buffer.alloc(16_384), at === 127));
 
     expect(peer.application.bodies.at(-1)).toHaveLength(128 * 16_384);
-    expect(peer.refusals).toEqual([]);
+    expect(peer.rejections).toEqual([]);
     expectAlive(peer);
   });
 });
@@ -624,7 +624,7 @@ describe('a connection that has been ended', () => {
     expect(goawaysOf(peer.frames)).toHaveLength(1);
     expect(peer.application.opened).toBe(1);
     expect(peer.application.cancelled).toBe(1);
-    expect(peer.refusals).toEqual(['protocol_error']);
+    expect(peer.rejections).toEqual(['protocol_error']);
   });
 
   it('by a limit reads nothing more of the same chunk either', () => {
@@ -632,15 +632,15 @@ describe('a connection that has been ended', () => {
 
     expect(peer.application.opened).toBe(0);
     expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ debug: 'too_many_pings' })]);
-    expect(peer.refusals).toEqual(['ping_flood']);
+    expect(peer.rejections).toEqual(['ping_flood']);
   });
 
   it('is read on for a second, so that its last words arrive, and then is destroyed', () => {
     const peer = connected().send(data(2, 'x')).wait(900);
-    expect(peer.wire.isEnded).toBe(true);
-    expect(peer.wire.isDestroyed).toBe(false);
+    expect(peer.transport.isEnded).toBe(true);
+    expect(peer.transport.isDestroyed).toBe(false);
     peer.wait(200);
 
-    expect(peer.wire.isDestroyed).toBe(true);
+    expect(peer.transport.isDestroyed).toBe(true);
   });
 });

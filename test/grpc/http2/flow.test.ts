@@ -194,10 +194,10 @@ describe('what we take', () => {
 
   it('beyond the window of the connection ends it', () => {
     const peer = connected({ connectionWindowBytes: 65_535, maxUnsentControlFrames: 0 });
-    peer.wire.isRead = false;
-    peer.wire.writableLength = 1;
+    peer.transport.isRead = false;
+    peer.transport.writableLength = 1;
     peer.send(headers(1, request()));
-    for (let at = 0; at < 5 && !peer.wire.isEnded; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
+    for (let at = 0; at < 5 && !peer.transport.isEnded; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
 
     expect(goawaysOf(peer.frames)).toHaveLength(1);
   });

@@ -4,7 +4,7 @@ import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field
 import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
 import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
 
-/** A frame as it crosses the wire. */
+/** A frame as it crosses the transport. */
 export interface Frame {
   readonly type: number;
   readonly flags: number;

@@ -1,11 +1,12 @@
 import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
 import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
-import { serveHttp2 } from '../../../src/grpc/http2/server';
+
 import { endedOf, get, goawaysOf, hello, ping } from './frames';
 import { MemoryPeer } from './memory-peer';
 import { RandomFrames } from './random-frames';
 import { type RawClient, connectPlain } from './raw-client';
 import { seededRandom } from './seeded-random';
+import { startServer } from './start-server';
 import { TestApplication } from './test-application';
 
 jest.setTimeout(24 * 3_600_000);
@@ -30,10 +31,10 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
       if (frames.below(4) === 0) peer.wait(100);
       const told = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
 
-      if (peer.crashes.length > 0) throw new Error(told, { cause: peer.crashes[0] });
-      if (peer.connection.isOver) {
+      if (peer.internalErrors.length > 0) throw new Error(told, { cause: peer.internalErrors[0] });
+      if (peer.connection.hasEnded) {
         refused += 1;
-        if (!peer.wire.isDestroyed && goawaysOf(peer.frames).length === 0)
+        if (!peer.transport.isDestroyed && goawaysOf(peer.frames).length === 0)
           throw new Error(`ended without GOAWAY: ${told}`);
       } else {
         peer.send(ping('alive?!!')).send(get(LATER_STREAM, '/hold'));
@@ -46,7 +47,7 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
           if (!endedOf(peer.frames).includes(LATER_STREAM)) throw new Error(`not answered: ${told}`);
         }
       }
-      peer.connection.wireClosed();
+      peer.connection.transportClosed();
       if (peer.context.held !== 0) throw new Error(`memory kept: ${told}`);
     }
 
@@ -57,12 +58,12 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
 
   it(`over sockets, while a good client is served: ${SOCKET_SEQUENCES} connections`, async () => {
     const frames = new RandomFrames(seededRandom(`${SEED} over sockets`));
-    const crashes: unknown[] = [];
-    const server = await serveHttp2({
-      listen: { host: '127.0.0.1', port: 0 },
+    const internalErrors: unknown[] = [];
+    const server = await startServer({
+      at: { host: '127.0.0.1', port: 0 },
       limits: { lingerMs: 50 },
       application: new TestApplication(),
-      crashed: (error) => crashes.push(error),
+      onInternalError: (error) => internalErrors.push(error),
     });
     const good = connectPlain(server.address).send(hello());
     try {
@@ -82,6 +83,6 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
       await server.close();
     }
 
-    expect(crashes).toEqual([]);
+    expect(internalErrors).toEqual([]);
   });
 });

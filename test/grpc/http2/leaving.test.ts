@@ -16,7 +16,7 @@ function acknowledge(peer: MemoryPeer): MemoryPeer {
 describe('a graceful end', () => {
   it('is announced first: streams that were on their way are still served', () => {
     const peer = connected();
-    peer.connection.leave('max_age');
+    peer.connection.shutDown('max_age');
     peer.endTurns();
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: MAX_31_BITS, code: NO_ERROR, debug: 'max_age' }]);
     peer.send(get(1)).send(get(3, '/hold'));
@@ -24,12 +24,12 @@ describe('a graceful end', () => {
 
     expect(endedOf(peer.frames)).toEqual([1]);
     expect(goawaysOf(peer.frames)[1]).toEqual({ lastStream: 3, code: NO_ERROR, debug: 'max_age' });
-    expect(peer.wire.isEnded).toBe(false);
+    expect(peer.transport.isEnded).toBe(false);
   });
 
   it('ignores streams above the last, but keeps tables and windows', () => {
     const peer = connected().send(get(1, '/hold'));
-    peer.connection.leave('');
+    peer.connection.shutDown('');
     acknowledge(peer);
     for (let at = 0; at < 100; at += 1) {
       peer.send(Buffer.concat([headers(2 * at + 3), data(2 * at + 3, Buffer.alloc(16_384), true)]));
@@ -40,13 +40,13 @@ describe('a graceful end', () => {
     peer.application.finish(peer.application.held[0]!, 'last');
     peer.endTurns();
     expect(endedOf(peer.frames)).toEqual([1]);
-    expect(peer.wire.isEnded).toBe(true);
-    expect(peer.refusals).toEqual([]);
+    expect(peer.transport.isEnded).toBe(true);
+    expect(peer.rejections).toEqual([]);
   });
 
   it('goes on after five seconds when the peer does not answer', () => {
     const peer = connected().send(get(1, '/hold'));
-    peer.connection.leave('');
+    peer.connection.shutDown('');
     peer.wait(4_900);
     expect(goawaysOf(peer.frames)).toHaveLength(1);
     peer.wait(200);
@@ -56,21 +56,21 @@ describe('a graceful end', () => {
 
   it('asks streams without an end of their own to end', () => {
     const peer = connected().send(get(1, '/hold'));
-    peer.connection.leave('');
-    expect(peer.application.left).toBe(0);
+    peer.connection.shutDown('');
+    expect(peer.application.goneAway).toBe(0);
     acknowledge(peer);
 
-    expect(peer.application.left).toBe(1);
+    expect(peer.application.goneAway).toBe(1);
   });
 
   it('cuts what is left when the grace is over, counted from the second GOAWAY', () => {
     const peer = connected()
       .send(get(1, '/hold'))
       .send(headers(3, request('/hold')));
-    peer.connection.leave('', 10_000);
+    peer.connection.shutDown('', 10_000);
     peer.wait(1_000);
     acknowledge(peer).wait(9_900);
-    expect(peer.wire.isEnded).toBe(false);
+    expect(peer.transport.isEnded).toBe(false);
     peer.wait(200);
 
     expect(resetsOf(peer.frames)).toEqual([
@@ -79,16 +79,16 @@ describe('a graceful end', () => {
     ]);
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 3, 3]);
     expect(peer.application.cancelled).toBe(2);
-    expect(peer.wire.isEnded).toBe(true);
+    expect(peer.transport.isEnded).toBe(true);
   });
 
   it('happens once', () => {
     const peer = connected().send(get(1, '/hold'));
-    peer.connection.leave('');
-    peer.connection.leave('');
+    peer.connection.shutDown('');
+    peer.connection.shutDown('');
     acknowledge(peer);
     acknowledge(peer);
-    peer.connection.leave('');
+    peer.connection.shutDown('');
 
     expect(goawaysOf(peer.frames)).toHaveLength(2);
   });
@@ -137,18 +137,18 @@ describe('GOAWAY from the client', () => {
   it('lets open streams finish, and then ends the connection', () => {
     const peer = connected().send(Buffer.concat([get(1, '/hold'), goaway()]));
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 1, code: NO_ERROR, debug: '' }]);
-    expect(peer.wire.isEnded).toBe(false);
+    expect(peer.transport.isEnded).toBe(false);
     peer.application.finish(peer.application.held[0]!, 'done');
     peer.endTurns();
 
     expect(endedOf(peer.frames)).toEqual([1]);
-    expect(peer.wire.isEnded).toBe(true);
-    expect(peer.refusals).toEqual([]);
+    expect(peer.transport.isEnded).toBe(true);
+    expect(peer.rejections).toEqual([]);
   });
 
   it('in the middle of our own leaving makes it final', () => {
     const peer = connected().send(get(1, '/hold'));
-    peer.connection.leave('');
+    peer.connection.shutDown('');
     peer.send(goaway());
 
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 1]);
@@ -173,9 +173,9 @@ describe('fairness', () => {
 
   it('writes the answers of a turn at once', () => {
     const peer = connected();
-    const before = peer.wire.sent.length;
+    const before = peer.transport.sent.length;
     peer.send(Buffer.concat(Array.from({ length: 100 }, (_, at) => get(2 * at + 1))));
 
-    expect(peer.wire.sent.length - before).toBe(1);
+    expect(peer.transport.sent.length - before).toBe(1);
   });
 });

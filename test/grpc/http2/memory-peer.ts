@@ -1,13 +1,13 @@
 import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection/connection';
 import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
-import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
+import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
 import { type Frame, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
-/** A wire that takes what the test lets it take. */
-class MemoryWire implements Transport {
+/** A transport that takes what the test lets it take. */
+class MemoryTransport implements Transport {
   sent: Buffer[] = [];
   isPaused = false;
   isEnded = false;
@@ -41,9 +41,9 @@ export type Cut = 'in one chunk' | 'byte by byte' | number;
 
 /** A connection without a socket, its time and its turns in the test's hand. */
 export class MemoryPeer {
-  readonly wire = new MemoryWire();
-  readonly refusals: Refusal[] = [];
-  readonly crashes: unknown[] = [];
+  readonly transport = new MemoryTransport();
+  readonly rejections: Rejection[] = [];
+  readonly internalErrors: unknown[] = [];
   time = 1_000;
   readonly connection: Connection<string, never>;
   #toFlush = false;
@@ -63,8 +63,8 @@ export class MemoryPeer {
       headerBlocks: headerBlocks ?? new HeaderBlockReader(application, all),
       held: 0,
       now: () => this.time,
-      refused: (kind) => this.refusals.push(kind),
-      crashed: (error) => this.crashes.push(error),
+      rejected: (kind) => this.rejections.push(kind),
+      internalError: (error) => this.internalErrors.push(error),
       flushLater: () => {
         this.#toFlush = true;
       },
@@ -72,7 +72,7 @@ export class MemoryPeer {
         this.#toRun = true;
       },
     };
-    this.connection = new Connection(this.context, this.wire);
+    this.connection = new Connection(this.context, this.transport);
   }
 
   /** Hands bytes over, cut as told: a number is where to cut in two. */
@@ -112,13 +112,13 @@ export class MemoryPeer {
 
   /** The peer reads all that waits. */
   readAll(): this {
-    this.wire.writableLength = 0;
+    this.transport.writableLength = 0;
     this.connection.drained();
     return this.endTurns();
   }
 
   get frames(): Frame[] {
-    return parseFrames(Buffer.concat(this.wire.sent)).frames;
+    return parseFrames(Buffer.concat(this.transport.sent)).frames;
   }
 
   /** What was sent since the last call. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
-import { REFUSALS } from '../../../src/grpc/http2/limits/refusals';
+import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
 
 const README = readFileSync(`${__dirname}/../../../src/grpc/http2/README.md`, 'utf8');
 const rows = /## Limits\n(.*?)\n## /s
@@ -19,12 +19,12 @@ describe('the README of the HTTP/2 server', () => {
   });
 
   it('names every kind of refusal', () => {
-    expect(namesIn(README)).toEqual(expect.arrayContaining([...REFUSALS]));
+    expect(namesIn(README)).toEqual(expect.arrayContaining([...REJECTIONS]));
   });
 
   it('names no kind of refusal that there is not', () => {
     const counted = rows.flatMap((row) => namesIn(row.split('|').at(-2)!));
 
-    expect(REFUSALS).toEqual(expect.arrayContaining(counted));
+    expect(REJECTIONS).toEqual(expect.arrayContaining(counted));
   });
 });

@@ -16,17 +16,17 @@ describe.each(REQUIREMENTS)('RFC 9113, section $section: $title', ({ before, byt
     if (before.length > 0) peer.send(before);
     peer.send(bytes, cut);
 
-    expect(peer.crashes).toEqual([]);
+    expect(peer.internalErrors).toEqual([]);
     if ('goaway' in then) {
       expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: then.goaway })]);
       expect(resetsOf(peer.frames)).toEqual([]);
-      expect(peer.wire.isEnded).toBe(true);
-      expect(peer.refusals).toEqual(then.goaway === ErrorCode.NO_ERROR ? [] : [then.as]);
+      expect(peer.transport.isEnded).toBe(true);
+      expect(peer.rejections).toEqual(then.goaway === ErrorCode.NO_ERROR ? [] : [then.as]);
       return;
     }
     expect(goawaysOf(peer.frames)).toEqual([]);
     expect(resetsOf(peer.frames)).toEqual('resets' in then ? then.resets : []);
-    expect(peer.refusals).toEqual('resets' in then && then.as !== undefined ? [then.as] : []);
+    expect(peer.rejections).toEqual('resets' in then && then.as !== undefined ? [then.as] : []);
     if ('answers' in then) expect(endedOf(peer.frames)).toEqual(then.answers);
     peer.send(ping('alive...'));
     expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');

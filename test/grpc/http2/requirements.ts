@@ -1,5 +1,5 @@
 import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
-import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
+import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import {
   REQUEST,
   type SentField,
@@ -44,9 +44,9 @@ const {
 /** What the server does about some bytes. */
 export type Verdict =
   /** GOAWAY with this code, and the end. */
-  | { readonly goaway: ErrorCode; readonly as: Refusal; readonly lastStream?: number }
+  | { readonly goaway: ErrorCode; readonly as: Rejection; readonly lastStream?: number }
   /** These RST_STREAMs and no other; the connection lives on. */
-  | { readonly resets: readonly (readonly [stream: number, code: ErrorCode])[]; readonly as: Refusal | undefined }
+  | { readonly resets: readonly (readonly [stream: number, code: ErrorCode])[]; readonly as: Rejection | undefined }
   /** No error; these streams are answered. */
   | { readonly answers: readonly number[] };
 
@@ -73,10 +73,10 @@ const after = from(hello());
 /** After a request on stream 1 that has been answered. */
 const answered = from(Buffer.concat([hello(), get(1)]));
 
-function ends(code: ErrorCode, as: Refusal = 'protocol_error'): Verdict {
+function ends(code: ErrorCode, as: Rejection = 'protocol_error'): Verdict {
   return { goaway: code, as };
 }
-function resets(stream: number, code: ErrorCode, as: Refusal = 'stream_error'): Verdict {
+function resets(stream: number, code: ErrorCode, as: Rejection = 'stream_error'): Verdict {
   return {
     resets: [[stream, code]],
     as,

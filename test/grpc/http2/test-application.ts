@@ -6,7 +6,7 @@ const HEAD = encodeBlock([[':status', '200']]);
 export const ANSWER = 'weir';
 
 /** What a request asks for by its path. */
-interface State {
+export interface TestState {
   readonly path: string;
   body: Buffer[];
 }
@@ -15,7 +15,7 @@ interface State {
  * An application that does as the path says: `/` answers a few bytes, `/big/n` answers n bytes, `/hold` works for ever and
  * heeds no cancellation, `/early` answers before the request has ended, `/keep` keeps its body in memory.
  */
-export class TestApplication implements Application<string, State> {
+export class TestApplication implements Application<string, TestState> {
   readonly tags = new Map([['x-tag', 7]]);
   readonly oversized = encodeBlock([[':status', '431']]);
   opened = 0;
@@ -24,22 +24,22 @@ export class TestApplication implements Application<string, State> {
   runs = 0;
   cancelled = 0;
   expired = 0;
-  left = 0;
+  goneAway = 0;
   bodies: string[] = [];
-  readonly held: Stream<State>[] = [];
+  readonly held: Stream<TestState>[] = [];
 
   interpret({ path }: { path: string }): string {
     return path;
   }
 
-  open(stream: Stream<State>, path: string, isEnded: boolean): void {
+  open(stream: Stream<TestState>, path: string, isEnded: boolean): void {
     this.opened += 1;
     stream.state = { path, body: [] };
     if (path === '/early') this.#answer(stream, 'early');
     else if (isEnded) stream.schedule();
   }
 
-  data(stream: Stream<State>, source: Buffer, start: number, end: number, isEnded: boolean): void {
+  data(stream: Stream<TestState>, source: Buffer, start: number, end: number, isEnded: boolean): void {
     const { path, body } = stream.state!;
     body.push(Buffer.from(source.subarray(start, end)));
     if (path === '/keep' && !stream.hold(end - start)) return stream.reset(11);
@@ -48,7 +48,7 @@ export class TestApplication implements Application<string, State> {
     if (isEnded) stream.schedule();
   }
 
-  run(stream: Stream<State>): void {
+  run(stream: Stream<TestState>): void {
     this.runs += 1;
     this.running += 1;
     this.mostRunning = Math.max(this.mostRunning, this.running);
@@ -62,7 +62,7 @@ export class TestApplication implements Application<string, State> {
   }
 
   /** Ends the work that `/hold` began. */
-  finish(stream: Stream<State>, text: string): void {
+  finish(stream: Stream<TestState>, text: string): void {
     this.running -= 1;
     stream.release();
     this.#answer(stream, text);
@@ -78,11 +78,11 @@ export class TestApplication implements Application<string, State> {
 
   drained(): void {}
 
-  leave(): void {
-    this.left += 1;
+  goingAway(): void {
+    this.goneAway += 1;
   }
 
-  #answer(stream: Stream<State>, text: string): void {
+  #answer(stream: Stream<TestState>, text: string): void {
     stream.sendHeaders(HEAD);
     stream.sendData(Buffer.from(text));
     stream.end();

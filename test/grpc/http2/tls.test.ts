@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
-import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
-import { type Http2Server, serveHttp2 } from '../../../src/grpc/http2/server';
-import type { ServerTls } from '../../../src/grpc/http2/tls-options';
+import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
+import type { ServerTls } from '../../../src/grpc/http2/tls/tls-options';
 import { type Authority, newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, ping } from './frames';
 import { RawClient, connectTls, eventually } from './raw-client';
+import { type TestServer, startServer } from './start-server';
 import { TestApplication } from './test-application';
 
 jest.setTimeout(30_000);
 
 let authority: Authority;
 let other: Authority;
-const refusals: Refusal[] = [];
-let server: Http2Server | undefined;
+const rejections: Rejection[] = [];
+let server: TestServer | undefined;
 
 beforeAll(() => {
   authority = newAuthority();
@@ -23,20 +23,20 @@ beforeAll(() => {
 afterEach(async () => {
   await server?.close();
   server = undefined;
-  refusals.length = 0;
+  rejections.length = 0;
 });
 afterAll(() => {
   authority.dispose();
   other.dispose();
 });
 
-async function start(settings: Partial<ServerTls> = {}, limits = {}): Promise<Http2Server> {
-  server = await serveHttp2({
-    listen: { host: '127.0.0.1', port: 0 },
+async function start(settings: Partial<ServerTls> = {}, limits = {}): Promise<TestServer> {
+  server = await startServer({
+    at: { host: '127.0.0.1', port: 0 },
     tls: { ...authority.issue('localhost'), ...settings },
     limits,
     application: new TestApplication(),
-    refused: (kind) => refusals.push(kind),
+    onRejected: (kind) => rejections.push(kind),
   });
   return server;
 }
@@ -50,13 +50,13 @@ async function expectAnswer(client: RawClient): Promise<void> {
   await client.until('an answer', () => endedOf(client.frames).includes(1));
 }
 
-async function expectRefusal(client: RawClient, as: Refusal): Promise<void> {
+async function expectRefusal(client: RawClient, as: Rejection): Promise<void> {
   client.send(hello(), get(1));
   await client.until('the close', () => client.isClosed);
   expect(endedOf(client.frames)).toEqual([]);
   // The server may learn of it a moment after the client.
-  await eventually('a refusal', () => refusals.length > 0);
-  expect(refusals).toEqual([as]);
+  await eventually('a refusal', () => rejections.length > 0);
+  expect(rejections).toEqual([as]);
 }
 
 describe('a TLS handshake', () => {
@@ -110,7 +110,7 @@ describe('a TLS handshake', () => {
     await client.until('the close', () => client.isClosed);
     clearInterval(drip);
 
-    expect(refusals).toEqual(['tls_handshake']);
+    expect(rejections).toEqual(['tls_handshake']);
   });
 
   it('without a preface after it ends', async () => {
@@ -118,7 +118,7 @@ describe('a TLS handshake', () => {
     const client = connect();
     await client.until('the end', () => client.isEnded);
 
-    expect(refusals).toEqual(['preface_timeout']);
+    expect(rejections).toEqual(['preface_timeout']);
     client.close();
   });
 });
@@ -185,7 +185,7 @@ describe('a swap of the certificate', () => {
       connect({ ...authority.issue('anybody'), maxVersion: 'TLSv1.1', minVersion: 'TLSv1.1' }),
       'tls_handshake',
     );
-    refusals.length = 0;
+    rejections.length = 0;
     await expectRefusal(connect(other.issue('anybody')), 'tls_handshake');
   });
 

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
-import type { Refusal } from '../../../src/grpc/http2/limits/refusals';
-import { type Http2Server, serveHttp2 } from '../../../src/grpc/http2/server';
+import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import { type Authority, newAuthority } from '../../support/data/certificates';
 import {
   data,
@@ -20,6 +19,7 @@ import {
 } from './frames';
 import { type RawClient, connectPlain, eventually, connectTls } from './raw-client';
 import { REQUIREMENTS } from './requirements';
+import { type TestServer, startServer } from './start-server';
 import { TestApplication } from './test-application';
 
 type Transport = 'cleartext' | 'TLS' | 'a Unix socket';
@@ -28,10 +28,10 @@ jest.setTimeout(30_000);
 
 describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (transport) => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-http2-'));
-  const refusals: Refusal[] = [];
-  const crashes: unknown[] = [];
+  const rejections: Rejection[] = [];
+  const internalErrors: unknown[] = [];
   let authority: Authority;
-  let server: Http2Server;
+  let server: TestServer;
   let good: RawClient;
   const opened: RawClient[] = [];
 
@@ -44,13 +44,13 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
 
   beforeAll(async () => {
     authority = newAuthority();
-    server = await serveHttp2({
-      listen: transport === 'a Unix socket' ? { path: join(folder, 'socket') } : { host: '127.0.0.1', port: 0 },
+    server = await startServer({
+      at: transport === 'a Unix socket' ? { path: join(folder, 'socket') } : { host: '127.0.0.1', port: 0 },
       tls: transport === 'TLS' ? authority.issue('localhost') : undefined,
       limits: { lingerMs: 200 },
       application: new TestApplication(),
-      refused: (kind) => refusals.push(kind),
-      crashed: (error) => crashes.push(error),
+      onRejected: (kind) => rejections.push(kind),
+      onInternalError: (error) => internalErrors.push(error),
     });
     good = connect().send(hello());
   });
@@ -68,7 +68,8 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
 
   let calls = 0;
   async function expectGoodClientServed(): Promise<void> {
-    const id = 2 * calls++ + 1;
+    const id = 2 * calls + 1;
+    calls += 1;
     good.send(get(id), windowUpdate(0, 4));
     await good.until(`an answer on stream ${id}`, () => endedOf(good.frames.slice(-3)).includes(id));
   }
@@ -146,7 +147,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
   });
 
   it('nothing of this was a defect', () => {
-    expect(crashes).toEqual([]);
+    expect(internalErrors).toEqual([]);
   });
 
   it('large answers arrive whole through small windows', async () => {
@@ -166,13 +167,13 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
 });
 
 describe('closing', () => {
-  function start(limits = {}): Promise<Http2Server> {
-    return serveHttp2({ listen: { host: '127.0.0.1', port: 0 }, limits, application: new TestApplication() });
+  function start(limits = {}): Promise<TestServer> {
+    return startServer({ at: { host: '127.0.0.1', port: 0 }, limits, application: new TestApplication() });
   }
 
   it('drains: new connections are refused, open streams finish, all is closed', async () => {
     const application = new TestApplication();
-    const server = await serveHttp2({ listen: { host: '127.0.0.1', port: 0 }, application });
+    const server = await startServer({ at: { host: '127.0.0.1', port: 0 }, application });
     const client = connectPlain(server.address).send(hello(), get(1, '/hold'), ping('settled.'));
     await client.until('the request', () => client.heard('settled.'));
     const drained = server.drain(10_000);
@@ -216,18 +217,18 @@ describe('closing', () => {
   });
 
   it('refuses connections over the limit', async () => {
-    const refusals: Refusal[] = [];
-    const server = await serveHttp2({
-      listen: { host: '127.0.0.1', port: 0 },
+    const rejections: Rejection[] = [];
+    const server = await startServer({
+      at: { host: '127.0.0.1', port: 0 },
       limits: { maxConnections: 2 },
       application: new TestApplication(),
-      refused: (kind) => refusals.push(kind),
+      onRejected: (kind) => rejections.push(kind),
     });
     const clients = [connectPlain(server.address), connectPlain(server.address)];
     for (const client of clients) await client.until('SETTINGS', () => client.frames.length > 0);
     const third = connectPlain(server.address);
     await third.until('refusal', () => third.isClosed);
-    expect(refusals).toEqual(['connections']);
+    expect(rejections).toEqual(['connections']);
     clients[0]!.close();
     await eventually('room', () => server.connectionCount === 1);
     const fourth = connectPlain(server.address);

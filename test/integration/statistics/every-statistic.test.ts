@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { REFUSALS } from '../../../src/grpc/http2/limits/refusals';
+import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
 import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { newAuthority } from '../../support/data/certificates';
@@ -264,7 +264,7 @@ describe('docs/statistics.md', () => {
   });
 
   it('names what the gRPC listener refuses', () => {
-    expect(documentedRefusals()).toEqual([...REFUSALS]);
+    expect(documentedRefusals()).toEqual([...REJECTIONS]);
     expect(find('ratelimit_server.http2.<refusal>')).toBeDefined();
   });
 });

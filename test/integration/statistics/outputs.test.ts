@@ -401,6 +401,8 @@ describe('what cannot be used keeps the service from starting, and says which se
     const env = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${taken.port}` };
     await using weir = await WeirProcess.start({ env, awaitServing: false });
     expect(await weir.exited).toBe(1);
-    expect(weir.output).toContain(`cannot listen on 127.0.0.1:${taken.port}: another process listens there already`);
+    expect(weir.output).toContain(
+      `cannot listen on 127.0.0.1:${taken.port}: another process is already listening there (EADDRINUSE)`,
+    );
   });
 });

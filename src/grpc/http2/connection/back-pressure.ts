@@ -1,50 +1,57 @@
 import type { Limits } from '../limits/limits';
-import type { SendQueue } from '../streams/send-queue';
 import type { ConnectionControl, Transport } from '../streams/connection-control';
+import type { SendQueue } from '../streams/send-queue';
 
-/** While a peer does not read what we send, we do not read what it sends. */
+export interface BackPressureParts {
+  readonly control: Pick<ConnectionControl, 'now' | 'wakeAt'>;
+  readonly limits: Limits;
+  readonly sendQueue: Pick<SendQueue<unknown>, 'unsent'>;
+  readonly transport: Transport;
+}
+
+/** Pauses reading while the peer does not read our output. */
 export class BackPressure {
-  readonly #whole: ConnectionControl;
-  readonly #outflow: Pick<SendQueue<unknown>, 'unsent'>;
-  readonly #wire: Transport;
+  readonly #control: BackPressureParts['control'];
   readonly #limits: Limits;
+  readonly #sendQueue: BackPressureParts['sendQueue'];
+  readonly #transport: Transport;
   isPaused = false;
-  /** Two peers that both stop reading while their own output is stuck would wait for each other for ever: hence a time. */
+  /** When {@link isStuck} must be called: two peers that both stop reading until their own output is read would wait forever. */
   deadline = Infinity;
   #unsentBefore = 0;
 
-  constructor(whole: ConnectionControl, outflow: Pick<SendQueue<unknown>, 'unsent'>, wire: Transport, limits: Limits) {
-    this.#whole = whole;
-    this.#outflow = outflow;
-    this.#wire = wire;
+  constructor({ control, limits, sendQueue, transport }: BackPressureParts) {
+    this.#control = control;
     this.#limits = limits;
+    this.#sendQueue = sendQueue;
+    this.#transport = transport;
   }
 
   /** Too much output waits for the socket. */
   pause(): void {
     if (this.isPaused) return;
     this.isPaused = true;
-    this.#wire.pause();
-    this.#unsentBefore = this.#outflow.unsent;
-    this.deadline = this.#whole.now + this.#limits.unreadOutputMs;
-    this.#whole.wakeAt(this.deadline);
+    this.#transport.pause();
+    this.#unsentBefore = this.#sendQueue.unsent;
+    this.deadline = this.#control.now + this.#limits.unreadOutputMs;
+    this.#control.wakeAt(this.deadline);
   }
 
   resume(): void {
     if (!this.isPaused) return;
     this.isPaused = false;
-    this.#wire.resume();
+    this.#transport.resume();
   }
 
-  /** The socket took all that was written. */
+  /** The socket has sent everything that was written. */
   drained(): void {
     this.deadline = Infinity;
   }
 
-  /** Whether the peer took nothing for so long that it has to be given up. */
+  /** Whether the peer has read nothing for {@link Limits.unreadOutputMs}: the connection must then be destroyed. */
   isStuck(now: number): boolean {
     if (now < this.deadline) return false;
-    const { unsent } = this.#outflow;
+    const { unsent } = this.#sendQueue;
     if (unsent >= this.#unsentBefore) return true;
     this.#unsentBefore = unsent;
     this.deadline = now + this.#limits.unreadOutputMs;

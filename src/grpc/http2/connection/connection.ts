@@ -1,146 +1,148 @@
-import { AbuseLimits } from '../limits/abuse-limits';
-import { BackPressure } from './back-pressure';
-import { DataFrames } from './data-frames';
-import { GracefulShutdown } from './graceful-shutdown';
 import { ConnectionError } from '../frames/errors';
-import { FrameHandler } from './frame-handler';
 import { FrameReader } from '../frames/frame-reader';
-import { HeaderFrames } from './header-frames';
-import { Keepalive } from './keepalive';
-import type { Limits } from '../limits/limits';
-import { SendQueue } from '../streams/send-queue';
 import { PeerSettings } from '../frames/peer-settings';
 import { ErrorCode } from '../frames/protocol';
-import type { Refusal } from '../limits/refusals';
+import { AbuseLimits } from '../limits/abuse-limits';
+import type { Limits } from '../limits/limits';
+import type { Rejection } from '../limits/rejections';
+import type { ServerContext, Transport } from '../streams/connection-control';
 import { RunQueue } from '../streams/run-queue';
-import type { ServerContext } from '../streams/server-context';
-import { SettingsExchange } from './settings-exchange';
+import { SendQueue } from '../streams/send-queue';
 import type { Stream } from '../streams/stream';
 import { Streams } from '../streams/streams';
-import type { Transport } from '../streams/connection-control';
+import { BackPressure } from './back-pressure';
+import { DataFrames } from './data-frames';
+import { FrameHandler } from './frame-handler';
+import { GracefulShutdown } from './graceful-shutdown';
+import { HeaderFrames } from './header-frames';
+import { Keepalive } from './keepalive';
+import { SettingsExchange } from './settings-exchange';
 
-/** What a connection has of its server. */
+/** What a connection uses of its server. */
 export interface ConnectionContext<M, S> extends ServerContext<M, S> {
   /** Milliseconds, monotonic. */
   now(): number;
-  /** A defect of ours: the connection it happened on has been ended. */
-  crashed(error: unknown): void;
-  /** Have {@link Connection.flush} called when this turn is over. */
+  /** Reports an internal error. The connection on which it occurred is ended. */
+  internalError(error: unknown): void;
+  /** Requests a call of {@link Connection.flush} at the end of this turn. */
   flushLater(connection: Connection<M, S>): void;
-  /** Have {@link Connection.runScheduled} called in the next turn. */
+  /** Requests a call of {@link Connection.runScheduled} in the next turn. */
   runLater(connection: Connection<M, S>): void;
 }
 
 /**
- * One HTTP/2 connection, server side (RFC 9113), from its first byte to its last. It reads no clock, owns no timer and no
- * socket: {@link receive} hands it what came, {@link tick} the time, {@link Transport} takes what it says.
+ * The server side of one HTTP/2 connection (RFC 9113). It reads no clock and owns neither a timer nor a socket: its input is
+ * {@link receive} and {@link tick}, its output goes to the {@link Transport}. Its parts are wired together here; each receives
+ * the other parts that it uses, and the connection as its `control`.
  */
 export class Connection<M, S> {
   readonly #context: ConnectionContext<M, S>;
-  readonly #wire: Transport;
-  now: number;
-  isOver = false;
-
   readonly #limits: Limits;
-  readonly #outflow: SendQueue<S>;
-  readonly #queue: RunQueue<S>;
+  readonly #transport: Transport;
+  readonly #sendQueue: SendQueue<S>;
+  readonly #runQueue: RunQueue<S>;
   readonly #streams: Streams<S>;
   readonly #settings: SettingsExchange<S>;
   readonly #headers: HeaderFrames<M, S>;
-  readonly #departure: GracefulShutdown<S>;
+  readonly #shutdown: GracefulShutdown<S>;
   readonly #keepalive: Keepalive;
   readonly #backPressure: BackPressure;
   readonly #reader: FrameReader;
 
-  /** Output written meanwhile leaves when it is over. */
+  now: number;
+  hasEnded = false;
+  /** Output and streams to run wait until the chunk has been read. */
   #isReceiving = true;
-  #isGone = false;
-  /** No deadline comes before this. */
+  #isTransportClosed = false;
+  /** No deadline is earlier. */
   #nextWake = 0;
-  /** Of the peer, to close a connection that we have ended. */
+  /** When the transport is destroyed, after the connection has ended. */
   #lingerDeadline = Infinity;
 
-  /** `prefaceMs`: how much of {@link Limits.prefaceMs} is left. */
-  constructor(context: ConnectionContext<M, S>, wire: Transport, prefaceMs = context.limits.prefaceMs) {
+  /** `prefaceMs`: the part of {@link Limits.prefaceMs} that is left. */
+  constructor(context: ConnectionContext<M, S>, transport: Transport, prefaceMs = context.limits.prefaceMs) {
+    const { application, limits } = context;
     this.#context = context;
-    this.#wire = wire;
-    const { limits, application } = context;
     this.#limits = limits;
+    this.#transport = transport;
     this.now = context.now();
-    const peer = new PeerSettings();
-    const allowances = new AbuseLimits(limits, (refusal, message) =>
-      this.fail(ErrorCode.ENHANCE_YOUR_CALM, refusal, message),
+
+    const peerSettings = new PeerSettings();
+    const abuseLimits = new AbuseLimits(limits, (rejection, message) =>
+      this.fail(ErrorCode.ENHANCE_YOUR_CALM, rejection, message),
     );
-    const outflow = new SendQueue<S>(this, peer, allowances, wire, limits);
-    const { writer } = outflow;
-    this.#outflow = outflow;
-    this.#queue = new RunQueue(this, application, outflow, limits.dispatchesPerTurn);
-    this.#streams = new Streams(this, context, peer, outflow, allowances, this.#queue);
-    const streams = this.#streams;
-    this.#settings = new SettingsExchange(this, peer, streams, outflow, allowances, limits, prefaceMs);
-    this.#headers = new HeaderFrames(this, context, streams, this.#settings, allowances);
-    this.#departure = new GracefulShutdown(this, streams, writer, limits);
+    const base = { control: this, context, limits, transport, peerSettings, abuseLimits };
+    const sendQueue = new SendQueue<S>(base);
+    const { writer } = sendQueue;
+    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, perTurn: limits.dispatchesPerTurn });
+    const streams = new Streams<S>({ ...base, sendQueue, runQueue });
+    const settings = new SettingsExchange<S>({ ...base, sendQueue, streams, prefaceMs });
+    const headers = new HeaderFrames<M, S>({ ...base, streams, settings });
+    const data = new DataFrames<S>({ ...base, streams, writer });
+    const shutdown = new GracefulShutdown<S>({ ...base, streams, writer });
+    this.#sendQueue = sendQueue;
+    this.#runQueue = runQueue;
+    this.#streams = streams;
+    this.#settings = settings;
+    this.#headers = headers;
+    this.#shutdown = shutdown;
     this.#keepalive = new Keepalive(writer, limits, this.now);
-    this.#backPressure = new BackPressure(this, outflow, wire, limits);
-    const data = new DataFrames(this, context, streams, writer, allowances);
-    const settings = this.#settings;
-    const headers = this.#headers;
-    const departure = this.#departure;
+    this.#backPressure = new BackPressure({ ...base, sendQueue });
     this.#reader = new FrameReader(
-      new FrameHandler(this, settings, headers, data, departure, streams, outflow, allowances),
+      new FrameHandler({ ...base, sendQueue, streams, settings, headers, data, shutdown }),
     );
 
-    // Clients wait for our SETTINGS before they call.
-    this.#settings.sendOurs();
+    // Sent at once: clients wait for our SETTINGS before they call.
+    settings.sendOurs();
     this.#isReceiving = false;
     this.flush();
   }
 
-  // ---------------------------------------------------------------- what the wire brings
+  // ---------------------------------------------------------------- input
 
-  /** Bytes from the peer. The chunk is the connection's from here on. */
+  /** Receives bytes from the peer. The connection owns the chunk from then on. */
   receive(chunk: Buffer): void {
-    if (this.isOver) return;
+    if (this.hasEnded) return;
     this.now = this.#context.now();
-    this.#keepalive.heard(this.now);
+    this.#keepalive.received(this.now);
     this.#isReceiving = true;
     try {
       this.#reader.read(chunk);
     } catch (error) {
-      if (error instanceof ConnectionError) this.fail(error.code, error.refusal, error.message);
-      else this.#crash(error);
+      if (error instanceof ConnectionError) this.fail(error.code, error.rejection, error.message);
+      else this.#failInternally(error);
     }
     this.#isReceiving = false;
     this.#endTurn();
   }
 
-  /** The socket took all that was written. */
+  /** The socket has sent everything that was written. */
   drained(): void {
     this.#backPressure.drained();
-    if (this.#isGone) return;
+    if (this.#isTransportClosed) return;
     this.now = this.#context.now();
     this.#backPressure.resume();
     this.#endTurn();
   }
 
-  /** The peer is gone, and with it whoever waits for answers. */
-  wireClosed(): void {
-    this.isOver = true;
-    this.#isGone = true;
+  /** The peer has closed its side or the whole socket: no response can be sent any more. */
+  transportClosed(): void {
+    this.hasEnded = true;
+    this.#isTransportClosed = true;
     this.#cancelStreams();
   }
 
-  // ---------------------------------------------------------------- time
+  // ---------------------------------------------------------------- deadlines
 
-  /** Looks at the time. Called now and then, some ten times a second. */
+  /** Checks the deadlines. Must be called several times a second. */
   tick(now: number): void {
-    if (now < this.#nextWake || this.#isGone) return;
+    if (now < this.#nextWake || this.#isTransportClosed) return;
     this.now = now;
     this.#nextWake = Infinity;
     this.#checkDeadlines(now);
-    if (!this.isOver && this.#outflow.hasWaiting) {
-      this.#outflow.pump(true);
-      if (this.#outflow.hasWaiting) this.#nextWake = 0;
+    if (!this.hasEnded && this.#sendQueue.hasWaiting) {
+      this.#sendQueue.pump(true);
+      if (this.#sendQueue.hasWaiting) this.#nextWake = 0;
     }
     this.flush();
     this.wakeAt(
@@ -150,7 +152,7 @@ export class Connection<M, S> {
         this.#headers.deadline,
         this.#backPressure.deadline,
         this.#keepalive.deadline,
-        this.#departure.deadline,
+        this.#shutdown.deadline,
         this.#streams.deadline,
       ),
     );
@@ -161,31 +163,31 @@ export class Connection<M, S> {
   }
 
   #checkDeadlines(now: number): void {
-    const departure = this.#departure;
+    const shutdown = this.#shutdown;
     if (now >= this.#lingerDeadline) return this.#destroy();
     this.#settings.check(now);
     this.#headers.check(now);
-    if (this.isOver) return;
-    if (departure.isCutDue(now)) return this.cut(departure.reason);
+    if (this.hasEnded) return;
+    if (shutdown.isAbortDue(now)) return this.abort(shutdown.reason);
     if (this.#backPressure.isStuck(now)) return this.#destroy('slow_reader');
     if (!this.#keepalive.isAlive(now, this.#backPressure.isPaused)) this.#destroy('keepalive_timeout');
-    departure.check(now);
+    shutdown.check(now);
     this.#streams.check(now);
   }
 
   // ---------------------------------------------------------------- turns
 
   #endTurn(): void {
-    if (!this.isOver) {
-      this.#outflow.pumpIfWidened();
-      this.#queue.run();
+    if (!this.hasEnded) {
+      this.#sendQueue.pumpIfWidened();
+      this.#runQueue.run();
     }
     this.flush();
   }
 
-  /** Runs what was scheduled, within bounds of fairness. */
+  /** Runs the streams that the last turn left. */
   runScheduled(): void {
-    this.#queue.run();
+    this.#runQueue.run();
   }
 
   runLater(): void {
@@ -196,18 +198,19 @@ export class Connection<M, S> {
     if (!this.#isReceiving) this.#context.flushLater(this);
   }
 
+  /** Writes the frames of this turn to the transport. */
   flush(): void {
-    if (this.#isGone) return;
-    this.#outflow.flush();
-    if (this.isOver || !this.#outflow.isOverSoftLimit) return;
-    if (this.#outflow.unsent > this.#limits.hardOutputBytes) this.#destroy('slow_reader');
+    if (this.#isTransportClosed) return;
+    this.#sendQueue.flush();
+    if (this.hasEnded || !this.#sendQueue.exceedsSoftLimit) return;
+    if (this.#sendQueue.unsent > this.#limits.hardOutputBytes) this.#destroy('slow_reader');
     else this.#backPressure.pause();
   }
 
-  // ---------------------------------------------------------------- what its parts tell it
+  // ---------------------------------------------------------------- notifications of its parts
 
   mayControl(): boolean {
-    if (this.#outflow.mayControl()) return true;
+    if (this.#sendQueue.mayControl()) return true;
     this.fail(ErrorCode.ENHANCE_YOUR_CALM, 'control_flood', 'answers to control frames are not read');
     return false;
   }
@@ -221,69 +224,72 @@ export class Connection<M, S> {
   }
 
   outputOverflowed(): void {
-    if (!this.#isGone) this.#destroy('slow_reader');
+    if (!this.#isTransportClosed) this.#destroy('slow_reader');
   }
 
   becameIdle(): void {
-    this.#departure.becameIdle();
+    this.#shutdown.becameIdle();
   }
 
-  // ---------------------------------------------------------------- ends
+  // ---------------------------------------------------------------- ending
 
-  /** Ends gracefully, as {@link GracefulShutdown} has it. `reason` is for the peer's log. */
-  leave(reason: string, graceMs = Infinity): void {
-    if (this.isOver || this.#departure.hasBegun) return;
+  /**
+   * Shuts down gracefully: see {@link GracefulShutdown}. `reason` becomes the debug data of GOAWAY. The streams that are open
+   * `graceMs` after the final GOAWAY are reset.
+   */
+  shutDown(reason: string, graceMs = Infinity): void {
+    if (this.hasEnded || this.#shutdown.hasBegun) return;
     this.now = this.#context.now();
-    this.#departure.announce(reason, graceMs);
+    this.#shutdown.begin(reason, graceMs);
     this.flush();
   }
 
-  /** Ends now: what is open is reset. */
-  cut(reason: string): void {
-    if (this.isOver) return;
+  /** Ends now: open streams are reset. `reason` becomes the debug data of GOAWAY. */
+  abort(reason: string): void {
+    if (this.hasEnded) return;
     this.now = this.#context.now();
     this.#streams.writeResets(ErrorCode.CANCEL);
-    this.#end(ErrorCode.NO_ERROR, reason);
+    this.#endWith(ErrorCode.NO_ERROR, reason);
   }
 
-  fail(code: ErrorCode, refusal: Refusal, message: string): void {
-    if (this.isOver) return;
-    this.#context.refused(refusal);
-    this.#end(code, message);
+  fail(code: ErrorCode, rejection: Rejection, message: string): void {
+    if (this.hasEnded) return;
+    this.#context.rejected(rejection);
+    this.#endWith(code, message);
   }
 
-  #crash(error: unknown): void {
-    this.#context.crashed(error);
-    if (!this.isOver) this.#end(ErrorCode.INTERNAL_ERROR, 'internal error');
+  #failInternally(error: unknown): void {
+    this.#context.internalError(error);
+    if (!this.hasEnded) this.#endWith(ErrorCode.INTERNAL_ERROR, 'internal error');
   }
 
-  #end(code: ErrorCode, message: string): void {
-    this.#outflow.writer.goaway(this.#streams.numbers.lastServed, code, message);
-    this.sayGoodbye();
+  #endWith(code: ErrorCode, message: string): void {
+    this.#sendQueue.writer.goaway(this.#streams.ids.lastProcessed, code, message);
+    this.end();
   }
 
   /**
-   * Sends what there is and the end of the stream, and goes on reading for a while: a socket closed over unread input
-   * makes the kernel reset the connection, and the peer loses our last words.
+   * Sends the frames written so far and ends our side of the socket, but reads for another {@link Limits.lingerMs}: the kernel
+   * resets a socket that is closed with unread input, and the peer would lose our last frames.
    */
-  sayGoodbye(): void {
-    this.isOver = true;
+  end(): void {
+    this.hasEnded = true;
     this.#cancelStreams();
-    this.#outflow.close();
+    this.#sendQueue.close();
     this.#backPressure.resume();
-    this.#wire.end();
+    this.#transport.end();
     this.#lingerDeadline = this.now + this.#limits.lingerMs;
     this.#nextWake = 0;
   }
 
-  #destroy(refusal?: Refusal): void {
-    if (refusal !== undefined) this.#context.refused(refusal);
-    this.wireClosed();
-    this.#wire.destroy();
+  #destroy(rejection?: Rejection): void {
+    if (rejection !== undefined) this.#context.rejected(rejection);
+    this.transportClosed();
+    this.#transport.destroy();
   }
 
   #cancelStreams(): void {
     this.#streams.cancelAll();
-    this.#headers.abandon();
+    this.#headers.discardBlock();
   }
 }

@@ -1,50 +1,50 @@
-import type { AbuseLimits } from '../limits/abuse-limits';
-import { Ending } from '../streams/closed-streams';
-import { ConnectionError } from '../frames/errors';
+import { ConnectionError, protocolError } from '../frames/errors';
 import type { FrameWriter } from '../frames/frame-writer';
 import { ErrorCode, Flag } from '../frames/protocol';
-import type { ServerContext } from '../streams/server-context';
+import type { AbuseLimits } from '../limits/abuse-limits';
+import { Ending } from '../streams/closed-streams';
+import type { ConnectionControl, ServerContext } from '../streams/connection-control';
 import type { Streams } from '../streams/streams';
-import type { ConnectionControl } from '../streams/connection-control';
 
 const { END_STREAM, PADDED } = Flag;
 
-/** DATA (RFC 9113, section 6.1), and the windows that it is charged to. */
+export interface DataFramesParts<S> {
+  readonly control: ConnectionControl;
+  readonly context: ServerContext<unknown, S>;
+  readonly abuseLimits: AbuseLimits;
+  readonly streams: Streams<S>;
+  readonly writer: Pick<FrameWriter, 'windowUpdate'>;
+}
+
+/** DATA frames (RFC 9113, section 6.1), and the flow-control windows that they are charged to. */
 export class DataFrames<S> {
-  readonly #whole: ConnectionControl;
+  readonly #control: ConnectionControl;
   readonly #context: ServerContext<unknown, S>;
+  readonly #abuseLimits: AbuseLimits;
   readonly #streams: Streams<S>;
-  readonly #writer: FrameWriter;
-  readonly #allowances: AbuseLimits;
+  readonly #writer: DataFramesParts<S>['writer'];
+  /** Bytes that the peer may send on the connection. */
   #window: number;
+  /** Bytes received that no WINDOW_UPDATE has returned to the peer. */
   #unrefunded = 0;
 
-  constructor(
-    whole: ConnectionControl,
-    context: ServerContext<unknown, S>,
-    streams: Streams<S>,
-    writer: FrameWriter,
-    allowances: AbuseLimits,
-  ) {
-    this.#whole = whole;
+  constructor({ control, context, abuseLimits, streams, writer }: DataFramesParts<S>) {
+    this.#control = control;
     this.#context = context;
+    this.#abuseLimits = abuseLimits;
     this.#streams = streams;
     this.#writer = writer;
-    this.#allowances = allowances;
     this.#window = context.limits.connectionWindowBytes;
   }
 
   onData(flags: number, id: number, source: Buffer, frameStart: number, frameEnd: number): void {
-    const whole = this.#whole;
-    const context = this.#context;
     const streams = this.#streams;
-    const allowances = this.#allowances;
     let start = frameStart;
     let end = frameEnd;
     if ((flags & PADDED) !== 0) {
-      end -= source[start++]!;
-      if (end < start)
-        throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'padding longer than the frame');
+      end -= source[start]!;
+      start += 1;
+      if (end < start) protocolError('padding longer than the frame');
     }
     const charged = frameEnd - frameStart;
     this.#chargeWindow(charged);
@@ -67,34 +67,36 @@ export class DataFrames<S> {
       stream.isRemoteEnded = true;
       stream.messageEnded();
     } else {
+      const control = this.#control;
+      const abuseLimits = this.#abuseLimits;
       if (charged > length) streams.refund(stream, charged - length);
-      if (length === 0) allowances.chargeFault(whole.now);
-      else if (length < context.limits.smallDataBytes) {
-        stream.smallDataCharged += allowances.chargeSmallData(whole.now, length);
+      if (length === 0) abuseLimits.chargeFault(control.now);
+      else if (length < this.#context.limits.smallDataBytes) {
+        stream.smallDataCharged += abuseLimits.chargeSmallData(control.now, length);
       }
-      if (whole.isOver) return;
+      if (control.hasEnded) return;
     }
-    context.application.data(stream, source, start, end, endStream);
+    this.#context.application.data(stream, source, start, end, endStream);
   }
 
   #onLateData(id: number): void {
-    const streams = this.#streams;
-    if (streams.numbers.isIdle(id))
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'DATA on an idle stream');
-    const ending = streams.numbers.endingOf(id);
-    if (ending === Ending.ENDED || ending === Ending.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
-    else if (ending === Ending.UNKNOWN) this.#allowances.chargeIdleFrame(this.#whole.now);
+    const { ids } = this.#streams;
+    if (ids.isIdle(id)) protocolError('DATA on an idle stream');
+    const ending = ids.endingOf(id);
+    if (ending === Ending.ENDED || ending === Ending.RESET_BY_PEER) {
+      this.#streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
+    } else if (ending === Ending.UNKNOWN) this.#abuseLimits.chargeIdleFrame(this.#control.now);
   }
 
-  /** The connection's; a stream's own is refunded as the application consumes. */
+  /** Charges the window of the connection. That of a stream is refunded as the application consumes its bytes. */
   #chargeWindow(bytes: number): void {
     if (bytes > this.#window) {
       throw new ConnectionError(ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error', 'connection window exceeded');
     }
     this.#window -= bytes;
-    // Refunded whatever becomes of the bytes: what is kept of them is bounded by other means than this window.
+    // Always refunded: what the application keeps of the bytes is limited by Stream.hold, not by this window.
     this.#unrefunded += bytes;
-    if (this.#unrefunded * 2 >= this.#context.limits.connectionWindowBytes && this.#whole.mayControl()) {
+    if (this.#unrefunded * 2 >= this.#context.limits.connectionWindowBytes && this.#control.mayControl()) {
       this.#writer.windowUpdate(0, this.#unrefunded);
       this.#window += this.#unrefunded;
       this.#unrefunded = 0;

@@ -1,68 +1,70 @@
+import { ConnectionError, protocolError } from '../frames/errors';
+import type { FrameConsumer, FrameHeader } from '../frames/frame-reader';
+import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../frames/protocol';
 import { dependencyAt, validateFrame } from '../frames/validate-frame';
 import type { AbuseLimits } from '../limits/abuse-limits';
+import type { ConnectionControl } from '../streams/connection-control';
+import type { SendQueue } from '../streams/send-queue';
+import type { Streams } from '../streams/streams';
 import type { DataFrames } from './data-frames';
 import type { GracefulShutdown } from './graceful-shutdown';
-import { ConnectionError } from '../frames/errors';
-import type { FrameConsumer } from '../frames/frame-reader';
 import type { HeaderFrames } from './header-frames';
-import type { SendQueue } from '../streams/send-queue';
-import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../frames/protocol';
 import type { SettingsExchange } from './settings-exchange';
-import type { Streams } from '../streams/streams';
-import type { ConnectionControl } from '../streams/connection-control';
 
 const { ACK } = Flag;
 
-/** Which frame may come when, and which does what. */
+export interface FrameHandlerParts<M, S> {
+  readonly control: ConnectionControl;
+  readonly abuseLimits: AbuseLimits;
+  readonly sendQueue: SendQueue<S>;
+  readonly streams: Streams<S>;
+  readonly settings: SettingsExchange<S>;
+  readonly headers: HeaderFrames<M, S>;
+  readonly data: DataFrames<S>;
+  readonly shutdown: GracefulShutdown<S>;
+}
+
+/** Checks the order of frames, and passes each to the part of the connection that handles its type. */
 export class FrameHandler<M, S> implements FrameConsumer {
-  readonly #whole: ConnectionControl;
+  readonly #control: ConnectionControl;
+  readonly #abuseLimits: AbuseLimits;
+  readonly #sendQueue: SendQueue<S>;
+  readonly #streams: Streams<S>;
   readonly #settings: SettingsExchange<S>;
   readonly #headers: HeaderFrames<M, S>;
   readonly #data: DataFrames<S>;
-  readonly #departure: GracefulShutdown<S>;
-  readonly #streams: Streams<S>;
-  readonly #outflow: SendQueue<S>;
-  readonly #allowances: AbuseLimits;
-  constructor(
-    whole: ConnectionControl,
-    settings: SettingsExchange<S>,
-    headers: HeaderFrames<M, S>,
-    data: DataFrames<S>,
-    departure: GracefulShutdown<S>,
-    streams: Streams<S>,
-    outflow: SendQueue<S>,
-    allowances: AbuseLimits,
-  ) {
-    this.#whole = whole;
-    this.#settings = settings;
-    this.#headers = headers;
-    this.#data = data;
-    this.#departure = departure;
-    this.#streams = streams;
-    this.#outflow = outflow;
-    this.#allowances = allowances;
+  readonly #shutdown: GracefulShutdown<S>;
+
+  constructor(parts: FrameHandlerParts<M, S>) {
+    this.#control = parts.control;
+    this.#abuseLimits = parts.abuseLimits;
+    this.#sendQueue = parts.sendQueue;
+    this.#streams = parts.streams;
+    this.#settings = parts.settings;
+    this.#headers = parts.headers;
+    this.#data = parts.data;
+    this.#shutdown = parts.shutdown;
   }
 
-  get isOver(): boolean {
-    return this.#whole.isOver;
+  get hasEnded(): boolean {
+    return this.#control.hasEnded;
   }
 
-  admit(type: number, flags: number, stream: number, length: number): void {
-    if (!this.#settings.hasBegun && (type !== FrameType.SETTINGS || (flags & ACK) !== 0)) {
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'the first frame is not SETTINGS');
+  validate(header: FrameHeader): void {
+    const { type } = header;
+    if (!this.#settings.hasBegun && (type !== FrameType.SETTINGS || (header.flags & ACK) !== 0)) {
+      protocolError('the first frame is not SETTINGS');
     }
-    const { unended } = this.#headers;
-    if (unended !== undefined) {
-      if (type !== FrameType.CONTINUATION || stream !== unended) {
-        throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'a header block is interrupted');
+    const { incompleteBlock } = this.#headers;
+    if (incompleteBlock !== undefined) {
+      if (type !== FrameType.CONTINUATION || header.stream !== incompleteBlock) {
+        protocolError('a header block is interrupted');
       }
-    } else if (type === FrameType.CONTINUATION) {
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'CONTINUATION without a header block');
-    }
-    validateFrame(type, flags, stream, length);
+    } else if (type === FrameType.CONTINUATION) protocolError('CONTINUATION without a header block');
+    validateFrame(header);
   }
 
-  frame(type: number, flags: number, stream: number, source: Buffer, start: number, end: number): void {
+  onFrame({ type, flags, stream }: FrameHeader, source: Buffer, start: number, end: number): void {
     switch (type) {
       case FrameType.DATA:
         return this.#data.onData(flags, stream, source, start, end);
@@ -77,66 +79,64 @@ export class FrameHandler<M, S> implements FrameConsumer {
       case FrameType.PING:
         return this.#onPing(flags, source.subarray(start, end));
       case FrameType.GOAWAY:
-        return this.#departure.onGoaway();
+        return this.#shutdown.onGoaway();
       case FrameType.WINDOW_UPDATE:
         return this.#onWindowUpdate(stream, source, start);
       case FrameType.CONTINUATION:
         return this.#headers.onContinuation(flags, source, start, end);
       default:
-        return this.#allowances.chargeIdleFrame(this.#whole.now);
+        return this.#abuseLimits.chargeIdleFrame(this.#control.now);
     }
   }
 
+  /** RFC 7540's priorities have no effect; only their errors are handled. */
   #onPriority(id: number, source: Buffer, start: number, end: number): void {
     const streams = this.#streams;
-    this.#allowances.chargeIdleFrame(this.#whole.now);
-    const isWrongLength = end - start !== 5;
-    if (!isWrongLength && dependencyAt(source, start) !== id) return;
-    const code = isWrongLength ? ErrorCode.FRAME_SIZE_ERROR : ErrorCode.PROTOCOL_ERROR;
+    this.#abuseLimits.chargeIdleFrame(this.#control.now);
+    const hasWrongLength = end - start !== 5;
+    if (!hasWrongLength && dependencyAt(source, start) !== id) return;
+    const code = hasWrongLength ? ErrorCode.FRAME_SIZE_ERROR : ErrorCode.PROTOCOL_ERROR;
     const stream = streams.get(id);
     if (stream !== undefined) return streams.resetStream(stream, code, 'stream_error');
     // An idle stream cannot be reset.
-    if (streams.numbers.isIdle(id))
-      throw new ConnectionError(code, 'protocol_error', 'PRIORITY of an idle stream is wrong');
+    if (streams.ids.isIdle(id)) throw new ConnectionError(code, 'protocol_error', 'invalid PRIORITY of an idle stream');
     streams.resetClosed(id, code);
   }
 
   #onReset(id: number): void {
     const streams = this.#streams;
-    if (streams.numbers.isIdle(id))
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'RST_STREAM on an idle stream');
+    if (streams.ids.isIdle(id)) protocolError('RST_STREAM on an idle stream');
     const stream = streams.get(id);
     if (stream === undefined) return;
-    if (!stream.wasRun) this.#allowances.chargeReset(this.#whole.now);
+    if (!stream.hasRun) this.#abuseLimits.chargeReset(this.#control.now);
     streams.resetByPeer(stream);
   }
 
   #onPing(flags: number, bytes: Buffer): void {
-    if ((flags & ACK) !== 0) return this.#departure.onPingAck(bytes);
-    const whole = this.#whole;
-    this.#allowances.chargePing(whole.now);
-    if (!whole.isOver && whole.mayControl()) this.#outflow.writer.ping(true, bytes);
+    if ((flags & ACK) !== 0) return this.#shutdown.onPingAck(bytes);
+    const control = this.#control;
+    this.#abuseLimits.chargePing(control.now);
+    if (!control.hasEnded && control.mayControl()) this.#sendQueue.writer.ping(true, bytes);
   }
 
   #onWindowUpdate(id: number, source: Buffer, start: number): void {
     const streams = this.#streams;
-    const outflow = this.#outflow;
-    this.#allowances.chargeWindowUpdate();
-    if (this.#whole.isOver) return;
+    const sendQueue = this.#sendQueue;
+    this.#abuseLimits.chargeWindowUpdate();
+    if (this.#control.hasEnded) return;
     const increment = source.readUInt32BE(start) & MAX_31_BITS;
     if (id === 0) {
-      if (increment === 0) throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'WINDOW_UPDATE of 0');
-      if (!outflow.widen(increment)) {
+      if (increment === 0) protocolError('WINDOW_UPDATE of 0');
+      if (!sendQueue.widen(increment)) {
         throw new ConnectionError(ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error', 'connection window too large');
       }
       return;
     }
-    if (streams.numbers.isIdle(id))
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'WINDOW_UPDATE on an idle stream');
+    if (streams.ids.isIdle(id)) protocolError('WINDOW_UPDATE on an idle stream');
     const stream = streams.get(id);
     if (stream === undefined) return;
     if (increment === 0) return streams.resetStream(stream, ErrorCode.PROTOCOL_ERROR, 'stream_error');
-    if (!outflow.widenStream(stream, increment)) {
+    if (!sendQueue.widenStream(stream, increment)) {
       streams.resetStream(stream, ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error');
     }
   }

@@ -1,133 +1,144 @@
 import type { FrameWriter } from '../frames/frame-writer';
-import type { Limits } from '../limits/limits';
 import { ErrorCode, MAX_31_BITS } from '../frames/protocol';
-import type { Streams } from '../streams/streams';
+import type { Limits } from '../limits/limits';
 import type { ConnectionControl } from '../streams/connection-control';
+import type { Streams } from '../streams/streams';
 
-/** Its answer tells that the peer has seen the first GOAWAY. */
+/** The payload of the PING after the first GOAWAY. Its acknowledgement proves that the peer has received that GOAWAY. */
 const GOAWAY_PING = Buffer.from('weirgone', 'latin1');
-/** The age at which a connection ends varies by so much either way, so that a fleet does not reconnect at once. */
+/** The age at which a connection is shut down varies by this fraction in either direction, so that clients do not reconnect simultaneously. */
 const AGE_JITTER = 0.1;
 
-/** How far the end of a connection has come. */
 const ShutdownPhase = {
-  STAYING: 0,
-  /** The peer knows; new streams are still served until it must have seen it. */
+  NOT_BEGUN: 0,
+  /** The first GOAWAY has been sent. New streams are served until the peer must have received it. */
   ANNOUNCED: 1,
-  /** New streams are ignored; the open ones finish. */
+  /** The final GOAWAY has been sent. New streams are ignored; the open ones finish. */
   FINAL: 2,
 } as const;
 type ShutdownPhase = (typeof ShutdownPhase)[keyof typeof ShutdownPhase];
 
-export interface GracefulShutdownOwner extends ConnectionControl {
-  /** See {@link GracefulShutdown.announce}. */
-  leave(reason: string, graceMs?: number): void;
-  /** All that was promised has been served. */
-  sayGoodbye(): void;
+export interface GracefulShutdownControl extends ConnectionControl {
+  /** Begins a shutdown with {@link GracefulShutdown.begin}, unless one has begun. */
+  shutDown(reason: string, graceMs?: number): void;
+  /** All streams have finished: ends the connection. */
+  end(): void;
+}
+
+export interface GracefulShutdownParts<S> {
+  readonly control: GracefulShutdownControl;
+  readonly limits: Limits;
+  readonly streams: Streams<S>;
+  readonly writer: FrameWriter;
 }
 
 /**
- * The graceful end (RFC 9113, section 6.8): GOAWAY that admits everything, GOAWAY that names the last stream once the
- * peer must have seen the first, then the open streams finish.
+ * The graceful shutdown of a connection (RFC 9113, section 6.8): a GOAWAY that permits all streams; once the peer must have
+ * received it, a GOAWAY with the last stream that is served; then the open streams finish.
  */
 export class GracefulShutdown<S> {
-  readonly #owner: GracefulShutdownOwner;
+  readonly #control: GracefulShutdownControl;
+  readonly #limits: Limits;
   readonly #streams: Streams<S>;
   readonly #writer: FrameWriter;
-  readonly #limits: Limits;
-  /** For the peer's log. */
+  /** The debug data of GOAWAY. */
   reason = '';
-  #phase: ShutdownPhase = ShutdownPhase.STAYING;
+  #phase: ShutdownPhase = ShutdownPhase.NOT_BEGUN;
   #ageDeadline: number;
   #finalDeadline = Infinity;
-  #cutDeadline = Infinity;
+  #abortDeadline = Infinity;
   #idleSince: number;
 
-  constructor(owner: GracefulShutdownOwner, streams: Streams<S>, writer: FrameWriter, limits: Limits) {
-    this.#owner = owner;
+  constructor({ control, limits, streams, writer }: GracefulShutdownParts<S>) {
+    this.#control = control;
+    this.#limits = limits;
     this.#streams = streams;
     this.#writer = writer;
-    this.#limits = limits;
-    this.#ageDeadline = owner.now + limits.maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
-    this.#idleSince = owner.now;
+    this.#ageDeadline = control.now + limits.maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
+    this.#idleSince = control.now;
   }
 
   get hasBegun(): boolean {
-    return this.#phase !== ShutdownPhase.STAYING;
+    return this.#phase !== ShutdownPhase.NOT_BEGUN;
   }
 
+  /** The earliest time at which {@link isAbortDue} and {@link check} must be called. */
   get deadline(): number {
     return Math.min(
       this.#ageDeadline,
       this.#finalDeadline,
-      this.#cutDeadline,
+      this.#abortDeadline,
       this.#idleSince + this.#limits.maxIdleMs,
     );
   }
 
-  /** The streams that are left after this, counted from the final GOAWAY, are to be cut. */
-  announce(reason: string, graceMs: number): void {
-    const owner = this.#owner;
+  /** Sends the first GOAWAY. `graceMs`: how long streams may take after the final GOAWAY before the connection is aborted. */
+  begin(reason: string, graceMs: number): void {
+    const control = this.#control;
     this.#phase = ShutdownPhase.ANNOUNCED;
     this.reason = reason;
     this.#writer.goaway(MAX_31_BITS, ErrorCode.NO_ERROR, reason);
     this.#writer.ping(false, GOAWAY_PING);
     this.#ageDeadline = Infinity;
-    this.#finalDeadline = owner.now + this.#limits.goawayMs;
-    this.#cutDeadline = this.#finalDeadline + graceMs;
-    owner.wakeAt(this.#finalDeadline);
+    this.#finalDeadline = control.now + this.#limits.goawayMs;
+    this.#abortDeadline = this.#finalDeadline + graceMs;
+    control.wakeAt(this.#finalDeadline);
   }
 
-  /** A PING of ours was answered. */
+  /** The peer has acknowledged a PING. */
   onPingAck(bytes: Uint8Array): void {
     if (this.#phase === ShutdownPhase.ANNOUNCED && GOAWAY_PING.equals(bytes)) this.#finalize();
   }
 
-  /** The peer opens nothing more; what is open finishes. Its last-stream-id is about pushes, which we never make. */
+  /**
+   * The peer has sent GOAWAY: it opens no more streams, and the open ones finish. Its last stream identifier concerns server
+   * push, which is not implemented.
+   */
   onGoaway(): void {
     if (this.#phase === ShutdownPhase.FINAL) return;
     this.#phase = ShutdownPhase.FINAL;
     this.#finalDeadline = Infinity;
     this.#ageDeadline = Infinity;
-    this.#streams.numbers.serveNoMore();
-    this.#writer.goaway(this.#streams.numbers.lastServed, ErrorCode.NO_ERROR, '');
-    this.#finish();
+    this.#streams.ids.stopAccepting();
+    this.#writer.goaway(this.#streams.ids.lastProcessed, ErrorCode.NO_ERROR, '');
+    this.#endIfIdle();
   }
 
   /** The last open stream has closed. */
   becameIdle(): void {
-    const { now } = this.#owner;
+    const { now } = this.#control;
     this.#idleSince = now;
-    if (this.#limits.maxIdleMs !== Infinity) this.#owner.wakeAt(now + this.#limits.maxIdleMs);
-    this.#finish();
+    if (this.#limits.maxIdleMs !== Infinity) this.#control.wakeAt(now + this.#limits.maxIdleMs);
+    this.#endIfIdle();
   }
 
-  isCutDue(now: number): boolean {
-    return now >= this.#cutDeadline;
+  /** Whether the grace is over: the connection must be aborted. */
+  isAbortDue(now: number): boolean {
+    return now >= this.#abortDeadline;
   }
 
+  /** Begins or continues a shutdown whose time has come. */
   check(now: number): void {
-    const owner = this.#owner;
+    const control = this.#control;
     const limits = this.#limits;
-    if (now >= this.#ageDeadline) owner.leave('max_age', limits.maxAgeGraceMs);
-    else if (this.#streams.size === 0 && now >= this.#idleSince + limits.maxIdleMs) owner.leave('max_idle');
+    if (now >= this.#ageDeadline) control.shutDown('max_age', limits.maxAgeGraceMs);
+    else if (this.#streams.size === 0 && now >= this.#idleSince + limits.maxIdleMs) control.shutDown('max_idle');
     if (now >= this.#finalDeadline) this.#finalize();
   }
 
   #finalize(): void {
     this.#phase = ShutdownPhase.FINAL;
-    this.#streams.numbers.serveNoMore();
-    // The grace counts from here, however long the peer took.
-    this.#cutDeadline += this.#owner.now - this.#finalDeadline;
+    this.#streams.ids.stopAccepting();
+    // The grace starts with the final GOAWAY, which is sent early if the peer answered the PING.
+    this.#abortDeadline += this.#control.now - this.#finalDeadline;
     this.#finalDeadline = Infinity;
-    this.#owner.wakeAt(this.#cutDeadline);
-    this.#writer.goaway(this.#streams.numbers.lastServed, ErrorCode.NO_ERROR, this.reason);
-    this.#streams.askToLeave();
-    this.#finish();
+    this.#control.wakeAt(this.#abortDeadline);
+    this.#writer.goaway(this.#streams.ids.lastProcessed, ErrorCode.NO_ERROR, this.reason);
+    this.#streams.notifyGoingAway();
+    this.#endIfIdle();
   }
 
-  #finish(): void {
-    if (this.#phase === ShutdownPhase.FINAL && this.#streams.size === 0 && !this.#owner.isOver)
-      this.#owner.sayGoodbye();
+  #endIfIdle(): void {
+    if (this.#phase === ShutdownPhase.FINAL && this.#streams.size === 0 && !this.#control.hasEnded) this.#control.end();
   }
 }

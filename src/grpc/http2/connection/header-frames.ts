@@ -1,154 +1,165 @@
-import type { AbuseLimits } from '../limits/abuse-limits';
-import { BlockAssembly } from '../headers/block-assembly';
-import { Ending } from '../streams/closed-streams';
-import { ConnectionError } from '../frames/errors';
-import { Flaw, type Head, HeaderTables } from '../headers/header-blocks';
-import { dependencyAt } from '../frames/validate-frame';
+import { ConnectionError, protocolError } from '../frames/errors';
 import { ErrorCode, Flag } from '../frames/protocol';
-import type { ServerContext } from '../streams/server-context';
-import type { SettingsExchange } from './settings-exchange';
+import { dependencyAt } from '../frames/validate-frame';
+import { BlockAssembly } from '../headers/block-assembly';
+import { HeaderProblem, HeaderTables, type DecodedHead } from '../headers/header-blocks';
+import type { AbuseLimits } from '../limits/abuse-limits';
+import { Ending } from '../streams/closed-streams';
+import type { ConnectionControl, ServerContext } from '../streams/connection-control';
 import type { Streams } from '../streams/streams';
-import type { ConnectionControl } from '../streams/connection-control';
+import type { SettingsExchange } from './settings-exchange';
 
 const { END_STREAM, END_HEADERS, PADDED, PRIORITY } = Flag;
-const NOTHING = Buffer.alloc(0);
+const PRIORITY_BYTES = 5;
+const EMPTY = Buffer.alloc(0);
 
-/** HEADERS and CONTINUATION (RFC 9113, sections 6.2 and 6.10): from them come requests, and trailers. */
+export interface HeaderFramesParts<M, S> {
+  readonly control: ConnectionControl;
+  readonly context: ServerContext<M, S>;
+  readonly abuseLimits: AbuseLimits;
+  readonly streams: Streams<S>;
+  readonly settings: Pick<SettingsExchange<S>, 'isAcknowledged'>;
+}
+
+/** HEADERS and CONTINUATION frames (RFC 9113, sections 6.2 and 6.10), which carry requests and trailers. */
 export class HeaderFrames<M, S> {
-  readonly #whole: ConnectionControl;
+  readonly #control: ConnectionControl;
   readonly #context: ServerContext<M, S>;
+  readonly #abuseLimits: AbuseLimits;
   readonly #streams: Streams<S>;
-  readonly #settings: SettingsExchange<S>;
-  readonly #allowances: AbuseLimits;
-  /** When the block that has begun must have ended. */
-  deadline = Infinity;
-  #assembly: BlockAssembly | undefined;
+  readonly #settings: HeaderFramesParts<M, S>['settings'];
   readonly #tables = new HeaderTables<M>();
+  /** When the incomplete block must be complete. */
+  deadline = Infinity;
+  /** The incomplete block, if there is one. */
+  #assembly: BlockAssembly | undefined;
+  // The HEADERS frame of the current block. Fields, as an object for them would be an allocation per request.
+  #stream = 0;
+  #endStream = false;
+  #dependsOnItself = false;
 
-  constructor(
-    whole: ConnectionControl,
-    context: ServerContext<M, S>,
-    streams: Streams<S>,
-    settings: SettingsExchange<S>,
-    allowances: AbuseLimits,
-  ) {
-    this.#whole = whole;
+  constructor({ control, context, abuseLimits, streams, settings }: HeaderFramesParts<M, S>) {
+    this.#control = control;
     this.#context = context;
+    this.#abuseLimits = abuseLimits;
     this.#streams = streams;
     this.#settings = settings;
-    this.#allowances = allowances;
   }
 
-  /** The stream whose header block has begun and not ended; undefined where there is none. */
-  get unended(): number | undefined {
-    return this.#assembly?.stream;
+  /** The stream of the incomplete header block; undefined if there is none. */
+  get incompleteBlock(): number | undefined {
+    return this.#assembly === undefined ? undefined : this.#stream;
   }
 
   check(now: number): void {
     if (now >= this.deadline) {
-      this.#whole.fail(ErrorCode.ENHANCE_YOUR_CALM, 'header_timeout', 'header block not ended in time');
+      this.#control.fail(ErrorCode.ENHANCE_YOUR_CALM, 'header_timeout', 'header block not ended in time');
     }
   }
 
   onHeaders(flags: number, id: number, source: Buffer, frameStart: number, frameEnd: number): void {
-    if ((id & 1) === 0)
-      throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'a client stream has an odd number');
+    if ((id & 1) === 0) protocolError('a client opens streams with odd identifiers only');
     let start = frameStart;
     let end = frameEnd;
-    let dependsOnItself = false;
+    this.#stream = id;
+    this.#endStream = (flags & END_STREAM) !== 0;
+    this.#dependsOnItself = false;
     if ((flags & (PADDED | PRIORITY)) !== 0) {
-      if ((flags & PADDED) !== 0) end -= source[start++]!;
-      if ((flags & PRIORITY) !== 0) {
-        dependsOnItself = dependencyAt(source, start) === id;
-        start += 5;
+      if ((flags & PADDED) !== 0) {
+        end -= source[start]!;
+        start += 1;
       }
-      if (end < start)
-        throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'padding longer than the frame');
+      if ((flags & PRIORITY) !== 0) {
+        this.#dependsOnItself = dependencyAt(source, start) === id;
+        start += PRIORITY_BYTES;
+      }
+      if (end < start) protocolError('padding longer than the frame');
     }
-    const endStream = (flags & END_STREAM) !== 0;
-    if ((flags & END_HEADERS) !== 0) return this.#onBlock(id, endStream, dependsOnItself, source, start, end);
-    this.#assembly = new BlockAssembly(id, endStream, dependsOnItself, source, start, end);
-    this.deadline = this.#whole.now + this.#context.limits.headerBlockMs;
-    this.#whole.wakeAt(this.deadline);
+    if ((flags & END_HEADERS) !== 0) return this.#onBlock(source, start, end);
+    this.#assembly = new BlockAssembly(source, start, end);
+    this.deadline = this.#control.now + this.#context.limits.headerBlockMs;
+    this.#control.wakeAt(this.deadline);
   }
 
   onContinuation(flags: number, source: Buffer, start: number, end: number): void {
     const assembly = this.#assembly!;
     const { limits } = this.#context;
     if (
-      ++assembly.continuations > limits.maxContinuations ||
+      assembly.continuations >= limits.maxContinuations ||
       assembly.bytes + end - start > limits.maxHeaderBlockBytes
     ) {
       throw new ConnectionError(ErrorCode.ENHANCE_YOUR_CALM, 'header_block', 'header block too long');
     }
     assembly.add(source, start, end);
     if ((flags & END_HEADERS) === 0) return;
-    this.abandon();
-    this.#onBlock(assembly.stream, assembly.endStream, assembly.dependsOnItself, assembly.block, 0, assembly.bytes);
+    this.discardBlock();
+    this.#onBlock(assembly.block, 0, assembly.bytes);
   }
 
-  /** Keeps nothing of a block that has begun. */
-  abandon(): void {
+  /** Drops the incomplete block. */
+  discardBlock(): void {
     this.#assembly = undefined;
     this.deadline = Infinity;
   }
 
-  #onBlock(id: number, endStream: boolean, dependsOnItself: boolean, source: Buffer, start: number, end: number): void {
+  #onBlock(source: Buffer, start: number, end: number): void {
+    const id = this.#stream;
     const tables = this.#tables;
     const context = this.#context;
     const streams = this.#streams;
-    const { numbers } = streams;
-    if (!numbers.isIdle(id)) return this.#onLaterBlock(id, endStream, source, start, end);
-    numbers.use(id);
-    // Whatever becomes of the stream, the block is decoded: the table must follow.
-    const head: Head<M> | Flaw =
+    const { ids } = streams;
+    if (!ids.isIdle(id)) return this.#onLaterBlock(source, start, end);
+    ids.open(id);
+    // Decoded even if the stream is rejected: the dynamic table must stay in step with the peer's.
+    const head: DecodedHead<M> | HeaderProblem =
       tables.memo.find(source, start, end, tables.dynamic.generation) ??
       context.headerBlocks.request(tables, source, start, end);
-    if (numbers.isTooLate(id)) return streams.ignore(id);
-    this.#allowances.opened();
-    if (!streams.hasPlace) {
-      // Before the acknowledgement the peer could not know.
+    if (ids.isAfterGoaway(id)) return streams.ignore(id);
+    this.#abuseLimits.streamOpened();
+    if (!streams.hasFreeSlot) {
+      // Before it has acknowledged our SETTINGS, the peer cannot know the limit: this is then no fault.
       return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#settings.isAcknowledged);
     }
     if (
-      dependsOnItself ||
-      head === Flaw.MALFORMED ||
-      (typeof head === 'object' && endStream && head.contentLength > 0)
+      this.#dependsOnItself ||
+      head === HeaderProblem.MALFORMED ||
+      (typeof head === 'object' && this.#endStream && head.contentLength > 0)
     ) {
       return streams.resetUnopened(id, ErrorCode.PROTOCOL_ERROR, 'malformed', true);
     }
-    const stream = streams.add(id, typeof head === 'object' ? head.contentLength : -1, endStream);
-    if (head === Flaw.OVERSIZED) {
-      context.refused('header_list');
+    const stream = streams.add(id, typeof head === 'object' ? head.contentLength : -1, this.#endStream);
+    if (head === HeaderProblem.OVERSIZED) {
+      context.rejected('header_list');
       stream.sendTrailers(context.application.oversized);
-    } else context.application.open(stream, head.meaning, endStream);
+    } else context.application.open(stream, head.meaning, this.#endStream);
   }
 
-  /** A block on a stream that was opened before: trailers, or something late. */
-  #onLaterBlock(id: number, endStream: boolean, source: Buffer, start: number, end: number): void {
+  /** A block on a stream that has been opened before: trailers, or a late frame. */
+  #onLaterBlock(source: Buffer, start: number, end: number): void {
+    const id = this.#stream;
     const streams = this.#streams;
     const { headerBlocks, application } = this.#context;
     const stream = streams.get(id);
     if (stream === undefined) {
-      const ending = streams.numbers.endingOf(id);
+      const ending = streams.ids.endingOf(id);
       if (ending === Ending.ENDED) {
         throw new ConnectionError(ErrorCode.STREAM_CLOSED, 'protocol_error', 'HEADERS on a closed stream');
       }
-      if (ending === Ending.UNKNOWN) {
-        throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'stream numbers go upwards');
-      }
+      if (ending === Ending.UNKNOWN) protocolError('stream identifiers must increase');
       headerBlocks.skip(this.#tables, source, start, end);
       if (ending === Ending.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
       return;
     }
-    const flaw = headerBlocks.trailers(this.#tables, source, start, end);
+    const problem = headerBlocks.trailers(this.#tables, source, start, end);
     if (stream.isRemoteEnded) return streams.resetStream(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
-    if (flaw === Flaw.OVERSIZED) return streams.resetStream(stream, ErrorCode.ENHANCE_YOUR_CALM, 'header_list');
-    if (flaw === Flaw.MALFORMED || !endStream || (stream.contentLeft ?? 0) > 0) {
+    if (problem === HeaderProblem.OVERSIZED) {
+      return streams.resetStream(stream, ErrorCode.ENHANCE_YOUR_CALM, 'header_list');
+    }
+    if (problem === HeaderProblem.MALFORMED || !this.#endStream || (stream.contentLeft ?? 0) > 0) {
       return streams.resetStream(stream, ErrorCode.PROTOCOL_ERROR, 'malformed');
     }
     stream.isRemoteEnded = true;
     stream.messageEnded();
-    application.data(stream, NOTHING, 0, 0, true);
+    application.data(stream, EMPTY, 0, 0, true);
   }
 }

@@ -1,10 +1,10 @@
 import type { FrameWriter } from '../frames/frame-writer';
 import type { Limits } from '../limits/limits';
 
-/** Tells the answer apart from that to other PINGs of ours. */
+/** The payload of keepalive PINGs. */
 const KEEPALIVE_PING = Buffer.from('weiralve', 'latin1');
 
-/** Asks a silent peer by PING whether it is there. Any byte is an answer. */
+/** Sends a PING to a peer that has been silent for {@link Limits.keepaliveMs}. Any byte counts as an answer. */
 export class Keepalive {
   readonly #writer: FrameWriter;
   readonly #limits: Limits;
@@ -17,17 +17,20 @@ export class Keepalive {
     this.#lastRead = lastRead;
   }
 
-  /** The time at which {@link isAlive} has something to do. */
+  /** The earliest time at which {@link isAlive} must be called. */
   get deadline(): number {
     return this.#answerDeadline === Infinity ? this.#lastRead + this.#limits.keepaliveMs : this.#answerDeadline;
   }
 
-  /** Bytes came from the peer. */
-  heard(now: number): void {
+  /** Bytes have been received from the peer. */
+  received(now: number): void {
     this.#lastRead = now;
   }
 
-  /** False when the peer was asked and has not answered in time. `isPaused`: we do not read, so no answer can reach us. */
+  /**
+   * Sends a PING if one is due. Returns false if the peer has not answered one in time. `isPaused`: reading is paused, so that
+   * no answer can be received.
+   */
   isAlive(now: number, isPaused: boolean): boolean {
     if (now >= this.#answerDeadline) {
       const isSilent = this.#lastRead < this.#answerDeadline - this.#limits.keepaliveTimeoutMs;

@@ -1,89 +1,97 @@
-import type { AbuseLimits } from '../limits/abuse-limits';
 import { ConnectionError } from '../frames/errors';
-import type { Limits } from '../limits/limits';
-import type { SendQueue } from '../streams/send-queue';
 import type { PeerSettings } from '../frames/peer-settings';
 import { DEFAULT_HEADER_TABLE_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Setting } from '../frames/protocol';
-import type { Streams } from '../streams/streams';
+import type { AbuseLimits } from '../limits/abuse-limits';
+import type { Limits } from '../limits/limits';
 import type { ConnectionControl } from '../streams/connection-control';
+import type { SendQueue } from '../streams/send-queue';
+import type { Streams } from '../streams/streams';
 
-/** SETTINGS both ways (RFC 9113, section 6.5): ours are sent once, the peer's may come at any time. */
+export interface SettingsExchangeParts<S> {
+  readonly control: ConnectionControl;
+  readonly limits: Limits;
+  readonly abuseLimits: AbuseLimits;
+  readonly peerSettings: PeerSettings;
+  readonly sendQueue: SendQueue<S>;
+  readonly streams: Streams<S>;
+  /** How long the peer may take to send its first SETTINGS. */
+  readonly prefaceMs: number;
+}
+
+/** SETTINGS in both directions (RFC 9113, section 6.5). Ours are sent once; the peer may send its settings at any time. */
 export class SettingsExchange<S> {
-  readonly #whole: ConnectionControl;
-  readonly #peer: PeerSettings;
-  readonly #streams: Streams<S>;
-  readonly #outflow: SendQueue<S>;
-  readonly #allowances: AbuseLimits;
+  readonly #control: ConnectionControl;
   readonly #limits: Limits;
-  /** Whether the peer has sent its first. */
+  readonly #abuseLimits: AbuseLimits;
+  readonly #peerSettings: PeerSettings;
+  readonly #sendQueue: SendQueue<S>;
+  readonly #streams: Streams<S>;
+  /** Whether the peer has sent its first SETTINGS. */
   hasBegun = false;
-  /** Whether the peer knows ours. */
+  /** Whether the peer has acknowledged our SETTINGS. */
   isAcknowledged = false;
   #prefaceDeadline: number;
   #ackDeadline: number;
 
-  constructor(
-    whole: ConnectionControl,
-    peer: PeerSettings,
-    streams: Streams<S>,
-    outflow: SendQueue<S>,
-    allowances: AbuseLimits,
-    limits: Limits,
-    prefaceMs: number,
-  ) {
-    this.#whole = whole;
-    this.#peer = peer;
-    this.#streams = streams;
-    this.#outflow = outflow;
-    this.#allowances = allowances;
+  constructor(parts: SettingsExchangeParts<S>) {
+    const { control, limits, prefaceMs } = parts;
+    this.#control = control;
     this.#limits = limits;
-    this.#prefaceDeadline = whole.now + prefaceMs;
-    this.#ackDeadline = whole.now + prefaceMs + limits.settingsAckMs;
+    this.#abuseLimits = parts.abuseLimits;
+    this.#peerSettings = parts.peerSettings;
+    this.#sendQueue = parts.sendQueue;
+    this.#streams = parts.streams;
+    this.#prefaceDeadline = control.now + prefaceMs;
+    this.#ackDeadline = control.now + prefaceMs + limits.settingsAckMs;
   }
 
+  /** The earliest time at which {@link check} must be called. */
   get deadline(): number {
     return Math.min(this.#prefaceDeadline, this.#ackDeadline);
   }
 
   check(now: number): void {
     if (now >= this.#prefaceDeadline) {
-      this.#whole.fail(ErrorCode.SETTINGS_TIMEOUT, 'preface_timeout', 'no SETTINGS in time');
+      this.#control.fail(ErrorCode.SETTINGS_TIMEOUT, 'preface_timeout', 'no SETTINGS in time');
     } else if (now >= this.#ackDeadline) {
-      this.#whole.fail(ErrorCode.SETTINGS_TIMEOUT, 'settings_timeout', 'SETTINGS not acknowledged');
+      this.#control.fail(ErrorCode.SETTINGS_TIMEOUT, 'settings_timeout', 'SETTINGS not acknowledged');
     }
   }
 
+  /** Sends our SETTINGS, and a WINDOW_UPDATE that enlarges the window of the connection. */
   sendOurs(): void {
     const limits = this.#limits;
-    this.#outflow.writer.settings([
+    const { writer } = this.#sendQueue;
+    writer.settings([
       [Setting.MAX_CONCURRENT_STREAMS, limits.maxConcurrentStreams],
       [Setting.MAX_HEADER_LIST_SIZE, limits.maxHeaderListBytes],
       [Setting.NO_RFC7540_PRIORITIES, 1],
     ]);
-    this.#outflow.writer.windowUpdate(0, limits.connectionWindowBytes - DEFAULT_WINDOW_BYTES);
+    writer.windowUpdate(0, limits.connectionWindowBytes - DEFAULT_WINDOW_BYTES);
   }
 
   onSettings(source: Buffer, start: number, end: number): void {
-    const whole = this.#whole;
-    const peer = this.#peer;
-    const allowances = this.#allowances;
+    const control = this.#control;
+    const abuseLimits = this.#abuseLimits;
+    const peer = this.#peerSettings;
     const isFirst = !this.hasBegun;
     this.hasBegun = true;
     this.#prefaceDeadline = Infinity;
-    if (isFirst) this.#ackDeadline = whole.now + this.#limits.settingsAckMs;
+    if (isFirst) this.#ackDeadline = control.now + this.#limits.settingsAckMs;
     if (end - start > this.#limits.settingsEntries * 6) {
       throw new ConnectionError(ErrorCode.ENHANCE_YOUR_CALM, 'settings_flood', 'too many settings in one frame');
     }
-    allowances.chargeSettings(whole.now);
+    abuseLimits.chargeSettings(control.now);
     const before = peer.initialWindowBytes;
-    for (let unknown = peer.apply(source, start, end); unknown > 0; unknown -= 1) allowances.chargeIdleFrame(whole.now);
+    const unknown = peer.apply(source, start, end);
+    for (let count = 0; count < unknown; count += 1) abuseLimits.chargeIdleFrame(control.now);
     if (peer.initialWindowBytes !== before) this.#streams.moveSendWindows(peer.initialWindowBytes - before);
-    if (peer.smallestHeaderTableBytes < DEFAULT_HEADER_TABLE_BYTES) this.#outflow.oweTableSizeUpdate();
-    if (whole.mayControl()) this.#outflow.writer.settingsAck();
+    if (peer.smallestHeaderTableBytes < DEFAULT_HEADER_TABLE_BYTES) this.#sendQueue.sendTableSizeUpdate();
+    if (control.mayControl()) this.#sendQueue.writer.settingsAck();
   }
 
   onAck(): void {
-    if (this.isAcknowledged) return this.#allowances.chargeFault(this.#whole.now);
+    if (this.isAcknowledged) return this.#abuseLimits.chargeFault(this.#control.now);
     this.isAcknowledged = true;
     this.#ackDeadline = Infinity;
   }

@@ -1,27 +1,56 @@
 import { roomToKeep } from './copy-buffer';
-import { ConnectionError } from './errors';
-import { ErrorCode, FRAME_HEADER_BYTES, PREFACE } from './protocol';
+import { protocolError } from './errors';
+import { FRAME_HEADER_BYTES, PREFACE } from './protocol';
 
-/** Who reads frames. Either method may throw a {@link ConnectionError}, which ends the reading for good. */
+/** The header of a frame (RFC 9113, section 4.1). */
+export interface FrameHeader {
+  /** Bytes of payload. */
+  readonly length: number;
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+}
+
+/** Receives the frames. Either method may throw a {@link ConnectionError}, after which nothing more may be read. */
 export interface FrameConsumer {
-  /** The connection is over: whatever follows, in the same chunk too, is not read. */
-  readonly isOver: boolean;
-  /** A frame's first nine bytes are there: is it one that may come, and be so long? */
-  admit(type: number, flags: number, stream: number, length: number): void;
-  /** A whole frame, its payload in `source[start, end)`. The bytes stay as they are for as long as anybody looks. */
-  frame(type: number, flags: number, stream: number, source: Buffer, start: number, end: number): void;
+  /** The connection has ended: the rest of its input is ignored, in the current chunk too. */
+  readonly hasEnded: boolean;
+  /** Called once the header of a frame has been received. Throws if the frame is not permitted here or has a wrong length. */
+  validate(header: FrameHeader): void;
+  /**
+   * Called for each complete frame, its payload in `source[start, end)`. The bytes never change; the header is valid only
+   * during the call.
+   */
+  onFrame(header: FrameHeader, source: Buffer, start: number, end: number): void;
 }
 
 const FIRST_PARTIAL_BYTES = 64;
 
-/** Cuts what a connection receives into frames: in place where a frame lies whole in a chunk, gathered where it does not. */
+/** The one header object of a reader, overwritten by each frame: a frame allocates nothing. */
+class ReusedHeader implements FrameHeader {
+  length = 0;
+  type = 0;
+  flags = 0;
+  stream = 0;
+
+  read(source: Buffer, at: number): void {
+    this.length = (source[at]! << 16) | (source[at + 1]! << 8) | source[at + 2]!;
+    this.type = source[at + 3]!;
+    this.flags = source[at + 4]!;
+    // The reserved top bit is ignored (section 4.1).
+    this.stream = ((source[at + 5]! & 0x7f) << 24) | (source[at + 6]! << 16) | (source[at + 7]! << 8) | source[at + 8]!;
+  }
+}
+
+/** Splits the input of a connection into frames: in place if a frame lies within one chunk, otherwise in a copy. */
 export class FrameReader {
   readonly #consumer: FrameConsumer;
+  readonly #header = new ReusedHeader();
   #prefaceSeen = 0;
-  /** The frame that the last chunk broke off in. Grows with what has come, not with what was announced. */
+  /** The incomplete frame at the end of the last chunk. Grows with the bytes received, not with the length announced. */
   #partial: Buffer | undefined;
   #gathered = 0;
-  #isAdmitted = false;
+  #isValidated = false;
 
   constructor(consumer: FrameConsumer) {
     this.#consumer = consumer;
@@ -31,18 +60,16 @@ export class FrameReader {
     let at = this.#prefaceSeen < PREFACE.length ? this.#readPreface(chunk) : 0;
     if (this.#partial !== undefined) at = this.#continuePartial(chunk, at);
     const consumer = this.#consumer;
+    const header = this.#header;
     const { length } = chunk;
-    while (at < length && !consumer.isOver) {
+    while (at < length && !consumer.hasEnded) {
       if (length - at < FRAME_HEADER_BYTES) return this.#keep(chunk, at, false);
-      const payload = (chunk[at]! << 16) | (chunk[at + 1]! << 8) | chunk[at + 2]!;
-      const type = chunk[at + 3]!;
-      const flags = chunk[at + 4]!;
-      const stream = streamAt(chunk, at);
-      consumer.admit(type, flags, stream, payload);
+      header.read(chunk, at);
+      consumer.validate(header);
       const start = at + FRAME_HEADER_BYTES;
-      if (length - start < payload) return this.#keep(chunk, at, true);
-      at = start + payload;
-      consumer.frame(type, flags, stream, chunk, start, at);
+      if (length - start < header.length) return this.#keep(chunk, at, true);
+      at = start + header.length;
+      consumer.onFrame(header, chunk, start, at);
     }
   }
 
@@ -50,48 +77,45 @@ export class FrameReader {
   #readPreface(chunk: Buffer): number {
     let at = 0;
     while (at < chunk.length && this.#prefaceSeen < PREFACE.length) {
-      if (chunk[at++] !== PREFACE[this.#prefaceSeen++]) {
-        throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', 'not an HTTP/2 connection preface');
-      }
+      if (chunk[at] !== PREFACE[this.#prefaceSeen]) protocolError('not an HTTP/2 connection preface');
+      at += 1;
+      this.#prefaceSeen += 1;
     }
     return at;
   }
 
-  #keep(chunk: Buffer, at: number, isAdmitted: boolean): void {
+  #keep(chunk: Buffer, at: number, isValidated: boolean): void {
     const rest = chunk.length - at;
     this.#partial = roomToKeep(Math.max(FIRST_PARTIAL_BYTES, rest));
     chunk.copy(this.#partial, 0, at);
     this.#gathered = rest;
-    this.#isAdmitted = isAdmitted;
+    this.#isValidated = isValidated;
   }
 
   #continuePartial(chunk: Buffer, from: number): number {
     const consumer = this.#consumer;
+    const header = this.#header;
     let at = from;
     if (this.#gathered < FRAME_HEADER_BYTES) {
       at = this.#gather(chunk, at, FRAME_HEADER_BYTES);
       if (this.#gathered < FRAME_HEADER_BYTES) return at;
     }
-    const head = this.#partial!;
-    const payload = (head[0]! << 16) | (head[1]! << 8) | head[2]!;
-    const type = head[3]!;
-    const flags = head[4]!;
-    const stream = streamAt(head, 0);
-    if (!this.#isAdmitted) {
-      this.#isAdmitted = true;
-      consumer.admit(type, flags, stream, payload);
+    header.read(this.#partial!, 0);
+    if (!this.#isValidated) {
+      this.#isValidated = true;
+      consumer.validate(header);
     }
-    const end = FRAME_HEADER_BYTES + payload;
+    const end = FRAME_HEADER_BYTES + header.length;
     at = this.#gather(chunk, at, end);
     if (this.#gathered < end) return at;
-    const whole = this.#partial!;
-    // Given away: the consumer may still look at it when the next chunk is read.
+    const complete = this.#partial!;
+    // The buffer is not reused: the consumer may keep views of it beyond the next chunk.
     this.#partial = undefined;
-    consumer.frame(type, flags, stream, whole, FRAME_HEADER_BYTES, end);
+    consumer.onFrame(header, complete, FRAME_HEADER_BYTES, end);
     return at;
   }
 
-  /** Adds bytes of the chunk until `wanted` are gathered or the chunk ends. */
+  /** Copies bytes of the chunk until `wanted` are gathered or the chunk ends. */
   #gather(chunk: Buffer, at: number, wanted: number): number {
     const end = Math.min(chunk.length, at + wanted - this.#gathered);
     const needed = this.#gathered + end - at;
@@ -104,9 +128,4 @@ export class FrameReader {
     this.#gathered = needed;
     return end;
   }
-}
-
-/** The reserved top bit is ignored (section 4.1). */
-function streamAt(source: Buffer, at: number): number {
-  return ((source[at + 5]! & 0x7f) << 24) | (source[at + 6]! << 16) | (source[at + 7]! << 8) | source[at + 8]!;
 }

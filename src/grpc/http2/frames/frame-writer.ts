@@ -5,55 +5,59 @@ const EMPTY = Buffer.alloc(0);
 const { END_STREAM, END_HEADERS, ACK } = Flag;
 
 /**
- * Gathers the frames of one turn of the event loop, so that they leave in one write. The buffer grows with what is
- * written and is handed over whole: nothing is kept for a connection that says nothing.
+ * Gathers the frames of one turn of the event loop, so that they are sent in one write. The buffer grows as needed and is
+ * given away by {@link take}: a connection that sends nothing holds no memory.
  */
 export class FrameWriter {
-  readonly #filled: () => void;
+  readonly #onFirstByte: () => void;
   #buffer = EMPTY;
   #length = 0;
   #capacity = FIRST_CAPACITY;
 
-  /** `filled` is called at the first byte after each {@link take}. */
-  constructor(filled: () => void) {
-    this.#filled = filled;
+  /** `onFirstByte` is called before the first frame after each {@link take}. */
+  constructor(onFirstByte: () => void) {
+    this.#onFirstByte = onFirstByte;
   }
 
+  /** Bytes written since the last {@link take}. */
   get pending(): number {
     return this.#length;
   }
 
-  /** What was written, which is the caller's from now on. */
+  /** Returns the bytes written, which belong to the caller from then on. */
   take(): Buffer {
     const taken = this.#buffer.subarray(0, this.#length);
-    // The next turn will most likely need about as much.
+    // The next turn will probably need about as much.
     this.#capacity = Math.max(FIRST_CAPACITY, 2 ** Math.ceil(Math.log2(this.#length)));
     this.#buffer = EMPTY;
     this.#length = 0;
     return taken;
   }
 
-  /** `prefix` is a byte to put before the block, or -1. */
+  /** One HEADERS frame. `prefix` is a byte to put before the block, or -1 for none. */
   headers(stream: number, prefix: number, block: Uint8Array, endStream: boolean): void {
     const prefixLength = prefix < 0 ? 0 : 1;
-    let at = this.#frame(
+    const at = this.#frame(
       prefixLength + block.length,
       FrameType.HEADERS,
       endStream ? END_HEADERS | END_STREAM : END_HEADERS,
       stream,
     );
     const buffer = this.#buffer;
-    if (prefix >= 0) buffer[at++] = prefix;
-    for (let from = 0; from < block.length; from += 1) buffer[at++] = block[from]!;
+    if (prefix >= 0) buffer[at] = prefix;
+    const start = at + prefixLength;
+    for (let from = 0; from < block.length; from += 1) buffer[start + from] = block[from]!;
   }
 
-  /** One DATA frame without END_STREAM, its payload given in two pieces. */
+  /** One DATA frame without END_STREAM. Its payload is `first` and then `second`. */
   data(stream: number, first: Uint8Array, second: Uint8Array): void {
-    let at = this.#frame(first.length + second.length, FrameType.DATA, 0, stream);
+    const at = this.#frame(first.length + second.length, FrameType.DATA, 0, stream);
     const buffer = this.#buffer;
-    for (let from = 0; from < first.length; from += 1) buffer[at++] = first[from]!;
-    if (second.length > 64) buffer.set(second, at);
-    else for (let from = 0; from < second.length; from += 1) buffer[at++] = second[from]!;
+    for (let from = 0; from < first.length; from += 1) buffer[at + from] = first[from]!;
+    const start = at + first.length;
+    // For a few bytes a loop is faster than the call.
+    if (second.length > 64) buffer.set(second, start);
+    else for (let from = 0; from < second.length; from += 1) buffer[start + from] = second[from]!;
   }
 
   /** An empty DATA frame that ends the stream. */
@@ -96,24 +100,24 @@ export class FrameWriter {
     this.#buffer.set(bytes, at + 8);
   }
 
-  /** Writes a frame's header and makes room for its payload; returns where the payload goes. */
+  /** Writes the header of a frame and makes room for its payload. Returns the position of the payload. */
   #frame(payload: number, type: number, flags: number, stream: number): number {
-    let at = this.#length;
-    if (at === 0) this.#filled();
-    const needed = at + FRAME_HEADER_BYTES + payload;
-    if (needed > this.#buffer.length) this.#grow(needed);
-    this.#length = needed;
+    const at = this.#length;
+    if (at === 0) this.#onFirstByte();
+    const end = at + FRAME_HEADER_BYTES + payload;
+    if (end > this.#buffer.length) this.#grow(end);
+    this.#length = end;
     const buffer = this.#buffer;
-    buffer[at++] = payload >>> 16;
-    buffer[at++] = payload >>> 8;
-    buffer[at++] = payload;
-    buffer[at++] = type;
-    buffer[at++] = flags;
-    buffer[at++] = stream >>> 24;
-    buffer[at++] = stream >>> 16;
-    buffer[at++] = stream >>> 8;
-    buffer[at++] = stream;
-    return at;
+    buffer[at] = payload >>> 16;
+    buffer[at + 1] = payload >>> 8;
+    buffer[at + 2] = payload;
+    buffer[at + 3] = type;
+    buffer[at + 4] = flags;
+    buffer[at + 5] = stream >>> 24;
+    buffer[at + 6] = stream >>> 16;
+    buffer[at + 7] = stream >>> 8;
+    buffer[at + 8] = stream;
+    return at + FRAME_HEADER_BYTES;
   }
 
   #grow(needed: number): void {

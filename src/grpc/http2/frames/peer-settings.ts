@@ -1,4 +1,4 @@
-import { ConnectionError } from './errors';
+import { ConnectionError, protocolError } from './errors';
 import {
   DEFAULT_HEADER_TABLE_BYTES,
   DEFAULT_WINDOW_BYTES,
@@ -11,18 +11,18 @@ import {
 const MAX_24_BITS = 0xff_ffff;
 const SETTING_BYTES = 6;
 
-/** The settings of the peer that we heed (RFC 9113, section 6.5.2). */
+/** The settings of the peer that affect what the server sends (RFC 9113, section 6.5.2). */
 export class PeerSettings {
   headerTableBytes = DEFAULT_HEADER_TABLE_BYTES;
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
-  /** Advisory. */
+  /** Advisory: the server may exceed it. */
   maxHeaderListBytes = Infinity;
-  /** The smallest table size that was announced at any time: our first block after it must own up to it. */
+  /** The smallest table size announced so far. If it is below the default, the next block must begin with a size update. */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
   /**
-   * Applies a SETTINGS payload in its order, and returns how many of its entries nobody knows. Each value is judged, also
-   * one that a later entry of the frame overrides.
+   * Applies the payload of a SETTINGS frame, entry by entry, and returns how many entries are unknown settings. Throws if a
+   * value is invalid, even if a later entry of the frame overrides it.
    */
   apply(source: Buffer, start: number, end: number): number {
     let unknown = 0;
@@ -45,26 +45,22 @@ export class PeerSettings {
           break;
         case Setting.ENABLE_PUSH:
         case Setting.NO_RFC7540_PRIORITIES:
-          if (value > 1) this.#refuse('a setting that is 0 or 1 is neither');
+          if (value > 1) protocolError('a setting that must be 0 or 1 is neither');
           break;
         case Setting.MAX_FRAME_SIZE:
-          // We never send a longer frame than the smallest that this may allow.
-          if (value < MAX_FRAME_BYTES || value > MAX_24_BITS) this.#refuse('SETTINGS_MAX_FRAME_SIZE out of range');
+          // Not stored: the server never sends a frame longer than the smallest permitted value.
+          if (value < MAX_FRAME_BYTES || value > MAX_24_BITS) protocolError('SETTINGS_MAX_FRAME_SIZE out of range');
           break;
         case Setting.MAX_HEADER_LIST_SIZE:
           this.maxHeaderListBytes = value;
           break;
         case Setting.MAX_CONCURRENT_STREAMS:
-          // Bounds what we push, which is nothing.
+          // Limits server push, which is not implemented.
           break;
         default:
           unknown += 1;
       }
     }
     return unknown;
-  }
-
-  #refuse(message: string): never {
-    throw new ConnectionError(ErrorCode.PROTOCOL_ERROR, 'protocol_error', message);
   }
 }

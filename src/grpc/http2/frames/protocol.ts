@@ -1,4 +1,4 @@
-/** What RFC 9113 fixes by number. */
+/** The constants of RFC 9113. */
 
 /** Frame types (section 6). */
 export const FrameType = {
@@ -14,7 +14,7 @@ export const FrameType = {
   CONTINUATION: 9,
 } as const;
 
-/** Flags (section 6); 0x1 means END_STREAM on DATA and HEADERS, ACK on SETTINGS and PING. */
+/** Flags (section 6). 0x1 means END_STREAM on DATA and HEADERS, ACK on SETTINGS and PING. */
 export const Flag = { END_STREAM: 0x1, ACK: 0x1, END_HEADERS: 0x4, PADDED: 0x8, PRIORITY: 0x20 } as const;
 
 /** Error codes (section 7). */
@@ -36,7 +36,7 @@ export const ErrorCode = {
 } as const;
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
-/** Settings (section 6.5.2, and RFC 9218 for the last). */
+/** Settings (section 6.5.2; the last one is from RFC 9218). */
 export const Setting = {
   HEADER_TABLE_SIZE: 1,
   ENABLE_PUSH: 2,
@@ -47,15 +47,15 @@ export const Setting = {
   NO_RFC7540_PRIORITIES: 9,
 } as const;
 
-/** What a client sends before its first frame (section 3.4). */
+/** The connection preface, which a client sends before its first frame (section 3.4). */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 export const FRAME_HEADER_BYTES = 9;
-/** MAX_FRAME_SIZE until a peer says otherwise (section 6.5.2). We never say otherwise, nor send a longer frame. */
+/** The initial SETTINGS_MAX_FRAME_SIZE (section 6.5.2). The server never changes it and never sends a longer frame. */
 export const MAX_FRAME_BYTES = 16_384;
-/** INITIAL_WINDOW_SIZE and the connection's window until changed (section 6.9.2). */
+/** The initial flow-control window of a connection and of its streams (section 6.9.2). */
 export const DEFAULT_WINDOW_BYTES = 65_535;
-/** No flow-control window may exceed this (section 6.9.1); also the highest stream id. */
+/** The maximum of a flow-control window (section 6.9.1), and the highest stream identifier. */
 export const MAX_31_BITS = 0x7fff_ffff;
-/** HEADER_TABLE_SIZE until changed (section 6.5.2). We never change ours. */
+/** The initial SETTINGS_HEADER_TABLE_SIZE (section 6.5.2). The server never changes its own. */
 export const DEFAULT_HEADER_TABLE_BYTES = 4_096;

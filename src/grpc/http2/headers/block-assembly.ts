@@ -1,21 +1,15 @@
 import { copyToKeep, roomToKeep } from '../frames/copy-buffer';
 
-/** A header block that HEADERS began and CONTINUATION has to end (RFC 9113, section 4.3). */
+/** A header block that is split over HEADERS and CONTINUATION frames (RFC 9113, section 4.3), and incomplete. */
 export class BlockAssembly {
-  #kept: Buffer;
-  #length = 0;
+  #buffer: Buffer;
+  #length: number;
+  /** How many CONTINUATION frames it consists of so far. */
   continuations = 0;
 
-  constructor(
-    readonly stream: number,
-    readonly endStream: boolean,
-    /** Whether HEADERS made its stream depend on itself. */
-    readonly dependsOnItself: boolean,
-    source: Buffer,
-    start: number,
-    end: number,
-  ) {
-    this.#kept = copyToKeep(source, start, end);
+  /** Begins with the fragment of the HEADERS frame. */
+  constructor(source: Buffer, start: number, end: number) {
+    this.#buffer = copyToKeep(source, start, end);
     this.#length = end - start;
   }
 
@@ -23,19 +17,21 @@ export class BlockAssembly {
     return this.#length;
   }
 
-  add(source: Buffer, start: number, end: number): void {
-    const needed = this.#length + end - start;
-    if (needed > this.#kept.length) {
-      const grown = roomToKeep(Math.max(needed, this.#kept.length * 2));
-      this.#kept.copy(grown, 0, 0, this.#length);
-      this.#kept = grown;
-    }
-    source.copy(this.#kept, this.#length, start, end);
-    this.#length = needed;
+  /** The block, in `[0, bytes)`. */
+  get block(): Buffer {
+    return this.#buffer;
   }
 
-  /** The whole block lies in `[0, bytes)`. */
-  get block(): Buffer {
-    return this.#kept;
+  /** Adds the fragment of a CONTINUATION frame. */
+  add(source: Buffer, start: number, end: number): void {
+    const needed = this.#length + end - start;
+    if (needed > this.#buffer.length) {
+      const grown = roomToKeep(Math.max(needed, this.#buffer.length * 2));
+      this.#buffer.copy(grown, 0, 0, this.#length);
+      this.#buffer = grown;
+    }
+    source.copy(this.#buffer, this.#length, start, end);
+    this.#length = needed;
+    this.continuations += 1;
   }
 }

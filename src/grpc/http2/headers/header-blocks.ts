@@ -1,28 +1,29 @@
-import { HeaderMemo } from './header-memo';
+import { ANY_GENERATION, HeaderMemo } from './header-memo';
 import { DynamicTable } from './hpack/dynamic-table';
 import { FieldNames } from './hpack/field-names';
 import { FieldSectionDecoder, type FieldSectionLimits } from './hpack/field-section-decoder';
 import { RequestHead, areTrailers } from './request-head';
 
-/** What a request's header block meant. */
-export interface Head<M> {
+/** The application's interpretation of a request's header list. */
+export interface DecodedHead<M> {
   readonly meaning: M;
-  /** -1 when the request did not say. */
+  /** -1 if the request has no content-length. */
   readonly contentLength: number;
 }
 
-export const Flaw = { MALFORMED: 'malformed', OVERSIZED: 'oversized' } as const;
-export type Flaw = (typeof Flaw)[keyof typeof Flaw];
+/** Why a header list is rejected: malformed (RFC 9113, section 8.1.1), or over a limit. */
+export const HeaderProblem = { MALFORMED: 'malformed', OVERSIZED: 'oversized' } as const;
+export type HeaderProblem = (typeof HeaderProblem)[keyof typeof HeaderProblem];
 
-/** What a header list means to the application. */
+/** Interprets the header lists of requests for the application. */
 export interface HeaderInterpreter<M> {
-  /** Field names to recognise: their {@link FieldName.tag} is the number given here, above 0. */
+  /** Field names that the application reads, each with a number above 0, which becomes its {@link FieldName.tag}. */
   readonly tags: ReadonlyMap<string, number>;
-  /** Reads a request. The result is used again for other requests with the same bytes: it must not change. */
+  /** Interprets a request. The result is reused for later requests with the same header block: it must be immutable. */
   interpret(request: RequestHead): M;
 }
 
-/** Reads header blocks for all connections of a server: names and working memory are shared, tables are not. */
+/** Decodes the header blocks of all connections of a server. They share its memory, but each has its own tables. */
 export class HeaderBlockReader<M> {
   readonly #application: HeaderInterpreter<M>;
   readonly #decoder: FieldSectionDecoder;
@@ -33,35 +34,37 @@ export class HeaderBlockReader<M> {
     this.#decoder = new FieldSectionDecoder(new FieldNames(application.tags), limits);
   }
 
-  request(tables: HeaderTables<M>, source: Buffer, start: number, end: number): Head<M> | Flaw {
+  /** Decodes the block of a request and remembers its interpretation. */
+  request(tables: HeaderTables<M>, source: Buffer, start: number, end: number): DecodedHead<M> | HeaderProblem {
     const decoder = this.#decoder;
     const head = this.#head;
     decoder.decode(tables.dynamic, source, start, end);
-    if (decoder.isOversized) return Flaw.OVERSIZED;
-    if (!head.read(decoder)) return Flaw.MALFORMED;
+    if (decoder.isOversized) return HeaderProblem.OVERSIZED;
+    if (!head.read(decoder)) return HeaderProblem.MALFORMED;
     const read = { meaning: this.#application.interpret(head), contentLength: head.contentLength };
     if (!decoder.changedTable) {
-      tables.memo.remember(source, start, end, tables.dynamic.generation, decoder.readTable, read);
+      const generation = decoder.readTable ? tables.dynamic.generation : ANY_GENERATION;
+      tables.memo.remember(source, start, end, generation, read);
     }
     return read;
   }
 
-  /** What is wrong with a block of trailers, or undefined. */
-  trailers(tables: HeaderTables<M>, source: Buffer, start: number, end: number): Flaw | undefined {
+  /** Decodes a block of trailers. Returns why they are rejected, or undefined if they are valid. */
+  trailers(tables: HeaderTables<M>, source: Buffer, start: number, end: number): HeaderProblem | undefined {
     const decoder = this.#decoder;
     decoder.decode(tables.dynamic, source, start, end);
-    if (decoder.isOversized) return Flaw.OVERSIZED;
-    return areTrailers(decoder) ? undefined : Flaw.MALFORMED;
+    if (decoder.isOversized) return HeaderProblem.OVERSIZED;
+    return areTrailers(decoder) ? undefined : HeaderProblem.MALFORMED;
   }
 
-  /** Keeps the table right when nobody wants the fields. */
+  /** Decodes a block only for its changes to the dynamic table. */
   skip(tables: HeaderTables<M>, source: Buffer, start: number, end: number): void {
     this.#decoder.decode(tables.dynamic, source, start, end);
   }
 }
 
-/** What a connection remembers of the header blocks that came before. */
+/** The state that earlier header blocks of a connection left. */
 export class HeaderTables<M> {
   readonly dynamic = new DynamicTable();
-  readonly memo = new HeaderMemo<Head<M>>();
+  readonly memo = new HeaderMemo<DecodedHead<M>>();
 }

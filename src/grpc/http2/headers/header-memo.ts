@@ -1,19 +1,19 @@
 const SLOTS = 64;
-/** Longer blocks carry what changes with every call. */
+/** Longer blocks are not remembered: they contain values that differ from call to call. */
 const MAX_BLOCK_BYTES = 256;
-/** For a block that no dynamic index occurs in: its meaning never changes. */
-const ANY_GENERATION = -1;
+/** The generation of a block without references to the dynamic table: its value never changes. */
+export const ANY_GENERATION = -1;
 
 interface MemoEntry<V> {
-  /** A copy: a view would keep the whole chunk it came in. */
+  /** A copy: a view would keep the whole chunk in memory. */
   readonly block: Uint8Array;
   readonly generation: number;
   readonly value: V;
 }
 
 /**
- * What the header blocks of a connection meant, by their exact bytes and the state of its dynamic table. Holds blocks
- * that changed nothing in the table; a hash finds the place, all bytes are compared.
+ * The results of earlier header blocks of a connection, by the exact bytes of the block and the generation of the dynamic
+ * table. Only blocks that do not change the table may be remembered. A hash selects the slot; all bytes are compared.
  */
 export class HeaderMemo<V> {
   #slots: (MemoEntry<V> | undefined)[] | undefined;
@@ -30,15 +30,11 @@ export class HeaderMemo<V> {
     return entry.value;
   }
 
-  /** `readTable`: whether the meaning depends on the dynamic table. */
-  remember(source: Uint8Array, start: number, end: number, generation: number, readTable: boolean, value: V): void {
+  /** `generation`: of the dynamic table, or {@link ANY_GENERATION} if the block does not refer to it. */
+  remember(source: Uint8Array, start: number, end: number, generation: number, value: V): void {
     if (end - start > MAX_BLOCK_BYTES) return;
     this.#slots ??= Array.from({ length: SLOTS });
-    this.#latest = {
-      block: Uint8Array.prototype.slice.call(source, start, end),
-      generation: readTable ? generation : ANY_GENERATION,
-      value,
-    };
+    this.#latest = { block: Uint8Array.prototype.slice.call(source, start, end), generation, value };
     this.#slots[slotOf(source, start, end)] = this.#latest;
   }
 }

@@ -4,22 +4,22 @@ import type { FieldSectionDecoder } from './hpack/field-section-decoder';
 const NO_CONTENT_LENGTH = -1;
 
 /**
- * The header list of a request, checked (RFC 9113, section 8.3). One object serves all requests: it is valid only during
- * the call that it is handed to.
+ * The validated header list of a request (RFC 9113, section 8.3). One object is reused for all requests: it is valid only
+ * during the call that receives it.
  */
 export class RequestHead {
   method = '';
   scheme = '';
   path = '';
-  /** `:authority`, or `host` where only that was sent; undefined where neither was. */
+  /** `:authority`, or `host` if there is no `:authority`; undefined if there is neither. */
   authority: string | undefined;
-  /** -1 when the request did not say. */
+  /** -1 if the request has no content-length. */
   contentLength = NO_CONTENT_LENGTH;
-  /** All fields in order, those of HTTP/2 itself included; only the first {@link count} are this request's. */
+  /** All fields in order, pseudo-header fields included. Only the first {@link count} belong to this request. */
   fields: readonly Field[] = [];
   count = 0;
 
-  /** Takes over a decoded header list; false when it makes the request malformed. */
+  /** Reads a decoded header list. Returns false if the request is malformed. */
   read(section: FieldSectionDecoder): boolean {
     this.fields = section.fields;
     this.count = section.count;
@@ -62,7 +62,7 @@ export class RequestHead {
     }
     if (authority !== undefined && host !== undefined && authority !== host) return false;
     if (method === 'CONNECT') {
-      // Section 8.5: names an authority and nothing else.
+      // Section 8.5: CONNECT has an authority, and neither a scheme nor a path.
       if (scheme !== undefined || path !== undefined || authority === undefined) return false;
     } else if (method === undefined || scheme === undefined || path === undefined) return false;
 
@@ -75,7 +75,7 @@ export class RequestHead {
   }
 }
 
-/** Whether a decoded list may be a request's trailers: well-formed, and no pseudo-fields (section 8.1). */
+/** Whether a decoded header list is valid as trailers: well-formed and without pseudo-header fields (section 8.1). */
 export function areTrailers(section: FieldSectionDecoder): boolean {
   for (let at = 0; at < section.count; at += 1) {
     const { name, isMalformed } = section.fields[at]!;

@@ -1,82 +1,87 @@
-/** A token bucket: `burst` at once, `perSecond` refilled. */
+/** A token bucket: `burst` tokens at first and at most, refilled at `perSecond`. */
 export interface Rate {
   readonly burst: number;
   readonly perSecond: number;
 }
 
-/** What a peer may ask of the server. Milliseconds, bytes, counts; the README of this folder says what each guards against. */
+/** What a peer may use of the server. Fields that end in `Ms` are milliseconds, in `Bytes` bytes; the others are counts. */
 export interface Limits {
-  /** Connections open at once; one more is closed as it comes. */
+  /** Open connections. A connection over the limit is closed when it is accepted. */
   readonly maxConnections: number;
-  /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream holds its place until its work has ended, also when its caller is gone. */
+  /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has left. */
   readonly maxConcurrentStreams: number;
-  /** Calls of one connection that begin in one turn of the event loop; the rest waits for the next. */
+  /** Calls of one connection that start in one turn of the event loop; the others start in later turns. */
   readonly dispatchesPerTurn: number;
 
-  /** SETTINGS_MAX_HEADER_LIST_SIZE: names, values and 32 bytes for each field. */
+  /** SETTINGS_MAX_HEADER_LIST_SIZE: the bytes of names and values, plus 32 for each field. */
   readonly maxHeaderListBytes: number;
+  /** Fields of a header list. */
   readonly maxHeaderFields: number;
+  /** CONTINUATION frames of a header block. */
   readonly maxContinuations: number;
-  /** Bytes of one header block as sent, CONTINUATION included. */
+  /** Bytes of a header block as sent, CONTINUATION frames included. */
   readonly maxHeaderBlockBytes: number;
 
-  /** How many bytes of request bodies a connection may have under way. At least 65,535. */
+  /** The flow-control window of a connection for request bodies. At least 65,535. */
   readonly connectionWindowBytes: number;
-  /** Bytes of requests not yet whole that are kept for one connection… */
+  /** Bytes of incomplete requests that are kept for one connection. */
   readonly maxHeldBytesPerConnection: number;
-  /** …and for all of them. */
+  /** Bytes of incomplete requests that are kept for all connections. */
   readonly maxHeldBytes: number;
 
-  /** Accept to first SETTINGS, the TLS handshake included. */
+  /** From accepting the connection to its first SETTINGS, the TLS handshake included. */
   readonly prefaceMs: number;
-  /** Our SETTINGS to its acknowledgement. */
+  /** From our SETTINGS to its acknowledgement. */
   readonly settingsAckMs: number;
-  /** HEADERS to END_HEADERS. */
+  /** From HEADERS to END_HEADERS. */
   readonly headerBlockMs: number;
-  /** A whole response ready to its last byte fitting the peer's window, however the window dribbles. */
+  /** From a complete response until the peer's window has accepted its last byte, however slowly the window grows. */
   readonly responseMs: number;
-  /** The same for each piece of a response that goes on. */
+  /** The same for each piece of a response that is not complete yet. */
   readonly responsePieceMs: number;
-  /** How long a peer's socket may take nothing while output waits. */
+  /** How long the socket may accept no bytes while output is waiting. */
   readonly unreadOutputMs: number;
-  /** A silent connection is asked whether it lives, after this time… */
+  /** How long nothing is received before a keepalive PING is sent. */
   readonly keepaliveMs: number;
-  /** …and has this long to answer. */
+  /** How long the peer may take to answer a keepalive PING. */
   readonly keepaliveTimeoutMs: number;
-  /** A connection without streams is told to go away after this time; Infinity for never. */
+  /** How long a connection may have no streams before it is shut down gracefully; Infinity for no limit. */
   readonly maxIdleMs: number;
-  /** A connection is told to go away at this age, 10 % more or less; Infinity for never. */
+  /** The age, 10 % more or less, at which a connection is shut down gracefully; Infinity for no limit. */
   readonly maxAgeMs: number;
-  /** After that, how long its calls may take before it is cut; Infinity for any time. */
+  /** How long the streams of such a connection may take before they are reset; Infinity for no limit. */
   readonly maxAgeGraceMs: number;
-  /** Between the two GOAWAYs of a graceful end, unless the peer answers the PING in between. */
+  /** The time between the two GOAWAYs of a graceful shutdown, unless the peer answers the PING between them. */
   readonly goawayMs: number;
-  /** How long a connection that has said goodbye is still read, so that the goodbye arrives. */
+  /** How long an ended connection is still read, so that its last frames reach the peer. */
   readonly lingerMs: number;
 
-  /** Output waiting for the socket: above it no call is dispatched and nothing is read. */
+  /** Bytes waiting for the socket, above which no call is started and nothing is read. */
   readonly softOutputBytes: number;
-  /** Output waiting for the socket or the window: above it the connection ends. */
+  /** Bytes waiting for the socket or a window, above which the connection is destroyed. */
   readonly hardOutputBytes: number;
   /** Answers to control frames that wait for the socket. */
   readonly maxUnsentControlFrames: number;
 
-  /** Streams reset before their work began; each call answered gives one more. */
+  /** Streams that are reset before their work begins. Each complete response gives one back. */
   readonly resets: Rate;
-  /** Stream errors and frames that cost work and carry none. */
+  /** Stream errors, and frames that cost work without carrying any. */
   readonly faults: Rate;
+  /** SETTINGS frames. */
   readonly settings: Rate;
+  /** Settings in one frame. */
   readonly settingsEntries: number;
-  /** PINGs closer than this are strikes… */
+  /** The interval below which a PING counts as a strike. */
   readonly minPingMs: number;
-  /** …of which so many are borne; whatever we send clears them. */
+  /** Strikes that are permitted; HEADERS or DATA that we send clear them. */
   readonly pingStrikes: number;
-  /** WINDOW_UPDATEs in a connection's life: this, and {@link windowUpdatesPerUnit} for each stream and ten for each DATA frame sent. */
+  /** WINDOW_UPDATEs in the life of a connection, in addition to those that {@link windowUpdatesPerUnit} permits. */
   readonly windowUpdates: number;
+  /** WINDOW_UPDATEs per unit: a stream opened is one unit, a DATA frame sent is ten. */
   readonly windowUpdatesPerUnit: number;
-  /** PRIORITY, unknown and belated frames in a connection's life: this and one for each stream; more are faults. */
+  /** PRIORITY frames, unknown frames and late frames in the life of a connection, plus one for each stream. More are faults. */
   readonly idleFrames: number;
-  /** What DATA frames under {@link smallDataBytes} lack to that size, until the message or the stream they belong to ends. */
+  /** Bytes by which DATA frames fall short of {@link smallDataBytes}, given back when their message or stream ends. */
   readonly smallData: Rate;
   readonly smallDataBytes: number;
 }

@@ -1,6 +1,6 @@
 import type { Rate } from './limits';
 
-/** Allows a burst and then a steady rate. Time comes in as milliseconds of a monotonic clock. */
+/** Allows a burst and then a steady rate. Times are milliseconds of a monotonic clock. */
 export class TokenBucket {
   readonly #rate: Rate;
   #tokens: number;
@@ -11,7 +11,7 @@ export class TokenBucket {
     this.#tokens = rate.burst;
   }
 
-  /** Takes tokens; false when there were not enough. */
+  /** Takes tokens. Returns false, and takes none, if there are not enough. */
   take(now: number, tokens = 1): boolean {
     if (this.#tokens < tokens) {
       const refilled = ((now - this.#refilledAt) / 1_000) * this.#rate.perSecond;

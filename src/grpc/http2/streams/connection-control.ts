@@ -1,29 +1,46 @@
 import type { ErrorCode } from '../frames/protocol';
-import type { Refusal } from '../limits/refusals';
+import type { HeaderBlockReader } from '../headers/header-blocks';
+import type { Limits } from '../limits/limits';
+import type { Rejection } from '../limits/rejections';
+import type { Application } from './application';
 
-/** What the parts of a connection know of the whole. */
+/** What the connections of a server share. */
+export interface ServerContext<M, S> {
+  readonly application: Application<M, S>;
+  readonly limits: Limits;
+  readonly headerBlocks: HeaderBlockReader<M>;
+  /** Bytes of incomplete requests that the application keeps, for all connections. */
+  held: number;
+  /** Counts a rejection. */
+  rejected(kind: Rejection): void;
+}
+
+/** The state and the operations of a connection that its parts use. */
 export interface ConnectionControl {
   /** The server's clock at the beginning of this turn: milliseconds, monotonic. */
   readonly now: number;
-  /** GOAWAY with an error was sent, or the wire is gone: nothing is read any more. */
-  readonly isOver: boolean;
-  /** Has the deadlines looked at when this time has come. */
+  /** The final GOAWAY has been sent, or the transport is closed: no more input is read. */
+  readonly hasEnded: boolean;
+  /** Checks the deadlines once this time has come. */
   wakeAt(time: number): void;
-  /** An answer to a control frame, or a refund, is about to be written: where it may not, this has ended the connection. */
+  /**
+   * Must be called before an answer to a control frame, or a WINDOW_UPDATE, is written. Returns false if too many of them are
+   * unsent; the connection has then been ended.
+   */
   mayControl(): boolean;
-  /** Ends the connection, if it is not over already. `message` is for the peer's log. */
-  fail(code: ErrorCode, refusal: Refusal, message: string): void;
+  /** Ends the connection unless it has ended. `message` becomes the debug data of GOAWAY. */
+  fail(code: ErrorCode, rejection: Rejection, message: string): void;
 }
 
-/** What carries a connection: the part of a socket that the connection needs. */
+/** The operations of a socket that a connection uses. */
 export interface Transport {
-  /** Bytes given to {@link write} that have not left. */
+  /** Bytes given to {@link write} that have not been sent. */
   readonly writableLength: number;
-  /** The bytes are the wire's from here on. */
+  /** The transport owns the bytes from then on. */
   write(bytes: Uint8Array): unknown;
   pause(): unknown;
   resume(): unknown;
-  /** Sends what was written, then the end. */
+  /** Sends what was written, and then ends this side. */
   end(): unknown;
   destroy(): unknown;
 }

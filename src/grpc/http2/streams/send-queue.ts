@@ -1,67 +1,81 @@
-import type { AbuseLimits } from '../limits/abuse-limits';
 import { FrameWriter } from '../frames/frame-writer';
-import type { Limits } from '../limits/limits';
 import type { PeerSettings } from '../frames/peer-settings';
 import { DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES } from '../frames/protocol';
+import type { AbuseLimits } from '../limits/abuse-limits';
+import type { Limits } from '../limits/limits';
+import type { ConnectionControl, Transport } from './connection-control';
 import { NO_TRAILERS, type Stream } from './stream';
-import type { Transport } from './connection-control';
 
-/** Output beyond this leaves at once, so that a long turn keeps the peer busy. */
+/** Output above this size is written during the turn, so that the peer can work on it while a long turn continues. */
 const FLUSH_BYTES = 64 * 1_024;
-/** A DATA frame waits until the window takes this much, or all there is, or all that it ever will; or for a tick. */
+/**
+ * A DATA frame smaller than this waits for a larger window, unless it is all that is waiting, or all that the peer's initial
+ * window permits, or a tick comes.
+ */
 const WORTHWHILE_BYTES = 1_024;
-/** A table size update to 0 (RFC 7541, section 6.3): our encoder keeps no table, and says so where a peer asks for a small one. */
+/** A dynamic table size update to 0 (RFC 7541, section 6.3). The server encodes without a table, and signals it to peers that reduce theirs. */
 const TABLE_SIZE_0 = 0x20;
 const NO_PREFIX = -1;
-const NOTHING = new Uint8Array(0);
+const EMPTY = new Uint8Array(0);
 
-export interface SendQueueOwner<S> {
-  readonly now: number;
-  wakeAt(time: number): void;
-  /** The first byte of a turn was written: somebody has to call {@link SendQueue.flush}. */
+export interface SendQueueControl<S> extends Pick<ConnectionControl, 'now' | 'wakeAt'> {
+  /** The first frame since the last flush was written: {@link SendQueue.flush} must be called at the end of the turn. */
   outputBegan(): void;
-  /** Trailers, or a bare end, have been written. */
+  /** The trailers, or END_STREAM without trailers, have been written. */
   responseEnded(stream: Stream<S>): void;
+  /** All output of a stream that waited for a window has been written. */
   outputDrained(stream: Stream<S>): void;
-  /** A limit of {@link Limits} is passed: the connection cannot be kept. */
+  /** {@link Limits.hardOutputBytes} is exceeded: the connection must be destroyed. */
   outputOverflowed(): void;
 }
 
-/** The sending half of a connection: what waits for the peer's windows, what waits for the socket. */
+export interface SendQueueParts<S> {
+  readonly control: SendQueueControl<S>;
+  readonly limits: Limits;
+  readonly abuseLimits: AbuseLimits;
+  readonly peerSettings: PeerSettings;
+  readonly transport: Transport;
+}
+
+/** The output of a connection: frames that wait for the end of the turn, and DATA that waits for a flow-control window. */
 export class SendQueue<S> {
-  readonly #owner: SendQueueOwner<S>;
-  readonly #peer: PeerSettings;
-  readonly #allowances: AbuseLimits;
-  readonly #wire: Transport;
-  readonly #limits: Limits;
   readonly writer: FrameWriter;
+  readonly #control: SendQueueControl<S>;
+  readonly #limits: Limits;
+  readonly #abuseLimits: AbuseLimits;
+  readonly #peerSettings: PeerSettings;
+  readonly #transport: Transport;
+  /** The flow-control window of the connection. */
   #window = DEFAULT_WINDOW_BYTES;
   #waitingBytes = 0;
   readonly #waiting = new Set<Stream<S>>();
+  /** The byte to write before the next header block. */
   #prefix = NO_PREFIX;
-  #owedSizeUpdate = true;
+  #maySendSizeUpdate = true;
   #controlFrames = 0;
-  #pumpDue = false;
+  /** A window has grown since the last pump. */
+  #isPumpDue = false;
   #isClosed = false;
 
-  constructor(owner: SendQueueOwner<S>, peer: PeerSettings, allowances: AbuseLimits, wire: Transport, limits: Limits) {
-    this.#owner = owner;
-    this.#peer = peer;
-    this.#allowances = allowances;
-    this.#wire = wire;
+  constructor({ control, limits, abuseLimits, peerSettings, transport }: SendQueueParts<S>) {
+    this.#control = control;
     this.#limits = limits;
-    this.writer = new FrameWriter(() => owner.outputBegan());
+    this.#abuseLimits = abuseLimits;
+    this.#peerSettings = peerSettings;
+    this.#transport = transport;
+    this.writer = new FrameWriter(() => control.outputBegan());
   }
 
-  /** Bytes that the socket has not taken. */
+  /** Bytes that the socket has not accepted. */
   get unsent(): number {
-    return this.writer.pending + this.#wire.writableLength;
+    return this.writer.pending + this.#transport.writableLength;
   }
 
-  get isOverSoftLimit(): boolean {
+  get exceedsSoftLimit(): boolean {
     return this.unsent > this.#limits.softOutputBytes;
   }
 
+  /** Whether output of any stream waits for a window. */
   get hasWaiting(): boolean {
     return this.#waiting.size > 0;
   }
@@ -69,15 +83,16 @@ export class SendQueue<S> {
   headers(stream: number, block: Uint8Array, endStream = false): void {
     this.writer.headers(stream, this.#prefix, block, endStream);
     this.#prefix = NO_PREFIX;
-    this.#allowances.sentHeaders();
+    this.#abuseLimits.headersSent();
   }
 
-  /** The peer's table is smaller than the default. Once is enough: we stay at 0, which is no more than any later size. */
-  oweTableSizeUpdate(): void {
-    if (this.#owedSizeUpdate) this.#prefix = TABLE_SIZE_0;
-    this.#owedSizeUpdate = false;
+  /** The peer has reduced its table: the next block begins with a size update. Once is enough, as 0 is valid for any later size. */
+  sendTableSizeUpdate(): void {
+    if (this.#maySendSizeUpdate) this.#prefix = TABLE_SIZE_0;
+    this.#maySendSizeUpdate = false;
   }
 
+  /** One piece of the response body. It waits if a window is too small. */
   data(stream: Stream<S>, first: Uint8Array, second: Uint8Array): void {
     const bytes = first.length + second.length;
     if (
@@ -89,73 +104,74 @@ export class SendQueue<S> {
       this.#window -= bytes;
       stream.sendWindow -= bytes;
       this.writer.data(stream.id, first, second);
-      this.#allowances.sentData();
+      this.#abuseLimits.dataSent();
       return;
     }
     const piece = Buffer.concat([first, second]);
     if (stream.waiting === undefined) {
-      const deadline = this.#owner.now + this.#limits.responsePieceMs;
+      const deadline = this.#control.now + this.#limits.responsePieceMs;
       stream.waiting = { pieces: [piece], sent: 0, bytes, trailers: undefined, deadline };
       this.#waiting.add(stream);
-      this.#owner.wakeAt(deadline);
+      this.#control.wakeAt(deadline);
     } else {
       stream.waiting.pieces.push(piece);
       stream.waiting.bytes += bytes;
     }
     this.#waitingBytes += bytes;
     this.#pumpStream(stream, false);
-    if (this.#waitingBytes + this.unsent > this.#limits.hardOutputBytes) this.#owner.outputOverflowed();
+    if (this.#waitingBytes + this.unsent > this.#limits.hardOutputBytes) this.#control.outputOverflowed();
   }
 
-  /** `trailers`: a header block, or {@link NO_TRAILERS} for a bare end. */
+  /** Ends the response once its output has been sent. `trailers`: a header block, or {@link NO_TRAILERS}. */
   end(stream: Stream<S>, trailers: Uint8Array): void {
     const { waiting } = stream;
     if (waiting !== undefined) {
       waiting.trailers = trailers;
-      waiting.deadline = Math.min(waiting.deadline, this.#owner.now + this.#limits.responseMs);
-      this.#owner.wakeAt(waiting.deadline);
+      waiting.deadline = Math.min(waiting.deadline, this.#control.now + this.#limits.responseMs);
+      this.#control.wakeAt(waiting.deadline);
       return;
     }
     if (trailers === NO_TRAILERS) {
       this.writer.endOfData(stream.id);
-      this.#allowances.sentData();
+      this.#abuseLimits.dataSent();
     } else this.headers(stream.id, trailers, true);
-    this.#owner.responseEnded(stream);
+    this.#control.responseEnded(stream);
   }
 
-  /** An answer to a control frame, or a refund, is about to be written: false when too many wait for the socket already. */
+  /** See {@link ConnectionControl.mayControl}. */
   mayControl(): boolean {
-    if (++this.#controlFrames <= this.#limits.maxUnsentControlFrames) return true;
+    this.#controlFrames += 1;
+    if (this.#controlFrames <= this.#limits.maxUnsentControlFrames) return true;
     this.flush();
-    if (this.#wire.writableLength > 0) return false;
+    if (this.#transport.writableLength > 0) return false;
     this.#controlFrames = 0;
     return true;
   }
 
-  /** Whether the connection's window stays within its bounds. */
+  /** Enlarges the window of the connection. Returns false, and changes nothing, if it would exceed its maximum. */
   widen(increment: number): boolean {
     if (this.#window + increment > MAX_31_BITS) return false;
     this.#window += increment;
-    this.#pumpDue = true;
+    this.#isPumpDue = true;
     return true;
   }
 
-  /** The same for a stream's window; `increment` may be below 0. */
+  /** Enlarges the window of a stream in the same way. `increment` may be negative. */
   widenStream(stream: Stream<S>, increment: number): boolean {
     if (stream.sendWindow + increment > MAX_31_BITS) return false;
     stream.sendWindow += increment;
-    this.#pumpDue = true;
+    this.#isPumpDue = true;
     return true;
   }
 
-  /** Sends what windows take that have been widened since. */
+  /** Sends waiting output if a window has grown. */
   pumpIfWidened(): void {
-    if (!this.#pumpDue) return;
-    this.#pumpDue = false;
+    if (!this.#isPumpDue) return;
+    this.#isPumpDue = false;
     this.pump(false);
   }
 
-  /** Sends what the windows take. `isTick`: also pieces too small to be worth a frame. */
+  /** Sends waiting output as far as the windows permit. `isTick`: also in frames below {@link WORTHWHILE_BYTES}. */
   pump(isTick: boolean): void {
     for (const stream of this.#waiting) {
       if (this.#window <= 0) return;
@@ -163,7 +179,7 @@ export class SendQueue<S> {
     }
   }
 
-  /** Forgets what waits on a stream that is gone. */
+  /** Drops the waiting output of a stream that is closed. */
   discard(stream: Stream<S>): void {
     if (stream.waiting === undefined) return;
     this.#waitingBytes -= stream.waiting.bytes;
@@ -171,12 +187,12 @@ export class SendQueue<S> {
     stream.waiting = undefined;
   }
 
-  /** Streams whose output the windows have not taken in time. */
+  /** The streams whose output has waited for a window for too long. */
   *overdue(now: number): Generator<Stream<S>> {
     for (const stream of this.#waiting) if (stream.waiting!.deadline <= now) yield stream;
   }
 
-  /** The earliest time at which some output is overdue. */
+  /** The earliest time at which a stream becomes overdue. */
   get earliestDeadline(): number {
     let earliest = Infinity;
     for (const stream of this.#waiting) earliest = Math.min(earliest, stream.waiting!.deadline);
@@ -188,10 +204,10 @@ export class SendQueue<S> {
   }
 
   flush(): void {
-    if (this.writer.pending > 0 && !this.#isClosed) this.#wire.write(this.writer.take());
+    if (this.writer.pending > 0 && !this.#isClosed) this.#transport.write(this.writer.take());
   }
 
-  /** Sends what there is, and nothing more: what is written from now on goes nowhere. */
+  /** Sends the frames written so far; frames written later are dropped. */
   close(): void {
     this.flush();
     this.#isClosed = true;
@@ -202,12 +218,12 @@ export class SendQueue<S> {
     if (waiting === undefined) return;
     while (waiting.bytes > 0) {
       const room = Math.min(this.#window, stream.sendWindow, MAX_FRAME_BYTES);
-      const worthwhile = isTick ? 1 : Math.min(waiting.bytes, WORTHWHILE_BYTES, this.#peer.initialWindowBytes);
+      const worthwhile = isTick ? 1 : Math.min(waiting.bytes, WORTHWHILE_BYTES, this.#peerSettings.initialWindowBytes);
       if (room <= 0 || room < worthwhile) return;
       const piece = waiting.pieces[0]!;
       const length = Math.min(room, piece.length - waiting.sent);
-      this.writer.data(stream.id, piece.subarray(waiting.sent, waiting.sent + length), NOTHING);
-      this.#allowances.sentData();
+      this.writer.data(stream.id, piece.subarray(waiting.sent, waiting.sent + length), EMPTY);
+      this.#abuseLimits.dataSent();
       this.#window -= length;
       stream.sendWindow -= length;
       this.#waitingBytes -= length;
@@ -216,13 +232,13 @@ export class SendQueue<S> {
       if (waiting.sent === piece.length) {
         waiting.pieces.shift();
         waiting.sent = 0;
-        if (waiting.trailers === undefined) waiting.deadline = this.#owner.now + this.#limits.responsePieceMs;
+        if (waiting.trailers === undefined) waiting.deadline = this.#control.now + this.#limits.responsePieceMs;
       }
       this.flushIfLong();
     }
     this.discard(stream);
     const { trailers } = waiting;
-    if (trailers === undefined) this.#owner.outputDrained(stream);
+    if (trailers === undefined) this.#control.outputDrained(stream);
     else this.end(stream, trailers);
   }
 }

@@ -1,79 +1,80 @@
 import { DEFAULT_WINDOW_BYTES, type ErrorCode } from '../frames/protocol';
 
-const NOTHING = new Uint8Array(0);
+const EMPTY = new Uint8Array(0);
 
-/** What a stream asks of its connection. */
-export interface StreamOwner<S> {
+/** The operations of a connection that its streams use. */
+export interface StreamControl<S> {
   /** The server's clock at the beginning of this turn: milliseconds, monotonic. */
   readonly now: number;
   /** The peer's SETTINGS_INITIAL_WINDOW_SIZE. */
   readonly peerInitialWindow: number;
-  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE, Infinity where it set none. */
+  /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE, Infinity if it sent none. */
   readonly peerMaxHeaderListBytes: number;
   schedule(stream: Stream<S>): void;
-  releasePlace(): void;
+  releaseSlot(): void;
   expireStreamAt(stream: Stream<S>, time: number): void;
-  /** Whether so many bytes more may be kept for the stream. */
+  /** See {@link Stream.hold}. */
   hold(stream: Stream<S>, bytes: number): boolean;
-  letGo(stream: Stream<S>, bytes: number): void;
+  releaseHeld(stream: Stream<S>, bytes: number): void;
   refund(stream: Stream<S>, bytes: number): void;
   refundSmallData(stream: Stream<S>): void;
   resetStream(stream: Stream<S>, code: ErrorCode): void;
   sendHeaders(stream: Stream<S>, block: Uint8Array): void;
   sendData(stream: Stream<S>, first: Uint8Array, second: Uint8Array): void;
-  /** `trailers`: a header block, or {@link NO_TRAILERS} for a bare end. */
+  /** `trailers`: a header block, or {@link NO_TRAILERS}. */
   sendEnd(stream: Stream<S>, trailers: Uint8Array): void;
 }
 
+/** In place of trailers: the response ends with an empty DATA frame. */
 export const NO_TRAILERS = new Uint8Array(0);
 
-/** Output of one stream that its window, or the connection's, does not take yet. */
+/** Output of a stream that waits for the window of the stream or of the connection. */
 export interface WaitingOutput {
   readonly pieces: Uint8Array[];
-  /** Bytes of the first piece already sent. */
+  /** Bytes of the first piece that have been sent. */
   sent: number;
-  /** Bytes still to send. */
+  /** Bytes that have not been sent. */
   bytes: number;
-  /** What follows the last byte; {@link NO_TRAILERS} for a bare end, undefined while the response goes on. */
+  /** The header block that follows the last byte, or {@link NO_TRAILERS}; undefined while the response is not complete. */
   trailers: Uint8Array | undefined;
-  /** When the window must have taken the first piece or, once the response is whole, all of it. */
+  /** When the window must have accepted the first piece or, once the response is complete, all of it. */
   deadline: number;
 }
 
 /**
- * One request and its response. The application answers through its methods: {@link sendHeaders}, any number of
- * {@link sendData}, and {@link sendTrailers} or {@link end}; on a stream that is closed they do nothing.
+ * One request and its response. The application responds with {@link sendHeaders}, any number of {@link sendData}, and
+ * {@link sendTrailers} or {@link end}. On a closed stream these methods do nothing.
  */
 export class Stream<S> {
-  /** What the application keeps for it. */
+  /** The application's state for the stream. */
   state: S | undefined;
 
-  /** Nothing more is received or sent; the stream's place may still be taken by work that goes on. */
+  /** Nothing more is received or sent. The stream still takes a slot while {@link isRunning}. */
   isClosed = false;
   /** The peer sent END_STREAM. */
   isRemoteEnded = false;
-  /** Work for it has begun and has not ended: see {@link release}. */
+  /** The application works on it: from {@link Application.run} to {@link release}. */
   isRunning = false;
-  /** Work for it has begun at some time. */
-  wasRun = false;
-  /** What the peer may still send. */
+  /** {@link Application.run} has been called. */
+  hasRun = false;
+  /** Bytes that the peer may still send. */
   receiveWindow = DEFAULT_WINDOW_BYTES;
-  /** What the peer's window takes; below 0 after it lowered its settings. */
+  /** Bytes that may still be sent to the peer; negative after the peer has reduced its initial window. */
   sendWindow: number;
-  /** Bytes of body that content-length still promises; undefined where it promised nothing. */
+  /** Bytes of the body that must follow according to content-length; undefined without a content-length. */
   contentLeft: number | undefined;
-  /** Consumed, and not yet told to the peer. */
+  /** Bytes consumed that no WINDOW_UPDATE has returned to the peer. */
   unrefunded = 0;
-  /** Bytes kept of the request: see {@link hold}. */
+  /** Bytes of the request that are kept: see {@link hold}. */
   held = 0;
-  /** Charged for small DATA frames of a message not yet whole. */
+  /** The charge for small DATA frames of an incomplete message. */
   smallDataCharged = 0;
-  /** Output that waits for a window; undefined where none does. */
+  /** Output that waits for a window; undefined if there is none. */
   waiting: WaitingOutput | undefined;
   expiresAt = Infinity;
 
   constructor(
-    readonly connection: StreamOwner<S>,
+    readonly connection: StreamControl<S>,
     readonly id: number,
     sendWindow: number,
     contentLength: number,
@@ -82,40 +83,41 @@ export class Stream<S> {
     this.contentLeft = contentLength < 0 ? undefined : contentLength;
   }
 
-  /** Has {@link Application.run} called for this stream when all input at hand is read. */
+  /** Requests a call of {@link Application.run} once all input that has arrived is read. */
   schedule(): void {
     this.connection.schedule(this);
   }
 
-  /** The work begun by {@link Application.run} has ended: the stream's place is free once it is closed. Once per run. */
+  /** The work begun by {@link Application.run} has ended. Must be called once per run; a closed stream then frees its slot. */
   release(): void {
     this.isRunning = false;
-    if (this.isClosed) this.connection.releasePlace();
+    if (this.isClosed) this.connection.releaseSlot();
   }
 
-  /** Has {@link Application.expire} called at this time of the server's clock, or within a tick of it. */
+  /** Requests a call of {@link Application.expire} at this time of the server's clock, or up to one tick later. */
   expireAt(time: number): void {
     this.connection.expireStreamAt(this, time);
   }
 
   /**
-   * Bytes of the request are kept beyond the turn: false when the connection, or the server, keeps too many already. They
-   * count until {@link letGo}, or until the stream is closed.
+   * Accounts for bytes of the request that are kept beyond the turn, until {@link releaseHeld} or until the stream is closed.
+   * Returns false if the connection or the server keeps too many; the bytes must then not be kept.
    */
   hold(bytes: number): boolean {
     return this.isClosed || this.connection.hold(this, bytes);
   }
 
-  letGo(bytes: number): void {
-    if (!this.isClosed) this.connection.letGo(this, bytes);
+  /** Bytes accounted for by {@link hold} are no longer kept. */
+  releaseHeld(bytes: number): void {
+    if (!this.isClosed) this.connection.releaseHeld(this, bytes);
   }
 
-  /** Bytes received are dealt with: the peer may send as many more on this stream. */
+  /** Bytes received have been processed: the peer may send as many more on this stream. */
   consumed(bytes: number): void {
     if (!this.isClosed && !this.isRemoteEnded) this.connection.refund(this, bytes);
   }
 
-  /** A message of the request is whole: small frames are no longer held against it. */
+  /** A message of the request is complete: the charge for its small frames is refunded. */
   messageEnded(): void {
     if (this.smallDataCharged > 0) this.connection.refundSmallData(this);
   }
@@ -124,12 +126,12 @@ export class Stream<S> {
     if (!this.isClosed) this.connection.sendHeaders(this, block);
   }
 
-  /** Two pieces of one DATA frame, so that a prefix costs no copy. Copied before this returns. */
-  sendData(first: Uint8Array, second: Uint8Array = NOTHING): void {
+  /** Sends `first` and then `second`, so that a prefix needs no concatenation. Both are copied before this returns. */
+  sendData(first: Uint8Array, second: Uint8Array = EMPTY): void {
     if (!this.isClosed) this.connection.sendData(this, first, second);
   }
 
-  /** A header block that ends the response; where nothing was sent before, it is the whole response. */
+  /** Ends the response with a header block. If nothing was sent before, the block is the whole response. */
   sendTrailers(block: Uint8Array): void {
     if (!this.isClosed) this.connection.sendEnd(this, block);
   }
@@ -139,12 +141,12 @@ export class Stream<S> {
     if (!this.isClosed) this.connection.sendEnd(this, NO_TRAILERS);
   }
 
-  /** Bytes sent that wait for a window. */
+  /** Bytes of the response that wait for a window. */
   get waitingBytes(): number {
     return this.waiting?.bytes ?? 0;
   }
 
-  /** Ends the stream without a whole response. */
+  /** Resets the stream; its response is incomplete. */
   reset(code: ErrorCode): void {
     if (!this.isClosed) this.connection.resetStream(this, code);
   }

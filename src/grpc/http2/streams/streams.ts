@@ -1,82 +1,85 @@
-import type { AbuseLimits } from '../limits/abuse-limits';
-import { Ending } from './closed-streams';
 import { ConnectionError } from '../frames/errors';
-import type { SendQueue } from './send-queue';
 import type { PeerSettings } from '../frames/peer-settings';
 import { DEFAULT_WINDOW_BYTES, ErrorCode } from '../frames/protocol';
-import type { Refusal } from '../limits/refusals';
+import type { AbuseLimits } from '../limits/abuse-limits';
+import type { Rejection } from '../limits/rejections';
+import { Ending } from './closed-streams';
+import type { ConnectionControl, ServerContext } from './connection-control';
 import type { RunQueue } from './run-queue';
-import type { ServerContext } from './server-context';
-import { Stream, type StreamOwner } from './stream';
-import { StreamNumbers } from './stream-numbers';
-import type { ConnectionControl } from './connection-control';
+import type { SendQueue } from './send-queue';
+import { Stream, type StreamControl } from './stream';
+import { StreamIds } from './stream-ids';
 
-export interface StreamsOwner extends ConnectionControl {
+export interface StreamsControl extends ConnectionControl {
   /** The last open stream has closed. */
   becameIdle(): void;
 }
 
-/** The streams of a connection: how they open, what they ask for while they last, how they close. */
-export class Streams<S> implements StreamOwner<S> {
-  readonly #owner: StreamsOwner;
+export interface StreamsParts<S> {
+  readonly control: StreamsControl;
+  readonly context: ServerContext<unknown, S>;
+  readonly abuseLimits: AbuseLimits;
+  readonly peerSettings: PeerSettings;
+  readonly sendQueue: SendQueue<S>;
+  readonly runQueue: RunQueue<S>;
+}
+
+/** The open streams of a connection: opening, the operations of {@link Stream}, and closing. */
+export class Streams<S> implements StreamControl<S> {
+  readonly ids = new StreamIds();
+  readonly #control: StreamsControl;
   readonly #context: ServerContext<unknown, S>;
-  readonly #peer: PeerSettings;
-  readonly #outflow: SendQueue<S>;
-  readonly #allowances: AbuseLimits;
-  readonly #queue: RunQueue<S>;
-  readonly numbers = new StreamNumbers();
+  readonly #abuseLimits: AbuseLimits;
+  readonly #peerSettings: PeerSettings;
+  readonly #sendQueue: SendQueue<S>;
+  readonly #runQueue: RunQueue<S>;
   readonly #open = new Map<number, Stream<S>>();
-  /** Streams that are open, and closed ones whose work goes on. */
-  #placesTaken = 0;
-  /** Bytes of requests that the application keeps. */
+  /** The number of streams that are open, or closed while the application still works on them. */
+  #slotsTaken = 0;
+  /** Bytes of incomplete requests that the application keeps. */
   #held = 0;
+  /** The earliest {@link Stream.expiresAt}. */
   #expiry = Infinity;
 
-  constructor(
-    owner: StreamsOwner,
-    context: ServerContext<unknown, S>,
-    peer: PeerSettings,
-    outflow: SendQueue<S>,
-    allowances: AbuseLimits,
-    queue: RunQueue<S>,
-  ) {
-    this.#owner = owner;
+  constructor({ control, context, abuseLimits, peerSettings, sendQueue, runQueue }: StreamsParts<S>) {
+    this.#control = control;
     this.#context = context;
-    this.#peer = peer;
-    this.#outflow = outflow;
-    this.#allowances = allowances;
-    this.#queue = queue;
+    this.#abuseLimits = abuseLimits;
+    this.#peerSettings = peerSettings;
+    this.#sendQueue = sendQueue;
+    this.#runQueue = runQueue;
   }
 
-  // ---------------------------------------------------------------- which there are
+  // ---------------------------------------------------------------- opening and finding
 
   get size(): number {
     return this.#open.size;
   }
 
-  get hasPlace(): boolean {
-    return this.#placesTaken < this.#context.limits.maxConcurrentStreams;
+  get hasFreeSlot(): boolean {
+    return this.#slotsTaken < this.#context.limits.maxConcurrentStreams;
   }
 
-  /** An open stream. */
+  /** The stream, if it is open. */
   get(id: number): Stream<S> | undefined {
     return this.#open.get(id);
   }
 
+  /** Opens a stream. `contentLength` is -1 if the request has none. */
   add(id: number, contentLength: number, isRemoteEnded: boolean): Stream<S> {
-    const stream = new Stream<S>(this, id, this.#peer.initialWindowBytes, contentLength);
+    const stream = new Stream<S>(this, id, this.#peerSettings.initialWindowBytes, contentLength);
     stream.isRemoteEnded = isRemoteEnded;
     this.#open.set(id, stream);
-    this.#placesTaken += 1;
+    this.#slotsTaken += 1;
     return stream;
   }
 
-  // ---------------------------------------------------------------- what all of them see
+  // ---------------------------------------------------------------- all open streams
 
-  /** Section 6.9.2: open streams follow a new SETTINGS_INITIAL_WINDOW_SIZE, below zero too. */
+  /** Section 6.9.2: a new SETTINGS_INITIAL_WINDOW_SIZE also applies to open streams, whose windows may become negative. */
   moveSendWindows(difference: number): void {
     for (const stream of this.#open.values()) {
-      if (!this.#outflow.widenStream(stream, difference)) {
+      if (!this.#sendQueue.widenStream(stream, difference)) {
         throw new ConnectionError(
           ErrorCode.FLOW_CONTROL_ERROR,
           'flow_control_error',
@@ -86,35 +89,36 @@ export class Streams<S> implements StreamOwner<S> {
     }
   }
 
-  askToLeave(): void {
-    for (const stream of this.#open.values()) this.#context.application.leave(stream);
+  /** The connection is shutting down and waits for its streams. */
+  notifyGoingAway(): void {
+    for (const stream of this.#open.values()) this.#context.application.goingAway(stream);
   }
 
-  /** Writes RST_STREAM for each: the connection is about to be over. */
+  /** Writes RST_STREAM for each stream, before the connection ends. */
   writeResets(code: ErrorCode): void {
-    for (const id of this.#open.keys()) this.#outflow.writer.reset(id, code);
+    for (const id of this.#open.keys()) this.#sendQueue.writer.reset(id, code);
   }
 
-  /** The connection is over. */
+  /** The connection has ended. */
   cancelAll(): void {
     for (const stream of this.#open.values()) {
-      this.#outflow.discard(stream);
+      this.#sendQueue.discard(stream);
       this.#markClosed(stream);
       this.#context.application.cancel(stream);
     }
     this.#open.clear();
-    this.#queue.clear();
+    this.#runQueue.clear();
   }
 
-  /** No stream has to be looked at before this. */
+  /** The earliest time at which {@link check} must be called. */
   get deadline(): number {
-    return Math.min(this.#expiry, this.#outflow.earliestDeadline);
+    return Math.min(this.#expiry, this.#sendQueue.earliestDeadline);
   }
 
   check(now: number): void {
     if (now >= this.#expiry) this.#expire(now);
-    for (const stream of this.#outflow.overdue(now)) {
-      this.#context.refused('response_timeout');
+    for (const stream of this.#sendQueue.overdue(now)) {
+      this.#context.rejected('response_timeout');
       this.resetStream(stream, ErrorCode.CANCEL, undefined);
     }
   }
@@ -129,39 +133,39 @@ export class Streams<S> implements StreamOwner<S> {
     }
   }
 
-  // ---------------------------------------------------------------- what one of them asks for
+  // ---------------------------------------------------------------- operations of one stream
 
   get now(): number {
-    return this.#owner.now;
+    return this.#control.now;
   }
 
   get peerInitialWindow(): number {
-    return this.#peer.initialWindowBytes;
+    return this.#peerSettings.initialWindowBytes;
   }
 
   get peerMaxHeaderListBytes(): number {
-    return this.#peer.maxHeaderListBytes;
+    return this.#peerSettings.maxHeaderListBytes;
   }
 
   schedule(stream: Stream<S>): void {
-    this.#queue.add(stream);
+    this.#runQueue.add(stream);
   }
 
-  releasePlace(): void {
-    this.#placesTaken -= 1;
+  releaseSlot(): void {
+    this.#slotsTaken -= 1;
   }
 
   expireStreamAt(stream: Stream<S>, time: number): void {
     stream.expiresAt = time;
     if (time < this.#expiry) this.#expiry = time;
-    this.#owner.wakeAt(time);
+    this.#control.wakeAt(time);
   }
 
   hold(stream: Stream<S>, bytes: number): boolean {
     const context = this.#context;
     const { limits } = context;
     if (this.#held + bytes > limits.maxHeldBytesPerConnection || context.held + bytes > limits.maxHeldBytes) {
-      context.refused('request_memory');
+      context.rejected('request_memory');
       return false;
     }
     stream.held += bytes;
@@ -170,7 +174,7 @@ export class Streams<S> implements StreamOwner<S> {
     return true;
   }
 
-  letGo(stream: Stream<S>, bytes: number): void {
+  releaseHeld(stream: Stream<S>, bytes: number): void {
     stream.held -= bytes;
     this.#held -= bytes;
     this.#context.held -= bytes;
@@ -178,39 +182,39 @@ export class Streams<S> implements StreamOwner<S> {
 
   refund(stream: Stream<S>, bytes: number): void {
     stream.unrefunded += bytes;
-    if (stream.unrefunded * 2 < DEFAULT_WINDOW_BYTES || !this.#owner.mayControl()) return;
-    this.#outflow.writer.windowUpdate(stream.id, stream.unrefunded);
+    if (stream.unrefunded * 2 < DEFAULT_WINDOW_BYTES || !this.#control.mayControl()) return;
+    this.#sendQueue.writer.windowUpdate(stream.id, stream.unrefunded);
     stream.receiveWindow += stream.unrefunded;
     stream.unrefunded = 0;
   }
 
   refundSmallData(stream: Stream<S>): void {
-    this.#allowances.refundSmallData(stream.smallDataCharged);
+    this.#abuseLimits.refundSmallData(stream.smallDataCharged);
     stream.smallDataCharged = 0;
   }
 
   sendHeaders(stream: Stream<S>, block: Uint8Array): void {
-    this.#outflow.headers(stream.id, block);
+    this.#sendQueue.headers(stream.id, block);
   }
 
   sendData(stream: Stream<S>, first: Uint8Array, second: Uint8Array): void {
-    this.#outflow.data(stream, first, second);
+    this.#sendQueue.data(stream, first, second);
   }
 
   sendEnd(stream: Stream<S>, trailers: Uint8Array): void {
-    this.#outflow.end(stream, trailers);
+    this.#sendQueue.end(stream, trailers);
   }
 
-  // ---------------------------------------------------------------- how it ends
+  // ---------------------------------------------------------------- closing
 
   responseEnded(stream: Stream<S>): void {
-    this.#allowances.answered();
+    this.#abuseLimits.responseSent();
     if (stream.isRemoteEnded) {
       this.#close(stream, Ending.ENDED);
       return;
     }
-    // Section 8.1: the rest of the request is not wanted.
-    if (this.#owner.mayControl()) this.#outflow.writer.reset(stream.id, ErrorCode.NO_ERROR);
+    // Section 8.1: NO_ERROR makes the client stop sending a request that is not needed any more.
+    if (this.#control.mayControl()) this.#sendQueue.writer.reset(stream.id, ErrorCode.NO_ERROR);
     this.#close(stream, Ending.RESET_BY_US);
   }
 
@@ -219,53 +223,53 @@ export class Streams<S> implements StreamOwner<S> {
     this.#context.application.cancel(stream);
   }
 
-  /** Ends a stream before its time, and counts it against the peer. */
-  resetStream(stream: Stream<S>, code: ErrorCode, refusal?: Refusal): void {
+  /** Resets an open stream, and counts a fault of the peer. */
+  resetStream(stream: Stream<S>, code: ErrorCode, rejection?: Rejection): void {
     if (stream.isClosed) return;
-    if (refusal !== undefined) this.#context.refused(refusal);
+    if (rejection !== undefined) this.#context.rejected(rejection);
     this.#close(stream, Ending.RESET_BY_US);
     this.#context.application.cancel(stream);
     this.#writeReset(stream.id, code, true);
   }
 
-  /** A stream that is not served, and not answered either. */
+  /** Neither serves nor answers a stream. */
   ignore(id: number): void {
-    this.numbers.closed.add(id, Ending.RESET_BY_US);
+    this.ids.closed.add(id, Ending.RESET_BY_US);
   }
 
-  /** A stream that is refused as it opens. */
-  resetUnopened(id: number, code: ErrorCode, refusal: Refusal, isFault: boolean): void {
-    this.#context.refused(refusal);
-    this.numbers.closed.add(id, Ending.RESET_BY_US);
+  /** Rejects a stream instead of opening it. */
+  resetUnopened(id: number, code: ErrorCode, rejection: Rejection, isFault: boolean): void {
+    this.#context.rejected(rejection);
+    this.ids.closed.add(id, Ending.RESET_BY_US);
     this.#writeReset(id, code, isFault);
   }
 
-  /** A frame came on a stream that had closed. */
+  /** Answers a frame on a closed stream. */
   resetClosed(id: number, code: ErrorCode): void {
-    this.#context.refused('stream_error');
-    this.numbers.closed.markReset(id);
+    this.#context.rejected('stream_error');
+    this.ids.closed.markReset(id);
     this.#writeReset(id, code, true);
   }
 
   #writeReset(id: number, code: ErrorCode, isFault: boolean): void {
-    const owner = this.#owner;
-    if (owner.isOver || !owner.mayControl()) return;
-    this.#outflow.writer.reset(id, code);
-    if (isFault) this.#allowances.chargeFault(owner.now);
+    const control = this.#control;
+    if (control.hasEnded || !control.mayControl()) return;
+    this.#sendQueue.writer.reset(id, code);
+    if (isFault) this.#abuseLimits.chargeFault(control.now);
   }
 
   #close(stream: Stream<S>, ending: Ending): void {
     if (stream.isClosed) return;
     this.#open.delete(stream.id);
-    this.numbers.closed.add(stream.id, ending);
-    this.#outflow.discard(stream);
+    this.ids.closed.add(stream.id, ending);
+    this.#sendQueue.discard(stream);
     this.#markClosed(stream);
-    if (this.#open.size === 0) this.#owner.becameIdle();
+    if (this.#open.size === 0) this.#control.becameIdle();
   }
 
   #markClosed(stream: Stream<S>): void {
-    if (stream.held > 0) this.letGo(stream, stream.held);
+    if (stream.held > 0) this.releaseHeld(stream, stream.held);
     stream.isClosed = true;
-    if (!stream.isRunning) this.#placesTaken -= 1;
+    if (!stream.isRunning) this.#slotsTaken -= 1;
   }
 }

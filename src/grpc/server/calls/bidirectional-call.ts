@@ -91,7 +91,7 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   }
 
   letGo(bytes: number): void {
-    this.stream.letGo(bytes);
+    this.stream.releaseHeld(bytes);
   }
 
   run(): void {

@@ -76,7 +76,7 @@ export class SingleMessage implements MessageReceiver {
   }
 
   letGo(bytes: number): void {
-    this.#stream.letGo(bytes);
+    this.#stream.releaseHeld(bytes);
   }
 
   /** Calls `done` with the decompressed message or the failure, synchronously or later. */

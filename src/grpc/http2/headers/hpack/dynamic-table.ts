@@ -1,15 +1,15 @@
 import { DEFAULT_HEADER_TABLE_BYTES } from '../../frames/protocol';
 import { FIELD_OVERHEAD, type Field } from './field';
 
-/** The most entries a table can hold, as each costs the overhead at least. A power of two, for the ring. */
+/** The maximum number of entries, as each costs at least the overhead. A power of two, for the ring buffer. */
 const MAX_ENTRIES = DEFAULT_HEADER_TABLE_BYTES / FIELD_OVERHEAD;
 
 /**
- * The peer's dynamic table (RFC 7541, section 2.3.2), a ring: an insertion and an eviction cost the same however full it
- * is.
+ * The dynamic table of the peer's encoder (RFC 7541, section 2.3.2) as a ring buffer: insertion and eviction take constant
+ * time.
  */
 export class DynamicTable {
-  /** Raised by every change: two equal numbers mean that every index means the same. */
+  /** Incremented by every change: while it is the same, every index refers to the same field. */
   generation = 0;
   #ring: (Field | undefined)[] | undefined;
   #newest = 0;
@@ -17,12 +17,12 @@ export class DynamicTable {
   #size = 0;
   #maxSize = DEFAULT_HEADER_TABLE_BYTES;
 
-  /** Whether a field of this cost would be kept. */
-  holds(cost: number): boolean {
+  /** Whether a field of this size fits into the table. */
+  fits(cost: number): boolean {
     return cost <= this.#maxSize;
   }
 
-  /** The entry at `position`, 0 being the newest; undefined past the end. */
+  /** The entry at `position`, where 0 is the newest; undefined past the end. */
   at(position: number): Field | undefined {
     return position < this.#count ? this.#ring![(this.#newest - position) & (MAX_ENTRIES - 1)] : undefined;
   }
@@ -37,12 +37,12 @@ export class DynamicTable {
     this.generation += 1;
   }
 
-  /** What inserting a field too large for the table comes to (section 4.4). */
+  /** Empties the table, which is the effect of inserting a field that does not fit (section 4.4). */
   clear(): void {
     this.#evictDownTo(0);
   }
 
-  /** A size update (section 6.3); `bytes` is at most what SETTINGS allows. */
+  /** A dynamic table size update (section 6.3). `bytes` is at most SETTINGS_HEADER_TABLE_SIZE. */
   resize(bytes: number): void {
     this.#maxSize = bytes;
     this.#evictDownTo(bytes);

@@ -1,7 +1,7 @@
-/** A field to send: name in lower case, value of visible bytes, a byte a character. */
+/** A field to send: the name in lower case; the value of visible characters, each of which is one byte. */
 export type OutgoingField = readonly [name: string, value: string];
 
-/** Where RFC 7541's static table has the whole field, or its name; what a response needs of it. */
+/** The entries of the static table (RFC 7541, appendix A) that responses use, by the value of `:status`. */
 const STATUS_FIELDS: ReadonlyMap<string, number> = new Map([
   ['200', 8],
   ['204', 9],
@@ -12,6 +12,7 @@ const STATUS_FIELDS: ReadonlyMap<string, number> = new Map([
   ['500', 14],
 ]);
 const STATUS_NAME = 8;
+/** The entries of the static table whose names responses use. */
 const STATIC_NAMES: ReadonlyMap<string, number> = new Map([
   [':status', STATUS_NAME],
   ['allow', 22],
@@ -19,6 +20,7 @@ const STATIC_NAMES: ReadonlyMap<string, number> = new Map([
   ['content-type', 31],
 ]);
 
+/** An integer with a prefix (RFC 7541, section 5.1). */
 function integer(value: number, mask: number, flags: number): number[] {
   if (value < mask) return [flags | value];
   const bytes = [flags | mask];
@@ -32,14 +34,14 @@ function string(text: string): number[] {
 }
 
 /**
- * A header block that changes no table and needs none but the static one: indices, and literals without indexing, not
- * Huffman coded. The same block serves every connection and every request.
+ * Encodes a header block that neither uses nor changes the dynamic table: indices of the static table, and literals without
+ * indexing and without Huffman coding. The block is valid on every connection, for any number of responses.
  */
 export function encodeBlock(fields: readonly OutgoingField[]): Buffer {
   return Buffer.from(
     fields.flatMap(([name, value]) => {
-      const whole = name === ':status' ? STATUS_FIELDS.get(value) : undefined;
-      if (whole !== undefined) return integer(whole, 0x7f, 0x80);
+      const indexed = name === ':status' ? STATUS_FIELDS.get(value) : undefined;
+      if (indexed !== undefined) return integer(indexed, 0x7f, 0x80);
       const index = STATIC_NAMES.get(name);
       return [...(index === undefined ? [0, ...string(name)] : integer(index, 0x0f, 0)), ...string(value)];
     }),

@@ -18,7 +18,7 @@ const KINDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
 
 const COLON = 0x3a;
 
-/** RFC 9113, section 8.2.1: no control characters, no space, no upper case, no DEL nor beyond; a colon only in front. */
+/** RFC 9113, section 8.2.1: no control characters, spaces, upper case, DEL or non-ASCII; a colon only at the beginning. */
 function isValidName(text: string): boolean {
   if (text.length === 0) return false;
   for (let at = 0; at < text.length; at += 1) {
@@ -30,15 +30,15 @@ function isValidName(text: string): boolean {
 }
 
 /**
- * The names a server recognises: those HTTP/2 gives a meaning and those the application asked for. Only these are kept;
- * a name that a peer made up lives as long as the fields that carry it.
+ * The field names that a server recognises: those with a meaning in HTTP/2, those of the static table, and those that the
+ * application reads. Only these are kept: any other name lives as long as the fields that carry it.
  */
 export class FieldNames {
-  /** Entry n of the static table is element n. */
+  /** Element n is entry n of the static table; element 0 is unused. */
   readonly staticFields: readonly Field[];
   readonly #known = new Map<string, FieldName>();
 
-  /** `tags`: names the application wants to recognise, with its own number above 0 for each. */
+  /** `tags`: the names that the application reads, each with a number above 0. */
   constructor(tags: ReadonlyMap<string, number> = new Map()) {
     for (const text of [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name), ...tags.keys()]) {
       this.#known.set(text, this.#make(text, tags.get(text) ?? 0));
@@ -52,7 +52,7 @@ export class FieldNames {
   }
 
   #make(text: string, tag: number): FieldName {
-    const kind = KINDS.get(text) ?? (text.startsWith(':') ? FieldKind.FOREIGN_PSEUDO : FieldKind.REGULAR);
+    const kind = KINDS.get(text) ?? (text.startsWith(':') ? FieldKind.UNKNOWN_PSEUDO : FieldKind.REGULAR);
     return new FieldName(text, kind, tag, isValidName(text));
   }
 }

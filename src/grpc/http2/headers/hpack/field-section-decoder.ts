@@ -5,10 +5,10 @@ import { FIELD_OVERHEAD, Field, type FieldName } from './field';
 import type { FieldNames } from './field-names';
 import { decodeHuffman, maxDecodedLength } from './huffman';
 
-/** An integer may continue over this many bytes, enough for 2^31 - 1; what is longer is an attack (RFC 7541, section 7.4). */
+/** The continuation bytes of an integer: enough for 2^31 - 1. Longer encodings are attacks (RFC 7541, section 7.4). */
 const MAX_CONTINUATION_BYTES = 5;
 const MAX_INTEGER = 0x7fff_ffff;
-/** RFC 7541, section 4.2: the smallest size in between, and the last. */
+/** RFC 7541, section 4.2: the smallest size since the last block, and the final size. */
 const MAX_SIZE_UPDATES = 2;
 const STATIC_ENTRIES = 61;
 
@@ -28,22 +28,23 @@ export interface FieldSectionLimits {
 }
 
 /**
- * Decodes header blocks (RFC 7541). One decoder serves all connections, each with its own table: what it yields stays
- * until the next call. Values that no limit admits are never made into strings, but the table is kept right throughout.
+ * Decodes header blocks (RFC 7541). One decoder serves all connections, each with its own dynamic table; its results are
+ * valid until the next call. Values over a limit are not converted to strings, unless they enter the dynamic table, which is
+ * always kept correct.
  */
 export class FieldSectionDecoder {
   readonly #names: FieldNames;
   readonly #limits: FieldSectionLimits;
-  /** The fields of the last block, in order; those below {@link count} are its own. */
+  /** The fields of the last block, in order. Only the first {@link count} belong to it. */
   readonly fields: Field[] = [];
   count = 0;
-  /** Sum of the costs of all its fields, those not kept included. */
+  /** The size of the header list, fields that were dropped included. */
   listBytes = 0;
-  /** Over a limit: {@link fields} is incomplete. */
+  /** The header list exceeds a limit, and {@link fields} is incomplete. */
   isOversized = false;
-  /** Whether the block changed the table: if it did not, the same bytes mean the same while the table is the same. */
+  /** Whether the block changed the table. If not, the same bytes have the same result until the table changes. */
   changedTable = false;
-  /** Whether its meaning depends on the dynamic table at all. */
+  /** Whether the block refers to the dynamic table. */
   readTable = false;
 
   #total = 0;
@@ -51,7 +52,7 @@ export class FieldSectionDecoder {
   #position = 0;
   #end = 0;
   #scratch = Buffer.allocUnsafeSlow(1024);
-  /** Where the last string's bytes are. */
+  /** The bytes of the last string are `#stringSource[#stringStart, #stringEnd)`. */
   #stringSource: Buffer = this.#source;
   #stringStart = 0;
   #stringEnd = 0;
@@ -61,7 +62,7 @@ export class FieldSectionDecoder {
     this.#limits = limits;
   }
 
-  /** Throws a {@link ConnectionError} COMPRESSION_ERROR: after one the table is no longer the peer's. */
+  /** Throws a {@link ConnectionError} with COMPRESSION_ERROR, after which the table differs from the peer's. */
   decode(table: DynamicTable, source: Buffer, start: number, end: number): void {
     this.#source = source;
     this.#position = start;
@@ -77,14 +78,17 @@ export class FieldSectionDecoder {
     while (this.#position < end) {
       const first = source[this.#position]!;
       if (first >= 0x80) {
-        this.#keep(this.#fieldAt(table, this.#integer(0x7f)));
+        const field = this.#fieldAt(table, this.#integer(0x7f));
+        this.#charge(field.cost);
+        this.#add(field);
       } else if (first >= 0x40) {
         this.changedTable = true;
         this.#literal(table, 0x3f, true);
       } else if (first >= 0x20) {
         const size = this.#integer(0x1f);
         if (this.#total > 0) compressionError('table size update after a field');
-        if (++sizeUpdates > MAX_SIZE_UPDATES) compressionError('too many table size updates');
+        sizeUpdates += 1;
+        if (sizeUpdates > MAX_SIZE_UPDATES) compressionError('too many table size updates');
         if (size > DEFAULT_HEADER_TABLE_BYTES) compressionError('table size above SETTINGS_HEADER_TABLE_SIZE');
         this.changedTable = true;
         table.resize(size);
@@ -108,7 +112,7 @@ export class FieldSectionDecoder {
     else {
       this.#string();
       const length = this.#stringEnd - this.#stringStart;
-      // Longer than any list and any table: only its size is of interest.
+      // Longer than the limit of a list and than the table: only its size matters.
       if (length > this.#limits.maxHeaderListBytes) {
         this.#string();
         this.#charge(length + this.#stringEnd - this.#stringStart + FIELD_OVERHEAD);
@@ -120,7 +124,7 @@ export class FieldSectionDecoder {
 
     this.#string();
     const cost = name.text.length + this.#stringEnd - this.#stringStart + FIELD_OVERHEAD;
-    const isIndexable = isIndexed && table.holds(cost);
+    const isIndexable = isIndexed && table.fits(cost);
     this.#charge(cost);
     if (this.isOversized && !isIndexable) {
       if (isIndexed) table.clear();
@@ -130,15 +134,16 @@ export class FieldSectionDecoder {
     const field = new Field(name, this.#stringSource.toString('latin1', this.#stringStart, this.#stringEnd), isValid);
     if (isIndexable) table.insert(field);
     else if (isIndexed) table.clear();
-    if (!this.isOversized) this.fields[this.count++] = field;
+    this.#add(field);
   }
 
-  #keep(field: Field): void {
-    this.#charge(field.cost);
-    if (!this.isOversized) this.fields[this.count++] = field;
+  #add(field: Field): void {
+    if (this.isOversized) return;
+    this.fields[this.count] = field;
+    this.count += 1;
   }
 
-  /** Every field is charged, whatever becomes of it. */
+  /** Every field counts towards the limits, including fields that are dropped. */
   #charge(cost: number): void {
     this.#total += 1;
     this.listBytes += cost;
@@ -148,12 +153,14 @@ export class FieldSectionDecoder {
 
   /** RFC 7541, section 5.1. */
   #integer(mask: number): number {
-    let value = this.#source[this.#position++]! & mask;
+    let value = this.#source[this.#position]! & mask;
+    this.#position += 1;
     if (value < mask) return value;
     let factor = 1;
     for (let bytes = 0; bytes < MAX_CONTINUATION_BYTES; bytes += 1) {
-      if (this.#position >= this.#end) compressionError('integer cut short');
-      const byte = this.#source[this.#position++]!;
+      if (this.#position >= this.#end) compressionError('truncated integer');
+      const byte = this.#source[this.#position]!;
+      this.#position += 1;
       value += (byte & 0x7f) * factor;
       if (value > MAX_INTEGER) compressionError('integer too large');
       if (byte < 0x80) return value;
@@ -162,9 +169,9 @@ export class FieldSectionDecoder {
     return compressionError('integer too long');
   }
 
-  /** RFC 7541, section 5.2; leaves where the bytes are in `stringSource`, `stringStart` and `stringEnd`. */
+  /** RFC 7541, section 5.2. The string is then in `#stringSource[#stringStart, #stringEnd)`. */
   #string(): void {
-    if (this.#position >= this.#end) compressionError('literal cut short');
+    if (this.#position >= this.#end) compressionError('truncated literal');
     const isHuffman = this.#source[this.#position]! >= 0x80;
     const length = this.#integer(0x7f);
     const start = this.#position;
@@ -179,13 +186,13 @@ export class FieldSectionDecoder {
     const needed = maxDecodedLength(length);
     if (needed > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(needed);
     const decoded = decodeHuffman(this.#source, start, this.#position, this.#scratch);
-    if (decoded < 0) compressionError('Huffman code');
+    if (decoded < 0) compressionError('invalid Huffman code');
     this.#stringSource = this.#scratch;
     this.#stringStart = 0;
     this.#stringEnd = decoded;
   }
 
-  /** RFC 9113, section 8.2.1: no NUL, CR or LF, no white space at either end. */
+  /** RFC 9113, section 8.2.1: no NUL, CR or LF, and no white space at either end. */
   #isValidValue(): boolean {
     const source = this.#stringSource;
     const start = this.#stringStart;

@@ -1,6 +1,6 @@
 /**
- * Length in bits of the Huffman code of each byte (RFC 7541, appendix B). The code is canonical, so the lengths say
- * everything: codes of one length count upwards in the order of their bytes. EOS has 30 bits, all ones.
+ * Length in bits of the Huffman code of each byte (RFC 7541, appendix B). The code is canonical, so the lengths define it:
+ * codes of the same length are consecutive numbers in the order of their bytes. EOS has 30 bits, all ones.
  */
 // prettier-ignore
 export const HUFFMAN_CODE_LENGTHS: readonly number[] = [

@@ -1,19 +1,19 @@
 import { EOS_CODE_LENGTH, HUFFMAN_CODE_LENGTHS } from './huffman-code-lengths';
 
 const EOS = 256;
-/** The decoder reads 4 bits at a time: no code is shorter than 5, so a step yields one byte at most. */
+/** The decoder reads 4 bits per step. No code is shorter than 5 bits, so a step yields at most one byte. */
 const STEP_BITS = 4;
 const STEPS = 1 << STEP_BITS;
-/** A step's entry: the byte it yields, plus one, in the bits below this; the node it leads to above it. */
+/** In the entry of a step, the bits below this hold the byte it yields plus one, or 0; the bits above hold the next node. */
 const NODE_SHIFT = 9;
 const BYTE_MASK = (1 << NODE_SHIFT) - 1;
 const INVALID = -1;
 const PADDING_BITS = 7;
 
 interface Tables {
-  /** By node × 16 + the next 4 bits. */
+  /** Indexed by node × 16 + the next 4 bits. */
   readonly steps: Int32Array;
-  /** By node: whether a string may end there, the bits since the last byte being fewer than 8 and all ones. */
+  /** Indexed by node: 1 if a string may end there, because the bits since the last byte are at most 7 and all ones. */
   readonly mayEnd: Uint8Array;
 }
 
@@ -21,7 +21,7 @@ function buildTables(): Tables {
   const symbols = [...HUFFMAN_CODE_LENGTHS, EOS_CODE_LENGTH]
     .map((length, symbol) => ({ length, symbol }))
     .toSorted((a, b) => a.length - b.length || a.symbol - b.symbol);
-  // The code tree: children by node × 2 + bit; 0 is not there yet, a positive number a node, a negative one -1 - symbol.
+  // The code tree: children, indexed by node × 2 + bit. 0 is no child yet, a positive number a node, a negative one -1 - symbol.
   const children = [0, 0];
   const depths = [0];
   const allOnes = [true];
@@ -66,15 +66,15 @@ function buildTables(): Tables {
 
 const { steps, mayEnd } = buildTables();
 
-/** The most bytes that `length` bytes of Huffman code can become: no code is shorter than 5 bits. */
+/** The maximum number of bytes that `length` bytes of Huffman code decode to: no code is shorter than 5 bits. */
 export function maxDecodedLength(length: number): number {
   return Math.floor((length * 8) / 5);
 }
 
 /**
  * Decodes the Huffman code in `source[start, end)` into `target` from its beginning; `target` holds
- * {@link maxDecodedLength} bytes. Returns how many bytes it wrote, or -1 where RFC 7541, section 5.2, asks for an error:
- * EOS inside, padding of more than 7 bits, or padding that is not all ones.
+ * {@link maxDecodedLength} bytes. Returns the number of bytes written, or -1 for an error (RFC 7541,
+ * section 5.2): an EOS symbol, padding of more than 7 bits, or padding that is not all ones.
  */
 export function decodeHuffman(source: Uint8Array, start: number, end: number, target: Uint8Array): number {
   let node = 0;
@@ -83,10 +83,16 @@ export function decodeHuffman(source: Uint8Array, start: number, end: number, ta
     const byte = source[at]!;
     let step = steps[node * STEPS + (byte >>> STEP_BITS)]!;
     if (step === INVALID) return -1;
-    if ((step & BYTE_MASK) !== 0) target[length++] = (step & BYTE_MASK) - 1;
+    if ((step & BYTE_MASK) !== 0) {
+      target[length] = (step & BYTE_MASK) - 1;
+      length += 1;
+    }
     step = steps[(step >> NODE_SHIFT) * STEPS + (byte & (STEPS - 1))]!;
     if (step === INVALID) return -1;
-    if ((step & BYTE_MASK) !== 0) target[length++] = (step & BYTE_MASK) - 1;
+    if ((step & BYTE_MASK) !== 0) {
+      target[length] = (step & BYTE_MASK) - 1;
+      length += 1;
+    }
     node = step >> NODE_SHIFT;
   }
   return mayEnd[node] === 1 ? length : -1;

@@ -1,4 +1,4 @@
-/** The static table (RFC 7541, appendix A): entry n of the table is element n - 1 here. */
+/** The static table (RFC 7541, appendix A). Element n - 1 is entry n. */
 export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = [
   [':authority', ''],
   [':method', 'GET'],

@@ -3,18 +3,19 @@ import type { SecureContextOptions, TlsOptions } from 'node:tls';
 
 type Pem = string | Buffer;
 
-/** What a server shows to its callers, and what it asks of them. */
+/** The certificate of the server, and what it requires of its clients. */
 export interface ServerTls {
   /** The certificate chain, PEM. */
   readonly cert: Pem;
+  /** The private key, PEM. */
   readonly key: Pem;
-  /** The authority that callers' certificates must come from; without it none is asked for. */
+  /** The authority that must have issued clients' certificates, PEM. If absent, clients need no certificate. */
   readonly clientCa?: Pem | undefined;
-  /** A DNS name that a caller's certificate must carry; only with {@link clientCa}. */
+  /** A DNS name that clients' certificates must carry. Requires {@link clientCa}. */
   readonly clientName?: string | undefined;
 }
 
-/** RFC 9113, appendix A, forbids for TLS 1.2 what has no forward secrecy or no AEAD; TLS 1.3 has nothing else. */
+/** RFC 9113, appendix A, prohibits the suites of TLS 1.2 without forward secrecy or AEAD. All suites of TLS 1.3 have both. */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -27,7 +28,7 @@ const CIPHERS = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ].join(':');
 
-/** Whole every time: a swap resets what it is not given. */
+/** All options of a context: `setSecureContext` resets those that are absent. */
 export function secureContextOptions({ cert, key, clientCa }: ServerTls): SecureContextOptions {
   return {
     cert,
@@ -36,7 +37,7 @@ export function secureContextOptions({ cert, key, clientCa }: ServerTls): Secure
     minVersion: 'TLSv1.2',
     ciphers: CIPHERS,
     honorCipherOrder: true,
-    // Section 9.2.1: no renegotiation.
+    // RFC 9113, section 9.2.1: no renegotiation.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
