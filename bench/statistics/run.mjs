@@ -74,8 +74,8 @@ function recording() {
   const statistics = new Statistics(0);
   const timer = statistics.timer('ratelimit_server.X.response_time');
   show('timer: record a duration, kept for /stats only', `${nanoseconds((call) => timer.record(call % 50))} ns`);
-  timer.giveTo(new EvenSamples(1_000));
-  timer.giveTo(
+  timer.addRecorder(new EvenSamples(1_000));
+  timer.addRecorder(
     new Histogram(
       builtInMapping(false).mappings.find(({ observer }) => observer.kind === 'histogram').observer.buckets,
       0.001,

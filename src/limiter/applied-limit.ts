@@ -2,21 +2,21 @@ import type { Rule } from '../rules/rule-tree';
 import type { LimitOverride } from './request';
 import type { CurrentLimit } from './verdict';
 
-/** A limit as a decision needs it: worked out once for a rule, or for each request that brings its own. */
+/** A limit in the form that a decision needs: computed once per rule, or per request for a limit override. */
 export interface AppliedLimit {
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
-  /** Counts above this are near the limit. */
+  /** Counts above this value are near the limit. */
   readonly nearThreshold: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
-  /** The limit as the answer shows it. */
+  /** The limit as the response contains it. */
   readonly currentLimit: CurrentLimit;
 }
 
 /**
- * The count above which hits are near the limit. In single precision, as the Go service works it out: with plain doubles 0.7 of
- * 90 would be 62, not 63.
+ * The count above which hits are near the limit. Computed in single precision, as in the Go service: in double precision, 0.7 of
+ * 90 would be 62 instead of 63.
  */
 export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
   return Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));
@@ -36,7 +36,7 @@ export function limitOfRule({ limit, shadowMode, quotaMode }: Rule, nearLimitRat
   };
 }
 
-/** The limit that a request brought along: never in shadow mode, never a quota of its own, without a name. */
+/** A limit override of a request: without shadow mode, quota mode and name. */
 export function limitOfOverride(
   { requestsPerUnit, unit }: LimitOverride & { readonly unit: NonNullable<LimitOverride['unit']> },
   nearLimitRatio: number,

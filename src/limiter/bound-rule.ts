@@ -8,37 +8,37 @@ import { cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
 import type { LimiterOptions } from './options';
 import type { Entry } from './request';
 
-/** What calls of the same values share: their statistics, and their cache key where no other value stands in it. */
+/** State shared by calls with the same values: their statistics, and their cache key if it contains no other value. */
 class Shared {
-  /** The window that {@link key} is of. */
+  /** The start of the window that {@link key} belongs to. */
   window = -1;
   key = '';
 
   constructor(readonly statistics: RuleStatistics) {}
 }
 
-/** What a decision needs of a rule and does not change from call to call, worked out at the rule's first match. */
+/** The data of a rule that is the same for all its calls, computed at its first match. */
 export class BoundRule {
   readonly #options: LimiterOptions;
   /** Undefined for a rule without a limit and for an unlimited one. */
   readonly applied: AppliedLimit | undefined;
   readonly #plainKey: string;
-  /** By the request values that stand in the statistics key; as many as the bound on runtime keys admitted. */
+  /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
-  /** Whether calls that share statistics share a cache key too, so that it need not be made for each. */
+  /** Whether calls that share statistics also share a cache key, so that it is built only once per window. */
   readonly #sharesKeys: boolean;
 
   constructor(
     readonly rule: Rule,
     options: LimiterOptions,
-    /** The registry that the rule's statistics stand in: a binding is good for this one alone. */
+    /** The registry of the rule's statistics; the binding is valid only for this registry. */
     readonly statistics: Statistics,
   ) {
     this.#options = options;
     this.applied = limitOfRule(rule, options.nearLimitRatio);
     this.#plainKey = plainStatisticsKey(rule);
     const levels = runtimeStatisticsLevels(rule);
-    // The values in a statistics key are always among those in the cache key: as many of both are the same ones.
+    // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.
     this.#sharesKeys = levels.length === runtimeKeyLevels(rule).length;
     this.#shared = new ByValues(levels);
     if (levels.length === 0) {
@@ -47,12 +47,12 @@ export class BoundRule {
     }
   }
 
-  /** What the call shares with others of its values. One look-up, where making a key and hashing it would be two. */
+  /** The shared state of the call's values. Costs one look-up; building a key and hashing it would cost two. */
   sharedBy(entries: readonly Entry[]): Shared {
-    return this.#shared.get(entries) ?? this.#meet(entries);
+    return this.#shared.get(entries) ?? this.#addShared(entries);
   }
 
-  /** @param shared what {@link sharedBy} gave for these entries */
+  /** @param shared the result of {@link sharedBy} for the same entries */
   cacheKey(shared: Shared, entries: readonly Entry[], { windowSeconds }: AppliedLimit, nowSeconds: number): string {
     const start = windowStart(nowSeconds, windowSeconds);
     if (this.#sharesKeys && shared.window === start) return shared.key;
@@ -64,8 +64,8 @@ export class BoundRule {
     return key;
   }
 
-  /** Values that were not met before; those beyond the bound are strangers each time. */
-  #meet(entries: readonly Entry[]): Shared {
+  /** Creates the state of new values. Above the maximum number of runtime keys, it is not kept. */
+  #addShared(entries: readonly Entry[]): Shared {
     const key = statisticsKey(this.rule, entries);
     const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey));
     if (this.statistics.keepsRuntimeRule(key)) this.#shared.set(entries, shared);

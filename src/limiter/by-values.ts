@@ -1,12 +1,12 @@
 import type { Entry } from './request';
 
-/** Keeps something for each combination of the values that a descriptor's entries have at certain levels. */
+/** A map whose key is the combination of the values of a descriptor's entries at certain levels. */
 export class ByValues<T extends object> {
   readonly #levels: readonly number[];
-  /** A map by the value of the first level of maps by that of the next, and so on; without levels the one thing itself. */
+  /** Nested maps, one per level, by the entry's value at that level; without levels, the only value itself. */
   #root: unknown;
 
-  /** @param levels indexes of entries; empty where one thing belongs to every descriptor */
+  /** @param levels indices of entries; empty for a single value that applies to every descriptor */
   constructor(levels: readonly number[]) {
     this.#levels = levels;
     this.#root = levels.length === 0 ? undefined : new Map();
@@ -21,15 +21,15 @@ export class ByValues<T extends object> {
     return node as T | undefined;
   }
 
-  set(entries: readonly Entry[], kept: T): void {
+  set(entries: readonly Entry[], stored: T): void {
     const last = this.#levels.length - 1;
     let node = this.#root as Map<string, unknown>;
     this.#levels.forEach((level, depth) => {
       const { value } = entries[level] as Entry;
-      if (depth === last) node.set(value, kept);
+      if (depth === last) node.set(value, stored);
       else node = mapIn(node, value);
     });
-    if (last < 0) this.#root = kept;
+    if (last < 0) this.#root = stored;
   }
 }
 

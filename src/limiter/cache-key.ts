@@ -1,17 +1,17 @@
 import type { Rule } from '../rules/rule-tree';
 import type { Entry } from './request';
 
-/** The start of the window that `nowSeconds` falls into, in Unix seconds. */
+/** The start of the window that contains `nowSeconds`, in Unix seconds. */
 export function windowStart(nowSeconds: number, windowSeconds: number): number {
   return nowSeconds - (nowSeconds % windowSeconds);
 }
 
 /**
- * A counter's key without its window: `<prefix><domain>_` and for each entry `<key>_<value>_`. The window's start in Unix
- * seconds follows. Byte for byte what the Go service writes, so that both can share one store during a migration.
+ * A counter's key without its window: `<prefix><domain>_`, then `<key>_<value>_` for each entry. The caller appends the start of
+ * the window in Unix seconds. Identical to the keys of the Go service, so that both can share a store during a migration.
  *
- * @param rule the rule that was matched; undefined for a limit that the request brought along. Where a level shares its
- *   threshold, its pattern stands in the place of the request's value.
+ * @param rule the matched rule; undefined for a limit override. At a level with `share_threshold`, the key contains the rule's
+ *   pattern instead of the request's value.
  */
 export function cacheKeyBody(
   prefix: string,
@@ -29,7 +29,7 @@ export function cacheKeyBody(
   return body;
 }
 
-/** The levels of the rule's path whose request values stand in its cache keys. */
+/** The indices of the levels whose request values are part of the rule's cache keys. */
 export function runtimeKeyLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) => (step.countsByValue ? [level] : []));
 }

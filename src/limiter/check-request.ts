@@ -3,12 +3,12 @@ import type { Ruleset } from '../rules/ruleset';
 import { DecisionError } from './decision-error';
 import type { Descriptor, RateLimitRequest } from './request';
 
-/** More descriptors than any caller has reason to send; one request must not hold up the others. */
+/** More than any legitimate request has; without a maximum, one request could delay the others. */
 export const MAX_DESCRIPTORS = 1000;
 
 /**
- * Refuses what cannot be decided, before anything is counted. The first three messages are the Go service's, which alerts
- * match on, in its order.
+ * Rejects invalid requests before anything is counted. The first three messages, and their order, are those of the Go service,
+ * because alerts match on them.
  *
  * @returns the rules of the request's domain; undefined when there are none
  * @throws DecisionError `invalid_request` or `no_configuration`
@@ -19,7 +19,7 @@ export function checkRequest(request: RateLimitRequest, ruleset: Ruleset | undef
   if (ruleset === undefined) throw new DecisionError('no_configuration', 'no rate limit configuration loaded');
   if (request.descriptors.length > MAX_DESCRIPTORS) {
     throw invalid(
-      `a request may have ${MAX_DESCRIPTORS} descriptors at the most, this one has ${request.descriptors.length}`,
+      `a request may have at most ${MAX_DESCRIPTORS} descriptors, this one has ${request.descriptors.length}`,
     );
   }
   const domain = ruleset.domain(request.domain);
@@ -34,11 +34,11 @@ function checkDescriptor({ entries, hitsAddend, limit }: Descriptor, index: numb
     if (key === '') throw invalid(`descriptor ${index + 1} has an entry without a key`);
   }
   if (hitsAddend > Number.MAX_SAFE_INTEGER) {
-    throw invalid(`hits_addend of descriptor ${index + 1} is more than a counter can hold (2^53 - 1)`);
+    throw invalid(`hits_addend of descriptor ${index + 1} exceeds the largest count, 2^53 - 1`);
   }
-  // In a domain without rules an override is ignored, whatever it says.
+  // In a domain without rules, overrides are ignored, valid or not.
   if (isKnownDomain && limit !== undefined && limit.unit === undefined) {
-    throw invalid(`the limit of descriptor ${index + 1} has no unit that is known`);
+    throw invalid(`the limit of descriptor ${index + 1} has no valid unit`);
   }
 }
 

@@ -1,30 +1,30 @@
 import type { DecisionError } from './decision-error';
 
-/** One step on one counter. */
+/** One operation on one counter. */
 export interface CounterOperation {
-  /** The cache key, with the start of its window: see {@link cacheKeyBody}. */
+  /** The cache key, including the start of its window: see {@link cacheKeyBody}. */
   readonly key: string;
   /**
-   * Above 0: hits to add. 0: only read; an absent key counts 0 and is not created. Below 0: hits to take away, floored at
-   * 0, keeping the key's expiry; an absent key stays absent and counts 0.
+   * Positive: hits to add. 0: read only; an absent key counts as 0 and is not created. Negative: hits to subtract, where the
+   * count does not fall below 0 and the key's expiry is kept; an absent key stays absent and counts as 0.
    */
   readonly hits: number;
-  /** Length of the counter's window in seconds. A key without expiry is given this, plus the store's jitter. */
+  /** The length of the counter's window in seconds. A key without expiry gets this expiry plus the store's jitter. */
   readonly windowSeconds: number;
   /**
-   * Operations that follow each other and share a guard are one step (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): when any of
-   * them would go over its limit, each judged alone on the stored count, only those that are over or would go over are
-   * added; the others are only read.
+   * Consecutive operations with the same guard are applied as one step (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of
+   * them, each compared with the stored count alone, would exceed its limit, then only those that exceed it or would exceed it
+   * are added, and the others are only read.
    */
   readonly guard: Guard | undefined;
-  /** `requests_per_unit`; looked at only under a guard. */
+  /** `requests_per_unit`; used only with a guard. */
   readonly limit: number;
 }
 
-/** Ties the operations of one request together; compared by identity. */
+/** Groups the operations of one request; compared by identity. */
 export interface Guard {
   readonly operations: number;
 }
 
-/** A count after an operation, or the error of that operation alone. */
+/** The count after an operation, or the error of that operation alone. */
 export type Count = number | DecisionError;

@@ -1,21 +1,21 @@
-/** Why a call got no verdict. Being over a limit is a verdict, never an error. */
+/** Why a call has no verdict. Being over a limit is a verdict, never an error. */
 export type DecisionErrorCode =
-  /** The request itself is wrong; asking again does not help. */
+  /** The request is invalid; a retry does not help. */
   | 'invalid_request'
   /** No configuration has been loaded yet. */
   | 'no_configuration'
   /** The counter store failed. */
   | 'store_failed'
-  /** The counter store did not answer in time. */
+  /** The counter store did not reply in time. */
   | 'store_timeout'
-  /** No connection to the counter store was free, and the settings ask for an error then. */
+  /** No connection to the counter store was free, and the settings require an error in that case. */
   | 'store_pool_empty'
-  /** The process is ending. */
+  /** The process is shutting down. */
   | 'shutting_down';
 
 /**
- * A call that got no verdict. The message is one sentence for the caller and holds no credentials; `cause` is for the
- * log alone.
+ * The error of a call without a verdict. The message is a short text for the caller and contains no credentials; `cause` is
+ * only for the log.
  */
 export class DecisionError extends Error {
   override readonly name = 'DecisionError';

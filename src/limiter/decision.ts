@@ -23,13 +23,14 @@ const NO_LIMIT: DescriptorStatus = Object.freeze({
   secondsUntilReset: undefined,
 });
 
-/** The status of a descriptor that meets an unlimited rule (document 1, rule 9). */
+/** The status of a descriptor that matches an unlimited rule. */
 const UNLIMITED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, limitRemaining: MAX_UINT32 });
 
-/** What a descriptor met: a limit, an unlimited rule, or nothing that limits it. */
-export type Resolution = { readonly item: LimitedDescriptor; readonly rule: Rule | undefined } | 'unlimited' | 'none';
+/** What applies to a descriptor: a limit (`rule` is undefined for an override), an unlimited rule, or nothing. */
+export type Resolution =
+  { readonly limited: LimitedDescriptor; readonly rule: Rule | undefined } | 'unlimited' | 'none';
 
-/** What all decisions of a limiter share. */
+/** What the decisions of a limiter share. */
 export interface DecisionContext {
   readonly options: LimiterOptions;
   readonly overLimitCache: OverLimitCache;
@@ -38,8 +39,8 @@ export interface DecisionContext {
 }
 
 /**
- * One request on its way to a verdict: what each of its descriptors met, and which counts it waits for. The counts come
- * back into the operations' `after`; then {@link verdict} is asked for, once.
+ * One request while it is being decided: the resolutions of its descriptors, and the operations for the store. The caller writes
+ * the counts into the operations' `after`, then calls {@link verdict} once.
  */
 export class Decision {
   readonly #context: DecisionContext;
@@ -50,7 +51,7 @@ export class Decision {
     context: DecisionContext,
     request: RateLimitRequest,
     resolutions: readonly Resolution[],
-    /** What the store has to be asked, in the order of the descriptors; empty when nothing. */
+    /** The operations for the store, in the order of the descriptors; empty if the store is not needed. */
     readonly operations: readonly LimitedDescriptor[],
     nowSeconds: number,
   ) {
@@ -60,7 +61,7 @@ export class Decision {
     this.#nowSeconds = nowSeconds;
   }
 
-  /** Judges the counts, moves the statistics, and folds the statuses into an answer. */
+  /** Compares the counts with the limits, updates the statistics, and combines the statuses into a verdict. */
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
     const resolutions = this.#resolutions;
@@ -88,7 +89,7 @@ export class Decision {
               resolutions.map((resolution) => isQuota(resolution, options)),
             ),
       dynamicMetadata: options.dynamicMetadata
-        ? dynamicMetadata(this.#request, metadataOfPassed(resolutions, statuses))
+        ? dynamicMetadata(this.#request, metadataOfAllowed(resolutions, statuses))
         : undefined,
     };
   }
@@ -96,29 +97,29 @@ export class Decision {
   #status(resolution: Resolution): DescriptorStatus {
     if (resolution === 'none') return NO_LIMIT;
     if (resolution === 'unlimited') return UNLIMITED;
-    const { item } = resolution;
-    const { applied } = item;
-    const isOver = this.#judge(item);
+    const { limited } = resolution;
+    const { applied } = limited;
+    const isOver = this.#judge(limited);
     return {
       code: isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK,
       currentLimit: applied.currentLimit,
-      limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - item.after),
+      limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - limited.after),
       secondsUntilReset: applied.windowSeconds - (this.#nowSeconds % applied.windowSeconds),
     };
   }
 
-  #judge(item: LimitedDescriptor): boolean {
-    const { applied, statistics, callHits } = item;
-    if (item.isNegative) return false;
-    if (item.overByLocalCache) {
+  #judge(limited: LimitedDescriptor): boolean {
+    const { applied, statistics, callHits } = limited;
+    if (limited.isNegative) return false;
+    if (limited.overByLocalCache) {
       countOverByLocalCache(applied, callHits, statistics);
       return true;
     }
-    const isOver = judge(applied, callHits, item.after, statistics);
+    const isOver = judge(applied, callHits, limited.after, statistics);
     if (isOver) {
       const nowSeconds = this.#nowSeconds;
       const windowEnd = windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds;
-      this.#context.overLimitCache.add(item.key, applied.requestsPerUnit, windowEnd, nowSeconds);
+      this.#context.overLimitCache.add(limited.key, applied.requestsPerUnit, windowEnd, nowSeconds);
     }
     return isOver;
   }
@@ -126,14 +127,14 @@ export class Decision {
 
 function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
   if (quotaMode) return resolution !== 'unlimited';
-  return typeof resolution === 'object' && resolution.item.applied.quotaMode;
+  return typeof resolution === 'object' && resolution.limited.applied.quotaMode;
 }
 
-function metadataOfPassed(resolutions: readonly Resolution[], statuses: readonly DescriptorStatus[]): JsonObject[] {
-  const passed: JsonObject[] = [];
+function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonly DescriptorStatus[]): JsonObject[] {
+  const allowed: JsonObject[] = [];
   resolutions.forEach((resolution, index) => {
     if (typeof resolution !== 'object' || statuses[index]?.code === Code.OVER_LIMIT) return;
-    if (resolution.rule?.metadata !== undefined) passed.push(resolution.rule.metadata);
+    if (resolution.rule?.metadata !== undefined) allowed.push(resolution.rule.metadata);
   });
-  return passed;
+  return allowed;
 }

@@ -3,13 +3,13 @@ import { UNIT_NAMES } from '../rules/unit';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
 
 /**
- * The `dynamic_metadata` of an answer (RESPONSE_DYNAMIC_METADATA): the request as it was understood, and the metadata of the
- * rules that let it pass.
+ * The `dynamic_metadata` of a response (RESPONSE_DYNAMIC_METADATA): the decoded request, and the metadata of the rules that
+ * allowed it.
  *
- * @param passed metadata of the matched limited rules whose status is not OVER_LIMIT, in request order
+ * @param allowed metadata of the matched limited rules whose status is not OVER_LIMIT, in request order
  */
-export function dynamicMetadata(request: RateLimitRequest, passed: readonly JsonObject[]): JsonObject {
-  const metadata = passed.reduce<JsonObject>((merged, next) => mergeMissing(merged, next), {});
+export function dynamicMetadata(request: RateLimitRequest, allowed: readonly JsonObject[]): JsonObject {
+  const metadata = allowed.reduce<JsonObject>((merged, next) => mergeMissing(merged, next), {});
   return {
     domain: request.domain,
     descriptors: request.descriptors.map(describe),
@@ -28,7 +28,7 @@ function describe({ entries, limit, hitsAddend }: Descriptor): JsonObject {
   };
 }
 
-/** `into` with what only `from` has; objects that both have are merged the same way, lists and scalars stay `into`'s. */
+/** `into` plus the members that only `from` has. Objects in both are merged recursively; lists and scalars of `into` win. */
 function mergeMissing(into: JsonObject, from: JsonObject): JsonObject {
   const merged: Record<string, Json> = { ...into };
   for (const [name, value] of Object.entries(from)) {
@@ -39,7 +39,7 @@ function mergeMissing(into: JsonObject, from: JsonObject): JsonObject {
   return merged;
 }
 
-/** Assigns, also to a name such as `__proto__`, which a rule file may hold like any other. */
+/** Assigns a property, including names such as `__proto__`, which a rule file may contain. */
 function define(object: Record<string, Json>, name: string, value: Json): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -2,12 +2,13 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit } from './applied-limit';
 
 /**
- * Holds a count against a limit and moves the statistics of the decision, all of them in hits and not in calls.
+ * Compares a count with a limit and updates the statistics, which are all in hits, not in calls.
  *
- * @param after the count after the call's own hits, or the stored count when they were not added
- * @param hits the call's hits, added or not. A count before them below zero, which only a count that they were not added
- *   to can give, lies beyond every threshold, as in the Go service's unsigned arithmetic.
- * @returns whether the count is over the limit, shadow mode not regarded
+ * @param hits the call's hits, whether they were added or not
+ * @param after the count after the call's own hits, or the stored count if they were not added. If it is less than `hits`,
+ *   which is possible only when they were not added, the count before is above every threshold, as in the Go service's unsigned
+ *   arithmetic.
+ * @returns whether the count is over the limit, regardless of shadow mode
  */
 export function judge(limit: AppliedLimit, hits: number, after: number, statistics: RuleStatistics): boolean {
   const before = after >= hits ? after - hits : Infinity;
@@ -22,7 +23,7 @@ export function judge(limit: AppliedLimit, hits: number, after: number, statisti
   return false;
 }
 
-/** Moves the statistics of a call whose key the local cache knows to be over: all its hits are. */
+/** Updates the statistics of a call whose key is over its limit according to the local cache: all its hits are over. */
 export function countOverByLocalCache(limit: AppliedLimit, hits: number, statistics: RuleStatistics): void {
   statistics.overLimit += hits;
   statistics.overLimitWithLocalCache += hits;
@@ -38,7 +39,7 @@ function countOver(
 ): void {
   let over = hits;
   if (before < requestsPerUnit) {
-    // The call itself crossed the limit: the part up to the limit was near it at the most.
+    // The call itself crossed the limit: of the hits up to the limit, those above the threshold were near it.
     over = after - requestsPerUnit;
     statistics.nearLimit += requestsPerUnit - Math.max(nearThreshold, before);
   }

@@ -3,23 +3,23 @@ import type { AppliedLimit } from './applied-limit';
 import type { CounterOperation, Guard } from './counter-operation';
 
 /**
- * A descriptor that a limit applies to, on its way through a decision. It is its own counter operation, so that the common
- * case allocates nothing more.
+ * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
+ * needs no further allocation.
  */
 export class LimitedDescriptor implements CounterOperation {
-  /** What is asked of the store: the call's hits, less than 0 to take away, 0 only to read. */
+  /** The operation for the store: the call's hits, negative to subtract, 0 only to read. */
   hits: number;
   guard: Guard | undefined = undefined;
-  /** The count after the operation, once it is known. */
+  /** The count after the operation, set when it is known. */
   after = 0;
-  /** The local cache knows the key to be over; the store is not asked. */
+  /** The key is over its limit according to the local cache, so the store is not called. */
   overByLocalCache = false;
 
   constructor(
     readonly applied: AppliedLimit,
     readonly key: string,
     readonly statistics: RuleStatistics,
-    /** The hits that the call came with: what the statistics count, added or not. */
+    /** The hits of the call, which the statistics count whether they are added or not. */
     readonly callHits: number,
     readonly isNegative: boolean,
   ) {

@@ -13,13 +13,13 @@ import { OverLimitCache } from './over-limit-cache';
 import { isReplaced, replacedNames } from './replaces';
 import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
 
-/** Where overrides are counted whose own keys the bound on statistics keys does not admit. */
+/** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
 const UNKNOWN_DOMAIN_ROLL_UP = 'other.domain_not_found';
 
 /**
- * Turns requests into decisions: finds the limit of each descriptor and works out what to ask the store. Pure but for the
- * statistics it moves and the local cache it keeps; the time comes in as a number.
+ * Turns requests into decisions: finds the limit of each descriptor and determines the operations for the store. Pure except for
+ * the statistics and the local cache; the time is a parameter.
  */
 export class Limiter {
   readonly #options: LimiterOptions;
@@ -40,11 +40,11 @@ export class Limiter {
   }
 
   /**
-   * Begins a decision. The hits are counted in `total_hits` from here on, whatever the store will say.
+   * Starts a decision. Counts the hits in `total_hits`, regardless of the store's later result.
    *
-   * @param ruleset the rules in force, undefined before the first were loaded; the decision sees only these
+   * @param ruleset the active rules, undefined before the first ones are loaded; the decision uses only these
    * @param now Unix time in milliseconds
-   * @throws DecisionError `invalid_request` or `no_configuration`; nothing but the error was counted then
+   * @throws DecisionError `invalid_request` or `no_configuration`; only the error is counted in this case
    */
   begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
     const domain = this.#check(request, ruleset);
@@ -90,7 +90,7 @@ export class Limiter {
     const bound = this.#bind(rule);
     const { applied } = bound;
     if (applied === undefined) {
-      // Unlimited is answered here, and its hits are counted all the same; there is nothing to take negative hits from.
+      // An unlimited rule needs no store, but its hits are counted. Negative hits have no count to be subtracted from.
       if (!descriptor.isNegativeHits) {
         const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
@@ -100,7 +100,7 @@ export class Limiter {
     }
     const shared = bound.sharedBy(descriptor.entries);
     const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
-    return { item: new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
+    return { limited: new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
   }
 
   #override(
@@ -116,27 +116,27 @@ export class Limiter {
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key = body + windowStart(nowSeconds, applied.windowSeconds);
-    return { item: new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits), rule: undefined };
+    return { limited: new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits), rule: undefined };
   }
 
-  /** Counts the hits, asks the local cache, and says what is left to ask the store. */
+  /** Counts the hits, consults the local cache, and returns the remaining operations for the store. */
   #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly LimitedDescriptor[] {
     const { overLimitCache } = this.#context;
     const operations: LimitedDescriptor[] = [];
     let isAnyOver = false;
     for (const resolution of resolutions) {
       if (typeof resolution === 'string') continue;
-      const { item } = resolution;
-      if (item.isNegative) {
-        item.statistics.totalNegativeHits += item.callHits;
-        overLimitCache.remove(item.key);
-        operations.push(item);
+      const { limited } = resolution;
+      if (limited.isNegative) {
+        limited.statistics.totalNegativeHits += limited.callHits;
+        overLimitCache.remove(limited.key);
+        operations.push(limited);
         continue;
       }
-      item.statistics.totalHits += item.callHits;
-      item.overByLocalCache = overLimitCache.isOver(item.key, item.limit, nowSeconds);
-      if (item.overByLocalCache) isAnyOver = true;
-      else operations.push(item);
+      limited.statistics.totalHits += limited.callHits;
+      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
+      if (limited.overByLocalCache) isAnyOver = true;
+      else operations.push(limited);
     }
     return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
   }
@@ -144,31 +144,31 @@ export class Limiter {
   #bind(rule: Rule): BoundRule {
     const { bound } = rule;
     if (bound instanceof BoundRule && bound.statistics === this.#statistics) return bound;
-    const made = new BoundRule(rule, this.#options, this.#statistics);
-    rule.bound = made;
-    return made;
+    const created = new BoundRule(rule, this.#options, this.#statistics);
+    rule.bound = created;
+    return created;
   }
 }
 
-/** A descriptor's own hits when it has some, else the request's, where 0 means 1. */
+/** The descriptor's own hits if it has any, otherwise the request's, where 0 means 1. */
 function hitsOf({ hitsAddend }: Descriptor, request: RateLimitRequest): number {
   if (hitsAddend >= 0) return hitsAddend;
   return request.hitsAddend === 0 ? 1 : request.hitsAddend;
 }
 
 /**
- * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: with a key known to be over nothing is added any more; otherwise the store decides
- * in one step. Negative hits are neither checked nor stopped.
+ * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
+ * decides in one step. Negative hits are not affected.
  */
 function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
-  const additions = operations.filter((item) => !item.isNegative);
+  const additions = operations.filter(({ isNegative }) => !isNegative);
   if (isAnyOver) {
-    for (const item of additions) item.hits = 0;
+    for (const addition of additions) addition.hits = 0;
   } else if (additions.length > 1) {
     const guard = { operations: additions.length };
-    for (const item of additions) item.guard = guard;
-    // What one guard ties together has to stand together.
-    return [...additions, ...operations.filter((item) => item.isNegative)];
+    for (const addition of additions) addition.guard = guard;
+    // Operations with the same guard must be consecutive.
+    return [...additions, ...operations.filter(({ isNegative }) => isNegative)];
   }
   return operations;
 }

@@ -5,13 +5,13 @@ export interface ResponseHeaderNames {
   readonly reset: string;
 }
 
-/** What the settings say about decisions. */
+/** The settings of decisions. */
 export interface LimiterOptions {
   /** CACHE_KEY_PREFIX */
   readonly cacheKeyPrefix: string;
   /** NEAR_LIMIT_RATIO, from 0 to 1 */
   readonly nearLimitRatio: number;
-  /** LocalCacheSizeInBytes; 0 turns the cache off */
+  /** LocalCacheSizeInBytes; 0 disables the cache */
   readonly localCacheBytes: number;
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT */
   readonly stopIncrementWhenOverLimit: boolean;

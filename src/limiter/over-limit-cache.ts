@@ -1,4 +1,4 @@
-/** What an entry costs beside its key: the map's slot, the record and its numbers. */
+/** The estimated memory of an entry in addition to its key: the map's slot, the object and its numbers. */
 const ENTRY_OVERHEAD_BYTES = 96;
 
 interface OverLimit {
@@ -6,13 +6,13 @@ interface OverLimit {
   readonly limit: number;
   /** Unix seconds. */
   readonly expiresAt: number;
-  /** Unix seconds of the last look-up that found it, or of its making. */
+  /** Unix seconds of the last hit, or of the creation. */
   accessedAt: number;
 }
 
 /**
- * Keys that are known to be over their limit, so that the store need not be asked again in their window (document 1,
- * rule 15). Bounded by bytes, as far as they can be told; the oldest keys leave first.
+ * Keys that are over their limit until their window ends, so that the store is not called for them again. Limited by their
+ * estimated size in bytes; the oldest keys are evicted first.
  */
 export class OverLimitCache {
   readonly #maxBytes: number;
@@ -25,7 +25,7 @@ export class OverLimitCache {
   evicted = 0;
   overwritten = 0;
 
-  /** @param maxBytes 0 keeps nothing (LocalCacheSizeInBytes) */
+  /** @param maxBytes 0 disables the cache (LocalCacheSizeInBytes) */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -34,12 +34,12 @@ export class OverLimitCache {
     return this.#entries.size;
   }
 
-  /** The mean of the entries' last accesses, in Unix seconds; 0 when there are none. */
+  /** The mean of the entries' last accesses, in Unix seconds; 0 if there are none. */
   get averageAccessTime(): number {
     return this.size === 0 ? 0 : Math.floor(this.#accessTimes / this.size);
   }
 
-  /** Whether the key is known to be over a limit of this height: one that was raised since is asked for again. */
+  /** Whether the key is over this limit; false if the limit has been raised since, so that the store is called again. */
   isOver(key: string, limit: number, nowSeconds: number): boolean {
     if (this.#maxBytes === 0) return false;
     const entry = this.#entries.get(key);
@@ -56,7 +56,7 @@ export class OverLimitCache {
     return false;
   }
 
-  /** Remembers that the key is over until its window ends. */
+  /** Adds a key that is over its limit until its window ends. */
   add(key: string, limit: number, expiresAt: number, nowSeconds: number): void {
     const cost = costOf(key);
     if (cost > this.#maxBytes) return;
@@ -68,13 +68,13 @@ export class OverLimitCache {
       if (this.#bytes <= this.#maxBytes) break;
       const isExpired = (this.#entries.get(oldest)?.expiresAt ?? Infinity) <= nowSeconds;
       this.#remove(oldest);
-      // Of a window that is over nobody asks any more: its end is seen here.
+      // The key of an ended window is not looked up again, so its expiry is detected here.
       if (isExpired) this.expired += 1;
       else this.evicted += 1;
     }
   }
 
-  /** Forgets a key: its count went down. */
+  /** Removes a key whose count was reduced. */
   remove(key: string): void {
     this.#remove(key);
   }

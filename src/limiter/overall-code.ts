@@ -1,13 +1,13 @@
 import { Code } from './verdict';
 
 /**
- * Folds the statuses into the overall code. A descriptor that is not a quota is over on its own; quota descriptors are over
- * together, when there is at least one and none passed.
+ * Combines the statuses into the overall code: OVER_LIMIT if any descriptor that is not a quota is over its limit, or if there are
+ * quota descriptors and all of them are over their limits.
  */
 export class OverallCode {
   #isOver = false;
   #quotas = 0;
-  #quotasPassed = 0;
+  #quotasAllowed = 0;
 
   add(code: Code, isQuota: boolean): void {
     if (!isQuota) {
@@ -15,10 +15,10 @@ export class OverallCode {
       return;
     }
     this.#quotas += 1;
-    if (code === Code.OK) this.#quotasPassed += 1;
+    if (code === Code.OK) this.#quotasAllowed += 1;
   }
 
   get code(): Code {
-    return this.#isOver || (this.#quotas > 0 && this.#quotasPassed === 0) ? Code.OVER_LIMIT : Code.OK;
+    return this.#isOver || (this.#quotas > 0 && this.#quotasAllowed === 0) ? Code.OVER_LIMIT : Code.OK;
   }
 }

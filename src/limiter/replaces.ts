@@ -1,8 +1,8 @@
 import type { Rule } from '../rules/rule-tree';
 
 /**
- * The names that the matched rules replace (document 1, rule 10): unlimited rules and rules that are replaced themselves
- * replace others all the same. Undefined when there are none, which is the common case.
+ * The names that the matched rules replace. Unlimited rules, and rules that are replaced themselves, also replace others.
+ * Undefined if there are none, which is the common case.
  */
 export function replacedNames(matched: readonly (Rule | undefined)[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
@@ -15,7 +15,7 @@ export function replacedNames(matched: readonly (Rule | undefined)[]): ReadonlyS
   return names;
 }
 
-/** Whether a matched rule is dropped. An unlimited rule keeps its answer even when it is named. */
+/** Whether a matched rule is replaced and not applied. An unlimited rule is never replaced. */
 export function isReplaced(rule: Rule, names: ReadonlySet<string> | undefined): boolean {
   const { limit } = rule;
   return names !== undefined && limit !== undefined && !limit.unlimited && limit.name !== '' && names.has(limit.name);

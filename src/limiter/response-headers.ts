@@ -2,34 +2,34 @@ import type { ResponseHeaderNames } from './options';
 import { Code, type DescriptorStatus, type HeaderValue } from './verdict';
 
 /**
- * The limit, remaining and reset headers of one chosen status (document 1, rule 17): the last one that is over and not a
- * quota, else the first of those with the fewest requests left. None when no status has a limit.
+ * The limit, remaining and reset headers of one selected status: the last one that is over its limit and not of a quota
+ * descriptor, otherwise the first of those with the fewest remaining requests. Empty if no status has a limit.
  *
- * @param quotas whether each status is a quota descriptor's
+ * @param quotas for each status, whether it is that of a quota descriptor
  */
 export function responseHeaders(
   names: ResponseHeaderNames,
   statuses: readonly DescriptorStatus[],
   quotas: readonly boolean[],
 ): readonly HeaderValue[] {
-  const chosen = choose(statuses, quotas);
-  if (chosen?.currentLimit === undefined) return [];
+  const selected = select(statuses, quotas);
+  if (selected?.currentLimit === undefined) return [];
   return [
-    { key: names.limit, value: String(chosen.currentLimit.requestsPerUnit) },
-    { key: names.remaining, value: String(chosen.limitRemaining) },
-    { key: names.reset, value: String(chosen.secondsUntilReset) },
+    { key: names.limit, value: String(selected.currentLimit.requestsPerUnit) },
+    { key: names.remaining, value: String(selected.limitRemaining) },
+    { key: names.reset, value: String(selected.secondsUntilReset) },
   ];
 }
 
-function choose(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {
-  let chosen: DescriptorStatus | undefined;
+function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {
+  let selected: DescriptorStatus | undefined;
   let fewest = Infinity;
   statuses.forEach((status, index) => {
     if (status.currentLimit === undefined) return;
     const isOver = status.code === Code.OVER_LIMIT && !quotas[index];
     if (!isOver && status.limitRemaining >= fewest) return;
-    chosen = status;
+    selected = status;
     fewest = status.limitRemaining;
   });
-  return chosen;
+  return selected;
 }

@@ -5,7 +5,7 @@ import type { Unit } from '../rules/unit';
 export const Code = { OK: 1, OVER_LIMIT: 2 } as const;
 export type Code = (typeof Code)[keyof typeof Code];
 
-/** An answer: what a door encodes into `envoy.service.ratelimit.v3.RateLimitResponse`. */
+/** The result of a decision, which a server encodes as `envoy.service.ratelimit.v3.RateLimitResponse`. */
 export interface Verdict {
   readonly overallCode: Code;
   /** One for each descriptor of the request, in its order. */
@@ -18,9 +18,9 @@ export interface Verdict {
 
 export interface DescriptorStatus {
   readonly code: Code;
-  /** Undefined when no limit applies to the descriptor, and for an unlimited rule. */
+  /** Undefined if no limit applies to the descriptor, and for an unlimited rule. */
   readonly currentLimit: CurrentLimit | undefined;
-  /** Requests left in the window; 4294967295 for an unlimited rule. */
+  /** The remaining requests in the window; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
   /** Whole seconds until the window ends; undefined without a limit and for an unlimited rule. */
   readonly secondsUntilReset: number | undefined;
@@ -29,7 +29,7 @@ export interface DescriptorStatus {
 export interface CurrentLimit {
   readonly requestsPerUnit: number;
   readonly unit: Unit;
-  /** The rule's `name`; empty without one, and for a limit that the request brought along. */
+  /** The rule's `name`; empty if it has none, and for a limit override. */
   readonly name: string;
 }
 

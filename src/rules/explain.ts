@@ -1,5 +1,5 @@
 import type { Level, Rule } from './rule-tree';
-import type { KeyValue, Ruleset } from './ruleset';
+import type { Entry, Ruleset } from './ruleset';
 
 /** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {
@@ -10,7 +10,7 @@ export interface Candidate {
 
 /** The search at one level of the tree. */
 export interface ExplainedLevel {
-  readonly entry: KeyValue;
+  readonly entry: Entry;
   /** The rules of the entry's key in the order in which they are tried, without those of another exact value. */
   readonly candidates: readonly Candidate[];
   /** How many rules of the entry's key have another exact value. */
@@ -43,7 +43,7 @@ export interface Explanation {
 }
 
 /** Explains step by step what {@link matchRule} does with a descriptor, by a search of the same tree. */
-export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly KeyValue[]): Explanation {
+export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly Entry[]): Explanation {
   const levels: ExplainedLevel[] = [];
   let level = ruleset.domain(domain);
   if (level === undefined) return { levels, outcome: 'unknown domain', rule: undefined };
@@ -59,7 +59,7 @@ export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly
   return { levels, outcome: rule.limit === undefined ? 'no limit' : 'limit', rule };
 }
 
-function explainLevel(level: Level, entry: KeyValue, chosen: Rule | undefined): ExplainedLevel {
+function explainLevel(level: Level, entry: Entry, chosen: Rule | undefined): ExplainedLevel {
   const rules = level.rulesOf(entry.key);
   const exact = rules.filter(({ value }) => value === entry.value && value !== '');
   const wildcards = rules.filter((rule) => rule.wildcard !== undefined && !exact.includes(rule));

@@ -1,8 +1,8 @@
 import { Level, Rule } from './rule-tree';
 import type { DomainConfig, RuleConfig } from './rule-config';
 
-/** A key and a value: one entry of a request's descriptor. */
-export interface KeyValue {
+/** One entry of a request's descriptor. */
+export interface Entry {
   readonly key: string;
   readonly value: string;
 }
@@ -23,7 +23,7 @@ export class Ruleset {
  * Undefined when a level has no match, or when entries remain and no rules are nested. There is no backtracking: when a level
  * has a match, its less specific rules are not tried.
  */
-export function matchRule(domain: Level, entries: readonly KeyValue[]): Rule | undefined {
+export function matchRule(domain: Level, entries: readonly Entry[]): Rule | undefined {
   let level: Level | undefined = domain;
   let rule: Rule | undefined;
   for (const { key, value } of entries) {

@@ -1,12 +1,12 @@
 import type { Rule } from './rule-tree';
-import type { KeyValue } from './ruleset';
+import type { Entry } from './ruleset';
 
 /**
  * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the rules
  * determine which value each level contributes.
  * @param entries those of the request, one for each level
  */
-export function statisticsKey(rule: Rule, entries: readonly KeyValue[]): string {
+export function statisticsKey(rule: Rule, entries: readonly Entry[]): string {
   let key = rule.domain;
   let level = 0;
   for (const step of rule.path) {

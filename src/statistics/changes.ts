@@ -2,7 +2,7 @@ import { RULE_STATS } from './rule-statistics';
 import type { Statistics } from './statistics';
 import { NO_TAGS, type Tags } from './tags';
 
-/** What a counter has grown by. */
+/** The growth of a counter since its last confirmed value. */
 export interface Change {
   /** Without tags. */
   readonly name: string;
@@ -10,18 +10,20 @@ export interface Change {
   readonly delta: number;
 }
 
-/** How many statistics are looked at for one change that is hoped for. */
-const LOOKED_AT = 8;
+/** How many statistics may be examined for each change that a batch has room for. */
+const EXAMINED_PER_CHANGE = 8;
 
 /**
- * What has moved since it was last taken, for one who sends deltas. Nothing is kept but the last value taken of each
- * counter: while nobody takes anything, memory stays as it is and the next delta becomes larger.
+ * The changes of all counters since they were last confirmed, for outputs that send deltas. Only the last confirmed value of each
+ * counter is stored: while an output cannot send, memory does not grow and the next deltas become larger.
  */
 export class Changes {
   readonly #statistics: Statistics;
+  /** Confirmed values by index of `Statistics.counters`. */
   readonly #counters: number[] = [];
+  /** Confirmed values by index of `Statistics.rules` and, within it, of `RULE_STATS`. */
   readonly #rules: number[] = [];
-  /** The last that was given out. */
+  /** The last batch that was yielded. */
   #batch = new Batch();
 
   constructor(statistics: Statistics) {
@@ -29,74 +31,77 @@ export class Changes {
   }
 
   /**
-   * The changes by and by, at most some more than `size` at a time, so that other work can go between. A batch counts as
-   * taken when the next one is asked for: leaving the loop in the middle leaves its batch for the next time, but for what
-   * {@link takeFirst} was told.
+   * All changes incrementally, slightly more than `size` at most per batch, so that other work can run in between. A batch is
+   * confirmed when the next one is requested. If the caller leaves the loop, the last batch is not confirmed, except for what
+   * {@link confirmFirst} confirms.
    */
   *batches(size: number): Generator<readonly Change[], void, void> {
     const { counters, rules } = this.#statistics;
     let batch = (this.#batch = new Batch());
     for (let index = 0; index < counters.length; index += 1) {
       const { name, tags, value } = counters[index] as (typeof counters)[number];
-      batch.look(this.#counters, index, name, tags, '', value);
+      const delta = batch.examine(this.#counters, index, value);
+      if (delta !== 0) batch.changes.push({ name, tags, delta });
       if (batch.isFull(size)) {
         yield batch.changes;
-        batch.take();
+        batch.confirm();
         batch = this.#batch = new Batch();
       }
     }
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as (typeof rules)[number];
-      let place = index * RULE_STATS.length;
+      let position = index * RULE_STATS.length;
       for (const [stat, field] of RULE_STATS) {
-        batch.look(this.#rules, place, rule.name, NO_TAGS, stat, rule[field]);
-        place += 1;
+        const delta = batch.examine(this.#rules, position, rule[field]);
+        if (delta !== 0) batch.changes.push({ name: `${rule.name}.${stat}`, tags: NO_TAGS, delta });
+        position += 1;
       }
       if (batch.isFull(size)) {
         yield batch.changes;
-        batch.take();
+        batch.confirm();
         batch = this.#batch = new Batch();
       }
     }
     if (batch.changes.length > 0) {
       yield batch.changes;
-      batch.take();
+      batch.confirm();
     }
   }
 
-  /** Counts the first changes of the batch last given out as taken: for one who leaves the loop with the rest. */
-  takeFirst(count: number): void {
-    this.#batch.take(count);
+  /** Confirms the first changes of the last batch, for a caller that leaves the loop after sending only these. */
+  confirmFirst(count: number): void {
+    this.#batch.confirm(count);
   }
 }
 
-/** Changes and where they stand among the values taken. */
+/** Changes, and where to store their values when they are confirmed. */
 class Batch {
   readonly changes: Change[] = [];
-  readonly #taken: number[][] = [];
-  readonly #places: number[] = [];
+  readonly #confirmed: number[][] = [];
+  readonly #positions: number[] = [];
   readonly #values: number[] = [];
-  #looks = 0;
+  #examined = 0;
 
-  look(taken: number[], place: number, name: string, tags: Tags, stat: string, value: number): void {
-    this.#looks += 1;
-    const before = taken[place];
-    if (before === undefined) taken[place] = 0;
+  /** Returns the difference to the confirmed value at this position, and notes the value when there is one. */
+  examine(confirmed: number[], position: number, value: number): number {
+    this.#examined += 1;
+    const before = confirmed[position];
+    if (before === undefined) confirmed[position] = 0;
     const delta = value - (before ?? 0);
-    if (delta === 0) return;
-    this.changes.push({ name: stat === '' ? name : `${name}.${stat}`, tags, delta });
-    this.#taken.push(taken);
-    this.#places.push(place);
+    if (delta === 0) return 0;
+    this.#confirmed.push(confirmed);
+    this.#positions.push(position);
     this.#values.push(value);
+    return delta;
   }
 
   isFull(size: number): boolean {
-    return this.changes.length >= size || this.#looks >= size * LOOKED_AT;
+    return this.changes.length >= size || this.#examined >= size * EXAMINED_PER_CHANGE;
   }
 
-  take(count = this.#places.length): void {
+  confirm(count = this.#positions.length): void {
     for (let at = 0; at < count; at += 1) {
-      (this.#taken[at] as number[])[this.#places[at] as number] = this.#values[at] as number;
+      (this.#confirmed[at] as number[])[this.#positions[at] as number] = this.#values[at] as number;
     }
   }
 }

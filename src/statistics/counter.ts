@@ -1,9 +1,9 @@
 import { NO_TAGS, type Tags, joinTags } from './tags';
 
-/** A number that only grows, from the start of the process. Read and added to directly: it sits on the decision path. */
+/** A number that only grows, from the start of the process. It is on the decision path, so `value` is a plain field. */
 export class Counter {
   value = 0;
-  /** The name with the tags at its end. */
+  /** The name followed by the tags. */
   readonly fullName: string;
 
   constructor(

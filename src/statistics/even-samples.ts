@@ -1,22 +1,22 @@
-import type { Samples } from './timer';
+import type { SampleRecorder } from './timer';
 
-/** Samples for sending, each standing for `1 / rate` of what was recorded. */
+/** Samples to send, each of which represents `1 / rate` recorded samples. */
 export interface SampleSet {
   readonly values: readonly number[];
   readonly rate: number;
 }
 
 /**
- * Keeps a bounded number of samples, spread evenly over what was recorded: every one first; when there is no more room,
- * every second, every fourth, and so on.
+ * Keeps a limited number of samples, evenly distributed over the recorded ones: at first every sample; when the limit is
+ * reached, every second, then every fourth, and so on.
  */
-export class EvenSamples implements Samples {
+export class EvenSamples implements SampleRecorder {
   readonly #limit: number;
   #kept: number[] = [];
   #stride = 1;
   #untilNext = 0;
 
-  /** @param limit an even number, so that what follows the last of a full set is still in step after every second is gone */
+  /** @param limit an even number, so that the stride is still regular after every second sample of a full set is removed */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -34,7 +34,7 @@ export class EvenSamples implements Samples {
     this.#untilNext = at - count;
   }
 
-  /** Takes out what was kept, and begins anew. */
+  /** Returns the kept samples and starts again with none. */
   take(): SampleSet {
     const set = { values: this.#kept, rate: 1 / this.#stride };
     this.#kept = [];

@@ -1,16 +1,16 @@
-import type { Samples } from './timer';
+import type { SampleRecorder } from './timer';
 
-/** Counts samples by bounds, each bound belonging to the bucket below it as in Prometheus. */
-export class Histogram implements Samples {
+/** Counts samples in buckets with inclusive upper bounds, as in Prometheus. */
+export class Histogram implements SampleRecorder {
   readonly #scale: number;
-  /** How many samples lie in each bucket, the last being that above every bound. Not cumulative. */
+  /** The number of samples in each bucket, not cumulative; the last bucket is that above all bounds. */
   readonly counts: Float64Array;
   sum = 0;
   count = 0;
 
   /**
    * @param bounds in ascending order
-   * @param scale what milliseconds are multiplied with before they are compared with the bounds and added to the sum
+   * @param scale the factor from milliseconds to the unit of the bounds and the sum
    */
   constructor(
     readonly bounds: readonly number[],

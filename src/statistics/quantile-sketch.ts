@@ -1,18 +1,18 @@
-import type { Samples } from './timer';
+import type { SampleRecorder } from './timer';
 
 /**
- * Bins in each octave, a power of two: a bin is at most a sixty-fourth of its value wide, so its middle is less than 1 % off
- * whatever lies in it.
+ * Bins per octave, a power of two: a bin is at most a sixty-fourth of its value wide, so its middle differs by less than 1 % from
+ * every value in it.
  */
 const BINS_PER_OCTAVE_LOG2 = 6;
 const BINS_PER_OCTAVE = 2 ** BINS_PER_OCTAVE_LOG2;
-/** The binary exponent of the first bin's lower end, in milliseconds: 61 ns. What is shorter counts as this. */
+/** The binary exponent of the first bin's lower end, in milliseconds: 61 ns. Shorter durations are counted in the first bin. */
 const SHORTEST_LOG2 = -14;
-/** That of the last bin's upper end: three days. What is longer counts into the last bin. */
+/** The binary exponent of the last bin's upper end: three days. Longer durations are counted in the last bin. */
 const LONGEST_LOG2 = 28;
 const BINS = (LONGEST_LOG2 - SHORTEST_LOG2) * BINS_PER_OCTAVE;
 
-/** A double's exponent stands above 20 bits of its fraction in its upper half, 1023 added to it. */
+/** The upper half of a double contains its exponent plus 1023, followed by 20 bits of its fraction. */
 const SHIFT = 20 - BINS_PER_OCTAVE_LOG2;
 const FIRST = (SHORTEST_LOG2 + 1023) * BINS_PER_OCTAVE;
 const DOUBLE = new Float64Array(1);
@@ -20,8 +20,8 @@ const HALVES = new Uint32Array(DOUBLE.buffer);
 DOUBLE[0] = 1;
 const UPPER = HALVES[0] === 0 ? 1 : 0;
 
-/** Counts samples in bins whose width grows with the value, so that every quantile can be told within 1 %. */
-export class QuantileSketch implements Samples {
+/** Counts samples in bins whose width grows with the value, so that every quantile is accurate to 1 %. */
+export class QuantileSketch implements SampleRecorder {
   readonly #bins = new Float64Array(BINS);
   count = 0;
   sum = 0;
@@ -42,7 +42,7 @@ export class QuantileSketch implements Samples {
     this.count += count;
   }
 
-  /** Takes the samples of another in. */
+  /** Adds the samples of another sketch. */
   merge(other: QuantileSketch): void {
     for (let bin = 0; bin < BINS; bin += 1)
       this.#bins[bin] = (this.#bins[bin] as number) + (other.#bins[bin] as number);
@@ -58,7 +58,10 @@ export class QuantileSketch implements Samples {
     this.max = 0;
   }
 
-  /** @param share from 0 to 1; NaN when there is no sample */
+  /**
+   * @param share from 0 to 1
+   * @returns NaN if there are no samples
+   */
   quantile(share: number): number {
     if (this.count === 0) return Number.NaN;
     const rank = Math.max(1, Math.ceil(share * this.count));
@@ -71,9 +74,9 @@ export class QuantileSketch implements Samples {
   }
 }
 
-/** Read off the double itself: a logarithm would cost several times as much. */
+/** Uses the bits of the double: a logarithm would cost several times as much. */
 function binOf(value: number): number {
-  // Zero and negative values, and those below the first bin; of what is not a number too.
+  // Zero, negative values, values below the first bin, and NaN.
   if (!(value > 2 ** SHORTEST_LOG2)) return 0;
   DOUBLE[0] = value;
   return Math.min(BINS - 1, ((HALVES[UPPER] as number) >>> SHIFT) - FIRST);

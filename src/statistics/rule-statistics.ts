@@ -1,6 +1,5 @@
 /**
- * What is counted for one statistics key, in hits (document 1, section 6). Plain numbers, because a decision adds to
- * several of them.
+ * The statistics of one key, in hits. Plain numbers instead of counters, because a decision adds to several of them.
  */
 export class RuleStatistics {
   totalHits = 0;
@@ -11,10 +10,10 @@ export class RuleStatistics {
   shadowMode = 0;
   totalNegativeHits = 0;
 
-  /** @param name the whole name that the statistics stand under, escaped */
+  /** @param name the full name of the key, escaped, without the name of the statistic */
   constructor(readonly name: string) {}
 
-  /** The statistics that have moved, each with its whole name. */
+  /** The statistics that are not 0, each with its full name. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {
     for (const [stat, field] of RULE_STATS) {
       if (this[field] !== 0) yield [`${this.name}.${stat}`, this[field]];
@@ -22,7 +21,7 @@ export class RuleStatistics {
   }
 }
 
-/** The statistics of a rule: what each is called, and where it stands. */
+/** The statistics of a rule: the name of each, and its field. */
 export const RULE_STATS = [
   ['total_hits', 'totalHits'],
   ['over_limit', 'overLimit'],

@@ -5,26 +5,26 @@ import { RuleStatistics } from './rule-statistics';
 import { splitTags } from './tags';
 import { Timer } from './timer';
 
-/** Calls refused for what they ask or because no configuration is loaded; one a call, through whichever door. */
+/** Calls rejected as invalid or because no configuration is loaded, counted once per call for all servers. */
 export const SERVICE_ERRORS = 'ratelimit.service.call.should_rate_limit.service_error';
 
-/** Calls that the counter store, of whatever kind, failed or answered too late; one a call. */
+/** Calls that failed because of an error or a timeout of the counter store, of any type; counted once per call. */
 export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_error';
 
 const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
-/** A key that is longer counts under its rule: a bound on the number of keys bounds no memory when a key may be megabytes. */
-const LONGEST_RUNTIME_KEY = 1024;
+/** Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In characters. */
+const MAX_RUNTIME_KEY_LENGTH = 1024;
 
-/** A value that is read whenever somebody looks. */
+/** A statistic whose value is computed when it is read. */
 export interface Gauge {
   readonly name: string;
   readonly read: () => number;
 }
 
 /**
- * Every statistic of the process, by name. Keys that come from rules are as many as the rules; keys that carry what a
- * caller sent are admitted up to a bound, because an unbounded name is a memory leak that callers control.
+ * All statistics of the process, by name. The number of keys from rules is that of the rules; the number of runtime keys, which
+ * contain request values, is limited, because callers could otherwise fill the memory.
  */
 export class Statistics {
   readonly #maxRuntimeKeys: number;
@@ -32,28 +32,28 @@ export class Statistics {
   readonly #gauges = new Map<string, Gauge>();
   readonly #timers = new Map<string, Timer>();
   readonly #durations = new Map<Timer, QuantileSketch>();
-  readonly #timerWatchers: ((timer: Timer) => void)[] = [];
+  readonly #timerListeners: ((timer: Timer) => void)[] = [];
   readonly #rules = new Map<string, RuleStatistics>();
   readonly #counterList: Counter[] = [];
   readonly #ruleList: RuleStatistics[] = [];
-  /** Runtime keys as they were built, unescaped, so that a known key costs one look-up. */
+  /** By unescaped runtime key, so that a known key costs one look-up. */
   readonly #runtimeRules = new Map<string, RuleStatistics>();
   readonly #runtimeCounters = new Map<string, Counter>();
   #rolledUp = 0;
 
-  /** @param maxRuntimeKeys how many keys that carry request values are kept apart (STATS_MAX_RUNTIME_KEYS) */
+  /** @param maxRuntimeKeys the maximum number of keys with request values (STATS_MAX_RUNTIME_KEYS) */
   constructor(maxRuntimeKeys: number) {
     this.#maxRuntimeKeys = maxRuntimeKeys;
     this.gauge('ratelimit.statistics.runtime_keys', () => this.#runtimeKeys());
     this.gauge('ratelimit.statistics.rolled_up', () => this.#rolledUp);
   }
 
-  /** Every counter that is not a rule's, in the order of their creation: none ever goes or changes its place. */
+  /** The counters that do not belong to rules, in order of creation; never removed or reordered. */
   get counters(): readonly Counter[] {
     return this.#counterList;
   }
 
-  /** The statistics of every rule and runtime key, in the order of their creation: none ever goes or changes its place. */
+  /** The statistics of all rules and runtime keys, in order of creation; never removed or reordered. */
   get rules(): readonly RuleStatistics[] {
     return this.#ruleList;
   }
@@ -67,12 +67,12 @@ export class Statistics {
     return this.#counters.get(name) ?? this.#admit(name, new Counter(...splitTags(name)));
   }
 
-  /** A value that is read whenever somebody looks. A second gauge of the name takes the place of the first. */
+  /** Adds a gauge; it replaces an earlier one of the same name. */
   gauge(name: string, read: () => number): void {
     this.#gauges.set(name, { name, read });
   }
 
-  /** What the gauge of this name says now; NaN when there is none. */
+  /** The current value of the gauge of this name; NaN if there is none. */
   readGauge(name: string): number {
     return this.#gauges.get(name)?.read() ?? Number.NaN;
   }
@@ -84,19 +84,19 @@ export class Statistics {
       this.#timers.set(name, (timer = new Timer(name)));
       const durations = new QuantileSketch();
       this.#durations.set(timer, durations);
-      timer.giveTo(durations);
-      for (const watcher of this.#timerWatchers) watcher(timer);
+      timer.addRecorder(durations);
+      for (const listener of this.#timerListeners) listener(timer);
     }
     return timer;
   }
 
-  /** Told of every timer, those to come too. */
-  watchTimers(watcher: (timer: Timer) => void): void {
-    this.#timerWatchers.push(watcher);
-    for (const timer of this.#timers.values()) watcher(timer);
+  /** Calls the listener for each existing timer, and for each new one when it is created. */
+  onTimer(listener: (timer: Timer) => void): void {
+    this.#timerListeners.push(listener);
+    for (const timer of this.#timers.values()) listener(timer);
   }
 
-  /** The statistics of a key that the rules alone determine, for example `domain.key_value`, unescaped. */
+  /** The statistics of a key that contains no request values, for example `domain.key_value`, unescaped. */
   rule(key: string): RuleStatistics {
     const name = RULE_PREFIX + escapeStatisticsKey(key);
     let statistics = this.#rules.get(name);
@@ -108,8 +108,8 @@ export class Statistics {
   }
 
   /**
-   * The statistics of a key that carries request values, unescaped. A key that is new when the bound is reached is counted
-   * under `rollUp` instead, and so is one that is too long; one that was admitted stays.
+   * The statistics of a key with request values, unescaped. When the maximum number of runtime keys is reached, or when the key
+   * is too long, a new key is counted under `rollUp` instead; existing keys are kept.
    */
   runtimeRule(key: string, rollUp: string): RuleStatistics {
     const known = this.#runtimeRules.get(key);
@@ -120,24 +120,24 @@ export class Statistics {
     return statistics;
   }
 
-  /** Whether {@link runtimeRule} admitted this key: it gives the same statistics for it from then on. */
+  /** Whether the key has statistics of its own, which {@link runtimeRule} then always returns. */
   keepsRuntimeRule(key: string): boolean {
     return this.#runtimeRules.has(key);
   }
 
-  /** A single counter under the rules' names whose key carries request values; bounded as {@link runtimeRule}. */
+  /** A single counter under the prefix of the rules, whose key contains request values; limited like {@link runtimeRule}. */
   runtimeCounter(key: string, rollUp: string): Counter {
     const known = this.#runtimeCounters.get(key);
     if (known !== undefined) return known;
     if (this.#rollsUp(key)) return this.counter(RULE_PREFIX + rollUp);
     const name = RULE_PREFIX + escapeStatisticsKey(key);
-    // What looks like a tag in what a caller sent is none.
+    // Text in a request value that looks like a tag must not become one.
     const counter = this.#counters.get(name) ?? this.#admit(name, new Counter(name));
     this.#runtimeCounters.set(key, counter);
     return counter;
   }
 
-  /** Every statistic that has moved, every gauge, and what the timers come to, in no particular order. */
+  /** All counters that are not 0, all gauges, and a summary of each timer, in no particular order. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {
     for (const { fullName, value } of this.#counterList) {
       if (value !== 0) yield [fullName, value];
@@ -158,15 +158,15 @@ export class Statistics {
   }
 
   #rollsUp(key: string): boolean {
-    if (this.#runtimeKeys() < this.#maxRuntimeKeys && key.length <= LONGEST_RUNTIME_KEY) return false;
+    if (this.#runtimeKeys() < this.#maxRuntimeKeys && key.length <= MAX_RUNTIME_KEY_LENGTH) return false;
     this.#rolledUp += 1;
     return true;
   }
 }
 
-/** How often and, in milliseconds, how long: since the start of the process. */
+/** The number of samples and, in milliseconds, their quantiles and maximum since the start of the process. */
 function* timerEntries(timer: Timer, durations: QuantileSketch): IterableIterator<readonly [string, number]> {
-  timer.settle();
+  timer.flush();
   if (durations.count === 0) return;
   yield [`${timer.name}.count`, durations.count];
   yield [`${timer.name}.p50_ms`, rounded(durations.quantile(0.5))];

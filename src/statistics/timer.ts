@@ -1,39 +1,39 @@
-/** Takes the samples of a timer, some hundred at a time. */
-export interface Samples {
-  /** The first `count` of the values, in milliseconds; the array is used again afterwards. */
+/** Receives the samples of a timer in batches. */
+export interface SampleRecorder {
+  /** Adds the first `count` of the values, in milliseconds; the array is reused afterwards. */
   add(values: Float64Array, count: number): void;
 }
 
-const GATHERED = 512;
+const BATCH_SIZE = 512;
 
 /**
- * Durations of one kind, in milliseconds. To record one costs no more than to write a number down: it sits on the decision
- * path. Whoever keeps samples takes them from here in heaps.
+ * Durations of one kind, in milliseconds. To record one costs no more than an assignment, because timers are on the decision
+ * path. The recorders receive the samples in batches.
  */
 export class Timer {
-  readonly #gathered = new Float64Array(GATHERED);
+  readonly #batch = new Float64Array(BATCH_SIZE);
   #count = 0;
-  readonly #keepers: Samples[] = [];
+  readonly #recorders: SampleRecorder[] = [];
 
   constructor(readonly name: string) {}
 
   record(milliseconds: number): void {
-    this.#gathered[this.#count] = milliseconds;
+    this.#batch[this.#count] = milliseconds;
     this.#count += 1;
-    if (this.#count === GATHERED) this.settle();
+    if (this.#count === BATCH_SIZE) this.flush();
   }
 
-  /** Gives the samples from now on to somebody who keeps them. */
-  giveTo(keeper: Samples): void {
-    this.settle();
-    this.#keepers.push(keeper);
+  /** Passes all samples recorded from now on to the recorder. */
+  addRecorder(recorder: SampleRecorder): void {
+    this.flush();
+    this.#recorders.push(recorder);
   }
 
-  /** Hands out what was gathered: to be called by whoever wants to look at what it keeps. */
-  settle(): void {
+  /** Passes the pending samples to the recorders; to be called before a recorder is read. */
+  flush(): void {
     const count = this.#count;
     if (count === 0) return;
     this.#count = 0;
-    for (const keeper of this.#keepers) keeper.add(this.#gathered, count);
+    for (const recorder of this.#recorders) recorder.add(this.#batch, count);
   }
 }

@@ -123,7 +123,7 @@ describe('the service answers bad input with a clear error and without counting'
           Array.from({ length: 10_000 }, () => 'user=x'),
         ),
       3,
-      'a request may have 1000 descriptors at the most, this one has 10000',
+      'a request may have at most 1000 descriptors, this one has 10000',
     ],
     [
       'hits that no counter holds',
@@ -132,7 +132,7 @@ describe('the service answers bad input with a clear error and without counting'
           { entries: [{ key: 'user', value: 'x' }], limit: undefined, hitsAddend: 2n ** 60n, isNegativeHits: false },
         ]),
       3,
-      'hits_addend of descriptor 1 is more than a counter can hold (2^53 - 1)',
+      'hits_addend of descriptor 1 exceeds the largest count, 2^53 - 1',
     ],
   ])('over gRPC: %s', async (_what, call, code, details) => {
     const before = await counted();

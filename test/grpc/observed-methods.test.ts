@@ -17,7 +17,7 @@ function callOf(handle: UnaryHandler, tracer?: Tracer) {
   const method = observedMethods(new Map([[PATH, handle]]), { statistics, now: () => time.now, tracer }).get(PATH);
   statistics
     .timer('ratelimit_server.Method.response_time')
-    .giveTo({ add: (values, count) => durations.push(...values.subarray(0, count)) });
+    .addRecorder({ add: (values, count) => durations.push(...values.subarray(0, count)) });
   const call: UnaryCall = {
     reply: () => void sent.push('reply'),
     fail: (status, message) => void sent.push(`${status} ${message}`),
@@ -30,7 +30,7 @@ function callOf(handle: UnaryHandler, tracer?: Tracer) {
     time,
     cancel: (cause: CancelCause) => cancel(cause),
     durations: () => {
-      statistics.timer('ratelimit_server.Method.response_time').settle();
+      statistics.timer('ratelimit_server.Method.response_time').flush();
       return durations;
     },
     total: () => new Map(statistics.entries()).get('ratelimit_server.Method.total_requests'),

@@ -301,7 +301,7 @@ describe('a limit that the request brings along', () => {
     const service = serve([]);
     const wrong = descriptor('k=x', { limit: { requestsPerUnit: 1, unit: undefined } });
     expect(() => service.decide(request('shop', ['k=x', wrong]))).toThrow(
-      'the limit of descriptor 2 has no unit that is known',
+      'the limit of descriptor 2 has no valid unit',
     );
   });
 });
@@ -315,7 +315,7 @@ describe('a request that cannot be decided is refused, and counts nothing but th
     [
       'hits that no counter holds',
       request('shop', [descriptor('k=x', { hitsAddend: 2 ** 53 })]),
-      'hits_addend of descriptor 1 is more than a counter can hold (2^53 - 1)',
+      'hits_addend of descriptor 1 exceeds the largest count, 2^53 - 1',
     ],
     [
       'too many descriptors',
@@ -323,7 +323,7 @@ describe('a request that cannot be decided is refused, and counts nothing but th
         'shop',
         Array.from({ length: 10_000 }, () => 'k=x'),
       ),
-      'a request may have 1000 descriptors at the most, this one has 10000',
+      'a request may have at most 1000 descriptors, this one has 10000',
     ],
   ])('%s', (_what, wrong, message) => {
     const service = serve(rules);

@@ -63,7 +63,7 @@ describe('changes since they were last taken', () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) statistics.counter(name).add(1);
     for (const batch of changes.batches(3)) {
       if (batch[0]?.name === 'a') continue;
-      changes.takeFirst(1);
+      changes.confirmFirst(1);
       break;
     }
     statistics.counter('d').add(2);

@@ -2,13 +2,13 @@ import { EvenSamples } from '../../src/statistics/even-samples';
 import { Histogram } from '../../src/statistics/histogram';
 import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { Statistics } from '../../src/statistics/statistics';
-import { type Samples, Timer } from '../../src/statistics/timer';
+import { type SampleRecorder, Timer } from '../../src/statistics/timer';
 
-function recorded(values: Iterable<number>, keeper: Samples): void {
+function recorded(values: Iterable<number>, keeper: SampleRecorder): void {
   const timer = new Timer('t');
-  timer.giveTo(keeper);
+  timer.addRecorder(keeper);
   for (const value of values) timer.record(value);
-  timer.settle();
+  timer.flush();
 }
 
 function* upTo(count: number): Iterable<number> {
@@ -26,9 +26,9 @@ describe('a timer', () => {
     const timer = new Timer('t');
     timer.record(1);
     const seen: number[] = [];
-    timer.giveTo({ add: (values, count) => seen.push(...values.subarray(0, count)) });
+    timer.addRecorder({ add: (values, count) => seen.push(...values.subarray(0, count)) });
     timer.record(2);
-    timer.settle();
+    timer.flush();
     expect(seen).toEqual([2]);
   });
 
@@ -36,7 +36,7 @@ describe('a timer', () => {
     const statistics = new Statistics(0);
     statistics.timer('a');
     const names: string[] = [];
-    statistics.watchTimers(({ name }) => names.push(name));
+    statistics.onTimer(({ name }) => names.push(name));
     statistics.timer('b');
     statistics.timer('a');
     expect(names).toEqual(['a', 'b']);

@@ -2,14 +2,14 @@ import { cacheKeyBody } from '../../limiter/cache-key';
 import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { Rule } from '../../rules/rule-tree';
-import type { KeyValue } from '../../rules/ruleset';
+import type { Entry } from '../../rules/ruleset';
 import { statisticsKey } from '../../rules/statistics-key';
 import { escapeStatisticsKey } from '../../statistics/escape';
 
 const MAX_KEYS = 10;
 
 /** A human-readable explanation: for each level the rules in the order in which they are tried, then the result. */
-export function formatExplanation(domain: string, entries: readonly KeyValue[], explanation: Explanation): string {
+export function formatExplanation(domain: string, entries: readonly Entry[], explanation: Explanation): string {
   const lines = [`domain ${domain}`];
   for (const [index, level] of explanation.levels.entries()) lines.push(...formatLevel(level, index + 1));
   lines.push(...formatResult(domain, entries, explanation));
@@ -33,7 +33,7 @@ function formatLevel({ entry, candidates, otherValues, keys }: ExplainedLevel, n
   return lines;
 }
 
-function formatCandidate({ rule, outcome }: Candidate, entry: KeyValue): string {
+function formatCandidate({ rule, outcome }: Candidate, entry: Entry): string {
   const name =
     rule.value === ''
       ? 'without value'
@@ -44,7 +44,7 @@ function formatCandidate({ rule, outcome }: Candidate, entry: KeyValue): string 
   return outcome === 'passed over' ? `${name}: does not match` : `${name}: not tried, because an earlier rule matches`;
 }
 
-function formatResult(domain: string, entries: readonly KeyValue[], { levels, outcome, rule }: Explanation): string[] {
+function formatResult(domain: string, entries: readonly Entry[], { levels, outcome, rule }: Explanation): string[] {
   switch (outcome) {
     case 'unknown domain':
       return [
@@ -67,7 +67,7 @@ function formatResult(domain: string, entries: readonly KeyValue[], { levels, ou
   }
 }
 
-function formatLimit(domain: string, entries: readonly KeyValue[], rule: Rule): string[] {
+function formatLimit(domain: string, entries: readonly Entry[], rule: Rule): string[] {
   const { limit } = rule;
   if (limit === undefined) return [];
   const statistics = `statistics key: ${escapeStatisticsKey(statisticsKey(rule, entries))}`;
@@ -87,6 +87,6 @@ function formatLimit(domain: string, entries: readonly KeyValue[], rule: Rule): 
   ];
 }
 
-function show({ key, value }: KeyValue): string {
+function show({ key, value }: Entry): string {
   return `${key}=${value}`;
 }

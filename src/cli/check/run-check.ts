@@ -1,5 +1,5 @@
 import { explainMatch } from '../../rules/explain';
-import { buildRuleset, type KeyValue } from '../../rules/ruleset';
+import { buildRuleset, type Entry } from '../../rules/ruleset';
 import { FlagError, flagHelp } from '../flags';
 import { CHECK_FLAGS, type CheckRequest, parseCheckRequest } from './check-flags';
 import { formatExplanation } from './format-explanation';
@@ -43,7 +43,7 @@ function explanation({ configs }: FolderResult, { domain, descriptor }: NonNulla
 }
 
 /** Parses `key=value,key=value`: split at each comma, then at the first `=`. */
-function parseEntries(descriptor: string): KeyValue[] {
+function parseEntries(descriptor: string): Entry[] {
   return descriptor.split(',').map((entry) => {
     const equals = entry.indexOf('=');
     return equals < 0 ? { key: entry, value: '' } : { key: entry.slice(0, equals), value: entry.slice(equals + 1) };

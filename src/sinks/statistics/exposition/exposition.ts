@@ -65,7 +65,7 @@ export class Exposition {
 
   constructor(options: ExpositionOptions) {
     this.#options = options;
-    options.statistics.watchTimers((timer) => this.#addTimer(timer));
+    options.statistics.onTimer((timer) => this.#addTimer(timer));
   }
 
   /** The chunks of a page. */

@@ -1,11 +1,11 @@
 import { QuantileSketch } from '../../../statistics/quantile-sketch';
-import type { Samples } from '../../../statistics/timer';
+import type { SampleRecorder } from '../../../statistics/timer';
 
 /** The window advances in steps of this part of it. */
 const STEPS = 5;
 
 /** A Prometheus summary: quantiles over a sliding window, count and sum over the lifetime of the process. */
-export class RecentQuantiles implements Samples {
+export class RecentQuantiles implements SampleRecorder {
   readonly #now: () => number;
   count = 0;
   sum = 0;

@@ -33,11 +33,11 @@ abstract class TimerSeries implements Series {
 
   readFrom(timer: Timer): void {
     this.#timers.push(timer);
-    timer.giveTo(this.samples);
+    timer.addRecorder(this.samples);
   }
 
   write(): string {
-    for (const timer of this.#timers) timer.settle();
+    for (const timer of this.#timers) timer.flush();
     return this.writeSamples();
   }
 

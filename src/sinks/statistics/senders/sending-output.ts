@@ -36,9 +36,9 @@ export class SendingOutput implements StatisticsOutput {
     this.#options = options;
     const { statistics } = options;
     this.#changes = new Changes(statistics);
-    statistics.watchTimers((timer) => {
+    statistics.onTimer((timer) => {
       const samples = new EvenSamples(MAX_DURATIONS);
-      timer.giveTo(samples);
+      timer.addRecorder(samples);
       this.#timers.push({ timer, samples, unsent: NO_SAMPLES });
     });
   }
@@ -81,7 +81,7 @@ export class SendingOutput implements StatisticsOutput {
     for (const changes of this.#changes.batches(BATCH)) {
       if (changes.length > 0) {
         const lines = changes.map(({ name, tags, delta }) => format.counter(name, tags, delta));
-        await this.#send(lines, (delivered) => this.#changes.takeFirst(delivered));
+        await this.#send(lines, (delivered) => this.#changes.confirmFirst(delivered));
       }
       await nextTurn();
     }
@@ -91,7 +91,7 @@ export class SendingOutput implements StatisticsOutput {
   async #sendDurations(): Promise<void> {
     for (const sampled of this.#timers) {
       await this.#sendUnsent(sampled);
-      sampled.timer.settle();
+      sampled.timer.flush();
       sampled.unsent = sampled.samples.take();
       await this.#sendUnsent(sampled);
     }
