@@ -7,7 +7,7 @@ import type { ImportableDashboard } from './dashboard-model';
 const DASHBOARD = join(__dirname, '../../../examples/observability/weir-dashboard.json');
 const MODEL = join(__dirname, 'dashboard-model');
 const COMPILER = join(__dirname, '../../../node_modules/typescript/bin/tsc');
-/** Grafana moves older ones up to its own; this is where they all begin today, of Grafana 10.3. */
+/** The schema version of Grafana 10.3; Grafana migrates older dashboards from there. */
 const SCHEMA_VERSION = 39;
 const COLUMNS = 24;
 
@@ -18,8 +18,8 @@ beforeAll(async () => {
   dashboard = JSON.parse(text) as ImportableDashboard;
 });
 
-/** What the compiler says to a dashboard; nothing when it is one. */
-async function complaints(json: string): Promise<string> {
+/** The compiler's errors for a dashboard; empty when it is valid. */
+async function compilerErrors(json: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'weir-dashboard-'));
   const file = join(folder, 'dashboard.ts');
   try {
@@ -37,37 +37,37 @@ async function complaints(json: string): Promise<string> {
   }
 }
 
-describe('the dashboard', () => {
-  it("is one by Grafana's own types", async () => {
-    expect(await complaints(text)).toBe('');
+describe('the example dashboard', () => {
+  it("conforms to Grafana's types", async () => {
+    expect(await compilerErrors(text)).toBe('');
   });
 
   it.each([
     ['a panel of an unknown kind', '"type": "stat"', '"type": "status"'],
-    ['a choice that there is not', '"placement": "bottom"', '"placement": "below"'],
-    ['an option that there is not', '"drawStyle": "line"', '"drawingStyle": "line"'],
-    ['a place that is no number', '"w": 8', '"w": "8"'],
-    ['a member that there is not', '"schemaVersion"', '"schemaNumber"'],
+    ['an unknown choice', '"placement": "bottom"', '"placement": "below"'],
+    ['an unknown option', '"drawStyle": "line"', '"drawingStyle": "line"'],
+    ['a position that is not a number', '"w": 8', '"w": "8"'],
+    ['an unknown member', '"schemaVersion"', '"schemaNumber"'],
     ['a variable of an unknown kind', '"type": "query"', '"type": "ask"'],
-  ])('would not be with %s', async (_, from, to) => {
+  ])('would not conform with %s', async (_, from, to) => {
     expect(text).toContain(from);
-    expect(await complaints(text.replace(from, to))).toMatch(/error TS/);
+    expect(await compilerErrors(text.replace(from, to))).toMatch(/error TS/);
   });
 
-  it('is of a version that Grafana reads, and not tied to the place where it was made', () => {
+  it('has a schema version that Grafana reads, and no id of the instance that it was created on', () => {
     expect(dashboard.schemaVersion).toBe(SCHEMA_VERSION);
     expect(dashboard.id).toBeNull();
     expect(dashboard.uid).toMatch(/^[\w-]{1,40}$/);
   });
 
-  it('lets one choose the data source, and uses no other', () => {
+  it('has a variable for the data source, and uses no other data source', () => {
     const [first] = dashboard.templating.list;
     expect(first).toMatchObject({ name: 'datasource', type: 'datasource', query: 'prometheus' });
     const uids = [...text.matchAll(/"uid": "([^"]*)"/g)].map(([, uid]) => uid);
     expect(new Set(uids)).toEqual(new Set(['weir', '${datasource}']));
   });
 
-  it('uses only variables that it has, each after those that it depends on', () => {
+  it('defines every variable that it uses, after those that it depends on', () => {
     const known = new Set<string>();
     function used(of: unknown) {
       return [...JSON.stringify(of).matchAll(/\$\{?(?!__)([a-z]\w*)/g)].map(([, name]) => name as string);
@@ -79,7 +79,7 @@ describe('the dashboard', () => {
     expect(new Set(used(dashboard.panels))).toEqual(known);
   });
 
-  it('has panels with an id of their own, and queries that each have a letter of their own', () => {
+  it('has unique panel ids, and unique query letters in each panel', () => {
     const { panels } = dashboard;
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     for (const panel of panels) {
@@ -90,7 +90,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('has panels that lie within the grid, without a hole and without overlapping', () => {
+  it('covers the grid with panels without gaps or overlaps', () => {
     const { panels } = dashboard;
     const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
       Array.from({ length: w * h }, (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`),

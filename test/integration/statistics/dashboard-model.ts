@@ -5,7 +5,7 @@ import type {
   Options as TimeSeriesOptions,
 } from '@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen.d.ts';
 
-/** A type of Grafana's as JSON has it: a choice stands there by its name, and what has a default may be left out. */
+/** A type of Grafana in JSON: an enumeration member is a string, and a member with a default is optional. */
 type Written<Type> = Type extends string
   ? `${Type}`
   : Type extends object
@@ -14,7 +14,7 @@ type Written<Type> = Type extends string
 
 interface Source {
   readonly type: 'prometheus';
-  /** The variable by which one chooses. */
+  /** The variable with which the user chooses the data source. */
   readonly uid: '${datasource}';
 }
 
@@ -46,12 +46,12 @@ type Plain = Omit<Written<Panel>, keyof Shown<string, unknown, unknown> | 'id' |
 type TimeSeries = Plain & Shown<'timeseries', TimeSeriesOptions, TimeSeriesField>;
 type Stat = Plain & Shown<'stat', StatOptions, never>;
 
-/** What Grafana saves of a variable beside what its schema says. */
+/** A member of a variable that Grafana saves but its schema lacks. */
 interface Definition {
   readonly definition?: string;
 }
 
-/** A dashboard that Grafana can import, as far as its own schema says, of the kinds of panels that the example has. */
+/** A dashboard that Grafana can import, according to its schema, with the kinds of panels of the example. */
 export interface ImportableDashboard extends Omit<Written<Dashboard>, 'panels' | 'templating' | 'schemaVersion'> {
   readonly schemaVersion: number;
   readonly title: string;

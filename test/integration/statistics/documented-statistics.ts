@@ -5,12 +5,12 @@ const FILE = join(__dirname, '../../../docs/statistics.md');
 
 /** A row of docs/statistics.md. */
 export interface DocumentedStatistic {
-  /** As it is written, with `<key>` for what differs. */
+  /** As written, with placeholders such as `<key>`. */
   readonly written: string;
-  /** The names that it stands for. */
+  /** Matches the names that the row documents. */
   readonly name: RegExp;
   readonly kind: 'counter' | 'gauge' | 'timer';
-  /** The names that it has in Prometheus. */
+  /** Matches its names in Prometheus. */
   readonly metric: RegExp;
 }
 
@@ -30,7 +30,7 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
     ];
   });
 
-/** What the file says `<refusal>` stands for. */
+/** The documented values of `<refusal>`. */
 export function documentedRefusals(): readonly string[] {
   const [, list = ''] = /`<refusal>` is one of([\s\S]*)$/.exec(readFileSync(FILE, 'utf8')) ?? [];
   return [...list.matchAll(/`(\w+)`/g)].map(([, kind]) => kind as string);

@@ -16,7 +16,7 @@ import { RuleFolder } from '../../support/data/rule-folder';
 import { until } from '../../support/waiting/until';
 import type { WeirProcess } from '../../support/processes/weir-process';
 import { DOCUMENTED, type DocumentedStatistic, documentedRefusals } from './documented-statistics';
-import { HeardServices, type Wires } from './heard-statistics';
+import { ObservedServices, type Observations } from './observed-statistics';
 
 const RULES = `
 domain: shop
@@ -28,12 +28,12 @@ descriptors:
   - { key: none, rate_limit: { unit: day, requests_per_unit: 0 } }
 `;
 
-/** What the certificate says; the address has no name. */
+/** The name in the certificate; the test connects to an address. */
 const NAME = 'weir.test';
 const NAMED = { 'grpc.ssl_target_name_override': NAME, 'grpc.default_authority': NAME };
 
-/** Redis, rules from files, TLS: everything but what only the other two move. */
-async function withFilesAndRedis(): Promise<Wires> {
+/** Redis, rule files and TLS: moves every statistic except those of xDS and of the memory store. */
+async function withFilesAndRedis(): Promise<Observations> {
   const authority = newAuthority();
   const certificates = await mkdtemp(join(tmpdir(), 'weir-certificates-'));
   const [certFile, keyFile] = [join(certificates, 'cert.pem'), join(certificates, 'key.pem')];
@@ -43,7 +43,7 @@ async function withFilesAndRedis(): Promise<Wires> {
     await writeFile(keyFile, key);
     await using redis = await RedisProcess.start();
     await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
-    await using services = await HeardServices.start({
+    await using services = await ObservedServices.start({
       ...folder.env,
       GRPC_SERVER_USE_TLS: 'true',
       GRPC_SERVER_TLS_CERT: certFile,
@@ -53,14 +53,14 @@ async function withFilesAndRedis(): Promise<Wires> {
       KVSTORE_PERSECOND: 'true',
       KVSTORE_PERSECOND_URL: redis.address,
       KVSTORE_PIPELINE_WINDOW: '20ms',
-      // Room for two keys.
+      // Space for two keys.
       LOCAL_CACHE_SIZE_IN_BYTES: '300',
       STATS_MAX_RUNTIME_KEYS: '3',
       SHADOW_MODE: 'true',
     });
     const channel = credentials.createSsl(Buffer.from(authority.ca));
     await services.both((weir) => ask(weir, channel));
-    await services.look();
+    await services.observe();
     await writeFile(certFile, 'broken');
     await folder.write('bad.yaml', 'domain: [');
     await services.both(async (weir) => {
@@ -93,7 +93,7 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
   ]);
   await client.ask('nowhere', ['plain', 'plain']);
   await expect(client.ask('', ['plain'])).rejects.toThrow('domain');
-  // The fourth key with a value, for which there is no room.
+  // The fourth key with a value exceeds STATS_MAX_RUNTIME_KEYS.
   for (const value of ['b', 'c']) await client.ask('shop', [`user=${value}`]);
   async function moves(name: string, move: () => Promise<unknown>) {
     return weir.until(`${name} to move`, async () => {
@@ -113,7 +113,7 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
     await client.ask('shop', ['brief']);
     const second = Math.floor(Date.now() / 1000);
     await until('the second is over', () => Math.floor(Date.now() / 1000) > second);
-    // Its key makes room only now.
+    // The key is evicted only when space is needed.
     await twice();
     await twice();
   });
@@ -154,12 +154,12 @@ async function failToCount(weir: WeirProcess, channel: ReturnType<typeof credent
   }
 }
 
-/** Memory with room for few keys, rules from a management server. */
-async function withXdsAndMemory(): Promise<Wires> {
+/** A memory store with space for two keys, and rules from a management server: moves the remaining statistics. */
+async function withXdsAndMemory(): Promise<Observations> {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 10)]);
   await using server = await AdsServer.start({ cache });
-  await using services = await HeardServices.start({
+  await using services = await ObservedServices.start({
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
     CONFIG_GRPC_XDS_SERVER_URL: server.address,
     MEMORY_MAX_KEYS: '2',
@@ -171,19 +171,19 @@ async function withXdsAndMemory(): Promise<Wires> {
   return await services.end();
 }
 
-let worlds: readonly Wires[];
+let observations: readonly Observations[];
 beforeAll(async () => {
   const both = await Promise.allSettled([withFilesAndRedis(), withXdsAndMemory()]);
-  worlds = both.map((world) => {
-    if (world.status === 'rejected') throw world.reason;
-    return world.value;
+  observations = both.map((result) => {
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
   });
 });
 
-/** What was heard on a wire of a documented statistic, over both worlds; 0: it has not moved. */
-function heard({ kind, name, metric }: DocumentedStatistic, wire: keyof Wires): number {
-  const is = wire === 'pulled' ? metric : name;
-  const all = worlds.flatMap((world) => world[wire]).filter((each) => is.test(each.name));
+/** The value of a documented statistic on an output, over both scenarios; 0 when it has not moved. */
+function observed({ kind, name, metric }: DocumentedStatistic, output: keyof Observations): number {
+  const pattern = output === 'pulled' ? metric : name;
+  const all = observations.flatMap((result) => result[output]).filter((each) => pattern.test(each.name));
   return kind === 'gauge'
     ? Math.max(0, ...all.map(({ greatest }) => greatest))
     : all.reduce((sum, { value }) => sum + value, 0);
@@ -194,29 +194,32 @@ function find(written: string) {
 }
 
 describe('every statistic of docs/statistics.md', () => {
-  it.each(DOCUMENTED.map((each) => [each.written, each] as const))('%s moves, and every output says so', (_, each) => {
-    const outputs = (['pushed', 'tagged', 'pulled', 'printed'] as const).map(
-      (wire) => [wire, heard(each, wire)] as const,
-    );
-    expect(outputs.filter(([, value]) => !(value > 0))).toEqual([]);
-    // Two of the rows have one metric; gauges may have moved between two looks.
-    if (each.kind === 'gauge') return;
-    const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
-    const known = heard(each, 'known');
-    expect([heard(each, 'pushed'), heard(each, 'tagged')]).toEqual([known, known]);
-    expect(heard(each, 'pulled')).toBe(ofMetric.reduce((sum, other) => sum + heard(other, 'known'), 0));
-    expect(heard(each, 'printed')).toBe(heard(each, 'knownToPrinter'));
-  });
+  it.each(DOCUMENTED.map((each) => [each.written, each] as const))(
+    '%s changes, and every output reports it',
+    (_, each) => {
+      const outputs = (['pushed', 'tagged', 'pulled', 'printed'] as const).map(
+        (output) => [output, observed(each, output)] as const,
+      );
+      expect(outputs.filter(([, value]) => !(value > 0))).toEqual([]);
+      // Two of the rows share one metric; gauges may have changed between two observations.
+      if (each.kind === 'gauge') return;
+      const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
+      const known = observed(each, 'known');
+      expect([observed(each, 'pushed'), observed(each, 'tagged')]).toEqual([known, known]);
+      expect(observed(each, 'pulled')).toBe(ofMetric.reduce((sum, other) => sum + observed(other, 'known'), 0));
+      expect(observed(each, 'printed')).toBe(observed(each, 'knownToPrinter'));
+    },
+  );
 
-  it.each(['ShouldRateLimit', 'Check', 'List'])('counts and times %s on every output', (method) => {
-    for (const wire of ['pushed', 'tagged', 'printed'] as const) {
-      const names = worlds[0]?.[wire].map(({ name }) => name);
+  it.each(['ShouldRateLimit', 'Check', 'List'])('%s is counted and timed on every output', (method) => {
+    for (const output of ['pushed', 'tagged', 'printed'] as const) {
+      const names = observations[0]?.[output].map(({ name }) => name);
       expect(names).toContain(`ratelimit_server.${method}.total_requests`);
       expect(names).toContain(`ratelimit_server.${method}.response_time`);
     }
   });
 
-  it('counts what was asked', () => {
+  it('has the value that results from the requests', () => {
     const rule = 'ratelimit.service.rate_limit.shop';
     const expected = {
       [`${rule}.plain.total_hits`]: 12,
@@ -237,17 +240,17 @@ describe('every statistic of docs/statistics.md', () => {
       'certs.load_attempts': 2,
       'certs.load_failures': 1,
     };
-    for (const wire of ['pushed', 'tagged', 'printed'] as const) {
-      const all = Object.fromEntries(worlds[0]?.[wire].map(({ name, value }) => [name, value]) ?? []);
+    for (const output of ['pushed', 'tagged', 'printed'] as const) {
+      const all = Object.fromEntries(observations[0]?.[output].map(({ name, value }) => [name, value]) ?? []);
       expect(Object.fromEntries(Object.keys(expected).map((name) => [name, all[name]]))).toEqual(expected);
     }
   });
 });
 
 describe('docs/statistics.md', () => {
-  it('names everything that a service says of itself', () => {
+  it('lists every statistic that a service reports', () => {
     const names = new Set(
-      worlds
+      observations
         .flatMap(({ pushed, known, knownToPrinter }) => [pushed, known, knownToPrinter].flat())
         .map(({ name }) => name),
     );
@@ -255,7 +258,7 @@ describe('docs/statistics.md', () => {
     expect(names.size).toBeGreaterThan(DOCUMENTED.length);
   });
 
-  it('names everything that the source can count', () => {
+  it('lists every statistic that the source code creates', () => {
     const made = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts') && !file.startsWith('gen/'))
       .flatMap((file) => namesIn(readFileSync(join(SOURCES, file), 'utf8')));
@@ -263,7 +266,7 @@ describe('docs/statistics.md', () => {
     expect(made.filter((name) => !DOCUMENTED.some(({ written }) => covers(written, name)))).toEqual([]);
   });
 
-  it('names what the gRPC listener refuses', () => {
+  it('lists every kind of rejection of the gRPC listener', () => {
     expect(documentedRefusals()).toEqual([...REJECTIONS]);
     expect(find('ratelimit_server.http2.<refusal>')).toBeDefined();
   });
@@ -272,7 +275,7 @@ describe('docs/statistics.md', () => {
 const SOURCES = join(__dirname, '../../../src');
 const CONSTANTS: Readonly<Record<string, string>> = { SERVICE_ERRORS, STORE_ERRORS };
 
-/** The names of the counters, gauges and timers that a file makes, with `*` for what is put in. */
+/** The names of the counters, gauges and timers that a file creates, with `*` for each placeholder. */
 function namesIn(source: string): readonly string[] {
   return [...source.matchAll(/statistics\.(?:counter|gauge|timer)\(\s*(?:'([^']+)'|`([^`]+)`|([A-Z_]+)\))/g)].map(
     ([, text, template, constant = '']) =>
@@ -280,7 +283,7 @@ function namesIn(source: string): readonly string[] {
   );
 }
 
-/** Whether a documented name is one of those that the source makes. */
+/** Whether a documented name matches a name that the source code creates. */
 function covers(written: string, made: string): boolean {
   const parts = made.split('*').map((part) => part.replaceAll('.', '\\.'));
   return new RegExp(`^${parts.join('[\\w<>]+')}$`).test(written);

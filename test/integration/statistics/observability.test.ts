@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import { freePorts } from '../../support/processes/free-ports';
 import { PrometheusProcess } from '../../support/processes/prometheus-process';
 import { groupingsOf, selectorsOf } from './promql';
-import { WatchedServices } from './watched-services';
+import { ExportingServices } from './exporting-services';
 
 const EXAMPLES = join(__dirname, '../../../examples/observability');
 const ALERTS = join(EXAMPLES, 'weir-alerts.yaml');
@@ -38,7 +38,7 @@ interface RuleGroups {
   }[];
 }
 
-let services: WatchedServices;
+let services: ExportingServices;
 let prometheus: PrometheusProcess;
 let exported: readonly Series[];
 let dashboard: Dashboard;
@@ -55,7 +55,7 @@ function seriesOf(page: string): readonly Series[] {
     });
 }
 
-/** What promtool says, failing with it when it is not content. */
+/** Runs promtool; rejects with its output when it fails. */
 function promtool(...args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile('promtool', args, (error, stdout, stderr) =>
@@ -64,8 +64,8 @@ function promtool(...args: readonly string[]): Promise<string> {
   });
 }
 
-/** Writes what it is given as YAML and lets promtool judge it. */
-async function judge(command: 'check' | 'test', content: unknown): Promise<string> {
+/** Checks rules, or runs tests of rules, with promtool. */
+async function promtoolRules(command: 'check' | 'test', content: unknown): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'weir-promtool-'));
   try {
     const file = join(folder, 'rules.yaml');
@@ -76,7 +76,7 @@ async function judge(command: 'check' | 'test', content: unknown): Promise<strin
   }
 }
 
-/** What Grafana makes of an expression before Prometheus sees it. */
+/** Replaces the variables of an expression as Grafana does. */
 function filledIn(expr: string) {
   return expr.replaceAll('$__rate_interval', '1m').replaceAll(/"\$(?:job|instance|domain)"/g, '".*"');
 }
@@ -85,14 +85,14 @@ function expressionsOf({ panels }: Dashboard) {
   return panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr: filledIn(expr) })));
 }
 
-/** What the variables offer, among others. */
+/** Some of the choices of each variable. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   job: ['weir'],
   instance: [expect.stringMatching(/^127\.0\.0\.1:\d+$/) as string],
   domain: ['shop'],
 };
 
-/** The selectors of an expression that no series of ours fits. */
+/** The selectors of an expression that match no exported series. */
 function unknownTo(series: readonly Series[], expr: string): readonly string[] {
   return selectorsOf(expr)
     .filter(({ name }) => !name.test('up'))
@@ -109,9 +109,9 @@ function unknownTo(series: readonly Series[], expr: string): readonly string[] {
 beforeAll(async () => {
   const ports = await freePorts(2);
   const targets = ports.map((port) => `127.0.0.1:${port}`);
-  // It needs some seconds before it scrapes.
+  // Prometheus takes some seconds to start scraping.
   prometheus = await PrometheusProcess.start({ targets, rules: [ALERTS] });
-  services = await WatchedServices.start(ports);
+  services = await ExportingServices.start(ports);
   await services.work();
   await prometheus.scraped(1);
   await services.work();
@@ -126,8 +126,8 @@ afterAll(async () => {
   await prometheus[Symbol.asyncDispose]();
 });
 
-describe('the dashboard', () => {
-  it('asks only for series that a service exports', () => {
+describe('the example dashboard', () => {
+  it('queries only series that a service exports', () => {
     const unknown = expressionsOf(dashboard).flatMap(({ title, expr }) =>
       unknownTo(exported, expr).map((selector) => `${title}: ${selector}`),
     );
@@ -148,7 +148,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('groups by labels, and names in legends what it groups by', () => {
+  it('groups by existing labels, and its legends name only these', () => {
     const labels = new Set([...exported.flatMap((each) => Object.keys(each.labels)), 'job', 'instance', 'kind']);
     for (const { title, targets = [] } of dashboard.panels) {
       for (const { expr, legendFormat } of targets) {
@@ -162,22 +162,22 @@ describe('the dashboard', () => {
     }
   });
 
-  it('has expressions that Prometheus understands', async () => {
+  it('has expressions that Prometheus accepts', async () => {
     const rules = expressionsOf(dashboard).map(({ expr }, index) => ({ record: `panel_${index}`, expr }));
-    await expect(judge('check', { groups: [{ name: 'dashboard', rules }] })).resolves.toContain('SUCCESS');
+    await expect(promtoolRules('check', { groups: [{ name: 'dashboard', rules }] })).resolves.toContain('SUCCESS');
   });
 
-  it('shows something in every panel, when everything has happened', async () => {
+  it('shows data in every panel once every statistic has changed', async () => {
     async function findEmpty(): Promise<readonly string[]> {
       const shown = expressionsOf(dashboard).map(async ({ title, expr }) => {
-        // As one sees it half a minute later: a panel looks at every 15 seconds.
+        // Evaluated half a minute later, since a panel has a step of 15 seconds.
         const samples = await prometheus.query(expr, { inSeconds: 30 });
         return samples.some(({ value }) => Number.isFinite(value)) ? [] : [`${title}: ${expr}`];
       });
       return (await Promise.all(shown)).flat();
     }
     let empty = await findEmpty();
-    // A scrape that a busy machine was late for hides what it is about, until the next one.
+    // On a busy machine a late scrape leaves a gap until the next one.
     for (let scrapes = 0; empty.length > 0 && scrapes < 5; scrapes += 1) {
       await prometheus.scraped(1);
       empty = await findEmpty();
@@ -185,7 +185,7 @@ describe('the dashboard', () => {
     expect(empty).toEqual([]);
   });
 
-  it('shows how long decisions take', async () => {
+  it('shows the quantiles of decision times', async () => {
     const quantiles = expressionsOf(dashboard).filter(({ expr }) => expr.startsWith('histogram_quantile'));
     expect(quantiles).toHaveLength(4);
     for (const { expr } of quantiles) {
@@ -198,7 +198,7 @@ describe('the dashboard', () => {
     }
   });
 
-  it('counts what the gRPC listener refuses by kind', async () => {
+  it('shows the rejections of the gRPC listener by kind', async () => {
     const expr = expressionsOf(dashboard).find((each) => each.expr.includes('http2'))?.expr ?? '';
     const content = {
       evaluation_interval: '15s',
@@ -222,16 +222,16 @@ describe('the dashboard', () => {
         },
       ],
     };
-    await expect(judge('test', content)).resolves.toContain('SUCCESS');
+    await expect(promtoolRules('test', content)).resolves.toContain('SUCCESS');
   });
 });
 
-describe('the alerts', () => {
-  it('are rules that Prometheus accepts', async () => {
+describe('the example alerts', () => {
+  it('are valid Prometheus rules', async () => {
     await expect(promtool('check', 'rules', ALERTS)).resolves.toContain(`SUCCESS: ${alerts.length} rules found`);
   });
 
-  it('are evaluated without a complaint', async () => {
+  it('are evaluated without errors', async () => {
     const { groups } = await prometheus.api<RuleGroups>('rules');
     const evaluated = groups.flatMap(({ rules }) => rules);
     expect(evaluated.map(({ name }) => name)).toEqual(alerts.map(({ alert }) => alert));
@@ -240,7 +240,7 @@ describe('the alerts', () => {
     }
   });
 
-  it('wait for their time when what they look for is there', async () => {
+  it('are pending before they fire', async () => {
     const states = await prometheus.until('an alert is pending', async () => {
       const { groups } = await prometheus.api<RuleGroups>('rules');
       const found = groups.flatMap(({ rules }) => rules.map(({ name, state }) => [name, state] as const));
@@ -255,13 +255,13 @@ describe('the alerts', () => {
     });
   });
 
-  it('ask only for series that a service exports', () => {
+  it('query only series that a service exports', () => {
     expect(alerts.flatMap(({ alert, expr }) => unknownTo(exported, expr).map((each) => `${alert}: ${each}`))).toEqual(
       [],
     );
   });
 
-  it('come when they should, and go again', async () => {
+  it('fire and resolve at the expected times', async () => {
     const weir = { job: 'weir', instance: 'a' };
     function alert(name: string, at: string, exp_alerts: readonly object[]) {
       return {
@@ -357,6 +357,6 @@ describe('the alerts', () => {
         },
       ],
     };
-    await expect(judge('test', content)).resolves.toContain('SUCCESS');
+    await expect(promtoolRules('test', content)).resolves.toContain('SUCCESS');
   });
 });

@@ -7,7 +7,7 @@ import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { roomInMinute } from '../../support/waiting/window-room';
 import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
-import { bothDaemons } from './both-daemons';
+import { startStatsdDaemons } from './statsd-daemons';
 
 const RULES = `
 domain: shop
@@ -26,7 +26,7 @@ descriptors:
         rate_limit: { unit: day, requests_per_unit: 100 }
 `;
 
-async function pullPort(weir: WeirProcess) {
+async function metricsPort(weir: WeirProcess) {
   return Number(/port=(\d+)/.exec(await weir.line(/metrics listener opened/))?.[1]);
 }
 
@@ -35,13 +35,13 @@ async function scrape(port: number, headers: Record<string, string> = {}) {
   return { response, text: await response.text() };
 }
 
-describe('every statistic reaches every output', () => {
+describe('a statistic on every output', () => {
   let folder: RuleFolder;
-  let daemons: Awaited<ReturnType<typeof bothDaemons>>;
+  let daemons: Awaited<ReturnType<typeof startStatsdDaemons>>;
   let weir: WeirProcess;
   let page: string;
 
-  /** What the service does, once: each line moves a statistic. */
+  /** Calls that change statistics, one or more with each line. */
   async function work(): Promise<void> {
     using client = new RateLimitClient(weir.grpcAddress);
     await client.ask('shop', ['plain'], 10);
@@ -75,7 +75,7 @@ describe('every statistic reaches every output', () => {
   beforeAll(async () => {
     await roomInMinute();
     folder = await RuleFolder.with({ 'shop.yaml': RULES });
-    daemons = await bothDaemons();
+    daemons = await startStatsdDaemons();
     weir = await WeirProcess.start({
       env: {
         ...folder.env,
@@ -100,7 +100,7 @@ describe('every statistic reaches every output', () => {
     const last = 'ratelimit.service.config_load_error';
     await tcp.until('the last statistic', () => tcp.sum(`${last}.__az=eu_1.__stage=prod`) === 1);
     await udp.until('the last statistic', () => udp.sum(last) === 1);
-    page = (await scrape(await pullPort(weir))).text;
+    page = (await scrape(await metricsPort(weir))).text;
   });
   afterAll(async () => {
     await weir[Symbol.asyncDispose]();
@@ -137,7 +137,7 @@ describe('every statistic reaches every output', () => {
     ['user_a.path_x', 'total_hits', 2],
     ['user_late', 'total_hits', 1],
     ['user_back', 'total_negative_hits', 3],
-  ])('of a rule: %s.%s is %i', (key, stat, value) => {
+  ])('%s.%s of a rule is %i', (key, stat, value) => {
     expect(pushed(`${RULE}.shop.${key}.${stat}`)).toBe(value);
     expect(tagged(`${RULE}.${stat}`, `descriptor:${key},domain:shop`)).toBe(value);
     const [key1, key2] = key.split('.');
@@ -175,11 +175,11 @@ describe('every statistic reaches every output', () => {
     ['ratelimit.pipeline.merged_hits', 1, 'ratelimit_pipeline_merged_hits', ''],
     ['runtime.load_attempts', 2, 'runtime_load_attempts', ''],
     ['runtime.load_failures', 1, 'runtime_load_failures', ''],
-  ])('of the service: %s is %i', (name, value, metric, labels) => {
+  ])('%s of the service is %i', (name, value, metric, labels) => {
     expect([pushed(name), tagged(name), pulled(metric, labels)]).toEqual([value, value, value]);
   });
 
-  it('of an unknown domain, once a descriptor', () => {
+  it('domain_not_found of an unknown domain counts each descriptor', () => {
     expect(pushed(`${RULE}.nowhere.domain_not_found`)).toBe(2);
     expect(pulled('ratelimit_service_rate_limit_nowhere_domain_not_found')).toBe(2);
   });
@@ -195,14 +195,14 @@ describe('every statistic reaches every output', () => {
     ['ratelimit.localcache.overwriteCount', 0],
     ['ratelimit.statistics.runtime_keys', 4],
     ['ratelimit.statistics.rolled_up', 0],
-  ])('as a gauge: %s is %i', (name, value) => {
+  ])('the gauge %s is %i', (name, value) => {
     const gauge = `${name}.__az=eu_1.__stage=prod:${value}|g`;
     expect(daemons.tcp.lines).toContain(gauge);
     expect(daemons.udp.lines).toContain(`${name}:${value}|g|#az:eu_1,stage:prod`);
     expect(pulled(name.replaceAll('.', '_'))).toBe(value);
   });
 
-  it('as a gauge that never stands still long enough to be compared', () => {
+  it('a gauge that changes all the time is present', () => {
     for (const name of [
       'ratelimit.localcache.averageAccessTime',
       'ratelimit.pipeline.window_size',
@@ -213,7 +213,7 @@ describe('every statistic reaches every output', () => {
     }
   });
 
-  it('as one duration a call, failed ones included: in whole milliseconds when pushed, in seconds when pulled', async () => {
+  it('a duration is recorded per call, failed ones included: in whole milliseconds when pushed, in seconds when scraped', async () => {
     const name = 'ratelimit_server.ShouldRateLimit.response_time';
     const durations = daemons.tcp.lines.filter((line) => line.startsWith(`${name}.`));
     expect(durations).toHaveLength(11);
@@ -223,7 +223,7 @@ describe('every statistic reaches every output', () => {
     expect(taggedDurations.every((line) => /^\S+:\d+\|ms\|#az:eu_1,stage:prod$/.test(line))).toBe(true);
     const metric = 'ratelimit_service_response_time_seconds';
     expect(pulled(`${metric}_count`, 'grpc_method="ShouldRateLimit"')).toBe(11);
-    // Most of them waited for a window of 100 ms.
+    // Most of them waited for a pipeline window of 100 ms.
     const sum = durations.reduce((all, line) => all + Number.parseFloat(line.slice(line.lastIndexOf(':') + 1)), 0);
     expect(sum).toBeGreaterThan(500);
     const seconds = pulled(`${metric}_sum`, 'grpc_method="ShouldRateLimit"') ?? 0;
@@ -233,24 +233,24 @@ describe('every statistic reaches every output', () => {
     expect((await weir.statistics()).get(`${name}.p99_ms`)).toBeGreaterThan(50);
   });
 
-  it('with those of the process and of Node where they are scraped', () => {
+  it('metrics of the process and of Node are included when scraped', () => {
     expect(pulled('process_cpu_seconds_total')).toBeGreaterThan(0);
     expect(pulled('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
   });
 });
 
-describe('the listener that is scraped', () => {
+describe('the metrics listener', () => {
   let weir: WeirProcess;
   let port: number;
   beforeAll(async () => {
     weir = await WeirProcess.start({
       env: { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: '127.0.0.1:0', FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
     });
-    port = await pullPort(weir);
+    port = await metricsPort(weir);
   });
   afterAll(() => weir[Symbol.asyncDispose]());
 
-  it('answers as Prometheus expects, compressed when asked', async () => {
+  it('responds in the Prometheus text format, compressed on request', async () => {
     const { response, text } = await scrape(port, { 'Accept-Encoding': 'gzip' });
     expect([response.status, response.headers.get('content-type'), response.headers.get('content-encoding')]).toEqual([
       200,
@@ -263,33 +263,33 @@ describe('the listener that is scraped', () => {
     expect(plain.text).toContain('# TYPE process_cpu_seconds_total counter\n');
   });
 
-  it('has nothing else, and knows GET and HEAD only', async () => {
-    async function ask(path: string, method: string) {
+  it('serves only its path, and only GET and HEAD', async () => {
+    async function statusOf(path: string, method: string) {
       return (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
     }
-    expect(await ask('/metrics', 'HEAD')).toBe(200);
-    expect(await ask('/metrics', 'POST')).toBe(405);
-    expect(await ask('/', 'GET')).toBe(404);
-    expect(await ask('/metrics/', 'GET')).toBe(404);
+    expect(await statusOf('/metrics', 'HEAD')).toBe(200);
+    expect(await statusOf('/metrics', 'POST')).toBe(405);
+    expect(await statusOf('/', 'GET')).toBe(404);
+    expect(await statusOf('/metrics/', 'GET')).toBe(404);
   });
 
-  it('survives scrapers that leave before the end', async () => {
-    for (let leaver = 0; leaver < 20; leaver += 1) {
+  it('survives scrapers that abort the request', async () => {
+    for (let scrapes = 0; scrapes < 20; scrapes += 1) {
       const controller = new AbortController();
-      const gone = fetch(`http://127.0.0.1:${port}/metrics`, { signal: controller.signal });
+      const aborted = fetch(`http://127.0.0.1:${port}/metrics`, { signal: controller.signal });
       controller.abort();
-      await expect(gone).rejects.toThrow('aborted');
+      await expect(aborted).rejects.toThrow('aborted');
     }
     expect((await scrape(port)).response.status).toBe(200);
   });
 
-  it('is alone then: nothing is pushed', async () => {
+  it('disables the default push output', async () => {
     expect(weir.output).not.toContain('cannot send statistics');
   });
 });
 
-describe('standard output', () => {
-  it('has every statistic when no other output is on, one JSON object a line', async () => {
+describe('statistics on standard output', () => {
+  it('are written as one JSON object per line when no other output is enabled', async () => {
     await using folder = await RuleFolder.with({
       'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 0 } }]',
     });
@@ -311,10 +311,10 @@ describe('standard output', () => {
   });
 });
 
-describe('a daemon', () => {
+describe('a statsd daemon', () => {
   const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', PUSHSTATS_HOST: '127.0.0.1' };
 
-  it('gets what was counted since the last flush before the service ends', async () => {
+  it('receives the counts since the last flush before the service ends', async () => {
     await using receiver = await TcpReceiver.start();
     await using weir = await WeirProcess.start({
       env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '1h' },
@@ -326,7 +326,7 @@ describe('a daemon', () => {
     expect(receiver.sum('ratelimit.service.call.should_rate_limit.service_error')).toBe(1);
   });
 
-  it('that does not read holds up neither decisions nor the end', async () => {
+  it('that does not read delays neither decisions nor the shutdown', async () => {
     await using receiver = await TcpReceiver.start({ reads: false });
     await using weir = await WeirProcess.start({
       env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '10ms' },
@@ -337,7 +337,7 @@ describe('a daemon', () => {
     expect(await weir.exited).toBe(0);
   });
 
-  it('is reached by UDP where PUSHSTATS_PROTOCOL says so', async () => {
+  it('is reached over UDP with PUSHSTATS_PROTOCOL=udp', async () => {
     await using receiver = await UdpReceiver.start();
     await using weir = await WeirProcess.start({
       env: { ...env, STATSD_PORT: String(receiver.port), STATSD_PROTOCOL: 'udp', STATS_FLUSH_INTERVAL: '50ms' },
@@ -346,7 +346,7 @@ describe('a daemon', () => {
     expect(weir.isRunning).toBe(true);
   });
 
-  it('gets nothing when DISABLE_STATS is set, and nothing is scraped', async () => {
+  it('receives nothing with DISABLE_STATS, and no metrics listener is opened', async () => {
     await using receiver = await TcpReceiver.start();
     await using weir = await WeirProcess.start({
       env: {
@@ -367,10 +367,10 @@ describe('a daemon', () => {
   });
 });
 
-describe('what cannot be used keeps the service from starting, and says which setting', () => {
+describe('the service does not start, and names the setting, with', () => {
   it.each<[title: string, env: Record<string, string>, message: RegExp]>([
     [
-      'a mogrifier',
+      'an invalid mogrifier',
       {
         USE_DOG_STATSD: 'true',
         USE_DOG_STATSD_MOGRIFIERS: 'a',
@@ -380,12 +380,12 @@ describe('what cannot be used keeps the service from starting, and says which se
       /TAGGEDSTATS_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
     ],
     [
-      'a mapping file that is not there',
+      'a mapping file that does not exist',
       { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/nowhere.yaml' },
       /PULLMETRICS_MAPPER_YAML=\/nowhere\.yaml cannot be used: .*no such file/,
     ],
     [
-      'a mapping file that is none',
+      'an invalid mapping file',
       { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: __filename },
       /PULLMETRICS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
     ],
@@ -396,13 +396,13 @@ describe('what cannot be used keeps the service from starting, and says which se
     expect(weir.output).not.toMatch(/serving/);
   });
 
-  it('an address that is taken', async () => {
-    await using taken = await TcpReceiver.start();
-    const env = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${taken.port}` };
+  it('an address that is in use', async () => {
+    await using other = await TcpReceiver.start();
+    const env = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${other.port}` };
     await using weir = await WeirProcess.start({ env, awaitServing: false });
     expect(await weir.exited).toBe(1);
     expect(weir.output).toContain(
-      `cannot listen on 127.0.0.1:${taken.port}: another process is already listening there (EADDRINUSE)`,
+      `cannot listen on 127.0.0.1:${other.port}: another process is already listening there (EADDRINUSE)`,
     );
   });
 });

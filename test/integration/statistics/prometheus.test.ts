@@ -30,7 +30,7 @@ mappings:
     scale: 0.001
     labels: { method: $1 }
 `;
-/** What callers send, and what of it the name of a statistic can hold. */
+/** Values that callers send, and the labels that result from them. */
 const USERS: readonly (readonly [sent: string, label: string])[] = [
   ['plain', 'plain'],
   ['say "hi"', 'say "hi"'],
@@ -59,17 +59,18 @@ let folder: RuleFolder;
 let mapping: string;
 let prometheus: PrometheusProcess;
 let weir: WeirProcess;
-/** How often each user was asked about, in the order of {@link USERS}. */
-const asked = USERS.map(() => 0);
+/** The number of requests per user, in the order of {@link USERS}. */
+const requested = USERS.map(() => 0);
 
-/** Asks about one user after the other, several at a time, until it is told to stop. */
+/** Sends requests for each user in turn, several at a time, until `isOver` returns true. */
 async function load(isOver: () => boolean): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress);
   let next = 0;
   async function caller(): Promise<void> {
     while (!isOver()) {
-      const index = next++ % USERS.length;
-      asked[index] = (asked[index] ?? 0) + 1;
+      const index = next % USERS.length;
+      next += 1;
+      requested[index] = (requested[index] ?? 0) + 1;
       await client.ask('shop', [user((USERS[index] as (typeof USERS)[number])[0])]);
     }
   }
@@ -81,7 +82,7 @@ beforeAll(async () => {
   mapping = await mkdtemp(join(tmpdir(), 'weir-mapping-'));
   await writeFile(join(mapping, 'mapping.yaml'), MAPPING);
   const [port] = await freePorts(1);
-  // It needs some seconds before it scrapes.
+  // Prometheus takes some seconds to start scraping.
   prometheus = await PrometheusProcess.start({ targets: [`127.0.0.1:${port}`], rules: [ALERTS] });
   weir = await WeirProcess.start({
     env: {
@@ -109,8 +110,8 @@ afterAll(async () => {
   await rm(mapping, { recursive: true, force: true });
 });
 
-describe('a Prometheus that scrapes a service under load', () => {
-  it('finds it up, with nothing to complain about', async () => {
+describe('Prometheus scraping a service under load', () => {
+  it('reports the target as up, without an error', async () => {
     const target = await prometheus.until('a target that is up', async () => {
       const { activeTargets } = await prometheus.api<{ readonly activeTargets: readonly Target[] }>('targets');
       return activeTargets.find(({ health }) => health === 'up');
@@ -118,21 +119,21 @@ describe('a Prometheus that scrapes a service under load', () => {
     expect(target.lastError).toBe('');
   });
 
-  it('has counted every call, once, by its own descriptor value', async () => {
-    const expected = Object.fromEntries(USERS.map(([, label], index) => [label, asked[index]]));
+  it('counts every call once, by its descriptor value', async () => {
+    const expected = Object.fromEntries(USERS.map(([, label], index) => [label, requested[index]]));
     const counted = await prometheus.until('everything to be scraped', async () => {
       const samples = await prometheus.query('rule_total_hits');
       const sum = samples.reduce((all, { value }) => all + value, 0);
-      return sum === asked.reduce((all, one) => all + one, 0) && samples;
+      return sum === requested.reduce((all, one) => all + one, 0) && samples;
     });
     expect(Object.fromEntries(counted.map(({ labels, value }) => [labels['user'], value]))).toEqual(expected);
-    const calls = asked.reduce((all, one) => all + one, 0);
+    const calls = requested.reduce((all, one) => all + one, 0);
     expect(await prometheus.value('calls{method="ShouldRateLimit"}')).toBe(calls);
     expect(await prometheus.value('decision_seconds_count{method="ShouldRateLimit"}')).toBe(calls);
     expect(await prometheus.value('decision_seconds_bucket{method="ShouldRateLimit",le="+Inf"}')).toBe(calls);
   });
 
-  it('saw counters grow, and never fall', async () => {
+  it('sees counters increase and never reset', async () => {
     const grown = await prometheus.query('increase(rule_total_hits[1h]) > 0');
     expect(grown).toHaveLength(USERS.length);
     for (const counter of ['rule_total_hits', 'calls', 'decision_seconds_bucket', 'decision_seconds_sum']) {
@@ -141,7 +142,7 @@ describe('a Prometheus that scrapes a service under load', () => {
     }
   });
 
-  it('reads labels back as they were given', async () => {
+  it('reads the label values that were set', async () => {
     expect((await prometheus.query('calls')).map(({ labels }) => labels)).toEqual([
       { __name__: 'calls', instance: expect.any(String), job: 'weir', method: 'ShouldRateLimit', odd: ODD },
     ]);
@@ -151,7 +152,7 @@ describe('a Prometheus that scrapes a service under load', () => {
     expect(processes.map(({ labels }) => labels['odd'])).toEqual([ODD]);
   });
 
-  it('can tell how long decisions take', async () => {
+  it('computes the quantiles of decision times', async () => {
     for (const share of [0.5, 0.99]) {
       const seconds = await prometheus.value(
         `histogram_quantile(${share}, sum by (le) (rate(decision_seconds_bucket{method="ShouldRateLimit"}[1h])))`,
@@ -161,7 +162,7 @@ describe('a Prometheus that scrapes a service under load', () => {
     }
   });
 
-  it('gets every series once', async () => {
+  it('scrapes every series once', async () => {
     const twice =
       'scrape_samples_scraped - on (instance) count by (instance) ({job="weir",__name__!~"up|scrape_.*|ALERTS.*"})';
     expect(await prometheus.value(twice)).toBe(0);
@@ -170,10 +171,10 @@ describe('a Prometheus that scrapes a service under load', () => {
     }
   });
 
-  it('is told what each metric is', async () => {
-    const told =
+  it('learns the type of each metric', async () => {
+    const metadata =
       await prometheus.api<readonly { readonly metric: string; readonly type: string }[]>('targets/metadata');
-    const types = Object.fromEntries(told.map(({ metric, type }) => [metric, type]));
+    const types = Object.fromEntries(metadata.map(({ metric, type }) => [metric, type]));
     expect(types).toMatchObject({
       rule_total_hits: 'counter',
       calls: 'counter',
@@ -182,7 +183,7 @@ describe('a Prometheus that scrapes a service under load', () => {
     });
   });
 
-  it('raises the alert of counters that are given up, once there are more than there is room for', async () => {
+  it('raises the alert for evicted counters once there are more keys than the store holds', async () => {
     async function firing(name: string) {
       const { alerts } = await prometheus.api<{ readonly alerts: readonly Alert[] }>('alerts');
       return alerts.filter(({ labels, state }) => labels['alertname'] === name && state === 'firing');

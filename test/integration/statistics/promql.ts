@@ -1,4 +1,4 @@
-/** What an expression asks for: a metric by its exact name, or by a pattern, and the labels it has to have. */
+/** A selector of an expression: the name of the metric or a pattern for it, and the labels that it requires. */
 export interface Selector {
   readonly name: RegExp;
   readonly labels: Readonly<Record<string, string>>;
@@ -9,8 +9,8 @@ const GROUPING = /\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\
 const WORDS = new Set(['and', 'or', 'unless', 'bool', 'offset', 'by', 'without', 'on', 'ignoring', 'inf', 'nan']);
 
 /**
- * The selectors of a PromQL expression that promtool has accepted. Labels are those that must be equal to a text, save
- * `job` and `instance`, which Prometheus adds, and those that a variable of the dashboard fills in.
+ * The selectors of a PromQL expression that promtool has accepted. Only labels that must equal a string are included, without
+ * `job` and `instance`, which Prometheus adds, and without those whose value is a variable of the dashboard.
  */
 export function selectorsOf(expression: string): readonly Selector[] {
   const found: Selector[] = [];

@@ -14,7 +14,7 @@ const HITS = `ratelimit.service.rate_limit.shop.k.total_hits${TAGS}`;
 const CALLS = `ratelimit_server.ShouldRateLimit.total_requests${TAGS}`;
 const TIMES = `ratelimit_server.ShouldRateLimit.response_time${TAGS}`;
 
-/** As many calls as are wanted, some at a time. */
+/** Makes this many calls, eight at a time. */
 async function ask(client: RateLimitClient, calls: number): Promise<void> {
   let left = calls;
   async function caller(): Promise<void> {
@@ -26,7 +26,7 @@ async function ask(client: RateLimitClient, calls: number): Promise<void> {
   await Promise.all(Array.from({ length: 8 }, caller));
 }
 
-describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol) => {
+describe.each(['tcp', 'udp'])('a statsd daemon over %s', (protocol) => {
   let folder: RuleFolder;
   let statsd: StatsdProcess;
   function start(more: Readonly<Record<string, string>>) {
@@ -52,28 +52,28 @@ describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol
     await folder[Symbol.asyncDispose]();
   });
 
-  it('comes to exact sums over many flushes, also when it is away for a while', async () => {
+  it('receives exact sums over many flushes, even if it is unavailable for a while', async () => {
     await using weir = await start({ STATS_FLUSH_INTERVAL: '50ms' });
     using client = new RateLimitClient(weir.grpcAddress);
     let calls = 0;
-    async function askedFor(more: number): Promise<void> {
+    async function countedCalls(more: number): Promise<void> {
       await ask(client, more);
       calls += more;
     }
-    while (statsd.flushesWith(HITS) < 3) await askedFor(100);
+    while (statsd.flushesWith(HITS) < 3) await countedCalls(100);
     await statsd.until('the hits to be counted', () => statsd.sum(HITS) === 2 * calls);
-    // What the daemon had not flushed would be lost with it.
+    // Whatever the daemon has not flushed is lost when it crashes.
     await statsd.until('the durations', () => statsd.timer(TIMES).count === calls);
     await statsd.crash();
     await weir.line(/cannot send statistics/);
     const before = calls;
-    await askedFor(200);
+    await countedCalls(200);
     await client.ask('shop', ['user=a', 'user=b', 'user=c']);
     calls += 1;
     expect(statsd.sum(HITS)).toBe(2 * before);
     await statsd.run();
     await weir.line(/resumed sending statistics/);
-    await askedFor(100);
+    await countedCalls(100);
 
     await statsd.until('the rest', () => statsd.sum(HITS) === 2 * (calls - 1));
     await statsd.until('the calls', () => statsd.sum(CALLS) === calls);
@@ -83,27 +83,27 @@ describe.each(['tcp', 'udp'])('a statsd daemon that is reached by %s', (protocol
     expect(statsd.gauge(`runtime.num_values${TAGS}`)).toBe(1);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
-    // Nothing comes twice, and nothing was not understood.
+    // Nothing was sent twice, and every line was understood.
     expect([statsd.sum(HITS), statsd.sum(CALLS)]).toEqual([2 * (calls - 1), calls]);
     expect(statsd.sum('statsd.bad_lines_seen')).toBe(0);
     expect(statsd.sum('statsd.metrics_received')).toBeGreaterThan(calls);
   });
 
-  it('counts all durations, of which it is sent some, and keeps names whole', async () => {
+  it('counts all durations from a sample of them, and receives names unchanged', async () => {
     await using weir = await start({ STATS_FLUSH_INTERVAL: '1h' });
     using client = new RateLimitClient(weir.grpcAddress);
     const calls = 1600;
     await ask(client, calls);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
-    // No more than 1,000 in a flush: every second, each for two.
+    // At most 1,000 per flush: every second one, each counted twice.
     await statsd.until('the durations', () => statsd.timer(TIMES).count === calls);
     expect(statsd.timer(TIMES).sent).toHaveLength(calls / 2);
     expect(statsd.sum(HITS)).toBe(2 * calls);
-    const ours = statsd.counters.filter((name) => !name.startsWith('statsd.'));
-    expect(ours.length).toBeGreaterThan(3);
+    const own = statsd.counters.filter((name) => !name.startsWith('statsd.'));
+    expect(own.length).toBeGreaterThan(3);
     expect(
-      ours.filter((name) => !/^(?:ratelimit|ratelimit_server|runtime)\.[\w.]+\.__az=eu1\.__env=prod$/.test(name)),
+      own.filter((name) => !/^(?:ratelimit|ratelimit_server|runtime)\.[\w.]+\.__az=eu1\.__env=prod$/.test(name)),
     ).toEqual([]);
   });
 });

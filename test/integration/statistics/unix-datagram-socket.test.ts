@@ -1,11 +1,11 @@
 import { WeirProcess } from '../../support/processes/weir-process';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../support/servers/unix-stream-receiver';
-import { HITS, weirWithAgent } from './weir-with-agent';
+import { HITS, serviceWithAgent } from './service-with-agent';
 
-test('an agent on a datagram socket gets every hit with tags, also when it comes late, crashes and is started anew', async () => {
+test('an agent on a datagram socket receives every hit with tags, even if it starts late, crashes and restarts', async () => {
   await using folder = await SocketFolder.make();
-  await using scene = await weirWithAgent(`unix://${folder.path}`, {
+  await using scene = await serviceWithAgent(`unix://${folder.path}`, {
     STATS_FLUSH_INTERVAL: '50ms',
     EXTRA_TAGS: 'stage:prod',
   });
@@ -37,14 +37,14 @@ test('an agent on a datagram socket gets every hit with tags, also when it comes
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
   await third.until('the last hits', () => third.sum(HITS) === 7);
-  const change = ['cannot send statistics', 'resumed sending statistics'];
-  expect(scene.changes).toEqual([...change, ...change, ...change]);
+  const changes = ['cannot send statistics', 'resumed sending statistics'];
+  expect(scene.changes).toEqual([...changes, ...changes, ...changes]);
 });
 
-test('an agent that does not read holds up no decision, and gets every hit once it reads', async () => {
+test('an agent that does not read delays no decision, and receives every hit once it reads', async () => {
   await using folder = await SocketFolder.make();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
-  await using scene = await weirWithAgent(`unix://${folder.path}`, { STATS_FLUSH_INTERVAL: '1ms' });
+  await using scene = await serviceWithAgent(`unix://${folder.path}`, { STATS_FLUSH_INTERVAL: '1ms' });
   const { weir, ask } = scene;
   receiver.pause();
   let hits = 0;
@@ -61,7 +61,7 @@ test('an agent that does not read holds up no decision, and gets every hit once 
   expect(await weir.exited).toBe(0);
 });
 
-test('a daemon that reads lines without tags gets them in datagrams too', async () => {
+test('a daemon without tags receives lines in datagrams too', async () => {
   await using folder = await SocketFolder.make();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
   await using _ = await WeirProcess.start({
@@ -75,10 +75,10 @@ test('a daemon that reads lines without tags gets them in datagrams too', async 
   expect(receiver.lines[0]).toBe('ratelimit.statistics.runtime_keys:0|g');
 });
 
-describe('where the package that sends datagrams has nothing for the machine', () => {
+describe('without the native package for datagram sockets', () => {
   const withoutPackage = { NODE_OPTIONS: `--require=${require.resolve('./without-native-package.cjs')}` };
 
-  test('asking for them keeps the service from starting, and both ways out are named', async () => {
+  test('the service does not start with a datagram socket, and names both remedies', async () => {
     await using weir = await WeirProcess.start({
       env: { ...withoutPackage, USE_DOG_STATSD: 'true', STATSD_HOST: 'unix:///run/dsd.socket' },
       awaitServing: false,
@@ -89,7 +89,7 @@ describe('where the package that sends datagrams has nothing for the machine', (
     expect(weir.output).toContain('let the daemon listen on a stream socket, unixstream:///path');
   });
 
-  test('nobody else misses it', async () => {
+  test('the service starts with a stream socket', async () => {
     await using folder = await SocketFolder.make();
     await using weir = await WeirProcess.start({
       env: {

@@ -1,10 +1,10 @@
 import { WeirProcess } from '../../support/processes/weir-process';
 import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
-import { HITS, weirWithAgent } from './weir-with-agent';
+import { HITS, serviceWithAgent } from './service-with-agent';
 
-test('a daemon on a Unix socket gets tagged packets, also when it comes late and is started anew', async () => {
+test('a daemon on a Unix socket receives tagged packets, even if it starts late and restarts', async () => {
   await using folder = await SocketFolder.make();
-  await using scene = await weirWithAgent(`unixstream://${folder.path}`, {
+  await using scene = await serviceWithAgent(`unixstream://${folder.path}`, {
     STATS_FLUSH_INTERVAL: '50ms',
     EXTRA_TAGS: 'stage:prod',
   });
@@ -16,7 +16,7 @@ test('a daemon on a Unix socket gets tagged packets, also when it comes late and
     await first.until('the hits', () => first.lines.includes(`${HITS}:3|c|#stage:prod`));
     await weir.line(/resumed sending statistics/);
   }
-  await weir.until('it to see the daemon go', () => scene.changes.length === 3);
+  await weir.until('the service to notice that the daemon has ended', () => scene.changes.length === 3);
   await ask(4);
   await using second = await UnixReceiver.start(folder.path);
   await second.until('the hits', () => second.sum(HITS) === 4);
@@ -24,11 +24,11 @@ test('a daemon on a Unix socket gets tagged packets, also when it comes late and
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
   await second.until('the last hits', () => second.sum(HITS) === 6);
-  const change = ['cannot send statistics', 'resumed sending statistics'];
-  expect(scene.changes).toEqual([...change, ...change]);
+  const changes = ['cannot send statistics', 'resumed sending statistics'];
+  expect(scene.changes).toEqual([...changes, ...changes]);
 });
 
-test('a daemon that reads lines gets them from the same address, without tags', async () => {
+test('a daemon without tags receives lines at the same address', async () => {
   await using folder = await SocketFolder.make();
   await using receiver = await UnixReceiver.start(folder.path, { framing: 'lines' });
   await using _ = await WeirProcess.start({

@@ -1,4 +1,4 @@
-// Loaded into the service before all else: makes it a machine that the package of datagram sockets has no binary for.
+// Preloaded into the service: simulates a platform for which the native package of datagram sockets has no binary.
 /* oxlint-disable no-underscore-dangle -- the name that Node gave it */
 const Module = require('node:module');
 

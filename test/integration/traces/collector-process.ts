@@ -10,25 +10,25 @@ const COLLECTOR = join(
   __dirname,
   `../../../.servers/rotel/node_modules/@streamfold/rotel-${process.platform}-${process.arch}/bin/rotel-agent`,
 );
-/** The collector's process says who it is before it becomes the collector. */
+/** Prints the process id before the shell is replaced by the collector. */
 const WITH_PID = ['sh', '-c', 'echo "pid $$"; exec "$@"', 'sh'];
 
-/** Where a collector takes spans: over HTTP with protobuf, and over gRPC. */
+/** The ports on which a collector receives spans: over HTTP with protobuf, and over gRPC. */
 export interface CollectorPorts {
   readonly http: number;
   readonly grpc: number;
 }
 
-/** A real collector of OpenTelemetry; what it takes it passes on to here at once, decoded and encoded anew. */
+/** A real OpenTelemetry collector, which decodes spans and immediately forwards them, encoded again, to this process. */
 export class CollectorProcess implements AsyncDisposable {
-  readonly #exit: OtlpReceiver;
+  readonly #forwarded: OtlpReceiver;
   readonly #kept: KeptProcess;
 
   private constructor(
     readonly ports: CollectorPorts,
-    exit: OtlpReceiver,
+    forwarded: OtlpReceiver,
   ) {
-    this.#exit = exit;
+    this.#forwarded = forwarded;
     this.#kept = new KeptProcess([
       ...WITH_PID,
       COLLECTOR,
@@ -37,12 +37,12 @@ export class CollectorProcess implements AsyncDisposable {
       `--otlp-grpc-endpoint=127.0.0.1:${ports.grpc}`,
       '--exporter=otlp',
       '--otlp-exporter-protocol=http',
-      `--otlp-exporter-endpoint=${exit.url}`,
+      `--otlp-exporter-endpoint=${forwarded.url}`,
       '--disable-batching',
     ]);
   }
 
-  /** Starts it, where it is said on these ports. */
+  /** Starts a collector, on free ports unless ports are given. */
   static async start(ports?: CollectorPorts): Promise<CollectorProcess> {
     const collector = new CollectorProcess(ports ?? (await freeCollectorPorts()), await OtlpReceiver.http());
     await collector.until('it listens', async () => {
@@ -52,9 +52,9 @@ export class CollectorProcess implements AsyncDisposable {
     return collector;
   }
 
-  /** What it has passed on, in the order of arrival. */
+  /** The forwarded spans, in the order of arrival. */
   get spans(): readonly Span[] {
-    return this.#exit.spans;
+    return this.#forwarded.spans;
   }
 
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
@@ -62,24 +62,24 @@ export class CollectorProcess implements AsyncDisposable {
     return `http://127.0.0.1:${this.ports[protocol]}`;
   }
 
-  /** The spans of a trace once there are that many. */
+  /** The spans of a trace, once at least `count` have arrived. */
   async trace(traceId: string, count: number): Promise<readonly Span[]> {
     const found = (): readonly Span[] => this.spans.filter((span) => span.traceId === traceId);
     await this.until(`there are ${count} spans of ${traceId}`, () => found().length >= count);
     return found();
   }
 
-  /** Waits for something that it may say or pass on. */
+  /** Waits for a condition; rejects with the output of the collector when it times out. */
   async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     try {
       await until(what, isSo);
     } catch (error) {
-      const state = `${this.spans.length} spans, and it wrote:\n${this.#kept.lines.join('\n')}`;
+      const state = `${this.spans.length} spans, and the collector printed:\n${this.#kept.lines.join('\n')}`;
       throw new Error(`${String(error)}; there are ${state}`, { cause: error });
     }
   }
 
-  /** Stops in the middle of what it does, until {@link resume}. */
+  /** Suspends the process until {@link resume}. */
   hang(): void {
     process.kill(this.#pid, 'SIGSTOP');
   }
@@ -96,11 +96,11 @@ export class CollectorProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#kept.crash();
-    await this.#exit[Symbol.asyncDispose]();
+    await this.#forwarded[Symbol.asyncDispose]();
   }
 }
 
-/** Ports for a collector that is not there yet. */
+/** Ports for a collector that is started later. */
 export async function freeCollectorPorts(): Promise<CollectorPorts> {
   const [http, grpc] = await freePorts(2);
   return { http, grpc };

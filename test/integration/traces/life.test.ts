@@ -7,26 +7,26 @@ import { status } from '@grpc/grpc-js';
 import { CollectorProcess, freeCollectorPorts } from './collector-process';
 import { type Headers, TracedService, newTraceId, traceparent } from './traced-service';
 
-describe.each(['http', 'grpc'] as const)('a collector that is reached over %s', (protocol) => {
-  it('may come after the service, and go and come again, which the log tells once each time', async () => {
+describe.each(['http', 'grpc'] as const)('a collector over %s', (protocol) => {
+  it('may start after the service and restart; each change is logged once', async () => {
     const ports = await freeCollectorPorts();
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
       OTEL_EXPORTER_OTLP_TIMEOUT: '500',
     });
-    /** What the log says of the collector, in order. */
-    function story() {
+    /** The log messages about the collector, in order. */
+    function messages() {
       return service.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
     }
     for (let time = 1; time <= 2; time += 1) {
       for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
-      await service.weir.until('the loss is told', () => story().at(-1) === 'cannot export traces');
+      await service.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
       await using collector = await CollectorProcess.start(ports);
-      // One export tells that the collector is there again; until then spans may be lost.
-      await service.weir.until('the return is told', async () => {
+      // Spans may be lost until an export has succeeded again.
+      await service.weir.until('the recovery is logged', async () => {
         await service.call();
-        return story().at(-1) === 'resumed exporting traces';
+        return messages().at(-1) === 'resumed exporting traces';
       });
       const traceId = newTraceId();
       await service.call(traceparent(traceId));
@@ -34,14 +34,14 @@ describe.each(['http', 'grpc'] as const)('a collector that is reached over %s', 
     }
     await service.call();
     await service.end();
-    const changes = story();
+    const changes = messages();
     expect(changes.length).toBeGreaterThanOrEqual(4);
     expect(changes).toEqual(
-      changes.map((_, place) => (place % 2 === 0 ? 'cannot export traces' : 'resumed exporting traces')),
+      changes.map((_, index) => (index % 2 === 0 ? 'cannot export traces' : 'resumed exporting traces')),
     );
   });
 
-  it('is sent what waits when the service ends', async () => {
+  it('receives the queued spans when the service ends', async () => {
     await using collector = await CollectorProcess.start();
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
@@ -60,8 +60,8 @@ function overBoth<T>(run: (protocol: 'http' | 'grpc') => Promise<T>) {
   return Promise.all([run('http'), run('grpc')]);
 }
 
-describe('a collector', () => {
-  it('is sent again what it could not take', async () => {
+describe('an unavailable collector', () => {
+  it('receives the spans with a retry once it is available', async () => {
     await overBoth(async (protocol) => {
       const ports = await freeCollectorPorts();
       const closed = createServer((socket) => socket.destroy()).listen(ports[protocol], '127.0.0.1');
@@ -81,7 +81,7 @@ describe('a collector', () => {
     });
   });
 
-  it('does not hold up the end when it hangs', async () => {
+  it('does not delay the shutdown when it hangs', async () => {
     await overBoth(async (protocol) => {
       await using collector = await CollectorProcess.start();
       await using service = await TracedService.start({
@@ -93,18 +93,18 @@ describe('a collector', () => {
       collector.hang();
       const begun = Date.now();
       await service.end();
-      // The exporter itself would wait for ten seconds.
+      // The exporter's own timeout is ten seconds.
       expect(Date.now() - begun).toBeLessThan(8_000);
     });
   });
 });
 
-describe('of OpenTelemetry', () => {
+describe('OpenTelemetry packages', () => {
   it.each<[title: string, env: Headers, loaded: readonly RegExp[], absent: readonly RegExp[]]>([
-    ['nothing is loaded without TRACING_ENABLED', { TRACING_ENABLED: 'false' }, [], [/opentelemetry/]],
-    ['the exporter for http is loaded alone', {}, [/exporter-trace-otlp-proto$/], [/exporter.*grpc$/]],
+    ['are not loaded without TRACING_ENABLED', { TRACING_ENABLED: 'false' }, [], [/opentelemetry/]],
+    ['include only the exporter over HTTP by default', {}, [/exporter-trace-otlp-proto$/], [/exporter.*grpc$/]],
     [
-      'the exporter for grpc is loaded alone',
+      'include only the exporter over gRPC with TRACING_EXPORTER_PROTOCOL=grpc',
       { TRACING_EXPORTER_PROTOCOL: 'grpc' },
       [/exporter-trace-otlp-grpc$/],
       [/exporter.*proto$/],

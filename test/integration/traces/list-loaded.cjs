@@ -1,4 +1,4 @@
-// Writes, when the process ends, the packages whose files it has loaded, a line each, to the file that LIST_LOADED_TO names.
+// When the process exits, writes the names of the packages that it has loaded, one per line, to the file LIST_LOADED_TO.
 const { writeFileSync } = require('node:fs');
 
 const IN_PACKAGE = /node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\](?!.*node_modules)/;

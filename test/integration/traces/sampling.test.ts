@@ -1,5 +1,5 @@
 import { CollectorProcess } from './collector-process';
-import { CALLER, type Headers, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
+import { CALLER, type Headers, TracedService, callAndWindow, newTraceId, traceparent } from './traced-service';
 
 let collector: CollectorProcess;
 beforeAll(async () => {
@@ -12,19 +12,19 @@ function started(TRACING_SAMPLING_RATE: string) {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
     TRACING_SAMPLING_RATE,
     TRACING_SERVICE_INSTANCE_ID: `rate ${TRACING_SAMPLING_RATE}`,
-    // OpenTelemetry's own setting has no say.
+    // OpenTelemetry's own setting has no effect.
     OTEL_TRACES_SAMPLER: 'always_off',
   });
 }
 
-/** The spans of calls that came from the service with this rate. */
+/** The spans of calls to the service with this sampling rate. */
 function callsAt(rate: string) {
   return collector.spans.filter(
     ({ kind, resource }) => kind === 'server' && resource['service.instance.id'] === `rate ${rate}`,
   );
 }
 
-function asNo(traceId: string): readonly Headers[] {
+function notSampled(traceId: string): readonly Headers[] {
   return [
     { traceparent: `00-${traceId}-${CALLER}-00` },
     { b3: `${traceId}-${CALLER}-0` },
@@ -34,7 +34,7 @@ function asNo(traceId: string): readonly Headers[] {
   ];
 }
 
-function asYes(traceId: string): readonly Headers[] {
+function sampled(traceId: string): readonly Headers[] {
   return [
     traceparent(traceId),
     { b3: `${traceId}-${CALLER}-1` },
@@ -44,22 +44,23 @@ function asYes(traceId: string): readonly Headers[] {
   ];
 }
 
-describe('the choice of calls that are traced', () => {
-  it('is the caller’s where it has made one, even at a rate of 0, which chooses nobody else', async () => {
+describe('the sampling of calls', () => {
+  it('follows the caller’s decision at a rate of 0, which samples no other calls', async () => {
     await using service = await started('0');
-    for (const headers of [{}, ...asNo(newTraceId()), { b3: `${newTraceId()}-${CALLER}` }]) await service.call(headers);
+    for (const headers of [{}, ...notSampled(newTraceId()), { b3: `${newTraceId()}-${CALLER}` }])
+      await service.call(headers);
     const traceId = newTraceId();
-    for (const headers of asYes(traceId)) await service.call(headers);
+    for (const headers of sampled(traceId)) await service.call(headers);
     await service.end();
     await collector.trace(traceId, 10);
     expect(callsAt('0').map((call) => [call.traceId, call.parentSpanId])).toEqual(
-      asYes(traceId).map(() => [traceId, CALLER]),
+      sampled(traceId).map(() => [traceId, CALLER]),
     );
   });
 
-  it('is everybody at a rate of 1 but who does not want it', async () => {
+  it('includes every call at a rate of 1, except those that the caller does not sample', async () => {
     await using service = await started('1');
-    for (const headers of asNo(newTraceId())) await service.call(headers);
+    for (const headers of notSampled(newTraceId())) await service.call(headers);
     const traceId = newTraceId();
     await service.call({ b3: `${traceId}-${CALLER}` });
     await service.call();
@@ -67,18 +68,18 @@ describe('the choice of calls that are traced', () => {
     await collector.until('there are two calls', () => callsAt('1').length >= 2);
     const [follower, root] = callsAt('1');
     expect(follower).toMatchObject({ traceId, parentSpanId: CALLER });
-    // A trace of its own, with its trip to the store in it.
+    // A new trace that includes the pipeline window.
     expect(root?.parentSpanId).toBe('');
-    const [call, trip] = callAndTrip(await collector.trace(root?.traceId ?? '', 2));
-    expect(trip.parentSpanId).toBe(call.spanId);
+    const [call, window] = callAndWindow(await collector.trace(root?.traceId ?? '', 2));
+    expect(window.parentSpanId).toBe(call.spanId);
     expect(callsAt('1')).toHaveLength(2);
   });
 
-  it('is a share of them at a rate between', async () => {
+  it('includes a fraction of the calls at a rate in between', async () => {
     await using service = await started('0.5');
     await Promise.all(Array.from({ length: 200 }, () => service.call()));
     await service.end();
-    // It is further off once in 10^13 times.
+    // The bounds are exceeded once in 10^13 runs.
     await collector.until('there are some', () => callsAt('0.5').length >= 48);
     expect(callsAt('0.5').length).toBeLessThanOrEqual(152);
   });

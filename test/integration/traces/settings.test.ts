@@ -3,7 +3,7 @@ import { SilentPeer } from '../../support/servers/silent-peer';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { CollectorProcess } from './collector-process';
 import { TlsGateway } from './tls-gateway';
-import { CALLER, type Headers, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
+import { CALLER, type Headers, TracedService, callAndWindow, newTraceId, traceparent } from './traced-service';
 
 type Protocol = 'http' | 'grpc';
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
   collector = await CollectorProcess.start();
   gateway = await TlsGateway.start({
     collector: collector.ports,
-    demanded: { http: { ...KEY, 'content-encoding': 'gzip' }, grpc: { ...KEY, 'grpc-encoding': 'gzip' } },
+    required: { http: { ...KEY, 'content-encoding': 'gzip' }, grpc: { ...KEY, 'grpc-encoding': 'gzip' } },
   });
 });
 afterAll(async () => {
@@ -24,8 +24,8 @@ afterAll(async () => {
   await collector[Symbol.asyncDispose]();
 });
 
-/** What gets spans through the gateway, in the variables with this prefix. */
-function passage(prefix: string, path = ''): Headers {
+/** The settings that pass the gateway, as variables with this prefix. */
+function gatewaySettings(prefix: string, path = ''): Headers {
   return {
     [`${prefix}_ENDPOINT`]: gateway.url + path,
     [`${prefix}_CERTIFICATE`]: gateway.files.ca,
@@ -45,27 +45,24 @@ const MISLEADING: Headers = {
 async function expectArrival(service: TracedService): Promise<void> {
   const traceId = newTraceId();
   expect(await service.call(traceparent(traceId))).toBe(status.OK);
-  const [call] = callAndTrip(await collector.trace(traceId, 2));
+  const [call] = callAndWindow(await collector.trace(traceId, 2));
   expect(call.parentSpanId).toBe(CALLER);
 }
 
 describe('the standard settings of the OTLP exporter', () => {
-  it.each<Protocol>(['http', 'grpc'])(
-    'say the endpoint, certificates, headers and compression (%s)',
-    async (protocol) => {
-      await using service = await TracedService.start({
-        TRACING_EXPORTER_PROTOCOL: protocol,
-        ...passage('OTEL_EXPORTER_OTLP'),
-      });
-      await expectArrival(service);
-    },
-  );
+  it.each<Protocol>(['http', 'grpc'])('set endpoint, certificates, headers and compression (%s)', async (protocol) => {
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      ...gatewaySettings('OTEL_EXPORTER_OTLP'),
+    });
+    await expectArrival(service);
+  });
 
-  it.each<Protocol>(['http', 'grpc'])('go first where they are for traces (%s)', async (protocol) => {
+  it.each<Protocol>(['http', 'grpc'])('for traces override the general ones (%s)', async (protocol) => {
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
       ...MISLEADING,
-      ...passage('OTEL_EXPORTER_OTLP_TRACES', PATHS[protocol]),
+      ...gatewaySettings('OTEL_EXPORTER_OTLP_TRACES', PATHS[protocol]),
     });
     await expectArrival(service);
   });
@@ -75,19 +72,22 @@ describe('the standard settings of the OTLP exporter', () => {
     ['grpc', 'HEADERS', 'x-api-key=guessed', /UNAUTHENTICATED/],
     ['http', 'CERTIFICATE', '', /certificate/],
     ['grpc', 'CERTIFICATE', '', /certificate/],
-  ])('keep spans from going where they are not right (%s, %s)', async (protocol, variable, value, reason) => {
-    await using service = await TracedService.start({
-      TRACING_EXPORTER_PROTOCOL: protocol,
-      ...passage('OTEL_EXPORTER_OTLP'),
-      [`OTEL_EXPORTER_OTLP_${variable}`]: value,
-      // Short, so that further tries do not take long.
-      OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
-    });
-    expect(await service.call()).toBe(status.OK);
-    expect(await service.weir.line(/cannot export traces/)).toMatch(reason);
-  });
+  ])(
+    'fail the export with the reason in the log when they are wrong (%s, %s)',
+    async (protocol, variable, value, reason) => {
+      await using service = await TracedService.start({
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        ...gatewaySettings('OTEL_EXPORTER_OTLP'),
+        [`OTEL_EXPORTER_OTLP_${variable}`]: value,
+        // Short, so that retries do not take long.
+        OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
+      });
+      expect(await service.call()).toBe(status.OK);
+      expect(await service.weir.line(/cannot export traces/)).toMatch(reason);
+    },
+  );
 
-  it.each<Protocol>(['http', 'grpc'])('say how long a collector may take (%s)', async (protocol) => {
+  it.each<Protocol>(['http', 'grpc'])('set the timeout of exports (%s)', async (protocol) => {
     await using silent = await SilentPeer.start();
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
@@ -97,11 +97,11 @@ describe('the standard settings of the OTLP exporter', () => {
     const begun = Date.now();
     expect(await service.call()).toBe(status.OK);
     await service.weir.line(/cannot export traces/);
-    // It is ten seconds where nothing is said.
+    // The default is ten seconds.
     expect(Date.now() - begun).toBeLessThan(8_000);
   });
 
-  it('are told of when they are not taken, and the default stands in', async () => {
+  it('are logged when they are invalid, and replaced by their defaults', async () => {
     await using service = await TracedService.start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
       OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
@@ -116,7 +116,7 @@ describe('the standard settings of the OTLP exporter', () => {
     await expectArrival(service);
   });
 
-  it('keep the service from running when nothing can stand in for them', async () => {
+  it('prevent the service from starting when an invalid value has no default', async () => {
     await using weir = await WeirProcess.start({
       env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
       awaitServing: false,
@@ -127,12 +127,12 @@ describe('the standard settings of the OTLP exporter', () => {
 });
 
 describe('the standard settings of batches', () => {
-  it('say when there are enough spans for one, and how many wait while the collector takes its time', async () => {
+  it('set the size of a batch, and of the queue while the collector is slow', async () => {
     const id = 'batches';
     await using service = await TracedService.start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
       TRACING_SERVICE_INSTANCE_ID: id,
-      // Longer than the test: what goes out before its end does so by the size of the batch.
+      // Longer than the test, so that only full batches are exported before the service ends.
       OTEL_BSP_SCHEDULE_DELAY: '600000',
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4',
       OTEL_BSP_MAX_QUEUE_SIZE: '6',
@@ -142,7 +142,7 @@ describe('the standard settings of batches', () => {
     }
     collector.hang();
     try {
-      // Two calls fill the batch that hangs, three the queue; the others are not kept.
+      // Two calls fill the batch in flight, three the queue; the spans of the others are dropped.
       for (let calls = 0; calls < 10; calls += 1) expect(await service.call()).toBe(status.OK);
     } finally {
       collector.resume();

@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import type { Span } from '../../support/servers/read-spans';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { CollectorProcess } from './collector-process';
-import { CALLER, TracedService, callAndTrip, newTraceId, traceparent } from './traced-service';
+import { CALLER, TracedService, callAndWindow, newTraceId, traceparent } from './traced-service';
 
 const UUID_4 = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 
@@ -16,7 +16,7 @@ function linkTo({ traceId, spanId }: Span) {
   return { traceId, spanId };
 }
 
-describe.each(['http', 'grpc'] as const)('spans that a real collector takes over %s', (protocol) => {
+describe.each(['http', 'grpc'] as const)('spans that a real collector receives over %s', (protocol) => {
   let service: TracedService;
   beforeAll(async () => {
     service = await TracedService.start({
@@ -25,16 +25,16 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector takes over
       TRACING_SERVICE_NAMESPACE: 'edge',
       OTEL_RESOURCE_ATTRIBUTES: 'zone=a,service.name=loses,service.version=7',
       OTEL_SERVICE_NAME: 'loses too',
-      // Calls that are made together share a window.
+      // Concurrent calls share a pipeline window.
       KVSTORE_PIPELINE_WINDOW: '100ms',
     });
   });
   afterAll(() => service[Symbol.asyncDispose]());
 
-  it('tell of a call and of its trip to the store, in the trace of the caller', async () => {
+  it('describe a call and its pipeline window in the trace of the caller', async () => {
     const traceId = newTraceId();
     expect(await service.call({ ...traceparent(traceId), tracestate: 'vendor=1' })).toBe(status.OK);
-    const [call, trip] = callAndTrip(await collector.trace(traceId, 2));
+    const [call, window] = callAndWindow(await collector.trace(traceId, 2));
     expect(call).toMatchObject({
       name: 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
       scope: 'weir',
@@ -56,7 +56,7 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector takes over
       'service.version': '7',
       zone: 'a',
     });
-    expect(trip).toMatchObject({
+    expect(window).toMatchObject({
       name: 'counter store pipeline',
       parentSpanId: call.spanId,
       traceState: 'vendor=1',
@@ -64,52 +64,52 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector takes over
       links: [linkTo(call)],
       status: 'unset',
     });
-    const moments = [call.begun, trip.begun, trip.ended, call.ended];
+    const moments = [call.begun, window.begun, window.ended, call.ended];
     expect(moments).toEqual([...moments].sort((a, b) => Number(a - b)));
     expect(Math.abs(Number(call.begun / 1_000_000n) - Date.now())).toBeLessThan(60_000);
   });
 
-  it('link the trip of several calls to each of them, and each of them to the trip', async () => {
+  it('link the window of several calls to each of them, and each of them to the window', async () => {
     const traceIds = [newTraceId(), newTraceId(), newTraceId()];
     const untraced = { traceparent: `00-${newTraceId()}-${CALLER}-00` };
     await Promise.all([...traceIds.map((traceId) => service.call(traceparent(traceId))), service.call(untraced)]);
     await collector.until('there are all spans', () => spansOf(traceIds).length >= 4);
     const spans = spansOf(traceIds);
-    const [trip, ...more] = spans.filter(({ kind }) => kind === 'client');
+    const [window, ...more] = spans.filter(({ kind }) => kind === 'client');
     const calls = spans.filter(({ kind }) => kind === 'server');
     expect(more).toEqual([]);
     expect(calls.map(({ traceId }) => traceId).sort()).toEqual(traceIds);
-    // The four ask for the same: that is one operation.
-    expect(trip?.attributes).toEqual({ 'weir.window.operations': 1, 'weir.window.calls': 4 });
-    expect(new Set(trip?.links)).toEqual(new Set(calls.map(linkTo)));
+    // The four calls have the same key, hence one operation.
+    expect(window?.attributes).toEqual({ 'weir.window.operations': 1, 'weir.window.calls': 4 });
+    expect(new Set(window?.links)).toEqual(new Set(calls.map(linkTo)));
     for (const call of calls) {
-      if (call.traceId === trip?.traceId) expect([trip.parentSpanId, call.links]).toEqual([call.spanId, []]);
-      else expect(call.links).toEqual([linkTo(trip as Span)]);
+      if (call.traceId === window?.traceId) expect([window.parentSpanId, call.links]).toEqual([call.spanId, []]);
+      else expect(call.links).toEqual([linkTo(window as Span)]);
     }
   });
 
-  it('tell of requests to /json too, by their headers', async () => {
+  it('describe requests to /json, in the trace of their headers', async () => {
     const [good, bad] = [newTraceId(), newTraceId()];
     expect((await service.json(traceparent(good))).status).toBe(200);
     expect((await service.json({ b3: `${bad}-${CALLER}-1` }, '?')).status).toBe(400);
-    const [call] = callAndTrip(await collector.trace(good, 2));
+    const [call] = callAndWindow(await collector.trace(good, 2));
     expect(call).toMatchObject({
       name: 'POST /json',
       parentSpanId: CALLER,
       attributes: { 'http.request.method': 'POST', 'http.route': '/json', 'http.response.status_code': 200 },
     });
-    const [refused] = await collector.trace(bad, 1);
-    // What the caller did wrong is no error of the service.
-    expect(refused).toMatchObject({ attributes: { 'http.response.status_code': 400 }, status: 'unset' });
+    const [rejected] = await collector.trace(bad, 1);
+    // An error of the caller is not an error of the service.
+    expect(rejected).toMatchObject({ attributes: { 'http.response.status_code': 400 }, status: 'unset' });
   });
 
   it.each<[form: string, headers: (traceId: string) => Record<string, string>]>([
-    ['in one field', (traceId) => ({ b3: `${traceId}-${CALLER}-1` })],
-    ['in several fields', (traceId) => ({ 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '1' })],
-  ])('go on in the trace of a caller that says it as B3 %s', async (_, headers) => {
+    ['in a single header', (traceId) => ({ b3: `${traceId}-${CALLER}-1` })],
+    ['in multiple headers', (traceId) => ({ 'x-b3-traceid': traceId, 'x-b3-spanid': CALLER, 'x-b3-sampled': '1' })],
+  ])('continue the trace of a caller that sends B3 %s', async (_, headers) => {
     const traceId = newTraceId();
     await service.call(headers(traceId));
-    const [call] = callAndTrip(await collector.trace(traceId, 2));
+    const [call] = callAndWindow(await collector.trace(traceId, 2));
     expect(call.parentSpanId).toBe(CALLER);
   });
 
@@ -119,7 +119,7 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector takes over
 });
 
 describe('spans of calls that fail', () => {
-  it('are errors where it is the service that failed, and say why the store did', async () => {
+  it('have the status error when the service failed, with the reason when the store did', async () => {
     await using redis = await RedisProcess.start();
     await using service = await TracedService.start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
@@ -127,30 +127,30 @@ describe('spans of calls that fail', () => {
       KVSTORE_URL: redis.address,
       KVSTORE_TIMEOUT: '300ms',
     });
-    const [refused, late, failed, json] = [newTraceId(), newTraceId(), newTraceId(), newTraceId()];
+    const [invalid, late, failed, json] = [newTraceId(), newTraceId(), newTraceId(), newTraceId()];
     const message = new Uint8Array();
-    expect(await service.call(traceparent(refused), { message })).toBe(status.INVALID_ARGUMENT);
-    expect(await collector.trace(refused, 1)).toMatchObject([
+    expect(await service.call(traceparent(invalid), { message })).toBe(status.INVALID_ARGUMENT);
+    expect(await collector.trace(invalid, 1)).toMatchObject([
       { attributes: { 'rpc.grpc.status_code': status.INVALID_ARGUMENT }, status: 'unset' },
     ]);
 
     redis.signal('SIGSTOP');
     expect(await service.call(traceparent(late), { deadline: Date.now() + 100 })).toBe(status.DEADLINE_EXCEEDED);
-    const [lateCall, lateTrip] = callAndTrip(await collector.trace(late, 2));
-    expect(lateTrip.status).toBe('error');
-    // A caller that has gone is not told of as an error of the service; whose deadline has passed, is.
+    const [lateCall, lateWindow] = callAndWindow(await collector.trace(late, 2));
+    expect(lateWindow.status).toBe('error');
+    // A caller that disconnected is not an error of the service; a deadline that passed is one.
     expect(lateCall.attributes['rpc.grpc.status_code'] === status.DEADLINE_EXCEEDED).toBe(lateCall.status === 'error');
 
     expect(await service.call(traceparent(failed))).toBe(status.UNAVAILABLE);
-    const [call, trip] = callAndTrip(await collector.trace(failed, 2));
+    const [call, window] = callAndWindow(await collector.trace(failed, 2));
     expect(call).toMatchObject({ attributes: { 'rpc.grpc.status_code': status.UNAVAILABLE }, status: 'error' });
-    expect(trip).toMatchObject({
+    expect(window).toMatchObject({
       attributes: { 'error.type': expect.stringMatching(/^store_(failed|timeout)$/) },
       status: 'error',
     });
 
     expect((await service.json(traceparent(json))).status).toBe(503);
-    const [request] = callAndTrip(await collector.trace(json, 2));
+    const [request] = callAndWindow(await collector.trace(json, 2));
     expect(request).toMatchObject({ attributes: { 'http.response.status_code': 503 }, status: 'error' });
   });
 });

@@ -12,13 +12,13 @@ const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 
 export interface GatewayOptions {
   readonly collector: CollectorPorts;
-  /** Headers without which nobody is let through to the collector's doors. */
-  readonly demanded: Readonly<Record<keyof CollectorPorts, Readonly<Record<string, string>>>>;
+  /** The headers that a request to each port of the collector requires. */
+  readonly required: Readonly<Record<keyof CollectorPorts, Readonly<Record<string, string>>>>;
 }
 
 /**
- * A real Envoy before a collector, as at the edge of a company: TLS with a certificate of its own authority, clients known by
- * theirs, and a header that has to be right.
+ * A real Envoy in front of a collector: TLS with a certificate of a private authority, mutual authentication, and required
+ * headers.
  */
 export class TlsGateway implements AsyncDisposable {
   readonly #kept: KeptProcess;
@@ -34,7 +34,7 @@ export class TlsGateway implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  static async start({ collector, demanded }: GatewayOptions): Promise<TlsGateway> {
+  static async start({ collector, required }: GatewayOptions): Promise<TlsGateway> {
     const folder = await mkdtemp(join(tmpdir(), 'weir-gateway-'));
     const authority = newAuthority();
     const [own, client] = [authority.issue('127.0.0.1', 'localhost'), authority.issue('weir')];
@@ -47,7 +47,7 @@ export class TlsGateway implements AsyncDisposable {
     ]);
     const [port] = await freePorts(1);
     const config = join(folder, 'envoy.json');
-    await writeFile(config, JSON.stringify(bootstrap({ port, own, ca: authority.ca, collector, demanded })));
+    await writeFile(config, JSON.stringify(bootstrap({ port, own, ca: authority.ca, collector, required })));
     const kept = new KeptProcess([ENVOY, '-c', config, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning']);
     const gateway = new TlsGateway(port, files, kept, folder);
     await until('Envoy listens', () => isListening(port));
@@ -70,9 +70,9 @@ interface Bootstrap extends GatewayOptions {
   readonly ca: string;
 }
 
-function bootstrap({ port, own, ca, collector, demanded }: Bootstrap): object {
+function bootstrap({ port, own, ca, collector, required }: Bootstrap): object {
   function route(name: keyof CollectorPorts, prefix: string): object {
-    const headers = Object.entries(demanded[name]).map(([header, exact]) => ({
+    const headers = Object.entries(required[name]).map(([header, exact]) => ({
       name: header,
       string_match: { exact },
     }));

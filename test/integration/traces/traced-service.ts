@@ -7,7 +7,7 @@ import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000 } }]';
 
-export const ASK = RateLimitRequest.encode({
+export const REQUEST = RateLimitRequest.encode({
   domain: 'shop',
   descriptors: [
     { entries: [{ key: 'k', value: 'v' }], limit: undefined, hitsAddend: undefined, isNegativeHits: false },
@@ -15,12 +15,12 @@ export const ASK = RateLimitRequest.encode({
   hitsAddend: 0,
 }).finish();
 
-/** The same question for /json. */
-export const ASK_JSON = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+/** The same request for /json. */
+export const JSON_REQUEST = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
 
 export type Headers = Readonly<Record<string, string>>;
 
-/** The built service with tracing, which sends its spans soon, and callers of it. */
+/** The built service with tracing and a short export interval, and clients of it. */
 export class TracedService implements AsyncDisposable {
   readonly #rules: RuleFolder;
   readonly #client: Client;
@@ -52,8 +52,8 @@ export class TracedService implements AsyncDisposable {
     }
   }
 
-  /** Asks over gRPC as a caller that sends these headers. @returns the status of the answer */
-  call(headers: Headers = {}, { message = ASK, deadline = Infinity } = {}): Promise<status> {
+  /** Calls the service over gRPC with these headers. @returns the status of the response */
+  call(headers: Headers = {}, { message = REQUEST, deadline = Infinity } = {}): Promise<status> {
     const metadata = new Metadata();
     for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
     return new Promise((resolve) => {
@@ -69,16 +69,16 @@ export class TracedService implements AsyncDisposable {
     });
   }
 
-  /** Asks over HTTP. */
-  json(headers: Headers, body = ASK_JSON): Promise<Response> {
+  /** Calls the service over HTTP. */
+  json(headers: Headers, body = JSON_REQUEST): Promise<Response> {
     return this.weir.http('/json', { method: 'POST', body, headers });
   }
 
-  /** Ends it as a supervisor does; fails when it does not end well. */
+  /** Stops the service with SIGTERM; rejects unless it exits with 0. */
   async end(): Promise<void> {
     this.weir.signal('SIGTERM');
     const code = await this.weir.exited;
-    if (code !== 0) throw new Error(`it ended with ${code}:\n${this.weir.output}`);
+    if (code !== 0) throw new Error(`the service exited with ${code}:\n${this.weir.output}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -88,27 +88,27 @@ export class TracedService implements AsyncDisposable {
   }
 }
 
-/** The span of the caller in every trace of the tests. */
+/** The id of the caller's span in every trace of the tests. */
 export const CALLER = 'b7ad6b7169203331';
 
 let traces = 0;
 
-/** A trace that nobody else is in. */
+/** The id of a new trace. */
 export function newTraceId(): string {
   traces += 1;
   return traces.toString(16).padStart(32, 'a');
 }
 
-/** The header of a caller in W3C's form, which wants its trace to go on. */
+/** The W3C header of a caller that samples its trace. */
 export function traceparent(traceId: string): Headers {
   return { traceparent: `00-${traceId}-${CALLER}-01` };
 }
 
-/** The span of a call and that of its trip to the store. */
-export function callAndTrip(spans: readonly Span[]): readonly [call: Span, trip: Span] {
+/** The span of a call and that of its pipeline window. */
+export function callAndWindow(spans: readonly Span[]): readonly [call: Span, window: Span] {
   const call = spans.find(({ kind }) => kind === 'server');
-  const trip = spans.find(({ kind }) => kind === 'client');
-  if (call === undefined || trip === undefined || spans.length !== 2)
+  const window = spans.find(({ kind }) => kind === 'client');
+  if (call === undefined || window === undefined || spans.length !== 2)
     throw new Error(`there are ${spans.length} spans`);
-  return [call, trip];
+  return [call, window];
 }

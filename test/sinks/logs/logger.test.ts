@@ -11,7 +11,7 @@ function recorded(options: Partial<LoggerOptions> = {}) {
   return { lines, log: createLogger({ level: 'debug', format: 'text', ...options, stream }) };
 }
 
-/** The one line that `act` makes the text logger write, without its time. */
+/** The single line that `act` makes the text logger write, without its time. */
 function textOf(act: (log: ReturnType<typeof createLogger>) => void): string {
   const { lines, log } = recorded();
   act(log);
@@ -20,7 +20,7 @@ function textOf(act: (log: ReturnType<typeof createLogger>) => void): string {
 }
 
 describe('a text log line', () => {
-  it('is time, level and message, and ends with a line feed', () => {
+  it('consists of time, level and message, and ends with a line feed', () => {
     const { lines, log } = recorded();
     log.info('rules loaded');
     expect(lines[0]).toMatch(new RegExp(`^time="${RFC_3339.source}" level=info msg="rules loaded"\n$`));
@@ -32,22 +32,22 @@ describe('a text log line', () => {
     ['warn', 'warning'],
     ['error', 'error'],
     ['fatal', 'fatal'],
-  ] as const)('of %s has the level %s', (method, level) => {
+  ] as const)('written with %s has the level %s', (method, level) => {
     expect(textOf((log) => log[method]('x'))).toBe(`level=${level} msg="x"\n`);
   });
 
-  it('carries its fields after the message, quoted only where needed', () => {
+  it('has its fields after the message, quoted only where necessary', () => {
     const fields = { file: 'a.yaml', count: 3, ok: true, empty: '', reason: 'a "b" c=d', path: 'C:\\x', none: null };
     expect(textOf((log) => log.info('x', fields))).toBe(
       'level=info msg="x" file=a.yaml count=3 ok=true empty="" reason="a \\"b\\" c=d" path="C:\\\\x" none=null\n',
     );
   });
 
-  it('leaves out fields that are undefined', () => {
+  it('omits undefined fields', () => {
     expect(textOf((log) => log.info('x', { gone: undefined }))).toBe('level=info msg="x"\n');
   });
 
-  it('stays one line whatever the texts hold', () => {
+  it('stays one line for any text', () => {
     const hostile = 'a\nlevel=fatal msg="forged"\r\u001b[31m\u009b\u2028';
     const line = textOf((log) => log.warn(hostile, { 'bad key\n=': hostile }));
     const quoted = String.raw`"a\nlevel=fatal msg=\"forged\"\r\u001b[31m\u009b\u2028"`;
@@ -58,17 +58,17 @@ describe('a text log line', () => {
 describe('a JSON log line', () => {
   it('is an object with level, time, message and fields', () => {
     const { lines, log } = recorded({ format: 'json' });
-    log.warn('store is "away"', { attempt: 2 });
+    log.warn('store is "unreachable"', { attempt: 2 });
     expect(JSON.parse(lines[0]!)).toEqual({
       level: 'warning',
       '@timestamp': expect.stringMatching(RFC_3339),
-      '@message': 'store is "away"',
+      '@message': 'store is "unreachable"',
       attempt: 2,
     });
     expect(lines[0]).toMatch(/\}\n$/);
   });
 
-  it('keeps its own members apart from fields of the same name', () => {
+  it('renames fields that have the names of its own members', () => {
     const { lines, log } = recorded({ format: 'json' });
     log.info('x', { level: 'y', '@message': 'z' });
     expect(JSON.parse(lines[0]!)).toMatchObject({ level: 'info', '@message': 'x', level_: 'y', '@message_': 'z' });
@@ -76,34 +76,34 @@ describe('a JSON log line', () => {
 });
 
 describe('a logged error', () => {
-  it('is its message and those of its causes', () => {
+  it('is written as its message and those of its causes', () => {
     const error = new DecisionError('store_failed', 'the store failed', { cause: new Error('connect ECONNREFUSED') });
     expect(textOf((log) => log.error('x', { error }))).toBe(
       'level=error msg="x" error="the store failed: connect ECONNREFUSED"\n',
     );
   });
 
-  it('has its stack when it is a defect of the program', () => {
+  it('includes its stack when it is an internal error', () => {
     expect(textOf((log) => log.error('x', { error: new TypeError('oops') }))).toMatch(
       /error="TypeError: oops\\n {4}at .*logger\.test\.ts/,
     );
   });
 
-  it('names what an aggregate without a message gathers', () => {
+  it('lists the errors of an aggregate without a message', () => {
     const error = new AggregateError([new Error('no v6'), new Error('no v4')]);
     expect(textOf((log) => log.error('x', { error }))).toContain('error="Error: no v6; Error: no v4"');
   });
 
-  it('ends when it is its own cause', () => {
+  it('is written in finite length when it is its own cause', () => {
     const error = new Error('loop');
     error.cause = error;
     expect(textOf((log) => log.error('x', { error }))).toContain('loop: loop');
   });
 });
 
-describe('levels', () => {
+describe('log levels', () => {
   it.each(LOG_LEVELS.map((level, index) => [level, LOG_LEVELS.length - index] as const))(
-    'from %s on, %i of the five are written',
+    'from %s on: %i of the five are written',
     (level, written) => {
       const { lines, log } = recorded({ level });
       for (const method of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[method]('x');
@@ -114,7 +114,7 @@ describe('levels', () => {
 });
 
 describe('credentials', () => {
-  it.each(['text', 'json'] as const)('never reach a line in %s, wherever they come in', (format) => {
+  it.each(['text', 'json'] as const)('never appear in a %s line, wherever they are passed', (format) => {
     const { lines, log } = recorded({ format });
     const url = 'redis://user:hunter2@host';
     const cause = new Error(`refused by ${url}`);
@@ -133,7 +133,7 @@ describe('standard error', () => {
     return spawnSync(process.execPath, ['--require', hook, '-e', script], { encoding: 'utf8' });
   }
 
-  it('has every line even when the process ends at once', () => {
+  it('has every line even when the process exits immediately', () => {
     const { stderr, stdout, status } = run(
       `for (let i = 0; i < 500; i++) log.info('line ' + i); log.fatal('end'); process.exit(3);`,
     );
@@ -142,9 +142,9 @@ describe('standard error', () => {
     expect({ stdout, status }).toEqual({ stdout: '', status: 3 });
   });
 
-  it('may go away without ending the process', () => {
+  it('may be closed without ending the process', () => {
     const { stdout, status } = run(
-      `require('node:fs').closeSync(2); log.error('nobody reads this');
+      `require('node:fs').closeSync(2); log.error('not read');
        setTimeout(() => { console.log('alive'); }, 50);`,
     );
     expect({ stdout, status }).toEqual({ stdout: 'alive\n', status: 0 });

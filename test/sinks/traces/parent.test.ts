@@ -16,7 +16,7 @@ function parent(isSampled: boolean | undefined, more: Partial<Parent> = {}): Par
   };
 }
 
-describe('the trace that a caller is in', () => {
+describe('readParent', () => {
   it.each<[title: string, fields: Readonly<Record<string, string>>, found: Parent | SamplingDecision | undefined]>([
     ['W3C, sampled', { traceparent: `00-${T}-${S}-01` }, parent(true)],
     ['W3C, not sampled', { traceparent: `00-${T}-${S}-00` }, parent(false)],
@@ -25,32 +25,44 @@ describe('the trace that a caller is in', () => {
     ['W3C of a later version', { traceparent: `cc-${T}-${S}-01-what-the-future` }, parent(true)],
     ['W3C of version ff', { traceparent: `ff-${T}-${S}-01` }, undefined],
     ['W3C with more than version 00 has', { traceparent: `00-${T}-${S}-01-more` }, undefined],
-    ['W3C in capitals', { traceparent: `00-${T.toUpperCase()}-${S}-01` }, undefined],
+    ['W3C in upper case', { traceparent: `00-${T.toUpperCase()}-${S}-01` }, undefined],
     ['W3C with a trace of zeros', { traceparent: `00-${'0'.repeat(32)}-${S}-01` }, undefined],
     ['W3C with a span of zeros', { traceparent: `00-${T}-${'0'.repeat(16)}-01` }, undefined],
-    ['W3C that is cut', { traceparent: `00-${T}-${S}` }, undefined],
-    ['B3 in one field', { b3: `${T}-${S}-1` }, parent(true)],
-    ['B3 in one field, with the parent', { b3: `${T}-${S}-0-05e3ac9a4f6e3b90` }, parent(false)],
-    ['B3 in one field, debug', { b3: `${T}-${S}-d` }, parent(true)],
-    ['B3 in one field that leaves it to us', { b3: `${T}-${S}` }, parent(undefined)],
-    ['B3 in one field, the answer alone', { b3: '0' }, { isSampled: false }],
-    ['B3 in one field that is none', { b3: 'perhaps' }, undefined],
+    ['W3C that is truncated', { traceparent: `00-${T}-${S}` }, undefined],
+    ['B3 in a single header', { b3: `${T}-${S}-1` }, parent(true)],
+    ['B3 in a single header with a parent span', { b3: `${T}-${S}-0-05e3ac9a4f6e3b90` }, parent(false)],
+    ['B3 in a single header, debug', { b3: `${T}-${S}-d` }, parent(true)],
+    ['B3 in a single header without a sampling decision', { b3: `${T}-${S}` }, parent(undefined)],
+    ['B3 in a single header with only a sampling decision', { b3: '0' }, { isSampled: false }],
+    ['B3 in a single header that is invalid', { b3: 'perhaps' }, undefined],
     ['B3 of 64 bits', { b3: `${S}-${S}-1` }, parent(true, { traceId: '0'.repeat(16) + S })],
-    ['B3 in fields', { 'x-b3-traceid': T.toUpperCase(), 'x-b3-spanid': S, 'x-b3-sampled': '1' }, parent(true)],
-    ['B3 in fields, not sampled', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': '0' }, parent(false)],
-    ['B3 in fields, in words', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': 'False' }, parent(false)],
-    ['B3 in fields, debug', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-flags': '1' }, parent(true)],
-    ['B3 in fields that leave it to us', { 'x-b3-traceid': T, 'x-b3-spanid': S }, parent(undefined)],
-    ['B3 in fields, the answer alone', { 'x-b3-sampled': '0' }, { isSampled: false }],
-    ['B3 in fields with a broken id', { 'x-b3-traceid': 'x', 'x-b3-spanid': S }, undefined],
-    ['both, of which W3C counts', { traceparent: `00-${T}-${S}-00`, b3: `${T}-${S}-1` }, parent(false)],
-    ['both, W3C being broken', { traceparent: 'x', b3: `${T}-${S}-1` }, parent(true)],
-    ['nothing', {}, undefined],
-  ])('%s', (_, fields, found) => {
+    [
+      'B3 in multiple headers',
+      { 'x-b3-traceid': T.toUpperCase(), 'x-b3-spanid': S, 'x-b3-sampled': '1' },
+      parent(true),
+    ],
+    [
+      'B3 in multiple headers, not sampled',
+      { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': '0' },
+      parent(false),
+    ],
+    [
+      'B3 in multiple headers, as a word',
+      { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-sampled': 'False' },
+      parent(false),
+    ],
+    ['B3 in multiple headers, debug', { 'x-b3-traceid': T, 'x-b3-spanid': S, 'x-b3-flags': '1' }, parent(true)],
+    ['B3 in multiple headers without a sampling decision', { 'x-b3-traceid': T, 'x-b3-spanid': S }, parent(undefined)],
+    ['B3 in multiple headers with only a sampling decision', { 'x-b3-sampled': '0' }, { isSampled: false }],
+    ['B3 in multiple headers with a broken id', { 'x-b3-traceid': 'x', 'x-b3-spanid': S }, undefined],
+    ['W3C in preference to B3', { traceparent: `00-${T}-${S}-00`, b3: `${T}-${S}-1` }, parent(false)],
+    ['B3 when W3C is invalid', { traceparent: 'x', b3: `${T}-${S}-1` }, parent(true)],
+    ['no headers', {}, undefined],
+  ])('reads %s', (_, fields, found) => {
     expect(parentIn(fields)).toEqual(found);
   });
 
-  it('is none where the transport keeps no metadata', () => {
+  it('returns undefined when the transport has no metadata', () => {
     expect(readParent({})).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { unixClock } from '../../../src/sinks/traces/unix-clock';
 
-describe('the clock of spans', () => {
+describe('unixClock', () => {
   let steady: number;
   let system: number;
   function pass(milliseconds: number): void {
@@ -16,13 +16,13 @@ describe('the clock of spans', () => {
     );
   }
 
-  it('tells Unix time in parts of a millisecond', () => {
+  it('returns Unix time with fractions of a millisecond', () => {
     const now = started();
     pass(0.25);
     expect(now()).toBe(1_000_000_000_000.25);
   });
 
-  it('runs evenly while the system’s clock is adjusted a little', () => {
+  it('ignores small adjustments of the system clock', () => {
     const now = started();
     system += 20;
     pass(1);
@@ -32,7 +32,7 @@ describe('the clock of spans', () => {
     expect(now()).toBe(1_000_000_000_002);
   });
 
-  it.each([-3_600_000, 3_600_000])('follows the system’s clock when that is set (by %i ms)', (shift) => {
+  it.each([-3_600_000, 3_600_000])('follows the system clock when it is set (by %i ms)', (shift) => {
     const now = started();
     system += shift;
     pass(1);

@@ -1,7 +1,7 @@
 import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 
-/** A daemon for pushed statistics and one for tagged ones, on one number, as PUSHSTATS_PORT is. */
-export async function bothDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {
+/** Starts a TCP receiver for plain statistics and a UDP receiver for tagged ones on the same port, that of PUSHSTATS_PORT. */
+export async function startStatsdDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {
   for (;;) {
     const tcp = await TcpReceiver.start();
     try {

@@ -21,21 +21,21 @@ function scraped(port: number) {
 }
 
 /**
- * Two services to which everything happens that moves a statistic of the examples: one on Redis with rules from files, one that
- * counts in memory with rules from a management server and SHADOW_MODE.
+ * Two services that together export every statistic of the examples: one on Redis with rule files, and one on the memory store
+ * with rules from a management server and SHADOW_MODE.
  */
-export class WatchedServices implements AsyncDisposable {
+export class ExportingServices implements AsyncDisposable {
   readonly #ports: readonly [redis: number, memory: number];
   readonly #started: AsyncDisposable[] = [];
-  #first: Started | undefined;
+  #servers: Started | undefined;
 
   private constructor(ports: readonly [redis: number, memory: number]) {
     this.#ports = ports;
   }
 
-  /** @param ports at which they are to be scraped */
-  static async start(ports: readonly [redis: number, memory: number]): Promise<WatchedServices> {
-    const services = new WatchedServices(ports);
+  /** @param ports of the two metrics listeners */
+  static async start(ports: readonly [redis: number, memory: number]): Promise<ExportingServices> {
+    const services = new ExportingServices(ports);
     try {
       await services.#start();
     } catch (error) {
@@ -45,13 +45,13 @@ export class WatchedServices implements AsyncDisposable {
     return services;
   }
 
-  /** What both export now. */
+  /** The metrics pages of both services. */
   async pages(): Promise<string> {
     const pages = this.#ports.map(async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
     return (await Promise.all(pages)).join('');
   }
 
-  /** Moves what a call moves. */
+  /** Changes the statistics of calls that succeed. */
   async work(): Promise<void> {
     const { onRedis, inMemory } = this.#running;
     using client = new RateLimitClient(onRedis.grpcAddress);
@@ -63,7 +63,7 @@ export class WatchedServices implements AsyncDisposable {
     await shadowed.ask('shop', ['key=a']);
   }
 
-  /** Lets go wrong what can; nothing is well again afterwards. */
+  /** Changes the statistics of failures. The services do not recover. */
   async fail(): Promise<void> {
     const { onRedis, folder, redis } = this.#running;
     const attacker = connect(onRedis.ports.grpc, '127.0.0.1');
@@ -79,7 +79,7 @@ export class WatchedServices implements AsyncDisposable {
     await redis.crash();
     using client = new RateLimitClient(onRedis.grpcAddress);
     await onRedis.until('a call that the store fails', () =>
-      // Of a value that the over limit cache does not know.
+      // With a value that is not in the over limit cache.
       client.ask('shop', ['k=other']).then(
         () => false,
         () => true,
@@ -92,8 +92,8 @@ export class WatchedServices implements AsyncDisposable {
   }
 
   get #running(): Started {
-    if (this.#first === undefined) throw new Error('not started');
-    return this.#first;
+    if (this.#servers === undefined) throw new Error('not started');
+    return this.#servers;
   }
 
   async #start(): Promise<void> {
@@ -128,7 +128,7 @@ export class WatchedServices implements AsyncDisposable {
       },
     }).then(keep);
     await Promise.allSettled([onRedis, inMemory]);
-    this.#first = { redis, folder, onRedis: await onRedis, inMemory: await inMemory };
+    this.#servers = { redis, folder, onRedis: await onRedis, inMemory: await inMemory };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

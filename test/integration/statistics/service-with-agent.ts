@@ -4,19 +4,19 @@ import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }]';
 
-/** The running service that sends statistics with tags to an agent, and a caller. */
-export interface WeirWithAgent extends AsyncDisposable {
+/** A running service that sends DogStatsD statistics to an agent, and a client. */
+export interface ServiceWithAgent extends AsyncDisposable {
   readonly weir: WeirProcess;
   readonly ask: (hits?: number) => Promise<unknown>;
   /** The log messages about the agent, in order: `cannot send statistics`, `resumed sending statistics`. */
   readonly changes: readonly string[];
 }
 
-/** The counter that each hit moves. */
+/** The counter that each hit increments. */
 export const HITS = 'ratelimit.service.rate_limit.shop.k.total_hits';
 
-/** @param url PUSHSTATS_HOST, under its name in the Go service */
-export async function weirWithAgent(url: string, env: Readonly<Record<string, string>>): Promise<WeirWithAgent> {
+/** @param url the value of PUSHSTATS_HOST, set under its name in the Go service */
+export async function serviceWithAgent(url: string, env: Readonly<Record<string, string>>): Promise<ServiceWithAgent> {
   const rules = await RuleFolder.with({ 'shop.yaml': RULES });
   const weir = await WeirProcess.start({ env: { ...rules.env, USE_DOG_STATSD: 'true', STATSD_HOST: url, ...env } });
   const client = new RateLimitClient(weir.grpcAddress);

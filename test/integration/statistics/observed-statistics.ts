@@ -1,50 +1,50 @@
 import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
 import type { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
-import { bothDaemons } from './both-daemons';
+import { startStatsdDaemons } from './statsd-daemons';
 
-/** What was heard of a statistic. */
-export interface Heard {
+/** What was observed of a statistic. */
+export interface Observed {
   readonly name: string;
-  /** What a counter came to, how many durations a timer had, or a gauge's last value. */
+  /** The total of a counter, the number of a timer's durations, or the last value of a gauge. */
   readonly value: number;
-  /** Of a gauge. */
+  /** The greatest value of a gauge. */
   readonly greatest: number;
 }
 
-/** By the names of the outputs, and of the debug listener. */
-export interface Wires {
-  readonly pushed: readonly Heard[];
-  readonly tagged: readonly Heard[];
-  /** By the names of Prometheus, without labels. */
-  readonly pulled: readonly Heard[];
-  readonly printed: readonly Heard[];
-  /** What the debug listener of the service with the first three said, and of the one that prints. */
-  readonly known: readonly Heard[];
-  readonly knownToPrinter: readonly Heard[];
+/** The observations by output, and those of the debug listener. */
+export interface Observations {
+  readonly pushed: readonly Observed[];
+  readonly tagged: readonly Observed[];
+  /** Under their Prometheus names, without labels. */
+  readonly pulled: readonly Observed[];
+  readonly printed: readonly Observed[];
+  /** Reported by the debug listeners of the service with the first three outputs, and of the one that prints. */
+  readonly known: readonly Observed[];
+  readonly knownToPrinter: readonly Observed[];
 }
 
 /**
- * Two services of the same settings, one with the three outputs that run side by side, and one that prints, as there is no
- * other output then; all is done to both.
+ * Two services with the same settings, except that one has three outputs enabled and the other none, so that it prints its
+ * statistics. Both receive the same calls.
  */
-export class HeardServices implements AsyncDisposable {
+export class ObservedServices implements AsyncDisposable {
   readonly #daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver };
-  readonly #pullPort: number;
+  readonly #metricsPort: number;
   readonly #pages: string[] = [];
 
   private constructor(
     readonly services: readonly [WeirProcess, WeirProcess],
     daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver },
-    pullPort: number,
+    metricsPort: number,
   ) {
     this.#daemons = daemons;
-    this.#pullPort = pullPort;
+    this.#metricsPort = metricsPort;
   }
 
-  static async start(env: Readonly<Record<string, string>>): Promise<HeardServices> {
-    const daemons = await bothDaemons();
-    const [pullPort] = await freePorts(1);
+  static async start(env: Readonly<Record<string, string>>): Promise<ObservedServices> {
+    const daemons = await startStatsdDaemons();
+    const [metricsPort] = await freePorts(1);
     const common = { ...env, STATS_FLUSH_INTERVAL: '50ms' };
     const started = await Promise.allSettled([
       WeirProcess.start({
@@ -56,28 +56,28 @@ export class HeardServices implements AsyncDisposable {
           PUSHSTATS_HOST: '127.0.0.1',
           PUSHSTATS_PORT: String(daemons.tcp.port),
           USE_PULLMETRICS: 'true',
-          PULLMETRICS_ADDR: `127.0.0.1:${pullPort}`,
+          PULLMETRICS_ADDR: `127.0.0.1:${metricsPort}`,
         },
       }),
       WeirProcess.start({ env: { ...common, CACHE_KEY_PREFIX: 'second_', USE_PUSHSTATS: 'false' } }),
     ]);
     const [first, second] = started;
     if (first.status === 'fulfilled' && second.status === 'fulfilled') {
-      return new HeardServices([first.value, second.value], daemons, pullPort);
+      return new ObservedServices([first.value, second.value], daemons, metricsPort);
     }
     for (const each of started) if (each.status === 'fulfilled') await each.value[Symbol.asyncDispose]();
     for (const daemon of [daemons.tcp, daemons.udp]) await daemon[Symbol.asyncDispose]();
     throw new Error(started.map((each) => (each.status === 'rejected' ? String(each.reason) : '')).join('\n'));
   }
 
-  /** Does something to both services. */
+  /** Runs a function on both services. */
   async both(act: (weir: WeirProcess) => Promise<void>): Promise<void> {
     await Promise.all(this.services.map(act));
   }
 
-  /** Looks at what is offered to be scraped, and waits for gauges to be sent as they are. */
-  async look(): Promise<void> {
-    this.#pages.push(await (await fetch(`http://127.0.0.1:${this.#pullPort}/metrics`)).text());
+  /** Scrapes the metrics page, and waits until the present values of gauges have been sent. */
+  async observe(): Promise<void> {
+    this.#pages.push(await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text());
     const { tcp, udp } = this.#daemons;
     const from = [tcp, udp].map(({ lines }) => lines.length);
     function hasFlushed(lines: readonly string[], first = 0) {
@@ -93,22 +93,22 @@ export class HeardServices implements AsyncDisposable {
     );
   }
 
-  /** Ends the services and gives everything that was heard of them. */
-  async end(): Promise<Wires> {
+  /** Ends the services and returns everything that was observed of them. */
+  async end(): Promise<Observations> {
     const { tcp, udp } = this.#daemons;
     const [known = [], knownToPrinter = []] = await Promise.all(
-      this.services.map(async (weir) => heardAtDebug(await weir.statistics())),
+      this.services.map(async (weir) => observedAtDebug(await weir.statistics())),
     );
-    await this.look();
+    await this.observe();
     await this.both(async (weir) => {
       weir.signal('SIGTERM');
       expect(await weir.exited).toBe(0);
     });
     return {
-      pushed: heardInLines(tcp.lines),
-      tagged: heardInLines(udp.lines),
-      pulled: heardOnPages(this.#pages),
-      printed: heardInJson(this.services[1].output.split('\n')),
+      pushed: observedInLines(tcp.lines),
+      tagged: observedInLines(udp.lines),
+      pulled: observedOnPages(this.#pages),
+      printed: observedInJson(this.services[1].output.split('\n')),
       known,
       knownToPrinter,
     };
@@ -123,33 +123,33 @@ export class HeardServices implements AsyncDisposable {
 type Kind = 'counter' | 'gauge' | 'timer';
 const KINDS: Readonly<Record<string, Kind>> = { c: 'counter', g: 'gauge', ms: 'timer' };
 
-function heardInLines(lines: readonly string[]): readonly Heard[] {
-  const heard = new Tally();
+function observedInLines(lines: readonly string[]): readonly Observed[] {
+  const tally = new Tally();
   for (const line of lines) {
     const [, name, value, mark] = /^([^:]+):(-?[\d.]+)\|(c|g|ms)$/.exec(line) ?? [];
-    if (name === undefined) throw new Error(`${line} is no line of statsd`);
-    heard.add(name, KINDS[mark ?? ''] ?? 'gauge', Number(value));
+    if (name === undefined) throw new Error(`${line} is not a statsd line`);
+    tally.add(name, KINDS[mark ?? ''] ?? 'gauge', Number(value));
   }
-  return heard.all;
+  return tally.all;
 }
 
 interface Printed {
   readonly json?: { readonly name: string; readonly type: Kind; readonly value: string };
 }
 
-function heardInJson(lines: readonly string[]): readonly Heard[] {
-  const heard = new Tally();
+function observedInJson(lines: readonly string[]): readonly Observed[] {
+  const tally = new Tally();
   for (const line of lines) {
     if (!line.startsWith('{')) continue;
     const { json } = JSON.parse(line) as Printed;
-    if (json !== undefined) heard.add(json.name, json.type, Number(json.value));
+    if (json !== undefined) tally.add(json.name, json.type, Number(json.value));
   }
-  return heard.all;
+  return tally.all;
 }
 
-/** Each series by itself; of a histogram or summary the number of its durations. */
-function heardOnPages(pages: readonly string[]): readonly Heard[] {
-  const series = new Map<string, Heard>();
+/** One entry per series; for a histogram or summary, the number of durations. */
+function observedOnPages(pages: readonly string[]): readonly Observed[] {
+  const series = new Map<string, Observed>();
   for (const line of pages.flatMap((page) => page.split('\n'))) {
     const [, written = '', name = '', text] = /^(([\w:]+)(?:\{.*\})?) (\S+)$/.exec(line) ?? [];
     if (written === '') continue;
@@ -160,22 +160,22 @@ function heardOnPages(pages: readonly string[]): readonly Heard[] {
   return [...series.values()];
 }
 
-function heardAtDebug(statistics: ReadonlyMap<string, number>): readonly Heard[] {
+function observedAtDebug(statistics: ReadonlyMap<string, number>): readonly Observed[] {
   return [...statistics]
     .filter(([name]) => !/\.(?:p50|p99|max)_ms$/.test(name))
     .map(([name, value]) => ({ name: name.replace(/response_time\.count$/, 'response_time'), value, greatest: value }));
 }
 
 class Tally {
-  readonly #heard = new Map<string, Heard>();
+  readonly #observed = new Map<string, Observed>();
 
   add(name: string, kind: Kind, value: number): void {
-    const before = this.#heard.get(name) ?? { name, value: 0, greatest: 0 };
+    const before = this.#observed.get(name) ?? { name, value: 0, greatest: 0 };
     const added = { counter: before.value + value, gauge: value, timer: before.value + 1 };
-    this.#heard.set(name, { name, value: added[kind], greatest: Math.max(before.greatest, value) });
+    this.#observed.set(name, { name, value: added[kind], greatest: Math.max(before.greatest, value) });
   }
 
-  get all(): readonly Heard[] {
-    return [...this.#heard.values()];
+  get all(): readonly Observed[] {
+    return [...this.#observed.values()];
   }
 }
