@@ -64,8 +64,8 @@ async function withFilesAndRedis(): Promise<Observations> {
     await writeFile(certFile, 'broken');
     await folder.write('bad.yaml', 'domain: [');
     await services.both(async (weir) => {
-      await weir.line(/the new rules are refused/);
-      await weir.line(/the new certificates of the gRPC listener are refused/);
+      await weir.line(/new rules rejected/);
+      await weir.line(/new certificates of the gRPC listener rejected/);
     });
     await redis.crash();
     await services.both((weir) => failToCount(weir, channel));

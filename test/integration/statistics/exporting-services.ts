@@ -75,7 +75,7 @@ export class ExportingServices implements AsyncDisposable {
     await onRedis.until('the flood to be counted', has('ratelimit_server.http2.ping_flood'));
     attacker.destroy();
     await folder.write('bad.yaml', 'domain: [');
-    await onRedis.line(/the new rules are refused/);
+    await onRedis.line(/new rules rejected/);
     await redis.crash();
     using client = new RateLimitClient(onRedis.grpcAddress);
     await onRedis.until('a call that the store fails', () =>

@@ -69,7 +69,7 @@ describe('a statistic on every output', () => {
       status.DEADLINE_EXCEEDED,
     );
     await folder.write('bad.yaml', 'domain: [');
-    await weir.line(/the new rules are refused/);
+    await weir.line(/new rules rejected/);
   }
 
   beforeAll(async () => {
