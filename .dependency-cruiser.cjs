@@ -1,26 +1,26 @@
-// Who may import whom. One entry a folder: what it may reach, and why the rest is closed to it.
+// The layers: for each folder, what it may import, and why other imports are forbidden (see CONTRIBUTING.md, Layers).
 const PURE = ['src/rules', 'src/limiter', 'src/statistics', 'src/text'];
 
 const layers = [
   {
     folder: 'src/text',
     mayReach: ['src/text'],
-    why: 'text/ is pure and lies lowest: functions on text that every folder may use.',
+    why: 'text/ is pure and the lowest layer: functions on text that every folder may use.',
   },
   {
     folder: 'src/net',
     mayReach: ['src/net', 'core'],
-    why: 'net/ opens listeners with the means of Node alone; it imports nothing of weir.',
+    why: 'net/ opens listeners with Node alone; it imports nothing of weir.',
   },
   {
     folder: 'src/statistics',
     mayReach: ['src/statistics'],
-    why: 'statistics/ is pure and lies lowest: no I/O, no RxJS, no clock; time comes in as a number.',
+    why: 'statistics/ is pure and below rules/: no I/O, no RxJS, no clock; time comes in as a number.',
   },
   {
     folder: 'src/rules',
     mayReach: ['src/rules', 'src/statistics', 'src/text', 'node_modules/yaml'],
-    why: 'rules/ is pure and lies below limiter/: no I/O, no RxJS, no clock. It reads YAML from text, never from files.',
+    why: 'rules/ is pure and below limiter/: no I/O, no RxJS, no clock. It reads YAML from text, never from files.',
   },
   {
     folder: 'src/limiter',
@@ -30,47 +30,47 @@ const layers = [
   {
     folder: 'src/streams',
     mayReach: ['src/streams', ...PURE, 'node_modules/rxjs'],
-    why: 'streams/ is the reactive core: rxjs and our own types only, so that virtual time sees everything.',
+    why: 'streams/ is the reactive core: only rxjs and the pure folders, so that tests control all of its time.',
   },
   {
     folder: 'src/settings',
     mayReach: ['src/settings', 'src/text'],
-    why: 'settings/ knows nobody; main/ and cli/ hand plain options down.',
+    why: 'settings/ depends on no other part of the service; main/ and cli/ pass plain options on.',
   },
   {
     folder: 'src/sources',
     mayReach: ['src/sources', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
-    why: 'A source brings things in through the ports of streams/; it knows no sink, no door and no settings.',
+    why: 'A source delivers through the ports of streams/; it does not depend on sinks, servers or settings.',
   },
   {
     folder: 'src/sinks',
     mayReach: ['src/sinks', 'src/streams', ...PURE, 'node_modules', 'core'],
-    why: 'A sink takes things out through the ports of streams/; it knows no source, no door and no settings.',
+    why: 'A sink receives through the ports of streams/; it does not depend on sources, servers or settings.',
   },
   {
     folder: 'src/grpc/http2',
     mayReach: ['src/grpc/http2', 'core'],
-    why: 'grpc/http2/ knows HTTP/2 and nothing of weir: it could be a package of its own.',
+    why: 'grpc/http2/ is HTTP/2 alone and could be a package of its own: it imports nothing of weir.',
   },
   {
     folder: 'src/grpc',
     mayReach: ['src/grpc', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
-    why: 'A door knows the streams and the pure folders; settings come from main.ts, stores stay behind their port.',
+    why: 'A server depends on streams/ and the pure folders; main/ passes settings on, and stores are behind their port.',
   },
   {
     folder: 'src/http/versioning',
     mayReach: ['src/http/versioning', 'node_modules', 'core'],
-    why: 'http/versioning/ is usable by itself: it imports nothing of weir.',
+    why: 'http/versioning/ can be used by itself: it imports nothing of weir.',
   },
   {
     folder: 'src/http',
     mayReach: ['src/http', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
-    why: 'A door knows the streams and the pure folders; settings come from main.ts, stores stay behind their port.',
+    why: 'A server depends on streams/ and the pure folders; main/ passes settings on, and stores are behind their port.',
   },
   {
     folder: 'src/cli',
     mayReach: ['src/cli', 'src/streams', ...PURE, 'src/settings', 'src/gen', 'src/sources', 'node_modules', 'core'],
-    why: 'A program of the command line is a composition root of its own, but it starts no service.',
+    why: 'A command-line program is a composition root of its own, but does not start the service.',
   },
 ];
 
@@ -91,7 +91,8 @@ module.exports = {
     })),
     {
       name: 'src/main',
-      comment: 'main.ts and main/ are the composition root: they know everybody and nobody knows them.',
+      comment:
+        'main.ts and main/ are the composition root: they may import everything, and no other folder imports them.',
       severity: 'error',
       from: { pathNot: '^src/main(\\.ts$|/)' },
       to: { path: '^src/main(\\.ts$|/)' },
