@@ -1,9 +1,9 @@
 // Builds dist/ from proto/ and src/: generates the protobuf code, compiles, and makes the programs executable.
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { BUILD_STAMP, ROOT, run, say } from './workspace.mjs';
+import { BUILD_STAMP, ROOT, run, printStatus } from './workspace.mjs';
 
 const started = new Date().toISOString();
-say('generating TypeScript from proto/');
+printStatus('generating TypeScript from proto/');
 rmSync(`${ROOT}/src/gen`, { recursive: true, force: true });
 run('node_modules/.bin/buf', ['generate']);
 // The descriptors for server reflection become a module, so that they are available wherever the program runs.
@@ -15,7 +15,7 @@ writeFileSync(
 );
 rmSync(descriptorSet);
 
-say('compiling src/ into dist/');
+printStatus('compiling src/ into dist/');
 rmSync(`${ROOT}/dist`, { recursive: true, force: true });
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.json']);
 

@@ -2,18 +2,18 @@
 // use. Skips what is up to date, and prints what it does. Needs only Node.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BUILD_STAMP, ROOT, isStale, run, say } from './workspace.mjs';
+import { BUILD_STAMP, ROOT, isStale, run, printStatus } from './workspace.mjs';
 
 const SUPPORTED_NODE = 20;
 if (Number(process.versions.node.split('.')[0]) < SUPPORTED_NODE) {
-  say(`Node ${SUPPORTED_NODE} or newer is required; this is ${process.version}`);
+  printStatus(`Node ${SUPPORTED_NODE} or newer is required; this is ${process.version}`);
   process.exit(1);
 }
 
 // npm does not update its own marker file if everything is installed already.
 const installStamp = join(ROOT, 'node_modules/.installed');
 if (isStale(installStamp, ['package.json', 'package-lock.json'])) {
-  say('installing dependencies (npm install)');
+  printStatus('installing dependencies (npm install)');
   run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
   writeFileSync(installStamp, '');
 }

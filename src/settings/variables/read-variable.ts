@@ -1,6 +1,8 @@
-import { type Environment, lookUp } from './environment';
+import { hideAddressCredentials } from '../../text/hide-credentials';
 import type { Setting } from '../table/setting';
-import { showVariable } from './show-variable';
+import { type Environment, type Variable, lookUp } from './environment';
+
+const MAX_SHOWN_LENGTH = 120;
 
 /** One setting, read from the environment. */
 export interface ParsedVariable<Value> {
@@ -37,4 +39,12 @@ export function readVariable<Value>(environment: Environment, setting: Readable<
     problems.push(`${both} are two names of one setting and have different values; remove one of them.`);
   }
   return { givenAs: variables[0]?.name, value: problems.length > 0 ? undefined : values[0], problems, warnings };
+}
+
+/** A variable and its text for a message: without secrets, on one line and truncated. */
+function showVariable({ name, text }: Variable, secret: Setting['secret']): string {
+  if (secret === 'value') return `${name} (secret value)`;
+  // A URL may have been set by mistake where the setting expects something else.
+  const safe = secret === 'credentials' || text.includes('://') ? hideAddressCredentials(text) : text;
+  return `${name}=${JSON.stringify(safe.length > MAX_SHOWN_LENGTH ? `${safe.slice(0, MAX_SHOWN_LENGTH)}…` : safe)}`;
 }
