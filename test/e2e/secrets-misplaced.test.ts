@@ -56,7 +56,7 @@ describe('no secret is shown by settings that cannot be used:', () => {
         KVSTORE_AUTH: secrets.of('auth'),
         KVSTORE_POOL_SIZE: secrets.of('auth'),
       },
-      /beyond printable ASCII[^]*KVSTORE_POOL_SIZE[^]*KVSTORE_URL must[^]*KVSTORE_PERSECOND_URL must/,
+      /other than printable ASCII[^]*KVSTORE_POOL_SIZE[^]*KVSTORE_URL is invalid[^]*KVSTORE_PERSECOND_URL is invalid/,
     ],
     [
       'an address with a broken escape',
@@ -142,12 +142,12 @@ describe('no key is shown that stands', () => {
     [
       'where the CA of the xDS server belongs',
       { ...xds, CONFIG_GRPC_XDS_SERVER_TLS_CACERT: key },
-      /holds no certificate/,
+      /contains no certificate/,
     ],
     [
       'where the certificate for the xDS server belongs',
       { ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: key, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key },
-      /holds no certificate/,
+      /contains no certificate/,
     ],
     [
       'broken where the key for the xDS server belongs',
