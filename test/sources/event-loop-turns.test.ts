@@ -1,7 +1,7 @@
 import { turnScheduler } from '../../src/sources/event-loop-turns';
 
-/** Runs the present turn and the next ones until the work has run; says what had happened before it. */
-function order(schedule: (done: () => void) => void): Promise<readonly string[]> {
+/** Runs until the scheduled work has run, and returns the order in which everything ran. */
+function runOrder(schedule: (done: () => void) => void): Promise<readonly string[]> {
   const seen: string[] = [];
   return new Promise((resolve) => {
     schedule(() => {
@@ -14,14 +14,14 @@ function order(schedule: (done: () => void) => void): Promise<readonly string[]>
   });
 }
 
-describe('the scheduler of turns', () => {
-  it('runs work without delay at the end of the present turn, after everything that was ready', async () => {
-    const seen = await order((done) => turnScheduler.schedule(done));
+describe('turnScheduler', () => {
+  it('runs work without a delay at the end of the current turn, after everything that was ready', async () => {
+    const seen = await runOrder((done) => turnScheduler.schedule(done));
     expect([...seen].sort()).toEqual(['code', 'microtask', 'tick', 'work']);
     expect(seen.at(-1)).toBe('work');
   });
 
-  it('runs work below a millisecond at the end of the turn in which its delay has elapsed, and lets turns pass until then', async () => {
+  it('runs work with a delay below a millisecond at the end of the turn in which the delay has elapsed', async () => {
     const readings = [100, 100.3, 100.7, 100.9];
     const clock = jest.spyOn(performance, 'now').mockImplementation(() => readings.shift() ?? NaN);
     let turns = 0;
@@ -35,14 +35,14 @@ describe('the scheduler of turns', () => {
     expect([turns, readings]).toEqual([3, []]);
   });
 
-  it.each([0, 0.5, 2])('runs nothing that was unsubscribed from, delay %f', async (delay) => {
+  it.each([0, 0.5, 2])('does not run work after unsubscribing, with a delay of %f ms', async (delay) => {
     const ran: string[] = [];
     turnScheduler.schedule(() => ran.push('cancelled'), delay).unsubscribe();
     await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), delay + 1));
     expect(ran).toEqual([]);
   });
 
-  it('hands work its state, and lets it schedule itself again', async () => {
+  it('passes the state to the work, which can schedule itself again', async () => {
     const states = await new Promise<readonly number[]>((resolve) => {
       const seen: number[] = [];
       turnScheduler.schedule(
@@ -58,7 +58,7 @@ describe('the scheduler of turns', () => {
     expect(states).toEqual([1, 2, 3]);
   });
 
-  it('tells the time of the wall clock', () => {
+  it('returns the time of the wall clock', () => {
     expect(Math.abs(turnScheduler.now() - Date.now())).toBeLessThan(1000);
   });
 });

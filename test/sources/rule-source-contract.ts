@@ -3,18 +3,19 @@ import type { RuleEvent, RuleSource } from '../../src/streams/ports/rule-source'
 import { Arrivals } from '../support/waiting/arrivals';
 import { summary } from './rule-files/summary';
 
-/** A place that rules come from, in the hands of a test. */
+/** A rule source and the means to change its rules. */
 export interface RuleSourceRig extends AsyncDisposable {
   readonly source: RuleSource;
-  /** Puts other rules in place: for each domain the limit of its one rule. */
+  /** Publishes other rules: for each domain the limit of its one rule. */
   publish(limits: Readonly<Record<string, number>>): Promise<void>;
-  publishBad(): Promise<void>;
-  /** Resolves when whatever was published last has been looked at. */
-  lookedAt(): Promise<void>;
+  /** Publishes rules that the source has to reject. */
+  publishInvalid(): Promise<void>;
+  /** Resolves when the source has read what was published last. */
+  settled(): Promise<void>;
 }
 
-/** What a subscription is told. */
-class Told implements Disposable {
+/** A subscription, and what it receives. */
+class Received implements Disposable {
   readonly #arrivals = new Arrivals<RuleEvent>('an event');
   readonly #subscription: Subscription;
   readonly ends: string[] = [];
@@ -41,11 +42,11 @@ class Told implements Disposable {
 }
 
 const DEADLINE = 10_000;
-const HELD = ['FSEventWrap', 'FSReqCallback', 'TCPSocketWrap', 'PipeWrap', 'MessagePort', 'Worker'];
+const SOURCE_RESOURCES = ['FSEventWrap', 'FSReqCallback', 'TCPSocketWrap', 'PipeWrap', 'MessagePort', 'Worker'];
 
-/** What this process holds that a source might have forgotten. */
-function held(): number {
-  return process.getActiveResourcesInfo().filter((resource) => HELD.includes(resource)).length;
+/** The number of resources of this process that a source could have leaked. */
+function heldResources(): number {
+  return process.getActiveResourcesInfo().filter((resource) => SOURCE_RESOURCES.includes(resource)).length;
 }
 
 async function eventually(condition: () => boolean): Promise<boolean> {
@@ -56,100 +57,100 @@ async function eventually(condition: () => boolean): Promise<boolean> {
   return condition();
 }
 
-/** What everybody who listens to a {@link RuleSource} relies on, whatever it is. */
+/** Tests the contract of {@link RuleSource}. */
 export function describeRuleSource(name: string, start: () => Promise<RuleSourceRig>): void {
-  describe(`rules from ${name}`, () => {
-    test('come at once as they are, then with every change, whole', async () => {
+  describe(`the rule source of ${name}`, () => {
+    test('emits the current rules, then all rules on every change', async () => {
       await using rig = await start();
       await rig.publish({ api: 1, shop: 1 });
-      using told = new Told(rig.source);
-      expect(summary(await told.next())).toBe('api=1 shop=1');
+      using received = new Received(rig.source);
+      expect(summary(await received.next())).toBe('api=1 shop=1');
       await rig.publish({ api: 2, shop: 2 });
-      expect(summary(await told.next())).toBe('api=2 shop=2');
+      expect(summary(await received.next())).toBe('api=2 shop=2');
       await rig.publish({ shop: 3 });
-      expect(summary(await told.next())).toBe('shop=3');
-      expect(told.ends).toEqual([]);
+      expect(summary(await received.next())).toBe('shop=3');
+      expect(received.ends).toEqual([]);
     });
 
-    test('say where they come from, and differ in their version', async () => {
+    test('gives each ruleset the same source and its own version', async () => {
       await using rig = await start();
       await rig.publish({ shop: 1 });
-      using told = new Told(rig.source);
-      const first = await told.next();
+      using received = new Received(rig.source);
+      const first = await received.next();
       await rig.publish({ shop: 2 });
-      const second = await told.next();
+      const second = await received.next();
       if (first.kind === 'rejected' || second.kind === 'rejected') throw new Error('rejected');
       expect(first.origin.source).toBe(second.origin.source);
       expect(first.origin.source).not.toBe('');
       expect(first.origin.version).not.toBe(second.origin.version);
     });
 
-    test('that are bad are told as rejected, and it goes on', async () => {
+    test('rejects invalid rules and continues', async () => {
       await using rig = await start();
       await rig.publish({ shop: 1 });
-      using told = new Told(rig.source);
-      await told.next();
-      await rig.publishBad();
-      const rejected = await told.next();
+      using received = new Received(rig.source);
+      await received.next();
+      await rig.publishInvalid();
+      const rejected = await received.next();
       expect(summary(rejected)).toMatch(/^rejected: .*descriptor has empty key/s);
       await rig.publish({ shop: 2 });
-      expect(summary(await told.next())).toBe('shop=2');
-      expect(told.ends).toEqual([]);
+      expect(summary(await received.next())).toBe('shop=2');
+      expect(received.ends).toEqual([]);
     });
 
-    test('that are bad from the start are told, and the good ones after them', async () => {
+    test('rejects rules that are invalid from the start, and emits the valid ones after them', async () => {
       await using rig = await start();
-      await rig.publishBad();
-      using told = new Told(rig.source);
-      expect((await told.next()).kind).toBe('rejected');
+      await rig.publishInvalid();
+      using received = new Received(rig.source);
+      expect((await received.next()).kind).toBe('rejected');
       await rig.publish({ shop: 1 });
-      expect(summary(await told.next())).toBe('shop=1');
+      expect(summary(await received.next())).toBe('shop=1');
     });
 
-    test('that come back after bad ones are told again, and are the very same', async () => {
+    test('emits the same ruleset again when valid rules return after invalid ones', async () => {
       await using rig = await start();
       await rig.publish({ shop: 1 });
-      using told = new Told(rig.source);
-      const before = await told.next();
-      await rig.publishBad();
-      await told.next();
+      using received = new Received(rig.source);
+      const before = await received.next();
+      await rig.publishInvalid();
+      await received.next();
       await rig.publish({ shop: 1 });
-      const after = await told.next();
+      const after = await received.next();
       if (before.kind === 'rejected' || after.kind === 'rejected') throw new Error('rejected');
       expect(after.ruleset).toBe(before.ruleset);
     });
 
-    test('that are the same again are not told', async () => {
+    test('emits nothing when the same rules are published again', async () => {
       await using rig = await start();
       await rig.publish({ shop: 1 });
-      using told = new Told(rig.source);
-      await told.next();
-      await rig.lookedAt();
+      using received = new Received(rig.source);
+      await received.next();
+      await rig.settled();
       await rig.publish({ shop: 1 });
-      await rig.lookedAt();
-      expect(told.isQuiet).toBe(true);
+      await rig.settled();
+      expect(received.isQuiet).toBe(true);
       await rig.publish({ shop: 2 });
-      expect(summary(await told.next())).toBe('shop=2');
+      expect(summary(await received.next())).toBe('shop=2');
     });
 
-    test('may be none, with a warning', async () => {
+    test('accepts an empty set of rules with a warning', async () => {
       await using rig = await start();
       await rig.publish({});
-      using told = new Told(rig.source);
-      const event = await told.next();
+      using received = new Received(rig.source);
+      const event = await received.next();
       expect(summary(event)).toBe('no rules');
       expect(event).toMatchObject({ warnings: [expect.stringMatching(/nothing is limited$/)] });
     });
 
-    test('are told to each who listens, and whoever stops listening leaves nothing behind', async () => {
+    test('emits to each subscriber, and leaks nothing after unsubscribing', async () => {
       await using rig = await start();
       await rig.publish({ shop: 1 });
-      const before = held();
+      const before = heldResources();
       for (const round of [1, 2, 3]) {
-        using told = new Told(rig.source);
-        expect([round, summary(await told.next())]).toEqual([round, 'shop=1']);
+        using received = new Received(rig.source);
+        expect([round, summary(await received.next())]).toEqual([round, 'shop=1']);
       }
-      expect(await eventually(() => held() <= before)).toBe(true);
+      expect(await eventually(() => heldResources() <= before)).toBe(true);
     });
   });
 }

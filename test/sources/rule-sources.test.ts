@@ -8,16 +8,16 @@ import { ruleResource, simpleResource } from '../support/data/rule-resources';
 import { domainConfig } from '../support/data/rules';
 import { xdsSource } from '../support/data/xds-rules';
 import { type RuleSourceRig, describeRuleSource } from './rule-source-contract';
-import { HINTS_ALONE } from './rule-files/watched-rules';
+import { HINTS_ONLY } from './rule-files/watched-rules';
 
-/** Long enough for files to be looked at: there is nothing that tells. */
+/** Long enough for files to be scanned, which nothing reports. */
 const QUIET = 250;
 
 function ruleFile(domain: string, limit: number) {
   return `domain: ${domain}\ndescriptors: [{key: key, rate_limit: {unit: minute, requests_per_unit: ${limit}}}]\n`;
 }
 
-/** Files in a folder that a link is switched to, as a whole. */
+/** Folders of files, between which a link is switched. */
 async function switchedFolders(): Promise<RuleSourceRig> {
   const base = await mkdtemp(join(tmpdir(), 'weir-contract-'));
   const root = join(base, 'current');
@@ -39,26 +39,26 @@ async function switchedFolders(): Promise<RuleSourceRig> {
       ignoreDotFiles: false,
       watchRoot: true,
       mergeDomainConfigs: false,
-      timing: HINTS_ALONE,
+      timing: HINTS_ONLY,
     }),
     publish: (limits) =>
       publish(
         Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`${name}.yaml`, ruleFile(name, limit)])),
       ),
-    publishBad: () => publish({ 'shop.yaml': 'domain: shop\ndescriptors: [{key: ""}]\n' }),
-    lookedAt: () => wait(QUIET),
+    publishInvalid: () => publish({ 'shop.yaml': 'domain: shop\ndescriptors: [{key: ""}]\n' }),
+    settled: () => wait(QUIET),
     [Symbol.asyncDispose]: () => rm(base, { recursive: true, force: true }),
   };
 }
 
-/** Files in one folder, each of them put in place or taken away. */
+/** Files in one folder, each of which is written or removed. */
 async function filesInPlace(): Promise<RuleSourceRig> {
   const root = await mkdtemp(join(tmpdir(), 'weir-contract-'));
   const folder = join(root, 'config');
   await mkdir(folder);
   let present = new Map<string, string>();
   async function publish(files: ReadonlyMap<string, string>) {
-    // Nothing half done may be seen: new files come first, since a folder without them would be good rules too.
+    // No intermediate state may be seen: new files come first, because a folder without them would be valid too.
     for (const [name, text] of files) {
       if (present.get(name) !== text) {
         await writeFile(join(root, 'new~'), text);
@@ -76,17 +76,17 @@ async function filesInPlace(): Promise<RuleSourceRig> {
       ignoreDotFiles: false,
       watchRoot: false,
       mergeDomainConfigs: false,
-      timing: HINTS_ALONE,
+      timing: HINTS_ONLY,
     }),
     publish: (limits) =>
       publish(new Map(Object.entries(limits).map(([name, limit]) => [`${name}.yaml`, ruleFile(name, limit)]))),
-    publishBad: () => publish(new Map([['shop.yaml', 'domain: shop\ndescriptors: [{key: ""}]\n']])),
-    lookedAt: () => wait(QUIET),
+    publishInvalid: () => publish(new Map([['shop.yaml', 'domain: shop\ndescriptors: [{key: ""}]\n']])),
+    settled: () => wait(QUIET),
     [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
   };
 }
 
-/** A management server that gives each change a version. */
+/** A management server that gives each change a new version. */
 async function managementServer(): Promise<RuleSourceRig> {
   const cache = new SnapshotCache(true);
   const server = await AdsServer.start({ cache });
@@ -105,14 +105,14 @@ async function managementServer(): Promise<RuleSourceRig> {
         JSON.stringify(limits),
         Object.entries(limits).map(([name, limit]) => simpleResource(name, limit)),
       ),
-    publishBad: () => publish('bad', [ruleResource('shop', domainConfig('shop', { key: '' }))]),
-    async lookedAt() {
+    publishInvalid: () => publish('invalid', [ruleResource('shop', domainConfig('shop', { key: '' }))]),
+    async settled() {
       while (server.requests.at(-1)?.versionInfo !== String(version)) await wait(5);
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
-describeRuleSource('files, by a switched link', switchedFolders);
-describeRuleSource('files, changed in place', filesInPlace);
+describeRuleSource('files behind a switched link', switchedFolders);
+describeRuleSource('files that change in place', filesInPlace);
 describeRuleSource('a management server', managementServer);

@@ -1,13 +1,13 @@
-// Says which signals ask it to end, until three have; then it listens no more, and waits to be ended.
+// Prints the first three termination signals, then unsubscribes and waits for the signal that ends it.
 import { take } from 'rxjs';
 import { terminationSignals } from '../../src/sources/signals';
 
-function say(line: string) {
+function print(line: string) {
   return process.stdout.write(`${line}\n`);
 }
 terminationSignals()
   .pipe(take(3))
-  // Once the listeners have gone too: a signal that comes just before would be lost.
-  .subscribe({ next: say, complete: () => setImmediate(() => say('enough')) });
+  // Prints only after the listeners have been removed: a signal that arrives before would be lost.
+  .subscribe({ next: print, complete: () => setImmediate(() => print('unsubscribed')) });
 setInterval(() => undefined, 1000);
-say('ready');
+print('ready');

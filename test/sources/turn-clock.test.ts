@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { turnClock } from '../../src/sources/event-loop-turns';
 
-describe('a clock of turns', () => {
-  it('is read once in a callback, and anew in the next one', async () => {
+describe('turnClock', () => {
+  it('reads the clock once per callback of the event loop', async () => {
     let reads = 0;
     const now = turnClock(() => (reads += 1));
     expect([now(), now(), now()]).toEqual([1, 1, 1]);
@@ -11,7 +11,7 @@ describe('a clock of turns', () => {
     expect(reads).toBe(2);
   });
 
-  it('is that of the process unless it is given another', async () => {
+  it('reads the clock of the process by default', async () => {
     const now = turnClock();
     const first = now();
     expect(Math.abs(performance.now() - first)).toBeLessThan(1_000);

@@ -15,22 +15,22 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-const PATIENCE = 15_000;
+const TIMEOUT = 15_000;
 
-/** Watches the pair in the folder and remembers what is told. */
+/** Watches the certificate and key in the folder, and records the events. */
 function watched(clientCa?: string) {
-  const told: CertificateEvent[] = [];
+  const events: CertificateEvent[] = [];
   const subscription = certificateSource({
     cert: join(folder, 'tls.crt'),
     key: join(folder, 'tls.key'),
     clientCa: clientCa === undefined ? undefined : join(folder, clientCa),
-  }).subscribe((event) => told.push(event));
+  }).subscribe((event) => events.push(event));
   return {
-    told,
+    events,
     async count(expected: number): Promise<void> {
-      const deadline = Date.now() + PATIENCE;
-      while (told.length < expected) {
-        if (Date.now() > deadline) throw new Error(`${told.length} events: ${JSON.stringify(told)}`);
+      const deadline = Date.now() + TIMEOUT;
+      while (events.length < expected) {
+        if (Date.now() > deadline) throw new Error(`${events.length} events: ${JSON.stringify(events)}`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
@@ -44,20 +44,20 @@ async function put({ cert, key }: { cert: string; key: string }, at = folder): P
 }
 
 describe('the certificate source', () => {
-  it('tells the pair that is there, and each that takes its place', async () => {
+  it('emits the current certificate and key, and each replacement', async () => {
     const [first, second] = [authority.issue('one'), authority.issue('two')];
     await put(first);
     using source = watched();
     await source.count(1);
     await put(second);
     await source.count(2);
-    expect(source.told).toEqual([
+    expect(source.events).toEqual([
       { kind: 'loaded', certificates: { ...first, clientCa: undefined } },
       { kind: 'loaded', certificates: { ...second, clientCa: undefined } },
     ]);
   });
 
-  it('waits for the key of a new certificate that is written before it', async () => {
+  it('waits for the key when the new certificate is written first', async () => {
     const [first, second] = [authority.issue('one'), authority.issue('two')];
     await put(first);
     using source = watched();
@@ -66,10 +66,10 @@ describe('the certificate source', () => {
     await new Promise((resolve) => setTimeout(resolve, 250));
     await writeFile(join(folder, 'tls.key'), second.key);
     await source.count(2);
-    expect(source.told.map(({ kind }) => kind)).toEqual(['loaded', 'loaded']);
+    expect(source.events.map(({ kind }) => kind)).toEqual(['loaded', 'loaded']);
   });
 
-  it('notices a secret of Kubernetes being switched', async () => {
+  it('emits the new files when a mounted Kubernetes secret is switched', async () => {
     const versions = [authority.issue('one'), authority.issue('two'), authority.issue('three')];
     for (const [number, pair] of versions.entries()) {
       await mkdir(join(folder, `..v${number}`));
@@ -85,20 +85,20 @@ describe('the certificate source', () => {
       await rm(join(folder, `..v${next - 1}`), { recursive: true });
       await source.count(next + 1);
     }
-    expect(source.told).toEqual(
+    expect(source.events).toEqual(
       versions.map((pair) => ({ kind: 'loaded', certificates: { ...pair, clientCa: undefined } })),
     );
   });
 
   it.each<[what: string, spoil: () => Promise<void>, reason: RegExp]>([
-    ['a file that is missing', () => unlink(join(folder, 'tls.key')), /tls\.key cannot be read: ENOENT/],
+    ['a missing file', () => unlink(join(folder, 'tls.key')), /tls\.key cannot be read: ENOENT/],
     [
-      'a file that is no certificate',
+      'a file that contains no certificate',
       () => writeFile(join(folder, 'tls.crt'), 'hello'),
       /tls\.crt is not a certificate in PEM format$/,
     ],
     [
-      'a file that is no key',
+      'a file that contains no key',
       () => writeFile(join(folder, 'tls.key'), 'hello'),
       /tls\.key is not an unencrypted private key in PEM format$/,
     ],
@@ -108,11 +108,11 @@ describe('the certificate source', () => {
       /tls\.key is not the key of .*tls\.crt$/,
     ],
     [
-      'an authority that is none',
+      'an authority file that contains no certificate',
       () => writeFile(join(folder, 'ca.crt'), 'hello'),
       /ca\.crt is not a certificate in PEM format$/,
     ],
-  ])('says once what is wrong with %s, and goes on', async (_what, spoil, reason) => {
+  ])('rejects %s once and continues', async (_what, spoil, reason) => {
     const pair = authority.issue('one');
     await put(pair);
     await writeFile(join(folder, 'ca.crt'), authority.ca);
@@ -120,15 +120,15 @@ describe('the certificate source', () => {
     await source.count(1);
     await spoil();
     await source.count(2);
-    expect(source.told[1]).toEqual({ kind: 'rejected', reason: expect.stringMatching(reason) });
+    expect(source.events[1]).toEqual({ kind: 'rejected', reason: expect.stringMatching(reason) });
 
     await put(authority.issue('new'));
     await writeFile(join(folder, 'ca.crt'), authority.ca);
     await source.count(3);
-    expect(source.told.map(({ kind }) => kind)).toEqual(['loaded', 'rejected', 'loaded']);
+    expect(source.events.map(({ kind }) => kind)).toEqual(['loaded', 'rejected', 'loaded']);
   });
 
-  it('says nothing when the same contents are written again', async () => {
+  it('emits nothing when the same contents are written again', async () => {
     const [first, second] = [authority.issue('one'), authority.issue('two')];
     await put(first);
     using source = watched();
@@ -137,6 +137,6 @@ describe('the certificate source', () => {
     await new Promise((resolve) => setTimeout(resolve, 400));
     await put(second);
     await source.count(2);
-    expect(source.told.at(-1)).toEqual({ kind: 'loaded', certificates: { ...second, clientCa: undefined } });
+    expect(source.events.at(-1)).toEqual({ kind: 'loaded', certificates: { ...second, clientCa: undefined } });
   });
 });

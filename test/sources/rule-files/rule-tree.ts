@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A rule file of one domain, whose one rule allows so many requests. */
+/** A rule file of one domain, with one rule of this limit. */
 export function rules(domain: string, requestsPerUnit: number): string {
   return `domain: ${domain}\ndescriptors:\n  - key: k\n    rate_limit: { unit: second, requests_per_unit: ${requestsPerUnit} }\n`;
 }
 
-/** A temporary folder of the real file system, for a test to do to it what operators do. */
+/** A temporary folder of the real file system, with the operations that operators and tools perform on it. */
 export class RuleTree {
   constructor(readonly base = mkdtempSync(join(tmpdir(), 'weir-rules-'))) {}
 
@@ -15,13 +15,13 @@ export class RuleTree {
     return join(this.base, path);
   }
 
-  /** Writes a file in place, its folders made when they are missing. */
+  /** Writes a file in place and creates missing folders. */
   write(path: string, content: string): void {
     mkdirSync(dirname(this.at(path)), { recursive: true });
     writeFileSync(this.at(path), content);
   }
 
-  /** Writes a file beside it and renames it over, as `sed -i` and careful editors do. */
+  /** Writes another file and renames it over this one, as `sed -i` and many editors do. */
   replace(path: string, content: string): void {
     this.write(`${path}.new`, content);
     this.move(`${path}.new`, path);
@@ -44,7 +44,7 @@ export class RuleTree {
     symlinkSync(target, this.at(path));
   }
 
-  /** Puts a link in the place of another in one step: `mv -T`, and what `ln -sfn` does nowadays. */
+  /** Replaces a link atomically, as `mv -T` and current versions of `ln -sfn` do. */
   switchLink(path: string, target: string): void {
     symlinkSync(target, this.at(`${path}.next`));
     this.move(`${path}.next`, path);
@@ -55,7 +55,7 @@ export class RuleTree {
   }
 }
 
-/** A folder that is kept as the kubelet keeps a ConfigMap mount: visible links into `..data`, itself a link that is swapped. */
+/** A folder with the layout of a Kubernetes ConfigMap mount: visible links through `..data`, a link that is swapped. */
 export class ConfigMapMount {
   readonly #tree: RuleTree;
   readonly #path: string;
@@ -69,7 +69,7 @@ export class ConfigMapMount {
     tree.folder(path);
   }
 
-  /** @param files contents by path; a path with folders is what `items` of the volume can ask for */
+  /** @param files contents by path; a path with folders is what the `items` of a volume can define */
   publish(files: Readonly<Record<string, string>>): void {
     this.#generation += 1;
     const dated = `..2026_11_21_${this.#generation}`;

@@ -1,5 +1,5 @@
-// Watches rules as a process of its own: says what it is told, as JSON lines, until a line comes in; then it lets go, and has
-// to end by itself. Arguments: the source's options as JSON; the user that it is to be, once everything is loaded.
+// Watches rule files in a separate process and prints each event as a line of JSON. When it reads a line it unsubscribes, and
+// should then exit by itself. Arguments: the options of the source as JSON; the user id to switch to after loading all modules.
 import { ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
 import { summary } from './summary';
 

@@ -1,6 +1,6 @@
 import type { RuleEvent } from '../../../src/streams/ports/rule-source';
 
-/** An event in a line: `a=1 b=2` for two domains and the limits of their first rules. */
+/** An event as one line: for each domain the limit of its first rule, for example `a=1 b=2`. */
 export function summary(event: RuleEvent): string {
   if (event.kind === 'rejected') return `rejected: ${event.reason}`;
   const domains = Array.from(event.ruleset.domains, ([name, level]) => {

@@ -1,5 +1,5 @@
-// Switches a set of rule files for another again and again, from the word `go` on. All files of one set have the same limit.
-// Arguments: the folder to do it in; how.
+// Prints `ready`, and after it has read a line replaces a set of rule files by the next one again and again. All files of one
+// set have the same limit. Arguments: the folder; how the sets are replaced (`mount`, `keeping mount` or `link`).
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ConfigMapMount, RuleTree, rules } from './rule-tree';
@@ -8,7 +8,7 @@ export const FILES = 20;
 export const SWAPS = 60;
 const PAUSE = 10;
 
-/** All files of one set. */
+/** The files of one set. */
 function generation(number: number): Record<string, string> {
   return Object.fromEntries(Array.from({ length: FILES }, (_, i) => [`f${i}.yaml`, rules(`d${i}`, number)]));
 }

@@ -1,33 +1,33 @@
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Subject, firstValueFrom, type Subscription } from 'rxjs';
+import type { Subscription } from 'rxjs';
 import type { Ruleset } from '../../../src/rules/ruleset';
-import type { RuleEvent } from '../../../src/streams/ports/rule-source';
 import { type RuleFileOptions, ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
+import type { RuleEvent } from '../../../src/streams/ports/rule-source';
+import { Arrivals } from '../../support/waiting/arrivals';
 import { summary } from './summary';
 
-const NEVER = 3_600_000;
+/** Longer than any test, in milliseconds. */
+export const NEVER = 3_600_000;
 
-/** Short enough for tests; and never a look without a hint, so that hints are what is tested. */
-export const HINTS_ALONE = {
+/** Short times for tests, without polling, so that only hints cause scans. */
+export const HINTS_ONLY = {
   settle: { quiet: 30, maxWait: 300 },
   confirm: { recheckDelay: 60, maxWait: 2000 },
   pollInterval: NEVER,
 };
 
-/** For work that pauses: so long a hold that even a slow machine is done within it. */
-export const LONG_HOLD = { ...HINTS_ALONE, confirm: { recheckDelay: 700, maxWait: 10_000 } };
+/** For edits with pauses: the delay is so long that the edit is finished within it even on a slow machine. */
+export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 700, maxWait: NEVER } };
 
-/** Longer than settling and holding together. */
+/** Longer than settling and rechecking together. */
 const QUIET = 180;
-const DEADLINE = 20_000;
 
-/** A subscription to a rule file source, and what it has told so far. */
+/** A subscription to a rule file source, and the events that it has received. */
 export class WatchedRules {
   readonly events: RuleEvent[] = [];
-  readonly #told$ = new Subject<void>();
+  readonly #arrivals = new Arrivals<RuleEvent>('an event');
   readonly #subscription: Subscription;
-  #read = 0;
 
   constructor(options: Partial<RuleFileOptions> & { readonly root: string }) {
     this.#subscription = ruleFileSource({
@@ -37,53 +37,40 @@ export class WatchedRules {
       watchRoot: false,
       mergeDomainConfigs: false,
       workerFile: join(__dirname, 'rules-worker-entry.cjs'),
-      timing: HINTS_ALONE,
+      timing: HINTS_ONLY,
       ...options,
     }).events$.subscribe((event) => {
       this.events.push(event);
-      this.#told$.next();
+      this.#arrivals.add(event);
     });
   }
 
-  /** The next event that has not been looked at, awaited. */
-  async nextEvent(): Promise<RuleEvent> {
-    const deadline = new AbortController();
-    void wait(DEADLINE, undefined, { signal: deadline.signal }).then(
-      () => this.#told$.error(new Error('no event came')),
-      () => undefined,
-    );
-    try {
-      while (this.events.length === this.#read) await firstValueFrom(this.#told$);
-    } finally {
-      deadline.abort();
-    }
-    const event = this.events[this.#read];
-    if (event === undefined) throw new Error('no event came');
-    this.#read += 1;
-    return event;
+  /** Waits for the next event. */
+  nextEvent(): Promise<RuleEvent> {
+    return this.#arrivals.next();
   }
 
-  /** {@link nextEvent}, in a line. */
+  /** Waits for the next event and returns its summary. */
   async next(): Promise<string> {
     return summary(await this.nextEvent());
   }
 
-  /** The rulesets of all good rules so far. */
+  /** The rulesets of all loaded events so far. */
   get rulesets(): readonly Ruleset[] {
     return this.events.flatMap((event) => (event.kind === 'loaded' ? [event.ruleset] : []));
   }
 
-  /** All that came so far, in lines. */
+  /** The summaries of all events so far. */
   get summaries(): readonly string[] {
     return this.events.map(summary);
   }
 
-  /** What came, in lines, in a while that is long enough for anything that is under way to come. */
-  async quietly(): Promise<string[]> {
+  /** Waits until everything in progress has had time to emit, and returns the summaries of the events that nothing has read. */
+  async rest(): Promise<string[]> {
     await wait(QUIET);
-    const told = this.events.slice(this.#read).map(summary);
-    this.#read = this.events.length;
-    return told;
+    const events: RuleEvent[] = [];
+    while (this.#arrivals.isWaiting) events.push(await this.#arrivals.next());
+    return events.map(summary);
   }
 
   [Symbol.dispose](): void {

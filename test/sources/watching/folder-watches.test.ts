@@ -2,7 +2,7 @@ import { firstValueFrom } from 'rxjs';
 import { FolderWatches } from '../../../src/sources/watching/folder-watches';
 import { RuleTree } from '../rule-files/rule-tree';
 
-describe('watches of folders', () => {
+describe('FolderWatches', () => {
   let tree: RuleTree;
   let watches: FolderWatches;
 
@@ -21,14 +21,14 @@ describe('watches of folders', () => {
     return [tree.at(folder), { identity: folder, names: names && new Set(names) }] as const;
   }
 
-  it('are new once, until another folder is seen in the place', () => {
+  it('reports a watch as new once, until another folder takes the path', () => {
     expect(watches.arm(new Map([point('a')]))).toBe(true);
     expect(watches.arm(new Map([point('a')]))).toBe(false);
     expect(watches.arm(new Map([point('a'), point('b')]))).toBe(true);
     expect(watches.arm(new Map([[tree.at('a'), { identity: 'another', names: undefined }]]))).toBe(true);
   });
 
-  it('tell of the names that matter', async () => {
+  it('gives hints only for the names that matter', async () => {
     watches.arm(new Map([point('a', ['wanted'])]));
     const hints: number[] = [];
     watches.hints$.subscribe(() => hints.push(hints.length));
@@ -40,7 +40,7 @@ describe('watches of folders', () => {
     expect(hints).toEqual([0]);
   });
 
-  it('are new again for a folder that was removed and made again, even when it cannot be told from the old one', async () => {
+  it('reports a new watch for a folder that was removed and created again, even with the same identity', async () => {
     watches.arm(new Map([point('a')]));
     const hint = firstValueFrom(watches.hints$);
     tree.remove('a');
@@ -49,12 +49,12 @@ describe('watches of folders', () => {
     expect(watches.arm(new Map([point('a')]))).toBe(true);
   });
 
-  it('ask for another look when a folder has gone meanwhile', () => {
+  it('requests another scan when a folder no longer exists', () => {
     expect(watches.arm(new Map([point('missing')]))).toBe(true);
     expect(watches.warnings).toEqual([]);
   });
 
-  it('end with the hints, and are not armed any more', async () => {
+  it('completes the hints on close, and watches nothing afterwards', async () => {
     watches.arm(new Map([point('a')]));
     const end = new Promise<void>((resolve) => watches.hints$.subscribe({ complete: resolve }));
     watches.close();

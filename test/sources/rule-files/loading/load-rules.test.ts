@@ -5,8 +5,8 @@ import { type LoadOptions, loadRules } from '../../../../src/sources/rule-files/
 import type { LoadedRules } from '../../../../src/sources/rule-thread/load-in-thread';
 import { RuleTree } from '../rule-tree';
 
-const IN_PROCESS = Number.MAX_SAFE_INTEGER;
-const IN_A_THREAD = 0;
+const IN_MAIN_THREAD = Number.MAX_SAFE_INTEGER;
+const IN_WORKER = 0;
 
 function load(texts: Readonly<Record<string, string>>, options: Partial<LoadOptions>): Promise<LoadedRules[]> {
   const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
@@ -18,7 +18,7 @@ function repeat(times: number, text: (number: number) => string) {
   return Array.from({ length: times }, (_, i) => text(i)).join('');
 }
 
-/** Nested three levels deep and larger than a piece that is handed over, so that pieces end at every depth. */
+/** Nested three levels deep and larger than a chunk, so that chunks end at every depth. */
 const DEEP = `domain: deep
 descriptors:
 ${repeat(
@@ -42,25 +42,25 @@ ${repeat(
     rate_limit: { unit: hour, requests_per_unit: 7 }
 `;
 
-const GOOD = { 'a.yaml': 'domain: empty\ndescriptors: []\n', 'b.yaml': DEEP, 'c.yaml': '# nothing\n' };
+const VALID = { 'a.yaml': 'domain: empty\ndescriptors: []\n', 'b.yaml': DEEP, 'c.yaml': '# nothing\n' };
 
 describe.each([
-  { where: 'in the process itself', smallSet: IN_PROCESS },
-  { where: 'in a thread', smallSet: IN_A_THREAD },
-])('rules that are loaded $where', ({ smallSet }) => {
-  it('are one ruleset and the warnings, told once', async () => {
-    const results = await load(GOOD, { smallSet });
+  { where: 'in the main thread', smallSet: IN_MAIN_THREAD },
+  { where: 'in a worker thread', smallSet: IN_WORKER },
+])('loadRules, $where,', ({ smallSet }) => {
+  it('emits one ruleset with the warnings, once', async () => {
+    const results = await load(VALID, { smallSet });
     expect(results).toEqual([{ ruleset: expect.anything(), warnings: [expect.stringMatching(/^a\.yaml:2:\d+: /)] }]);
   });
 
-  it('are lines of what is wrong', async () => {
-    const results = await load({ ...GOOD, 'd.yaml': 'domain: d\nrules: []\n', 'e.yaml': '' }, { smallSet });
+  it('emits the errors as lines', async () => {
+    const results = await load({ ...VALID, 'd.yaml': 'domain: d\nrules: []\n', 'e.yaml': '' }, { smallSet });
     expect(results).toEqual([
       { ruleset: undefined, errors: [expect.stringMatching(/^d\.yaml:2:1: .*unknown key 'rules'/)] },
     ]);
   });
 
-  it('may describe a domain in several files when they are merged', async () => {
+  it('accepts a domain in several files when they are merged', async () => {
     const texts = {
       'a.yaml': 'domain: d\ndescriptors: [{ key: a }]\n',
       'b.yaml': 'domain: d\ndescriptors: [{ key: b }]\n',
@@ -72,31 +72,31 @@ describe.each([
     expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
   });
 
-  it('are zero domains when there are no files', async () => {
+  it('emits a ruleset without domains when there are no files', async () => {
     const [none] = await load({}, { smallSet });
     expect(none?.ruleset?.domains.size).toBe(0);
   });
 });
 
-describe('rules that are loaded in a thread', () => {
-  it('are the very rules that the process itself would load, nested ones, domains without rules and metadata too', async () => {
-    const [here] = await load(GOOD, { smallSet: IN_PROCESS });
-    const [there] = await load(GOOD, { smallSet: IN_A_THREAD });
-    if (here?.ruleset === undefined || there?.ruleset === undefined) throw new Error('both should be good');
-    expect(listRules(there.ruleset)).toHaveLength(301);
-    expect(listRules(there.ruleset)).toEqual(listRules(here.ruleset));
-    expect(Array.from(there.ruleset.domains.keys())).toEqual(['empty', 'deep']);
-    expect(there.ruleset.domain('deep')).toEqual(here.ruleset.domain('deep'));
+describe('loadRules in a worker thread', () => {
+  it('emits the same rules as the main thread, including nested rules, domains without rules, and metadata', async () => {
+    const [direct] = await load(VALID, { smallSet: IN_MAIN_THREAD });
+    const [transferred] = await load(VALID, { smallSet: IN_WORKER });
+    if (direct?.ruleset === undefined || transferred?.ruleset === undefined) throw new Error('both should be valid');
+    expect(listRules(transferred.ruleset)).toHaveLength(301);
+    expect(listRules(transferred.ruleset)).toEqual(listRules(direct.ruleset));
+    expect(Array.from(transferred.ruleset.domains.keys())).toEqual(['empty', 'deep']);
+    expect(transferred.ruleset.domain('deep')).toEqual(direct.ruleset.domain('deep'));
   });
 
   it.each([
-    { fate: 'fails', code: 'throw new Error("out of luck")', reason: 'out of luck' },
-    { fate: 'ends', code: 'process.exit(3)', reason: 'the worker thread exited with code 3' },
+    { fate: 'throws', code: 'throw new Error("out of luck")', reason: 'out of luck' },
+    { fate: 'exits', code: 'process.exit(3)', reason: 'the worker thread exited with code 3' },
     { fate: 'cannot be started', code: undefined, reason: 'Cannot find module' },
-  ])('are rejected when the thread $fate', async ({ code, reason }) => {
+  ])('rejects the rules when the thread $fate', async ({ code, reason }) => {
     using tree = new RuleTree();
     if (code !== undefined) tree.write('worker.cjs', code);
-    expect(await load(GOOD, { smallSet: IN_A_THREAD, workerFile: tree.at('worker.cjs') })).toEqual([
+    expect(await load(VALID, { smallSet: IN_WORKER, workerFile: tree.at('worker.cjs') })).toEqual([
       { ruleset: undefined, errors: [expect.stringContaining(`cannot check the rules: ${reason}`)] },
     ]);
   });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { listRuleFiles } from '../../../../src/sources/rule-files/reading/list-rule-files';
 
-describe('the files of a rule folder', () => {
+describe('listRuleFiles', () => {
   let base: string;
   let dir: string;
 
@@ -26,25 +26,25 @@ describe('the files of a rule folder', () => {
     return listRuleFiles(dir, { ignoreDotFiles });
   }
 
-  it('are the .yaml and .yml files of it and its subfolders, sorted by relative path', async () => {
+  it('finds the .yaml and .yml files of the folder and its subfolders, sorted by relative path', async () => {
     for (const path of ['b.yml', 'a.yaml', 'z/a.yaml', 'a/deep/er.yml', 'a.b.yaml']) file(path);
     const { files, folders } = await list();
     expect(files).toEqual(['a.b.yaml', 'a.yaml', 'a/deep/er.yml', 'b.yml', 'z/a.yaml']);
     expect(folders).toEqual(['', 'a', 'a/deep', 'z']);
   });
 
-  it('leave every other regular file to a warning', async () => {
+  it('lists every other regular file separately', async () => {
     for (const path of ['a.yaml', 'notes.txt', 'sub/a.YAML', 'yaml']) file(path);
     expect(await list()).toMatchObject({ files: ['a.yaml'], others: ['notes.txt', 'sub/a.YAML', 'yaml'] });
   });
 
-  it('include names that begin with a dot, and what lies in folders so named, unless dot files are ignored', async () => {
+  it('includes names that begin with a dot, and the contents of such folders, unless ignoreDotFiles is set', async () => {
     for (const path of ['.a.yaml', '.git/b.yaml', '.keep', 'c.yaml']) file(path);
     expect(await list(false)).toMatchObject({ files: ['.a.yaml', '.git/b.yaml', 'c.yaml'], others: ['.keep'] });
     expect(await list(true)).toMatchObject({ files: ['c.yaml'], others: [] });
   });
 
-  it('never include names that begin with two dots', async () => {
+  it('always skips names that begin with two dots', async () => {
     for (const path of ['..2026/a.yaml', '..b.yaml', 'c.yaml', '...yaml']) file(path);
     link('..data', '..2026');
     expect(await list(false)).toEqual({
@@ -56,7 +56,7 @@ describe('the files of a rule folder', () => {
     });
   });
 
-  it('include links to files, and links to folders are named instead of followed', async () => {
+  it('includes links to files, and lists links to folders without following them', async () => {
     mkdirSync(join(base, 'outside'));
     writeFileSync(join(base, 'outside/a.yaml'), '');
     writeFileSync(join(base, 'outside/a.txt'), '');
@@ -73,26 +73,26 @@ describe('the files of a rule folder', () => {
     });
   });
 
-  it('include a link that leads nowhere, so that reading it can say so', async () => {
+  it('includes a broken link, so that reading it reports the error', async () => {
     link('gone.yaml', 'nowhere');
     link('round.yml', 'round.yml');
     link('gone.txt', 'nowhere');
     expect(await list()).toMatchObject({ files: ['gone.yaml', 'round.yml'], others: [] });
   });
 
-  it('do not include pipes, which reading would wait on for ever', async () => {
+  it('skips pipes, because reading one could block forever', async () => {
     execFileSync('mkfifo', [join(dir, 'pipe.yaml')]);
     link('piped.yaml', 'pipe.yaml');
     expect(await list()).toMatchObject({ files: [], others: [] });
   });
 
-  it('are found through a folder that is itself a link', async () => {
+  it('finds the files of a folder that is itself a link', async () => {
     file('a.yaml');
     symlinkSync('config', join(base, 'current'));
     expect((await listRuleFiles(join(base, 'current'), { ignoreDotFiles: false })).files).toEqual(['a.yaml']);
   });
 
-  it('cannot be listed when the folder does not exist', async () => {
+  it('fails when the folder does not exist', async () => {
     await expect(listRuleFiles(join(dir, 'missing'), { ignoreDotFiles: false })).rejects.toMatchObject({
       code: 'ENOENT',
     });

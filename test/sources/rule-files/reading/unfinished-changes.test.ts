@@ -9,11 +9,11 @@ const before = new Map([
   ['b.yaml', file('2', 'y', true)],
 ]);
 
-describe('files at which somebody may still be at work', () => {
+describe('a change of files', () => {
   it.each([
     { what: 'nothing has changed', now: [...before], may: false },
     {
-      what: 'one was put in the place of another',
+      what: 'a file was replaced by another one',
       now: [
         ['a.yaml', file('3', 'z')],
         ['b.yaml', file('2', 'y', true)],
@@ -21,7 +21,7 @@ describe('files at which somebody may still be at work', () => {
       may: false,
     },
     {
-      what: 'a blank one was put in the place of a blank one',
+      what: 'a blank file was replaced by another blank one',
       now: [
         ['a.yaml', file('1', 'x')],
         ['b.yaml', file('3', 'z', true)],
@@ -29,7 +29,7 @@ describe('files at which somebody may still be at work', () => {
       may: false,
     },
     {
-      what: 'one was written to in place',
+      what: 'a file was written in place',
       now: [
         ['a.yaml', file('1', 'z')],
         ['b.yaml', file('2', 'y', true)],
@@ -37,16 +37,16 @@ describe('files at which somebody may still be at work', () => {
       may: true,
     },
     {
-      what: 'a blank one was put in the place of another',
+      what: 'a file was replaced by a blank one',
       now: [
         ['a.yaml', file('3', 'z', true)],
         ['b.yaml', file('2', 'y', true)],
       ],
       may: true,
     },
-    { what: 'one has gone', now: [['a.yaml', file('1', 'x')]], may: true },
-    { what: 'one is new', now: [...before, ['c.yaml', file('3', 'z')]], may: true },
-  ] as const)('$what: $may', ({ now, may }) => {
+    { what: 'a file is missing', now: [['a.yaml', file('1', 'x')]], may: true },
+    { what: 'a file is new', now: [...before, ['c.yaml', file('3', 'z')]], may: true },
+  ] as const)('may be unfinished when $what: $may', ({ now, may }) => {
     expect(mayBeUnfinished(before, new Map(now))).toBe(may);
   });
 });

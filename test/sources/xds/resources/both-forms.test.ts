@@ -11,7 +11,7 @@ import { RULES_TYPE_URL } from '../../../../src/sources/xds/ads';
 import { resourceOf, ruleResource } from '../../../support/data/rule-resources';
 import { domainConfig, limit, ruleConfig, unlimited } from '../../../support/data/rules';
 
-/** More than these are counted only. */
+/** The limit of the errors and warnings that are listed; the others are only counted. */
 const MOST_LINES = 50;
 
 function response(resources: readonly Any[]): Uint8Array {
@@ -24,7 +24,7 @@ function response(resources: readonly Any[]): Uint8Array {
   }).finish();
 }
 
-/** Rules as the text of a rule file that says the same; JSON is YAML. */
+/** Rules as the text of the equivalent rule file; JSON is YAML. */
 function ruleFile({ domain, descriptors }: DomainConfig): string {
   return JSON.stringify({ domain, descriptors: descriptors.map(fileRule) });
 }
@@ -53,7 +53,7 @@ function fileLimit({ unit, requestsPerUnit, name, replaces, ...rest }: NonNullab
   };
 }
 
-/** What both forms make of the same rules. Places aside: a file has lines, a resource has fields. */
+/** Checks the same rules in both forms. Positions are removed from the messages: a file has lines, a resource has fields. */
 function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false) {
   const names = configs.map((_, index) => `part-${String(index).padStart(3, '0')}`);
   const files = readRuleFiles(
@@ -82,14 +82,14 @@ function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false)
 }
 
 function sorted(messages: readonly string[]): readonly string[] {
-  return messages.map(placeless).toSorted((one, other) => (one < other ? -1 : 1));
+  return messages.map(withoutPositions).toSorted((one, other) => (one < other ? -1 : 1));
 }
 
-/** Where a second place is named, its name differs. */
-function placeless(message: string): string {
+/** Removes the second position that a message may contain. */
+function withoutPositions(message: string): string {
   return message
     .replaceAll(/(?:resource '|')?part-\d+'?/g, 'PART')
-    .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?)(?=[ ;])/g, 'PLACE');
+    .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?)(?=[ ;])/g, 'POSITION');
 }
 
 const GOOD = [
@@ -137,19 +137,19 @@ const GOOD = [
   domainConfig('api', { key: 'path', rateLimit: limit(1, 'MINUTE') }),
 ];
 
-describe('the same rules as files and as resources', () => {
-  test('make the same rules, whatever they use', () => {
+describe('rule files and xDS resources', () => {
+  test('give the same rules for every field', () => {
     const { files, resources } = bothForms(GOOD);
     expect(files).toEqual({ configs: GOOD, errors: [], warnings: [] });
     expect(resources).toEqual(files);
     expect(listRules(buildRuleset(resources.configs))).toEqual(listRules(buildRuleset(files.configs)));
   });
 
-  test('make the same rules whatever they are', () => {
+  test('give the same rules, errors and warnings for arbitrary rules', () => {
     fc.assert(
       fc.property(fc.array(anyDomain(), { maxLength: 3 }), fc.boolean(), (configs, merge) => {
         const { files, resources } = bothForms(configs, merge);
-        // A warning says where nothing is limited; that there are no resources at all is said otherwise.
+        // Without any resource the warning has another text.
         fc.pre(configs.length > 0 && files.errors.length <= MOST_LINES && files.warnings.length <= MOST_LINES);
         expect(resources).toEqual(files);
       }),
@@ -185,18 +185,18 @@ describe('the same rules as files and as resources', () => {
       'should not specify rate limit unit when unlimited',
     ],
     [
-      'metadata that is no JSON',
+      'metadata that is not JSON',
       domainConfig('shop', { key: 'a', rateLimit: limit(1, 'MINUTE'), metadata: { x: Infinity } }),
       'error parsing metadata: JSON cannot represent the number `.inf`',
     ],
-  ])('%s is refused by the same words', (_, config, message) => {
+  ])('reject %s with the same text', (_, config, message) => {
     const { resources } = bothForms([config]);
     expect(resources.errors).toEqual([expect.stringContaining(`${message}. `)]);
     if (!message.startsWith('error parsing metadata'))
       expect(resources.errors).toEqual(bothForms([config]).files.errors);
   });
 
-  test('a domain twice is refused by the same words', () => {
+  test('reject a duplicate domain with the same text', () => {
     const { files, resources } = bothForms([domainConfig('shop', { key: 'a' }), domainConfig('shop', { key: 'b' })]);
     expect(files.errors).toEqual([
       "duplicate domain 'shop' in config file. PART already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.",
@@ -205,10 +205,10 @@ describe('the same rules as files and as resources', () => {
   });
 });
 
-describe('what only a resource can have', () => {
+describe('checkResources', () => {
   function policy(unit: number, isUnlimited = false) {
     const rateLimit = {
-      // oxlint-disable-next-line no-unsafe-enum-assignment -- what a server sends need not have a name
+      // oxlint-disable-next-line no-unsafe-enum-assignment -- a server may send a value that the enum does not define
       unit: unit as RateLimitUnit,
       requestsPerUnit: 1,
       unlimited: isUnlimited,
@@ -232,7 +232,7 @@ describe('what only a resource can have', () => {
     [8, '8'],
     [99, '99'],
     [-3, '-3'],
-  ])('the unit %i is refused by its name', (unit, shown) => {
+  ])('rejects the unit %i by its name', (unit, shown) => {
     expect(policy(unit).errors).toEqual([
       expect.stringMatching(
         new RegExp(`^resource 'r', descriptors\\[0\\]\\.rate_limit\\.unit: invalid rate limit unit '${shown}'\\. `),
@@ -240,7 +240,7 @@ describe('what only a resource can have', () => {
     ]);
   });
 
-  test('no unit is as good as UNKNOWN for an unlimited rule, and its number is warned about', () => {
+  test('accepts the unit UNKNOWN for an unlimited rule, and warns about its number', () => {
     const { errors, warnings, configs } = policy(0, true);
     expect(errors).toEqual([]);
     expect(warnings).toEqual([
@@ -249,7 +249,7 @@ describe('what only a resource can have', () => {
     expect(configs[0]?.descriptors[0]?.rateLimit).toEqual(unlimited());
   });
 
-  test('a limit without a number is one of 0, which is warned about where it bans everybody', () => {
+  test('treats a limit without a number as 0, and warns where that rejects every request', () => {
     const resource = ruleResource('r', domainConfig('shop', { key: 'a', rateLimit: limit(0, 'MINUTE') }));
     expect(checkResources(response([resource]), false)).toMatchObject({
       errors: [],
@@ -261,7 +261,7 @@ describe('what only a resource can have', () => {
     });
   });
 
-  test('rules nested deeper than can be decoded are refused', () => {
+  test('rejects rules that are nested too deeply to be decoded', () => {
     let rule = ruleConfig({ key: 'a' });
     for (let depth = 0; depth < 150; depth += 1) rule = { ...ruleConfig({ key: 'a' }), descriptors: [rule] };
     expect(
@@ -269,7 +269,7 @@ describe('what only a resource can have', () => {
     ).toEqual([expect.stringMatching(/^resource 1 of 1 cannot be decoded: /)]);
   });
 
-  test('more errors than anybody reads are counted', () => {
+  test('lists at most 50 errors and counts the others', () => {
     const resource = ruleResource('r', domainConfig('shop', ...Array.from({ length: 60 }, () => ({ key: '' }))));
     const { errors } = checkResources(response([resource]), false);
     expect(errors).toHaveLength(51);

@@ -1,0 +1,55 @@
+import { MODES, SwitchFixture } from './fixtures';
+import { ConfigMapMount, type RuleTree, rules } from './rule-tree';
+
+describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
+  let fixture: SwitchFixture;
+  let tree: RuleTree;
+
+  beforeEach(() => {
+    fixture = new SwitchFixture(watchRoot);
+    ({ tree } = fixture);
+  });
+  afterEach(() => fixture[Symbol.dispose]());
+
+  describe.each([
+    { fate: 'removed', keepsOldFolders: false },
+    { fate: 'kept', keepsOldFolders: true },
+  ])('in a ConfigMap mount whose old dated folder is $fate', ({ keepsOldFolders }) => {
+    it('reads the rules again at the first, second and third swap', async () => {
+      const mount = new ConfigMapMount(tree, 'root/config', keepsOldFolders);
+      mount.publish({ 'a.yaml': rules('a', 1), 'b.yaml': rules('b', 1) });
+      const watched = fixture.watch('root');
+      expect(await watched.next()).toBe('a=1 b=1');
+      for (const swap of [2, 3, 4]) {
+        mount.publish({ 'a.yaml': rules('a', swap), 'b.yaml': rules('b', swap) });
+        expect(await watched.next()).toBe(`a=${swap} b=${swap}`);
+      }
+      expect(await watched.rest()).toEqual([]);
+    });
+
+    it('reads the rules again at each swap when the rule folder is a link that `items` with a path creates', async () => {
+      const mount = new ConfigMapMount(tree, 'root', keepsOldFolders);
+      mount.publish({ 'config/a.yaml': rules('a', 1) });
+      const watched = fixture.watch('root');
+      expect(await watched.next()).toBe('a=1');
+      for (const swap of [2, 3]) {
+        mount.publish({ 'config/a.yaml': rules('a', swap) });
+        expect(await watched.next()).toBe(`a=${swap}`);
+      }
+      expect(await watched.rest()).toEqual([]);
+    });
+  });
+
+  it('reads the rules again when a ConfigMap mount in a subfolder is swapped', async () => {
+    const one = new ConfigMapMount(tree, 'root/config/one');
+    const two = new ConfigMapMount(tree, 'root/config/two');
+    one.publish({ 'a.yaml': rules('a', 1) });
+    two.publish({ 'b.yaml': rules('b', 1) });
+    const watched = fixture.watch('root');
+    expect(await watched.next()).toBe('a=1 b=1');
+    two.publish({ 'b.yaml': rules('b', 2) });
+    expect(await watched.next()).toBe('a=1 b=2');
+    one.publish({ 'a.yaml': rules('a', 2) });
+    expect(await watched.next()).toBe('a=2 b=2');
+  });
+});

@@ -1,0 +1,76 @@
+import { truncateSync } from 'node:fs';
+import { appendFile, open } from 'node:fs/promises';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type RuleTreeFixture, useRuleTree } from './fixtures';
+import { rules } from './rule-tree';
+import { LONG_RECHECK } from './watched-rules';
+
+let tree: RuleTreeFixture['tree'];
+let watch: RuleTreeFixture['watch'];
+useRuleTree((fixture) => ({ tree, watch } = fixture));
+
+describe('the rule file source, while an edit is in progress,', () => {
+  it('ignores the intermediate state when a file is empty for a moment', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    truncateSync(tree.at('config/a.yaml'));
+    await wait(250);
+    tree.write('config/a.yaml', rules('a', 2));
+    expect(await watched.next()).toBe('a=2');
+    expect(await watched.rest()).toEqual([]);
+  });
+
+  it('ignores the intermediate state when a file is written in parts, each of which is a valid rule file', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    const text = 'domain: a\ndescriptors:\n  - key: one\n  - key: two\n  - key: three\n  - key: four\n';
+    const file = await open(tree.at('config/a.yaml'), 'w');
+    for (const part of text.match(/[^]{1,27}/g) ?? []) {
+      await file.write(part);
+      await wait(60);
+    }
+    await file.close();
+    expect(await watched.next()).toBe('a=undefined');
+    expect(watched.events.at(-1)).toHaveProperty('kind', 'loaded');
+    expect(await watched.rest()).toEqual([]);
+  });
+
+  it('ignores the intermediate state when a file is new and only its first line has been written', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    const [domain = '', ...descriptors] = rules('b', 1).split('\n');
+    tree.write('config/b.yaml', `${domain}\n`);
+    await wait(200);
+    await appendFile(tree.at('config/b.yaml'), descriptors.join('\n'));
+    expect(await watched.next()).toBe('a=1 b=1');
+    expect(await watched.rest()).toEqual([]);
+  });
+
+  it('ignores the intermediate state when files are removed before the new ones are written', async () => {
+    tree.write('config/b.yaml', rules('b', 1));
+    const watched = await watch('a=1 b=1', LONG_RECHECK);
+    tree.remove('config/a.yaml');
+    tree.remove('config/b.yaml');
+    await wait(200);
+    tree.write('config/a.yaml', rules('a', 2));
+    tree.write('config/b.yaml', rules('b', 2));
+    expect(await watched.next()).toBe('a=2 b=2');
+    expect(await watched.rest()).toEqual([]);
+  });
+
+  it('ignores the intermediate state when a half-written file is not a valid rule file', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    tree.write('config/a.yaml', 'domain: a\ndescriptors: [');
+    await wait(200);
+    tree.write('config/a.yaml', rules('a', 2));
+    expect(await watched.next()).toBe('a=2');
+    expect(await watched.rest()).toEqual([]);
+  });
+});
+
+it('the rule file source emits a state that may be intermediate when it stays the same', async () => {
+  tree.write('config/b.yaml', rules('b', 1));
+  const watched = await watch('a=1 b=1');
+  truncateSync(tree.at('config/a.yaml'));
+  expect(await watched.next()).toBe('b=1');
+  tree.write('config/b.yaml', 'domain: b');
+  expect(await watched.next()).toBe('b=undefined');
+  expect(await watched.rest()).toEqual([]);
+});
