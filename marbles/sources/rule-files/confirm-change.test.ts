@@ -1,67 +1,97 @@
-import { type Observable, of } from 'rxjs';
+import { type Observable, defer } from 'rxjs';
 import { type ScanResult, confirmChange } from '../../../src/sources/rule-files/confirm-change';
 import { marbles } from '../../support/marbles';
 
 const TIMING = { recheckDelay: 5, maxWait: 22 };
 
-const good: ScanResult = { key: 'good', mayBeIncomplete: false };
+const complete: ScanResult = { key: 'complete', mayBeIncomplete: false };
 const empty: ScanResult = { key: 'empty', mayBeIncomplete: true };
 const half: ScanResult = { key: 'half', mayBeIncomplete: true };
-const values = { g: good, e: empty, h: half };
+const values = { c: complete, e: empty, h: half };
 
-/** Looks that find these, one after the other; the last again and again. */
-function looks(...found: readonly ScanResult[]): () => Observable<ScanResult> {
-  const remaining = [...found];
-  return () => of((remaining.length > 1 ? remaining.shift() : remaining[0]) ?? good);
+/** Scans with these results, one after the other; the last one is repeated. */
+function inTurn(...scans: readonly Observable<ScanResult>[]): () => Observable<ScanResult> {
+  const remaining = [...scans];
+  return () =>
+    defer(() => {
+      const [next] = remaining.length > 1 ? remaining.splice(0, 1) : remaining;
+      if (next === undefined) throw new Error('no scan');
+      return next;
+    });
 }
 
-describe('what a look at rule files finds', () => {
-  it('is believed at once when there is no doubt', () =>
-    marbles(({ expectObservable }) => {
-      expectObservable(confirmChange(looks(good), TIMING)).toBe('(g|)', values);
-    }));
-
-  it('is believed when it is still there after the hold, where there was doubt', () =>
-    marbles(({ expectObservable }) => {
-      expectObservable(confirmChange(looks(empty, empty), TIMING)).toBe('-----(e|)', values);
-    }));
-
-  it('is not believed when something else is there after the hold', () =>
-    marbles(({ expectObservable }) => {
-      expectObservable(confirmChange(looks(empty, good), TIMING)).toBe('     -----(g|)', values);
-      expectObservable(confirmChange(looks(empty, half, half), TIMING)).toBe('----------(h|)', values);
-      expectObservable(confirmChange(looks(empty, half, good), TIMING)).toBe('----------(g|)', values);
-    }));
-
-  it('is believed in the end when it never stays the same', () =>
-    marbles(({ expectObservable }) => {
-      const everChanging = looks(empty, half, empty, half, empty, half, empty, half);
-
-      expectObservable(confirmChange(everChanging, TIMING)).toBe('-------------------------(h|)', values);
-    }));
-
-  it('counts the hold from the end of a look', () =>
+describe('confirmChange', () => {
+  it('emits a complete result immediately', () =>
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
-      const look = cold('  ---(e|)         ', values);
+      const scan = cold('  (c|)', values);
+      const subscribed = ' (^!)';
+      const expected = '   (c|)';
+
+      expectObservable(confirmChange(() => scan, TIMING)).toBe(expected, values);
+      expectSubscriptions(scan.subscriptions).toBe(subscribed);
+    }));
+
+  it('emits a result that may be incomplete when the next scan finds the same', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const scan = cold('   (e|)', values);
+      const subscribed = [' (^!)', '-----(^!)'];
+      const expected = '    -----(e|)';
+
+      expectObservable(confirmChange(() => scan, TIMING)).toBe(expected, values);
+      expectSubscriptions(scan.subscriptions).toBe(subscribed);
+    }));
+
+  it('drops a result that may be incomplete when the next scan finds something else', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const [e, c, h] = [cold('(e|)', values), cold('(c|)', values), cold('(h|)', values)];
+
+      expectObservable(confirmChange(inTurn(e, c), TIMING)).toBe('   -----(c|)', values);
+      expectObservable(confirmChange(inTurn(e, h), TIMING)).toBe('   ----------(h|)', values);
+      expectObservable(confirmChange(inTurn(e, h, c), TIMING)).toBe('----------(c|)', values);
+      expectSubscriptions(e.subscriptions).toBe(['(^!)', '(^!)', '(^!)']);
+      expectSubscriptions(h.subscriptions).toBe(['-----(^!)', '-----(^!)', '----------(^!)']);
+      expectSubscriptions(c.subscriptions).toBe(['-----(^!)', '----------(^!)']);
+    }));
+
+  it('emits the latest result after the maximum wait when it keeps changing', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const [e, h] = [cold('(e|)', values), cold('(h|)', values)];
+
+      expectObservable(confirmChange(inTurn(e, h, e, h, e, h, e, h), TIMING)).toBe(
+        '                                    -------------------------(h|)',
+        values,
+      );
+      expectSubscriptions(e.subscriptions).toBe(['(^!)', '     10ms (^!)', '20ms (^!)']);
+      expectSubscriptions(h.subscriptions).toBe(['5ms (^!)', ' 15ms (^!)', '25ms (^!)']);
+    }));
+
+  it('starts the recheck delay at the end of a scan', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const scan = cold('  ---(e|)         ', values);
       const expected = '   -----------(e|) ';
 
-      expectObservable(confirmChange(() => look, TIMING)).toBe(expected, values);
-      expectSubscriptions(look.subscriptions).toBe(['^--!', '--------^--!']);
+      expectObservable(confirmChange(() => scan, TIMING)).toBe(expected, values);
+      expectSubscriptions(scan.subscriptions).toBe(['^--!', '--------^--!']);
     }));
 
-  it('is nothing when the look finds nothing', () =>
-    marbles(({ cold, expectObservable }) => {
-      expectObservable(confirmChange(() => cold<ScanResult>('--|'), TIMING)).toBe('--|');
-    }));
-
-  it('is not looked for any more when nobody waits for it', () =>
+  it('completes without a value when a scan does', () =>
     marbles(({ cold, expectObservable, expectSubscriptions }) => {
-      const look = cold(' ---(e|)', values);
+      const scan = cold<ScanResult>('--|');
+      const subscribed = '           ^-!';
+      const expected = '             --|';
+
+      expectObservable(confirmChange(() => scan, TIMING)).toBe(expected);
+      expectSubscriptions(scan.subscriptions).toBe(subscribed);
+    }));
+
+  it('cancels the scan and the delay on unsubscribing', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const scan = cold(' ---(e|)', values);
 
       expectObservable(
-        confirmChange(() => look, TIMING),
+        confirmChange(() => scan, TIMING),
         '^-----!',
       ).toBe('-');
-      expectSubscriptions(look.subscriptions).toBe('        ^--!');
+      expectSubscriptions(scan.subscriptions).toBe('        ^--!');
     }));
 });

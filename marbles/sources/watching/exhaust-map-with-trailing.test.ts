@@ -2,8 +2,8 @@ import { of } from 'rxjs';
 import { exhaustMapWithTrailing } from '../../../src/sources/watching/exhaust-map-with-trailing';
 import { marbles } from '../../support/marbles';
 
-describe('loads of which one runs at a time', () => {
-  it('start at once when none runs', () =>
+describe('exhaustMapWithTrailing', () => {
+  it('projects a value immediately when no inner observable runs', () =>
     marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
       const hints = hot('  -a-----b----');
       const load = cold('   --x|       ');
@@ -14,7 +14,7 @@ describe('loads of which one runs at a time', () => {
       expectSubscriptions(load.subscriptions).toBe(loads);
     }));
 
-  it('are followed by exactly one more for all hints that came while one ran, which gets the latest', () =>
+  it('projects only the latest of the values that arrived while an inner observable ran', () =>
     marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
       const hints = hot('  -abcd--------');
       const a = cold('      ----x|       ');
@@ -27,7 +27,7 @@ describe('loads of which one runs at a time', () => {
       expectSubscriptions(d.subscriptions).toBe('------^----!');
     }));
 
-  it('go on one by one while hints keep coming', () =>
+  it('runs one inner observable after the other while values keep arriving', () =>
     marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
       const hints = hot('  aaaaaaaaa------');
       const load = cold('  ---x|');
@@ -37,24 +37,29 @@ describe('loads of which one runs at a time', () => {
       expectSubscriptions(load.subscriptions).toBe(['^---!', '----^---!', '--------^---!']);
     }));
 
-  it('that end at once are one for each hint', () =>
-    marbles(({ hot, expectObservable }) => {
-      const hints = hot(' -(abc)--d-|');
-      const expected = '  -(abc)--d-|';
+  it('projects every value when the inner observables complete synchronously', () =>
+    marbles(({ hot, expectObservable, expectSubscriptions }) => {
+      const hints = hot('  -(abc)--d-|');
+      const subscribed = ' ^---------!';
+      const expected = '   -(abc)--d-|';
 
       expectObservable(hints.pipe(exhaustMapWithTrailing((hint) => of(hint)))).toBe(expected);
+      expectSubscriptions(hints.subscriptions).toBe(subscribed);
     }));
 
-  it('finish what was hinted at when no more hints will come', () =>
-    marbles(({ cold, expectObservable }) => {
-      const hints = cold('-ab|');
-      const load = cold('  ---x|');
-      const expected = '  ----x---x|';
+  it('projects the waiting value after the source has completed', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const hints = cold(' -ab|');
+      const load = cold('   ---x|');
+      const loads = ['     -^---!    ', '-----^---!'];
+      const expected = '   ----x---x|';
 
       expectObservable(hints.pipe(exhaustMapWithTrailing(() => load))).toBe(expected);
+      expectSubscriptions(hints.subscriptions).toBe('^--!');
+      expectSubscriptions(load.subscriptions).toBe(loads);
     }));
 
-  it('end with who listens to them', () =>
+  it('unsubscribes from the source and the inner observable', () =>
     marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
       const hints = hot('  -ab-----');
       const load = cold('   -------x|');
@@ -65,11 +70,14 @@ describe('loads of which one runs at a time', () => {
       expectSubscriptions(hints.subscriptions).toBe(subscribed);
     }));
 
-  it('fail when one fails', () =>
-    marbles(({ hot, cold, expectObservable }) => {
+  it('fails when an inner observable fails', () =>
+    marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
       const hints = hot('  -a---');
       const load = cold('   -#  ', undefined, new Error('broken'));
+      const subscribed = ' ^-!';
 
       expectObservable(hints.pipe(exhaustMapWithTrailing(() => load))).toBe('--#', undefined, new Error('broken'));
+      expectSubscriptions(hints.subscriptions).toBe(subscribed);
+      expectSubscriptions(load.subscriptions).toBe('-^!');
     }));
 });

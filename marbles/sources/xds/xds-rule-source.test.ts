@@ -1,4 +1,4 @@
-import { EMPTY, type Observable, type SchedulerLike, defer, finalize, map } from 'rxjs';
+import { EMPTY, type Observable, type SchedulerLike, defer, map, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../../src/gen/google/protobuf/any';
 import { type AdsEvent, AdsStreamError, RULES_TYPE_URL } from '../../../src/sources/xds/ads';
@@ -23,7 +23,7 @@ function response(versionInfo: string, ...resources: Any[]): AdsEvent {
   };
 }
 
-/** `c` connected; `1`, `2`, `3` good rules under that version; `0` no rules; `x` and `y` bad rules. */
+/** `c` connected; `1`, `2`, `3` valid rules of that version; `0` no rules; `x` and `y` invalid rules. */
 const SENT: Record<string, AdsEvent> = {
   c: CONNECTED,
   0: response('0'),
@@ -41,22 +41,24 @@ interface Scenario {
   readonly connections?: boolean[];
 }
 
-/** A source whose first stream is `streams[0]` and so on; each event is its letter, bad ones `x` and repeated bad ones `r`. */
+/** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
 function source(streams: readonly Observable<AdsEvent>[], { scheduler, log = new LinesLog(), ...seen }: Scenario) {
   let opened = 0;
   const { events$ } = xdsRuleSource({
     server: 'xds:1',
     connect: (requests$) =>
       defer(() => {
-        const asked = requests$.subscribe((request) => seen.requests?.push(`${scheduler.now()} ${described(request)}`));
         opened += 1;
-        return (streams[opened - 1] ?? streams.at(-1) ?? EMPTY).pipe(finalize(() => asked.unsubscribe()));
+        return using(
+          () => requests$.subscribe((request) => seen.requests?.push(`${scheduler.now()} ${describeRequest(request)}`)),
+          () => streams[opened - 1] ?? streams.at(-1) ?? EMPTY,
+        );
       }),
     node: { id: 'node', metadata: {} },
     backoff: { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false },
     mergeDomainConfigs: false,
     log,
-    onConnection: (stands) => seen.connections?.push(stands),
+    onConnection: (isConnected) => seen.connections?.push(isConnected),
     scheduler,
   });
   return events$.pipe(map(letter));
@@ -67,51 +69,58 @@ function letter(event: RuleEvent): string {
   return event.origin.version;
 }
 
-function described({ versionInfo, responseNonce, errorDetail }: DiscoveryRequest): string {
-  if (responseNonce === '') return `ask ${versionInfo}`.trim();
+function describeRequest({ versionInfo, responseNonce, errorDetail }: DiscoveryRequest): string {
+  if (responseNonce === '') return `request ${versionInfo}`.trim();
   return `${errorDetail === undefined ? 'ack' : 'nack'} ${versionInfo}/${responseNonce}`;
 }
 
-describe('rules from a server', () => {
-  it('good, bad, good: the bad ones are refused and change nothing, the next good ones take over', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+describe('xdsRuleSource', () => {
+  it('rejects invalid rules between valid ones with a NACK', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests: string[] = [];
       const stream = cold('c1--x--2--', SENT);
+      const subscribed = ' ^---------!';
       const expected = '   -1--x--2--';
-      expectObservable(source([stream], { scheduler, requests }), '----------!').toBe(expected);
+      expectObservable(source([stream], { scheduler, requests }), subscribed).toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe(subscribed);
       flush();
-      expect(requests).toEqual(['0 ask', '1 ack 1/n1', '4 nack 1/nx', '7 ack 2/n2']);
+      expect(requests).toEqual(['0 request', '1 ack 1/n1', '4 nack 1/nx', '7 ack 2/n2']);
     });
   });
 
-  it('flapping: what comes back after a rejection is told again, what comes back without one is not', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('emits the active rules again after a rejection, but not without one', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const stream = cold('c1-x-1-y-1-1-2-1-1', SENT);
+      const subscribed = ' ^-----------------!';
       const expected = '   -1-x-1-x-1---2-1--';
-      expectObservable(source([stream], { scheduler }), '------------------!').toBe(expected);
+      expectObservable(source([stream], { scheduler }), subscribed).toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe(subscribed);
     });
   });
 
-  it('no resources: the rules are gone', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('emits an empty ruleset for a response without resources', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const stream = cold('c1-0-1', SENT);
+      const subscribed = ' ^-----!';
       const expected = '   -1-0-1';
-      expectObservable(source([stream], { scheduler }), '------!').toBe(expected);
+      expectObservable(source([stream], { scheduler }), subscribed).toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe(subscribed);
     });
   });
 
-  it('a server that is away at the start is tried until it is there', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+  it('retries until the server is available', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const log = new LinesLog();
-      const away = cold<AdsEvent>('#', {}, new AdsStreamError('UNAVAILABLE: nobody there'));
+      const away = cold<AdsEvent>('#', {}, new AdsStreamError('UNAVAILABLE: connection refused'));
       const there = cold('         c1', SENT);
-      // It is tried at 0, 10 and 30 ms.
       const expected = '           30ms -1';
       expectObservable(source([away, away, there], { scheduler, log }), '40ms !').toBe(expected);
+      expectSubscriptions(away.subscriptions).toBe(['(^!)', '10ms (^!)']);
+      expectSubscriptions(there.subscriptions).toBe('30ms ^ 9ms !');
       flush();
       expect(log.lines).toEqual([
-        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: nobody there',
-        'debug still no stream from the xDS server: UNAVAILABLE: nobody there',
+        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: connection refused',
+        'debug still no stream from the xDS server: UNAVAILABLE: connection refused',
         'info connected to the xDS server',
       ]);
     });
@@ -119,21 +128,23 @@ describe('rules from a server', () => {
 
   it.each([
     ['sends the rules again', 'c1--2'],
-    ['is silent', '            c---2'],
-  ])('a server that comes back with the same version and %s: nothing is reloaded', (_, again) => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    ['sends nothing', '        c---2'],
+  ])('reloads nothing when the server is back with the same version and %s', (_, again) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests: string[] = [];
       const first = cold('c1-|', SENT);
       const second = cold(again, SENT);
       // The retry interval is 3 ms.
       const expected = '  -1--------2';
       expectObservable(source([first, second], { scheduler, requests }), '-----------!').toBe(expected);
+      expectSubscriptions(first.subscriptions).toBe('                      ^--!');
+      expectSubscriptions(second.subscriptions).toBe('                     ------^----!');
       flush();
-      expect(requests.slice(0, 3)).toEqual(['0 ask', '1 ack 1/n1', '6 ask 1']);
+      expect(requests.slice(0, 3)).toEqual(['0 request', '1 ack 1/n1', '6 request 1']);
     });
   });
 
-  it('a refusal of what is sent again and again waits longer each time, up to half a minute', () => {
+  it('delays the NACK of a repeated response, longer each time, up to 30 s', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const requests: string[] = [];
       const stream = cold('x 999ms x 59s x 59s x 59s x 59s x 59s x 59s x', SENT);
@@ -148,41 +159,46 @@ describe('rules from a server', () => {
     });
   });
 
-  it('a refusal that waits is left out when something newer comes, and other bad rules are refused at once', () => {
+  it('drops a delayed NACK when a newer response arrives, and sends the NACK of other invalid rules immediately', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const requests: string[] = [];
       const stream = cold('x-x--y--y--2', SENT);
       const expected = '   x-r--x--r--2';
       expectObservable(source([stream], { scheduler, requests }), '5s !').toBe(expected);
       flush();
-      expect(requests).toEqual(['0 ask', '0 nack /nx', '5 nack /ny', '11 ack 2/n2']);
+      expect(requests).toEqual(['0 request', '0 nack /nx', '5 nack /ny', '11 ack 2/n2']);
     });
   });
 
-  it('a refusal that waits is left out when the stream ends, and the same on the next stream is refused at once', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+  it('drops a delayed NACK when the stream ends, and sends the NACK on the next stream immediately', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests: string[] = [];
       const first = cold('x-x-|', SENT);
       const second = cold('x', SENT);
       const expected = '  x-r----r';
       expectObservable(source([first, second], { scheduler, requests }), '5s !').toBe(expected);
+      expectSubscriptions(first.subscriptions).toBe('^---!');
+      expectSubscriptions(second.subscriptions).toBe('-------^ 4992ms !');
       flush();
-      expect(requests).toEqual(['0 ask', '0 nack /nx', '7 ask', '7 nack /nx']);
+      expect(requests).toEqual(['0 request', '0 nack /nx', '7 request', '7 nack /nx']);
     });
   });
 
-  it('rules that cannot be received are told as rejected, once as new, and are waited for as after a failure', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('rejects rules that cannot be received, and waits as after a failure', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const tooLarge = cold<AdsEvent>('c1-#', SENT, new AdsStreamError('a response is too large', true));
       const again = cold<AdsEvent>('   c--#', SENT, new AdsStreamError('a response is too large', true));
       const good = cold('           c2', SENT);
-      // The stream worked, but what ended it would come again at once: 10 ms and 20 ms instead of 3.
+      // The stream worked, but its error would repeat immediately: the waits are 10 ms and 20 ms instead of 3 ms.
       const expected = '            -1-x 12ms r 20ms 2';
       expectObservable(source([tooLarge, again, good], { scheduler }), '60ms !').toBe(expected);
+      expectSubscriptions(tooLarge.subscriptions).toBe('^--!');
+      expectSubscriptions(again.subscriptions).toBe('   13ms ^--!');
+      expectSubscriptions(good.subscriptions).toBe('    36ms ^ 23ms !');
     });
   });
 
-  it('a server that is silent from the start is warned about after half a minute, and kept', () => {
+  it('warns about a server that sends nothing for 30 s, and keeps the stream', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const log = new LinesLog();
       const stream = cold('c 59s 1', SENT);
@@ -197,28 +213,31 @@ describe('rules from a server', () => {
     });
   });
 
-  it('a server that has sent rules may be silent for ever', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+  it('keeps the stream without a warning when the server has sent rules and then sends nothing', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const log = new LinesLog();
-      expectObservable(source([cold('c1', SENT)], { scheduler, log }), '60m !').toBe('-1');
+      const stream = cold('c1', SENT);
+      expectObservable(source([stream], { scheduler, log }), '60m !').toBe('-1');
+      expectSubscriptions(stream.subscriptions).toBe('^ 3599999ms !');
       flush();
       expect(log.lines).toEqual(['info connected to the xDS server']);
     });
   });
 
-  it('a silent stream that lasted half a minute has worked, a shorter one has failed', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+  it('counts a silent stream as working after 30 s, and a shorter one as failed', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests: string[] = [];
       const short = cold('c 29s |', SENT);
       const lasting = cold('c 31s |', SENT);
       expectObservable(source([short, lasting, short], { scheduler, requests }), '70s !').toBe('-');
+      expectSubscriptions(lasting.subscriptions).toBe('29011ms ^ 31000ms !');
       flush();
       const [ended, lasted] = [29_001, 31_001];
-      expect(requests).toEqual(['0 ask', `${ended + 10} ask`, `${ended + 10 + lasted + 3} ask`]);
+      expect(requests).toEqual(['0 request', `${ended + 10} request`, `${ended + 10 + lasted + 3} request`]);
     });
   });
 
-  it('whoever stops listening ends the stream, and is told that the connection is gone', () => {
+  it('closes the stream on unsubscribing, and reports that the connection is closed', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const connections: boolean[] = [];
       const stream = cold('c1---', SENT);

@@ -1,4 +1,4 @@
-import { type Observable, map, timer } from 'rxjs';
+import { type Observable, type SchedulerLike, map, timer, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../../../src/gen/envoy/service/discovery/v3/discovery';
 import { SotwState } from '../../../../src/sources/xds/stream/sotw-state';
 import { type AdsEvent, RULES_TYPE_URL } from '../../../../src/sources/xds/ads';
@@ -21,55 +21,57 @@ function response(versionInfo: string): AdsEvent {
 }
 const SENT = Object.fromEntries(['1', '2', '3', '4', '5'].map((version) => [version, response(version)]));
 
-/** A talk in which looking at a response takes 5 ms; emits the versions that come into force, and notes the answers. */
-function slowTalk(stream: Observable<AdsEvent>, scheduler: Parameters<typeof adsStream>[2], answers: string[] = []) {
+/** A stream on which loading a response takes 5 ms: emits the versions that become active, and records the nonces of the replies. */
+function slowStream(stream: Observable<AdsEvent>, scheduler: SchedulerLike, nonces: string[] = []) {
   const ruleset = rulesetOf('shop');
-  const agreement = new SotwState({
+  const state = new SotwState({
     node: { id: 'node', metadata: {} },
     source: 'xDS server xds:1',
     load: () => timer(5, scheduler).pipe(map(() => ({ ruleset, warnings: [] }))),
   });
-  function note({ responseNonce }: DiscoveryRequest) {
-    return answers.push(responseNonce);
-  }
   function open(requests$: Observable<DiscoveryRequest>) {
-    requests$.subscribe(note);
-    return stream;
+    return using(
+      () => requests$.subscribe(({ responseNonce }) => nonces.push(responseNonce)),
+      () => stream,
+    );
   }
-  return adsStream(open, agreement, scheduler).pipe(
+  return adsStream(open, state, scheduler).pipe(
     map((event) =>
       event.kind === 'handled' && event.event?.kind === 'loaded' ? event.event.origin.version : event.kind,
     ),
   );
 }
 
-describe('responses that come while one is looked at', () => {
-  it('do not keep it from coming into force, and only the newest of them is looked at then', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const answers: string[] = [];
+describe('adsStream', () => {
+  it('handles one response after the other, and of those that arrive meanwhile only the newest', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const nonces: string[] = [];
       const stream = cold('1-2-3-4-5', SENT);
       const expected = '   -----1----3----5';
-      expectObservable(slowTalk(stream, scheduler, answers), '20ms !').toBe(expected);
+      expectObservable(slowStream(stream, scheduler, nonces), '20ms !').toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe('         ^ 19ms !');
       flush();
-      expect(answers).toEqual(['', 'n1', 'n3', 'n5']);
+      expect(nonces).toEqual(['', 'n1', 'n3', 'n5']);
     });
   });
-});
 
-describe('a stream that ends', () => {
-  it('in order lets what is looked at come to its end, and ends then', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('completes with the server, after the response in progress has been handled', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const stream = cold('1-|', SENT);
+      const subscribed = ' ^-!';
       const expected = '   -----(1|)';
-      expectObservable(slowTalk(stream, scheduler)).toBe(expected);
+      expectObservable(slowStream(stream, scheduler)).toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe(subscribed);
     });
   });
 
-  it('in failure takes what is looked at along', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('fails with the stream, which drops the response in progress', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const stream = cold('1-#', SENT);
+      const subscribed = ' ^-!';
       const expected = '   --#';
-      expectObservable(slowTalk(stream, scheduler)).toBe(expected);
+      expectObservable(slowStream(stream, scheduler)).toBe(expected);
+      expectSubscriptions(stream.subscriptions).toBe(subscribed);
     });
   });
 });

@@ -11,7 +11,7 @@ const BACKOFF: BackoffOptions = {
   jitter: false,
 };
 
-/** `w` shows that the attempt works, an error `!` that it failed whatever came before. */
+/** `w` shows that the attempt works; the error `!` means that it failed even though it worked before. */
 function reconnecting(scheduler: SchedulerLike, ends: AttemptEnd[] = [], backoff = BACKOFF) {
   return (attempt: (number: number) => Observable<string>) => {
     let started = 0;
@@ -31,8 +31,8 @@ function reconnecting(scheduler: SchedulerLike, ends: AttemptEnd[] = [], backoff
   };
 }
 
-describe('a stream that ends', () => {
-  it('in failure, again and again: the waits grow up to the longest and stay there', () => {
+describe('reconnect', () => {
+  it('waits longer after each consecutive failure, up to the maximum', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const ends: AttemptEnd[] = [];
       const attempt = cold('#');
@@ -63,23 +63,30 @@ describe('a stream that ends', () => {
     });
   });
 
-  it('after it worked is opened again after the retry interval, and failures are counted from the start', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('waits for the retry interval after an attempt that worked, and counts failures from 1 again', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const failing = cold('a#');
       const working = cold('w#');
       const attempts = [failing, failing, working, failing, failing];
-      // the waits:             4    8        2  4
+      // The waits:            4    8        2  4
       const expected = '    a----a--------w--a----a--';
       const until = '       ------------------------!';
       expectObservable(
         reconnecting(scheduler)((number) => attempts[number] ?? failing),
         until,
       ).toBe(expected);
+      expectSubscriptions(working.subscriptions).toBe('--------------^!');
+      expectSubscriptions(failing.subscriptions).toBe([
+        '^!',
+        '-----^!',
+        '-----------------^!',
+        '----------------------^!',
+      ]);
     });
   });
 
-  it('in order counts as a failure while nothing shows that it worked, and as none after', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('counts a completion as a failure unless the attempt worked', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const silent = cold('|');
       const working = cold('w|');
       const attempts = [silent, silent, working, working];
@@ -89,11 +96,13 @@ describe('a stream that ends', () => {
         reconnecting(scheduler)((number) => attempts[number] ?? silent),
         until,
       ).toBe(expected);
+      expectSubscriptions(silent.subscriptions).toBe(['(^!)', '----(^!)']);
+      expectSubscriptions(working.subscriptions).toBe(['------------^!', '---------------^!']);
     });
   });
 
-  it('in a failure that comes again at once counts as one even after it worked', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+  it('counts an error that would repeat immediately as a failure even after the attempt worked', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const poisoned = cold('w#', undefined, '!');
       const expected = '    w----w--------w';
       const until = '       ---------------!';
@@ -101,10 +110,11 @@ describe('a stream that ends', () => {
         reconnecting(scheduler)(() => poisoned),
         until,
       ).toBe(expected);
+      expectSubscriptions(poisoned.subscriptions).toBe(['^!', '-----^!', '--------------^!']);
     });
   });
 
-  it('while nobody listens any more is not opened again, neither when it is open nor in a wait', () => {
+  it('starts no attempt after unsubscribing, neither during an attempt nor during a wait', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const open = cold('w');
       expectObservable(
@@ -122,7 +132,7 @@ describe('a stream that ends', () => {
   });
 });
 
-describe('the wait', () => {
+describe('waitAfter', () => {
   const DOCUMENTED: BackoffOptions = {
     retryInterval: 3000,
     initialInterval: 10_000,
@@ -134,17 +144,17 @@ describe('the wait', () => {
     return [0, 1, 2, 3, 4, 5, 6, 7].map((failures) => waitAfter(failures, { ...DOCUMENTED, ...backoff }, random));
   }
 
-  it('grows by one and the factor, by default from 10 s to 60 s', () => {
+  it('multiplies the wait by 1 + the factor, by default from 10 s to 60 s', () => {
     expect(waits({})).toEqual([3000, 10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]);
   });
 
-  it('grows by the factor itself where that is above 1, and not at all by a factor of 0', () => {
+  it('multiplies the wait by the factor itself when that is above 1, and keeps it with a factor of 0', () => {
     expect(waits({ randomFactor: 3 })).toEqual([3000, 10_000, 30_000, 60_000, 60_000, 60_000, 60_000, 60_000]);
     expect(waits({ randomFactor: 1 })).toEqual([3000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000, 60_000]);
     expect(waits({ randomFactor: 0 })).toEqual([3000, ...Array.from({ length: 7 }, () => 10_000)]);
   });
 
-  it('is the longest at once where the first is longer', () => {
+  it('returns the maximum when the initial interval is longer', () => {
     expect(waits({ maxInterval: 5000 })).toEqual([3000, ...Array.from({ length: 7 }, () => 5000)]);
     expect(waits({ maxInterval: 5000, jitter: true }, () => 0.3)).toEqual([
       3000,
@@ -152,7 +162,7 @@ describe('the wait', () => {
     ]);
   });
 
-  it('lies with jitter evenly between the first and the one worked out', () => {
+  it('returns with jitter a uniformly random wait between the initial and the calculated one', () => {
     expect(waits({ jitter: true }, () => 0)).toEqual([3000, ...Array.from({ length: 7 }, () => 10_000)]);
     expect(waits({ jitter: true }, () => 1)).toEqual(waits({}));
     expect(waits({ jitter: true }, () => 0.5)).toEqual([
@@ -160,7 +170,7 @@ describe('the wait', () => {
     ]);
   });
 
-  it('stays at the longest after any number of failures', () => {
+  it('returns the maximum after any number of failures', () => {
     expect(waitAfter(100_000, DOCUMENTED, () => 1)).toBe(60_000);
     expect(waitAfter(100_000, { ...DOCUMENTED, jitter: true }, () => 1)).toBe(60_000);
   });
