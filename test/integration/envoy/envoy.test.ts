@@ -10,7 +10,7 @@ const EXAMPLE = {
   LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
 };
 
-describe('behind a real Envoy, with the configuration of examples/envoy', () => {
+describe('weir behind Envoy, with the configuration of examples/envoy,', () => {
   let weir: WeirProcess;
   let envoy: EnvoyProcess;
   beforeAll(async () => {
@@ -30,14 +30,14 @@ describe('behind a real Envoy, with the configuration of examples/envoy', () => 
     return seen;
   }
 
-  it('lets pass up to the limit, then answers 429 and says who stopped it', async () => {
+  it('allows requests up to the limit, then responds with 429 and x-envoy-ratelimited', async () => {
     expect(await statuses(3, '/orders', 'anna')).toEqual([200, 200, 200]);
     const limited = await envoy.get('/orders', { 'x-user': 'anna' });
     expect([limited.status, limited.headers.get('x-envoy-ratelimited')]).toEqual([429, 'true']);
     expect((await envoy.get('/orders', { 'x-user': 'bert' })).status).toBe(200);
   });
 
-  it('passes the limit, what is left and the reset time on as headers', async () => {
+  it('returns the limit, the remaining requests and the reset time as headers', async () => {
     const { headers } = await envoy.get('/orders', { 'x-user': 'carl' });
     expect([headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual(['3', '2']);
     expect(Number(headers.get('ratelimit-reset'))).toBeGreaterThan(0);
@@ -48,57 +48,57 @@ describe('behind a real Envoy, with the configuration of examples/envoy', () => 
     const before = await weir.statistics();
     await envoy.get('/orders', { 'x-user': 'dora' });
     const after = await weir.statistics();
-    function moved(key: string) {
+    function increase(key: string) {
       const name = `ratelimit.service.rate_limit.edge.${key}.total_hits`;
       return (after.get(name) ?? 0) - (before.get(name) ?? 0);
     }
-    expect([moved('user'), moved('path_/orders.user')]).toEqual([1, 1]);
+    expect([increase('user'), increase('path_/orders.user')]).toEqual([1, 1]);
   });
 
-  it('counts a request with a hits addend as so many', async () => {
+  it('counts a request with a hits addend as that many requests', async () => {
     expect(await statuses(11, '/report', 'emil')).toEqual([...Array.from({ length: 10 }, () => 200), 429]);
   });
 
-  it('stops nobody for a rule in shadow mode, and tells what it would have stopped', async () => {
+  it('rejects no request for a rule in shadow mode, and counts those it would have rejected', async () => {
     expect(await statuses(3, '/search?q=x', 'fred')).toEqual([200, 200, 200]);
     const name = 'ratelimit.service.rate_limit.edge.path_/search*.user.shadow_mode';
     expect((await weir.statistics()).get(name)).toBe(2);
   });
 
-  it('is not asked about a request that gives no descriptor', async () => {
+  it('receives no call for a request without a descriptor', async () => {
     const before = (await weir.statistics()).get('ratelimit_server.ShouldRateLimit.total_requests');
     expect((await envoy.get('/plain')).status).toBe(200);
     expect((await weir.statistics()).get('ratelimit_server.ShouldRateLimit.total_requests')).toBe(before);
   });
 });
 
-describe('when weir is stopped', () => {
+describe('Envoy, when weir is stopped,', () => {
   it.each([
     ['false', 200],
     ['true', 500],
-  ])('failure_mode_deny: %s answers %i, and weir back is asked again', async (deny, status) => {
+  ])('responds as failure_mode_deny: %s defines (%i), and calls weir again when it is back', async (deny, status) => {
     await using rules = await RuleFolder.with({ 'edge.yaml': edgeRules(1) });
     const first = await WeirProcess.start({ env: rules.env });
     await using envoy = await EnvoyProcess.start({
       weirPort: first.ports.grpc,
       changes: [['failure_mode_deny: false', `failure_mode_deny: ${deny}`]],
     });
-    async function ask() {
+    async function get() {
       return (await envoy.get('/', { 'x-user': 'anna' })).status;
     }
-    expect([await ask(), await ask()]).toEqual([200, 429]);
+    expect([await get(), await get()]).toEqual([200, 429]);
 
     first.signal('SIGTERM');
     expect(await first.exited).toBe(0);
-    expect(await ask()).toBe(status);
+    expect(await get()).toBe(status);
 
     await using second = await WeirProcess.start({ env: { ...rules.env, GRPC_PORT: String(first.ports.grpc) } });
-    await second.until('Envoy to ask the new one', async () => (await ask()) === 429);
+    await second.until('Envoy to call the new instance', async () => (await get()) === 429);
     await first[Symbol.asyncDispose]();
   });
 });
 
-it('a reload while traffic flows fails no request, and the new limit holds', async () => {
+it('a reload under load fails no request, and the new limit applies', async () => {
   await using rules = await RuleFolder.with({ 'edge.yaml': edgeRules(1_000_000) });
   await using weir = await WeirProcess.start({ env: rules.env });
   await using envoy = await EnvoyProcess.start({
@@ -106,9 +106,9 @@ it('a reload while traffic flows fails no request, and the new limit holds', asy
     changes: [['failure_mode_deny: false', 'failure_mode_deny: true']],
   });
   const seen = new Map<number, number>();
-  let goesOn = true;
+  let isRunning = true;
   const traffic = Array.from({ length: 8 }, async () => {
-    while (goesOn) {
+    while (isRunning) {
       const response = await envoy.get('/', { 'x-user': 'anna' });
       await response.text();
       seen.set(response.status, (seen.get(response.status) ?? 0) + 1);
@@ -120,8 +120,8 @@ it('a reload while traffic flows fails no request, and the new limit holds', asy
   }
   expect([...seen.keys()]).toEqual([200]);
   await rules.write('edge.yaml', edgeRules(1));
-  await weir.until('the new limit to hold', async () => (await envoy.get('/', { 'x-user': 'anna' })).status === 429);
-  goesOn = false;
+  await weir.until('the new limit to apply', async () => (await envoy.get('/', { 'x-user': 'anna' })).status === 429);
+  isRunning = false;
   await Promise.all(traffic);
   expect(new Set(seen.keys())).toEqual(new Set([200, 429]));
   expect(seen.get(200)).toBeGreaterThan(50);

@@ -11,8 +11,8 @@ import { summary } from '../../sources/rule-files/summary';
 
 const NO_TLS_FILES = { ca: undefined, certificate: undefined, key: undefined, serverName: undefined };
 
-describe('a server that is away', () => {
-  test('at the start is tried until it is there', async () => {
+describe('the xDS source, while the server is unavailable,', () => {
+  test('retries until the server is available, with one warning', async () => {
     const [port] = await freePorts(1);
     using rules = new XdsRules({ target: `127.0.0.1:${port}` });
     expect(await rules.log.line(/^warn/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: .*ECONNREFUSED/);
@@ -20,14 +20,14 @@ describe('a server that is away', () => {
     cache.publish('1', [simpleResource('shop', 5)]);
     await using _ = await AdsServer.start({ cache, port });
     expect(summary(await rules.next())).toBe('shop=5');
-    // One line for all attempts in vain.
+    // One line for all failed attempts.
     expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
   });
 
   test.each([true, false])(
-    'for a while changes nothing when it comes back with the same version (answers again: %s)',
-    async (again) => {
-      const cache = new SnapshotCache(again);
+    'keeps the rules when the server is back with the same version (sends it again: %s)',
+    async (sendsAgain) => {
+      const cache = new SnapshotCache(sendsAgain);
       cache.publish('1', [simpleResource('shop', 5)]);
       const before = await AdsServer.start({ cache });
       using rules = new XdsRules({ target: before.address });
@@ -37,14 +37,14 @@ describe('a server that is away', () => {
       await using after = await AdsServer.start({ cache, port: before.port });
       const stream = await after.nextStream();
       expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
-      if (again) expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: 'nonce-1' });
+      if (sendsAgain) expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: 'nonce-1' });
       expect(rules.events).toHaveLength(1);
       cache.publish('2', [simpleResource('shop', 6)]);
       expect(summary(await rules.next())).toBe('shop=6');
     },
   );
 
-  test('and counts its versions from the start again is believed when it sends something', async () => {
+  test('loads other rules under a version that was used before', async () => {
     const before = await AdsServer.start({ cache: published('1', 5) });
     using rules = new XdsRules({ target: before.address });
     await rules.next();
@@ -56,14 +56,14 @@ describe('a server that is away', () => {
   });
 });
 
-describe('a stream that ends', () => {
+describe('the xDS source, when a stream ends,', () => {
   test.each([
-    ['in order', undefined],
+    ['OK', undefined],
     ['UNAVAILABLE', Code.UNAVAILABLE],
     ['CANCELLED', Code.CANCELLED],
     ['PERMISSION_DENIED', Code.PERMISSION_DENIED],
     ['UNIMPLEMENTED', Code.UNIMPLEMENTED],
-  ])('%s is opened again, and the rules stay', async (_, code) => {
+  ])('opens a new stream and keeps the rules: %s', async (_, code) => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({ target: server.address });
     const first = await server.nextStream();
@@ -73,11 +73,11 @@ describe('a stream that ends', () => {
     const second = await server.nextStream();
     expect(await second.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
     expect(rules.events).toHaveLength(1);
-    const told = code === undefined ? 'the server ended the stream' : `${Code[code]}: line one line two`;
-    expect(rules.log.lines).toContain(`info the stream from the xDS server ended; reconnecting: ${told}`);
+    const reason = code === undefined ? 'the server ended the stream' : `${Code[code]}: line one line two`;
+    expect(rules.log.lines).toContain(`info the stream from the xDS server ended; reconnecting: ${reason}`);
   });
 
-  test('with the headers that it was sent in its words is told without them', async () => {
+  test('hides the values of its headers in the error that the server returned', async () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({
       target: server.address,
@@ -90,7 +90,7 @@ describe('a stream that ends', () => {
     expect(rules.log.lines.join('\n')).not.toContain('hidden-token');
   });
 
-  test('while a large response is being looked at leaves nothing behind', async () => {
+  test('loads the response of the next stream when a large response was in progress', async () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({ target: server.address, smallSet: 0 });
     const first = await server.nextStream();
@@ -104,8 +104,8 @@ describe('a stream that ends', () => {
   });
 });
 
-describe('a response that cannot be received', () => {
-  test('because it is too large is told with the setting that bounds it, and does not end the attempts', async () => {
+describe('the xDS source, when a response cannot be received,', () => {
+  test('rejects a response that is too large, naming the setting of the limit, and continues', async () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({ target: server.address, maxMessageBytes: 1000 });
     const first = await server.nextStream();
@@ -122,24 +122,24 @@ describe('a response that cannot be received', () => {
     expect(summary(await rules.next())).toBe('shop=5');
   });
 
-  test('because it is no response at all is told too, and again, but not as something new', async () => {
+  test('rejects a message that is not a response, and marks the second one as repeated', async () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({ target: server.address });
     (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
-    const told = await rules.next();
-    expect(summary(told)).toMatch(/^rejected: xDS server \S+: cannot decode a response: /);
+    const first = await rules.next();
+    expect(summary(first)).toMatch(/^rejected: xDS server \S+: cannot decode a response: /);
     (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
-    expect(await rules.next()).toEqual({ ...told, isRepeated: true });
+    expect(await rules.next()).toEqual({ ...first, isRepeated: true });
     (await server.nextStream()).send('2', [simpleResource('shop', 5)]);
     expect(summary(await rules.next())).toBe('shop=5');
   });
 });
 
-describe('a peer that is no management server', () => {
+describe('the xDS source, when the peer is not a management server,', () => {
   test.each([
     ['plain', undefined],
     ['TLS', NO_TLS_FILES],
-  ])('and never says anything is given up, and its connection closed (%s)', async (_, tls) => {
+  ])('closes the connection to a peer that sends nothing (%s)', async (_, tls) => {
     await using peer = await SilentPeer.start();
     using rules = new XdsRules({ target: peer.address, tls, connectTimeout: 200 });
     expect(await rules.log.line(/^warn/)).toMatch(/: no response within 0\.2 s$/);
@@ -147,7 +147,7 @@ describe('a peer that is no management server', () => {
     await peer.closed.next();
   });
 
-  test('and closes at once is told', async () => {
+  test('warns about a peer that closes the connection immediately', async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     using rules = new XdsRules({ target: `127.0.0.1:${(server.address() as AddressInfo).port}` });
@@ -159,23 +159,23 @@ describe('a peer that is no management server', () => {
     [200, /: the peer does not speak gRPC$/],
     [404, /: UNIMPLEMENTED: /],
     [503, /: UNAVAILABLE: /],
-  ])('but a web server is told so (HTTP %i)', async (status, told) => {
+  ])('warns about a web server (HTTP %i)', async (status, warning) => {
     const server = createHttp2Server((_, response) => {
       response.writeHead(status, { 'content-type': 'text/html' });
-      response.end('<html><body>Welcome, dear visitor</body></html>');
+      response.end('<html><body>Welcome</body></html>');
     });
     const sessions = new Set<ServerHttp2Session>();
     server.on('session', (session: ServerHttp2Session) => sessions.add(session));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     using rules = new XdsRules({ target: `127.0.0.1:${(server.address() as AddressInfo).port}` });
-    expect(await rules.log.line(/^warn/)).toMatch(told);
+    expect(await rules.log.line(/^warn/)).toMatch(warning);
     for (const session of sessions) session.destroy();
     server.close();
   });
 });
 
-test('a target that cannot be one is told, and does not end the process', async () => {
+test('the xDS source warns about an invalid target and does not end the process', async () => {
   using rules = new XdsRules({ target: '' });
   expect(await rules.log.line(/^warn/)).toMatch(/no stream from the xDS server/);
 });

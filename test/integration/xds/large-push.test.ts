@@ -3,7 +3,7 @@ import { ruleResource } from '../../support/data/rule-resources';
 import { domainConfig, limit } from '../../support/data/rules';
 import { XdsRules } from '../../support/data/xds-rules';
 
-test('5,000 resources are decoded and checked beside the event loop, and built between its turns', async () => {
+test('5,000 resources are checked in a worker thread, and the ruleset is built in many turns of the event loop', async () => {
   await using server = await AdsServer.start();
   using rules = new XdsRules({ target: server.address, maxMessageBytes: 64 * 1024 * 1024 });
   const descriptors = Array.from({ length: 20 }, (_, index) => ({
@@ -23,7 +23,7 @@ test('5,000 resources are decoded and checked beside the event loop, and built b
   clearInterval(ticking);
   if (event.kind !== 'loaded') throw new Error(event.reason);
   expect(event.ruleset.domains.size).toBe(5000);
-  // 100,000 rules are handed over in 500 pieces, each in a turn of its own.
+  // 100,000 rules are transferred in 500 chunks, each in its own turn.
   expect(turns).toBeGreaterThan(50);
   expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', errorDetail: undefined });
 });

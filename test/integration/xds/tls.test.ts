@@ -9,14 +9,14 @@ import { XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
 
 let authority: Authority;
-let stranger: Authority;
+let otherAuthority: Authority;
 let server: Certificate;
 let client: Certificate;
 let folder: string;
 
 beforeAll(async () => {
   authority = newAuthority();
-  stranger = newAuthority();
+  otherAuthority = newAuthority();
   server = authority.issue('localhost', 'xds.example');
   client = authority.issue('weir');
   folder = await mkdtemp(join(tmpdir(), 'weir-xds-tls-'));
@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   authority.dispose();
-  stranger.dispose();
+  otherAuthority.dispose();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -34,32 +34,32 @@ async function file(name: string, content: string): Promise<string> {
   return path;
 }
 
-async function files(shown: Certificate | undefined = client, ca = authority.ca) {
+async function files(certificate: Certificate | undefined = client, ca = authority.ca) {
   return {
     ca: await file('ca.pem', ca),
-    certificate: shown && (await file('client.pem', shown.cert)),
-    key: shown && (await file('client.key', shown.key)),
+    certificate: certificate && (await file('client.pem', certificate.cert)),
+    key: certificate && (await file('client.key', certificate.key)),
     serverName: undefined as string | undefined,
   };
 }
 
-function serve({ cert, key }: Certificate, demandsCertificate: boolean): Promise<AdsServer> {
+function serve({ cert, key }: Certificate, requiresCertificate: boolean): Promise<AdsServer> {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 5)]);
   const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
   return AdsServer.start({
     cache,
-    credentials: ServerCredentials.createSsl(Buffer.from(authority.ca), [pair], demandsCertificate),
+    credentials: ServerCredentials.createSsl(Buffer.from(authority.ca), [pair], requiresCertificate),
   });
 }
 
-test('rules come over TLS with a client certificate and a CA of its own', async () => {
+test('rules are loaded over TLS with a client certificate and a custom CA', async () => {
   await using ads = await serve(server, true);
   using rules = new XdsRules({ target: `localhost:${ads.port}`, tls: await files() });
   expect(summary(await rules.next())).toBe('shop=5');
 });
 
-test('the name of the SAN override takes the place of the host, in the certificate and in what the server is called', async () => {
+test('the name of the SAN override replaces the host name in the certificate check and in the :authority header', async () => {
   await using ads = await serve(server, true);
   using rules = new XdsRules({ target: ads.address, tls: { ...(await files()), serverName: 'xds.example' } });
   expect(summary(await rules.next())).toBe('shop=5');
@@ -68,19 +68,19 @@ test('the name of the SAN override takes the place of the host, in the certifica
 
 test.each([
   [
-    'another name than the override',
+    'a name other than the override',
     async () => ({ ...(await files()), serverName: 'other.example' }),
     /Hostname\/IP does not match|altnames/,
   ],
-  ['a CA that is not known', async () => files(client, stranger.ca), /unable to verify|self-signed|unable to get/],
-])('a server with %s gives no rules, and the log says why', async (_, tlsOf, reason) => {
+  ['an unknown CA', async () => files(client, otherAuthority.ca), /unable to verify|self-signed|unable to get/],
+])('a server with %s provides no rules, and the log says why', async (_, tlsOf, reason) => {
   await using ads = await serve(server, false);
   using rules = new XdsRules({ target: `localhost:${ads.port}`, tls: await tlsOf() });
   expect(await rules.log.line(/^warn/)).toMatch(reason);
   expect(ads.streamCount).toBe(0);
 });
 
-test('without the client certificate that a server demands there is no stream', async () => {
+test('a stream cannot be opened without the client certificate that the server requires', async () => {
   await using ads = await serve(server, true);
   using rules = new XdsRules({
     target: `localhost:${ads.port}`,
@@ -90,9 +90,9 @@ test('without the client certificate that a server demands there is no stream', 
   expect(ads.streamCount).toBe(0);
 });
 
-test('renewed files are used from the next connection on; broken ones leave those before in use, with a warning', async () => {
+test('renewed files are used from the next connection on, and invalid ones are ignored with a warning', async () => {
   await using ads = await serve(server, true);
-  const tls = await files(stranger.issue('weir'));
+  const tls = await files(otherAuthority.issue('weir'));
   using rules = new XdsRules({ target: `localhost:${ads.port}`, tls });
   await rules.log.line(/^warn no stream/);
   await files(client);
@@ -112,17 +112,17 @@ test.each([
     /the CA file contains no certificate in PEM format/,
   ],
   [
-    'a CA file that is broken',
+    'an invalid CA file',
     async () => ({ ...(await files()), ca: await file('junk.pem', authority.ca.replace(/\n(\w{20})/, '\nAAAA')) }),
     /the CA file contains an invalid certificate/,
   ],
-  ['a file that is missing', async () => ({ ...(await files()), key: join(folder, 'none.key') }), /ENOENT.*none\.key/],
+  ['a missing file', async () => ({ ...(await files()), key: join(folder, 'none.key') }), /ENOENT.*none\.key/],
   [
     'a key of another certificate',
     async () => ({ ...(await files()), key: await file('other.key', server.key) }),
     /key values mismatch/,
   ],
-])('%s is told and tried again', async (_, tlsOf, reason) => {
+])('%s is logged and retried', async (_, tlsOf, reason) => {
   await using ads = await serve(server, true);
   using rules = new XdsRules({ target: `localhost:${ads.port}`, tls: await tlsOf() });
   expect(await rules.log.line(/^warn no stream/)).toMatch(reason);
