@@ -20,15 +20,15 @@ const XDS = {
   FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
 };
 
-/** What callers send who do not speak HTTP, or not to the end. */
-const RUDE = [
+/** Requests that are not HTTP, are incomplete, or whose response is not read. */
+const INVALID_REQUESTS = [
   '',
   '\0\r\n\r\n',
   'GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n',
   'POST /json HTTP/1.1\r\nContent-',
 ];
 
-async function callRudely(port: number, text: string): Promise<void> {
+async function sendAndReset(port: number, text: string): Promise<void> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined);
   await once(socket, 'connect');
   socket.write(text, () => socket.resetAndDestroy());
@@ -46,7 +46,7 @@ afterAll(async () => {
   await rm(sockets, { recursive: true });
 });
 
-/** Lets the peers have their connections while callers ask, then ends the service, which has to be there still. */
+/** Expects the service to decide until the peers have had these numbers of connections, and then to exit with 0 on SIGTERM. */
 async function expectSurvival(weir: WeirProcess, peers: readonly [HostilePeer, connections: number][]): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress);
   await weir.until('every peer to have had its connections', async () => {
@@ -57,8 +57,8 @@ async function expectSurvival(weir: WeirProcess, peers: readonly [HostilePeer, c
   expect(await weir.exited).toBe(0);
 }
 
-describe('the service goes on deciding, and ends in order', () => {
-  it('with a statistics daemon, a collector and callers who do everything wrong', async () => {
+describe('the service continues to decide and shuts down cleanly', () => {
+  it('with a hostile statistics daemon, collector and callers', async () => {
     await using daemon = await HostilePeer.start();
     await using collector = await HostilePeer.start(3);
     const [metrics] = await freePorts(1);
@@ -76,14 +76,14 @@ describe('the service goes on deciding, and ends in order', () => {
       },
     });
     for (const port of [weir.ports.http, weir.ports.debug, weir.ports.grpc, metrics])
-      for (const text of RUDE) await callRudely(port, text);
+      for (const text of INVALID_REQUESTS) await sendAndReset(port, text);
     await expectSurvival(weir, [
-      [daemon, 2 * HostilePeer.repertoire],
-      [collector, HostilePeer.repertoire],
+      [daemon, 2 * HostilePeer.behaviourCount],
+      [collector, HostilePeer.behaviourCount],
     ]);
   });
 
-  it('with a daemon on a Unix socket and a collector over gRPC who do', async () => {
+  it('with a hostile daemon on a Unix socket and a hostile collector over gRPC', async () => {
     const path = join(sockets, 'daemon');
     await using daemon = await HostilePeer.start(0, path);
     await using collector = await HostilePeer.start();
@@ -99,14 +99,14 @@ describe('the service goes on deciding, and ends in order', () => {
       },
     });
     await expectSurvival(weir, [
-      [daemon, 2 * HostilePeer.repertoire],
+      [daemon, 2 * HostilePeer.behaviourCount],
       [collector, 2],
     ]);
   });
 });
 
-describe('the service waits, and ends in order when it is told to', () => {
-  it.each(['single', 'sentinel', 'cluster'])('for a %s store who does everything wrong', async (type) => {
+describe('the service waits and shuts down cleanly', () => {
+  it.each(['single', 'sentinel', 'cluster'])('with a hostile %s store', async (type) => {
     await using store = await HostilePeer.start();
     const list = type === 'sentinel' ? `master,${store.address}` : store.address;
     await using weir = await WeirProcess.start({
@@ -120,17 +120,17 @@ describe('the service waits, and ends in order when it is told to', () => {
       },
       awaitServing: false,
     });
-    await weir.until('the store to have had its connections', () => store.connections >= HostilePeer.repertoire);
+    await weir.until('the store to have had its connections', () => store.connections >= HostilePeer.behaviourCount);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
   });
 
-  it('for a management server who does', async () => {
+  it('with a hostile management server', async () => {
     await using server = await HostilePeer.start();
     await using weir = await WeirProcess.start({
       env: { ...XDS, CONFIG_GRPC_XDS_SERVER_URL: server.address, BACKEND_TYPE: 'memory' },
     });
-    await weir.until('the server to have had its connections', () => server.connections >= HostilePeer.repertoire);
+    await weir.until('the server to have had its connections', () => server.connections >= HostilePeer.behaviourCount);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
   });

@@ -14,20 +14,20 @@ const secrets = new Secrets();
 const NOWHERE = '127.0.0.1:1';
 const ALL = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: NOWHERE, otlp: NOWHERE });
 
-/** Runs the service until it has said this, and then to its end, if that has not come by itself. */
-async function expectSilence(env: Environment, says: RegExp): Promise<void> {
+/** Runs the service until its output matches, stops it unless it has exited, and expects no secret in its output. */
+async function expectNoSecrets(env: Environment, expected: RegExp): Promise<void> {
   await using weir = await WeirProcess.start({
     env: { LOG_LEVEL: 'debug', GRPC_VERBOSITY: 'DEBUG', GRPC_TRACE: 'all', DEBUG: '*', ...env },
     awaitServing: false,
   });
-  await weir.until(`what is like ${String(says)}`, () => says.test(weir.output));
-  const said = weir.isRunning ? await observableOutput(weir) : '';
+  await weir.until(`output like ${String(expected)}`, () => expected.test(weir.output));
+  const output = weir.isRunning ? await observableOutput(weir) : '';
   weir.signal('SIGTERM');
   await weir.exited;
-  expect(secrets.shownIn(said + weir.output)).toEqual([]);
+  expect(secrets.shownIn(output + weir.output)).toEqual([]);
 }
 
-describe('no secret is shown by settings that cannot be used:', () => {
+describe('the output contains no secret with', () => {
   function at(name: string) {
     return `redis://ann:${secrets.inUrl(name)}@127.0.0.1`;
   }
@@ -45,7 +45,7 @@ describe('no secret is shown by settings that cannot be used:', () => {
     Object.entries(ALL).map(([name, text]) => [name, `${text}x`.replaceAll('ann', 'bob')]),
   );
 
-  it.each<[title: string, env: Environment, says: RegExp]>([
+  it.each<[title: string, env: Environment, expected: RegExp]>([
     [
       'an address without a host, a list of several passwords, headers that gRPC cannot send, passwords as other values',
       {
@@ -79,19 +79,19 @@ describe('no secret is shown by settings that cannot be used:', () => {
       /no stream from the xDS server/,
     ],
     [
-      'headers that gRPC cannot send with traces',
+      'invalid gRPC headers for traces',
       { ...inMemory, ...traces, OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('key')}%0A` },
       /illegal characters/,
     ],
     [
-      'an endpoint for traces that is none',
+      'an invalid endpoint for traces',
       { ...inMemory, ...tracesTo(secrets, 'h:port'), TRACING_EXPORTER_PROTOCOL: 'grpc' },
       /cannot run|OTLP/,
     ],
-  ])('%s', async (_, env, says) => expectSilence({ ...stores, ...env }, says));
+  ])('%s', async (_, env, expected) => expectNoSecrets({ ...stores, ...env }, expected));
 });
 
-describe('no key is shown that stands', () => {
+describe('the output contains no private key that is misplaced', () => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-keys-'));
   function file(name: string, text: string): string {
     writeFileSync(join(folder, name), text);
@@ -116,51 +116,47 @@ describe('no key is shown that stands', () => {
   };
   const start = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' };
 
-  it.each<[where: string, env: Environment, says: RegExp]>([
+  it.each<[where: string, env: Environment, expected: RegExp]>([
     [
-      'where the certificate of callers belongs',
+      'as the certificate authority of callers',
       { ...start, ...grpc, GRPC_CLIENT_TLS_CACERT: key },
       /is not a certificate/,
     ],
+    ['as the certificate of the listener', { ...start, ...grpc, GRPC_SERVER_TLS_CERT: key }, /is not a certificate/],
+    ['as the broken key of the listener', { ...start, ...grpc, GRPC_SERVER_TLS_KEY: broken }, /is not/],
+    ['as the certificate authority of the store', { ...store, KVSTORE_TLS_CACERT: key }, /do not work/],
     [
-      'where the certificate of the listener belongs',
-      { ...start, ...grpc, GRPC_SERVER_TLS_CERT: key },
-      /is not a certificate/,
-    ],
-    ['broken where the key of the listener belongs', { ...start, ...grpc, GRPC_SERVER_TLS_KEY: broken }, /is not/],
-    ['where the CA of the store belongs', { ...store, KVSTORE_TLS_CACERT: key }, /do not work/],
-    [
-      'where the certificate for the store belongs',
+      'as the client certificate for the store',
       { ...store, KVSTORE_TLS_CLIENT_CERT: key, KVSTORE_TLS_CLIENT_KEY: key },
       /do not work/,
     ],
     [
-      'broken where the key for the store belongs',
+      'as the broken client key for the store',
       { ...store, KVSTORE_TLS_CLIENT_CERT: cert, KVSTORE_TLS_CLIENT_KEY: broken },
       /do not work/,
     ],
     [
-      'where the CA of the xDS server belongs',
+      'as the certificate authority of the xDS server',
       { ...xds, CONFIG_GRPC_XDS_SERVER_TLS_CACERT: key },
       /contains no certificate/,
     ],
     [
-      'where the certificate for the xDS server belongs',
+      'as the client certificate for the xDS server',
       { ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: key, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key },
       /contains no certificate/,
     ],
     [
-      'broken where the key for the xDS server belongs',
+      'as the broken client key for the xDS server',
       { ...xds, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: broken },
       /no stream from the xDS server/,
     ],
     [
-      'where the mapping of metrics belongs',
+      'as the mapping file of metrics',
       { ...start, USE_PULLMETRICS: 'true', PULLMETRICS_MAPPER_YAML: key },
       /cannot be used/,
     ],
-    ['among the rules', { RUNTIME_ROOT: folder, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' }, /key\.yaml/],
-  ])('%s', async (_, env, says) => expectSilence(env, says));
+    ['as a rule file', { RUNTIME_ROOT: folder, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' }, /key\.yaml/],
+  ])('%s', async (_, env, expected) => expectNoSecrets(env, expected));
 
   it.each([
     ['weir-check', ['-config_dir', folder]],
@@ -168,15 +164,15 @@ describe('no key is shown that stands', () => {
     ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-server-ca-file', key]],
     ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
     ['weir-client', ['-dial_string', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
-  ])('in what %s is given: %j', async (program, args) => {
-    const question = program === 'weir-client' ? ['-domain', 'shop', '-descriptors', 'key=a'] : [];
-    const said = await new Promise<string>((resolve) => {
+  ])('in the arguments of %s: %j', async (program, args) => {
+    const request = program === 'weir-client' ? ['-domain', 'shop', '-descriptors', 'key=a'] : [];
+    const output = await new Promise<string>((resolve) => {
       const path = join(__dirname, '../../dist/cli', `${program}.js`);
-      execFile(process.execPath, [path, ...args, ...question], { env: ALL }, (_, stdout, stderr) =>
+      execFile(process.execPath, [path, ...args, ...request], { env: ALL }, (_, stdout, stderr) =>
         resolve(stdout + stderr),
       );
     });
-    expect(said).toMatch(/key\.yaml|connect|TLS files/);
-    expect(secrets.shownIn(said)).toEqual([]);
+    expect(output).toMatch(/key\.yaml|connect|TLS files/);
+    expect(secrets.shownIn(output)).toEqual([]);
   });
 });

@@ -25,8 +25,8 @@ type Reach = (weir: WeirProcess) => unknown;
 
 const secrets = new Secrets();
 
-/** All that can be heard, the gRPC library's own words and those of others included. */
-const LOUD = {
+/** Enables all output, including that of the libraries. */
+const VERBOSE = {
   LOG_LEVEL: 'debug',
   GRPC_VERBOSITY: 'DEBUG',
   GRPC_TRACE: 'all',
@@ -42,14 +42,14 @@ const RULES = domainConfig(
 );
 
 /**
- * Runs the service once for each format of the log, until it has got to where the case wants it, and then to its end.
+ * Runs the service once for each log format until `reach` resolves, stops it, and expects no secret in its output.
  *
- * @param reach waits for what shows that the secrets were met
+ * @param reach waits for a sign that the secrets have been used
  */
-async function expectSilence(env: Environment, reach: Reach): Promise<void> {
-  const said = await Promise.all(
+async function expectNoSecrets(env: Environment, reach: Reach): Promise<void> {
+  const output = await Promise.all(
     ['text', 'json'].map(async (LOG_FORMAT) => {
-      await using weir = await WeirProcess.start({ env: { ...LOUD, ...env, LOG_FORMAT }, awaitServing: false });
+      await using weir = await WeirProcess.start({ env: { ...VERBOSE, ...env, LOG_FORMAT }, awaitServing: false });
       await reach(weir);
       const whileRunning = await observableOutput(weir);
       weir.signal('SIGTERM');
@@ -57,22 +57,22 @@ async function expectSilence(env: Environment, reach: Reach): Promise<void> {
       return whileRunning + weir.output;
     }),
   );
-  expect(said.map((text) => secrets.shownIn(text))).toEqual([[], []]);
+  expect(output.map((text) => secrets.shownIn(text))).toEqual([[], []]);
 }
 
 const serving: Reach = (weir) => weir.line(/msg="?serving|"@message":"serving"/);
 
-/** Waits for a line about one of the stores; the order of its parts depends on the format. */
-function storeSays(weir: WeirProcess, store: string, what: string): Promise<string> {
+/** Waits for a log line about one of the stores; the order of message and fields depends on the format. */
+function storeLine(weir: WeirProcess, store: string, what: string): Promise<string> {
   return weir.line(new RegExp(`(?=.*store"?[=:]"?${store}).*${what}`));
 }
 
 const unreachable: Reach = async (weir) => {
   for (const store of ['main', 'per second'])
-    await storeSays(weir, store, '(cannot be reached|no node of the cluster)');
+    await storeLine(weir, store, '(cannot be reached|no node of the cluster)');
 };
 
-async function away(): Promise<string> {
+async function closedAddress(): Promise<string> {
   const [port] = await freePorts(1);
   return `127.0.0.1:${port}`;
 }
@@ -89,19 +89,19 @@ function rules() {
   });
 }
 
-describe('a secret is in this test', () => {
+describe('the settings of this test', () => {
   const environment = everySecret(secrets, { store: 's:1', perSecond: 'p:1', xds: 'x:1', otlp: 'o:1' });
   const rows = settingRows.filter(({ secret }) => secret !== undefined);
 
-  it.each(rows)('for $name, which the table of settings calls one', ({ name, alias = name }) => {
+  it.each(rows)('include a secret in $name, which the settings table marks as secret', ({ name, alias = name }) => {
     const text = underGoNames(environment)[alias];
     expect(text).toBe(environment[name]);
     expect(secrets.shownIn(text ?? '')).toContain(name);
   });
 });
 
-describe('no secret is shown', () => {
-  it('while all is well, nor when the passwords are changed', async () => {
+describe('the output contains no secret', () => {
+  it('during normal operation and after the passwords have changed', async () => {
     const [main, perSecond] = [secrets.of('KVSTORE_AUTH'), secrets.of('KVSTORE_PERSECOND_AUTH')];
     await using xds = await adsServer();
     await using statsd = await TcpReceiver.start();
@@ -110,99 +110,114 @@ describe('no secret is shown', () => {
       directives: ['--user', 'ann', 'on', `>${main}`, '~*', '&*', '+@all', '--requirepass', perSecond],
       control: { password: perSecond },
     });
-    const places = { store: redis.address, perSecond: redis.address, xds: xds.address, otlp: new URL(otlp.url).host };
+    const addresses = {
+      store: redis.address,
+      perSecond: redis.address,
+      xds: xds.address,
+      otlp: new URL(otlp.url).host,
+    };
     const push = { USE_PUSHSTATS: 'true', PUSHSTATS_PORT: String(statsd.port), STATS_FLUSH_INTERVAL: '50ms' };
     let reached = 0;
-    await expectSilence({ ...everySecret(secrets, places), ...push, PUSHSTATS_HOST: '127.0.0.1' }, async (weir) => {
-      await serving(weir);
-      const said = await observableOutput(weir);
-      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast', '"overallCode":"OK"'])
-        expect(said).toContain(answer);
-      await weir.until('spans and statistics are taken', () => otlp.spans.length > 0 && statsd.lines.length > 0);
-      // Both services use the one server: the second to get here changes the passwords under both.
-      reached += 1;
-      await weir.until('both are well', () => reached === 2);
-      await redis.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
-      await redis.control.call('CONFIG', 'SET', 'requirepass', 'another');
-      await redis.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      for (const store of ['main', 'per second']) await storeSays(weir, store, 'WRONGPASS');
-    });
+    await expectNoSecrets(
+      { ...everySecret(secrets, addresses), ...push, PUSHSTATS_HOST: '127.0.0.1' },
+      async (weir) => {
+        await serving(weir);
+        const output = await observableOutput(weir);
+        for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast', '"overallCode":"OK"'])
+          expect(output).toContain(answer);
+        await weir.until('spans and statistics to arrive', () => otlp.spans.length > 0 && statsd.lines.length > 0);
+        // Both services use the same server, so both must get here before the passwords change.
+        reached += 1;
+        await weir.until('both services to get here', () => reached === 2);
+        await redis.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
+        await redis.control.call('CONFIG', 'SET', 'requirepass', 'another');
+        await redis.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        for (const store of ['main', 'per second']) await storeLine(weir, store, 'WRONGPASS');
+      },
+    );
     expect(secrets.shownIn(statsd.lines.join('\n'))).toEqual([]);
   });
 
-  it('while nobody answers', async () => {
-    const [store, perSecond, xds, otlp] = [await away(), await away(), await away(), await away()];
-    await expectSilence(everySecret(secrets, { store, perSecond, xds, otlp }), async (weir) => {
+  it('while no server is reachable', async () => {
+    const [store, perSecond, xds, otlp] = [
+      await closedAddress(),
+      await closedAddress(),
+      await closedAddress(),
+      await closedAddress(),
+    ];
+    await expectNoSecrets(everySecret(secrets, { store, perSecond, xds, otlp }), async (weir) => {
       await unreachable(weir);
       await weir.line(/no stream from the xDS server/);
     });
   });
 
-  it.each(['single', 'sentinel', 'cluster'])('by stores (%s) that quote what they are sent', async (type) => {
+  it.each(['single', 'sentinel', 'cluster'])('when stores (%s) quote the requests', async (type) => {
     await using peer = await quotingStore('error');
     await using wild = await quotingStore('garbage');
     const [store = '', perSecond = ''] = [peer, wild].map(({ address }) =>
       type === 'sentinel' ? `counters,${address}` : address,
     );
     const env = everySecret(secrets, { store, perSecond, xds: peer.address, otlp: wild.address });
-    await expectSilence({ ...env, KVSTORE_TYPE: type, KVSTORE_PERSECOND_TYPE: type }, unreachable);
+    await expectNoSecrets({ ...env, KVSTORE_TYPE: type, KVSTORE_PERSECOND_TYPE: type }, unreachable);
     const sent = type === 'sentinel' ? 'SENTINEL_AUTH' : 'AUTH';
-    expect(secrets.shownIn(peer.heard.join('\n'))).toContain(`KVSTORE_${sent}`);
-    expect(secrets.shownIn(wild.heard.join('\n'))).toContain(`KVSTORE_PERSECOND_${sent}`);
+    expect(secrets.shownIn(peer.received.join('\n'))).toContain(`KVSTORE_${sent}`);
+    expect(secrets.shownIn(wild.received.join('\n'))).toContain(`KVSTORE_PERSECOND_${sent}`);
   });
 
-  it('by a Redis that does not know AUTH and quotes its arguments', async () => {
+  it('when a Redis without AUTH quotes its arguments', async () => {
     await using redis = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
     const KVSTORE_URL = `redis://ann:${secrets.inUrl('KVSTORE_URL')}@${redis.address}`;
-    await expectSilence({ BACKEND_TYPE: 'kvstore', KVSTORE_URL }, (weir) => weir.line(/unknown command/));
+    await expectNoSecrets({ BACKEND_TYPE: 'kvstore', KVSTORE_URL }, (weir) => weir.line(/unknown command/));
   });
 
-  it('by a management server that quotes the headers that it refuses', async () => {
-    const refusals = new QuotingRefusals();
-    await using xds = await AdsServer.start({ cache: refusals });
-    const closed = await away();
+  it('when a management server quotes the headers that it rejects', async () => {
+    const rejections = new QuotingRejections();
+    await using xds = await AdsServer.start({ cache: rejections });
+    const closed = await closedAddress();
     const env = everySecret(secrets, { store: closed, perSecond: closed, xds: xds.address, otlp: closed });
-    await expectSilence({ ...env, BACKEND_TYPE: 'memory' }, (weir) => weir.line(/UNAUTHENTICATED: refused/));
-    expect(secrets.shownIn(refusals.quoted.join('\n'))).toHaveLength(3);
+    await expectNoSecrets({ ...env, BACKEND_TYPE: 'memory' }, (weir) => weir.line(/UNAUTHENTICATED: refused/));
+    expect(secrets.shownIn(rejections.quoted.join('\n'))).toHaveLength(3);
   });
 
   it.each<[protocol: string, collector: () => Promise<QuotingPeer>]>([
     ['http', quotingHttpCollector],
     ['grpc', quotingGrpcCollector],
-  ])('by a collector over %s that quotes the headers that it refuses', async (TRACING_EXPORTER_PROTOCOL, collector) => {
+  ])('when a collector over %s quotes the headers that it rejects', async (TRACING_EXPORTER_PROTOCOL, collector) => {
     await using folder = await rules();
     await using otlp = await collector();
     const env = { ...folder.env, ...tracesTo(secrets, otlp.address), TRACING_EXPORTER_PROTOCOL };
-    await expectSilence(env, tracesRefused);
-    const heard = secrets.shownIn(otlp.heard.join('\n'));
-    expect(heard).toEqual(expect.arrayContaining(['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']));
+    await expectNoSecrets(env, tracesRejected);
+    const received = secrets.shownIn(otlp.received.join('\n'));
+    expect(received).toEqual(
+      expect.arrayContaining(['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS']),
+    );
   });
 
-  it('of headers that cannot be sent with traces', async () => {
+  it('when the headers for traces are invalid', async () => {
     await using folder = await rules();
-    const env = tracesTo(secrets, await away());
+    const env = tracesTo(secrets, await closedAddress());
     const broken = { OTEL_EXPORTER_OTLP_HEADERS: `${env['OTEL_EXPORTER_OTLP_HEADERS']}%0A` };
-    await expectSilence({ ...folder.env, ...env, ...broken }, tracesRefused);
+    await expectNoSecrets({ ...folder.env, ...env, ...broken }, tracesRejected);
   });
 
-  it('of an endpoint for traces that is none', async () => {
+  it('when the endpoint for traces is invalid', async () => {
     await using folder = await rules();
-    await expectSilence({ ...folder.env, ...tracesTo(secrets, 'h:port') }, serving);
+    await expectNoSecrets({ ...folder.env, ...tracesTo(secrets, 'h:port') }, serving);
   });
 
-  it('by a proxy that quotes the credentials that it refuses', async () => {
+  it('when a proxy quotes the credentials that it rejects', async () => {
     await using proxy = await quotingProxy();
-    const closed = await away();
+    const closed = await closedAddress();
     const env = everySecret(secrets, { store: closed, perSecond: closed, xds: closed, otlp: closed });
     const http_proxy = `http://ann:${secrets.inUrl('http_proxy')}@${proxy.address}`;
-    await expectSilence({ ...env, http_proxy, TRACING_EXPORTER_PROTOCOL: 'grpc' }, (weir) =>
+    await expectNoSecrets({ ...env, http_proxy, TRACING_EXPORTER_PROTOCOL: 'grpc' }, (weir) =>
       weir.line(/no stream from the xDS server/),
     );
-    expect(secrets.shownIn(proxy.heard.join('\n'))).toEqual(['http_proxy']);
+    expect(secrets.shownIn(proxy.received.join('\n'))).toEqual(['http_proxy']);
   });
 });
 
-describe('no secret is shown under sentinels and on a cluster, with the names of the Go service,', () => {
+describe('the output contains no secret with Sentinel, Redis Cluster and the setting names of the Go service', () => {
   const started: AsyncDisposable[] = [];
   function use<Server extends AsyncDisposable>(server: Server): Server {
     started.push(server);
@@ -232,33 +247,33 @@ describe('no secret is shown under sentinels and on a cluster, with the names of
   });
   afterAll(() => Promise.all(started.map((server) => server[Symbol.asyncDispose]())));
 
-  it('while all is well but the collector', async () => {
-    await expectSilence(env, async (weir) => {
+  it('while only the collector fails', async () => {
+    await expectNoSecrets(env, async (weir) => {
       await serving(weir);
-      const said = await observableOutput(weir);
-      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(said).toContain(answer);
+      const output = await observableOutput(weir);
+      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(output).toContain(answer);
       await weir.line(/cannot export traces/);
     });
   });
 
-  it('when the sentinel refuses', async () => {
-    await expectSilence({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
+  it('when the sentinel rejects the password', async () => {
+    await expectNoSecrets({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
       weir.line(/no sentinel names the master.*WRONGPASS/),
     );
   });
 
-  it('when master and nodes refuse', async () => {
+  it('when the master and the nodes reject the password', async () => {
     await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
     await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
-    await expectSilence(env, async (weir) => {
-      await storeSays(weir, 'main', 'WRONGPASS');
+    await expectNoSecrets(env, async (weir) => {
+      await storeLine(weir, 'main', 'WRONGPASS');
       await weir.line(/no node of the cluster.*WRONGPASS/);
     });
   });
 });
 
-/** Ends every stream with the headers that it came with, also without the base64 that some travel in. */
-class QuotingRefusals extends SnapshotCache {
+/** Ends every stream with a status that quotes its headers, also decoded from base64. */
+class QuotingRejections extends SnapshotCache {
   readonly quoted: string[] = [];
 
   override serve(stream: AdsServerStream): void {
@@ -271,7 +286,7 @@ class QuotingRefusals extends SnapshotCache {
   }
 }
 
-const tracesRefused: Reach = async (weir) => {
+const tracesRejected: Reach = async (weir) => {
   await serving(weir);
   await observableOutput(weir);
   await weir.line(/cannot export traces/);
@@ -284,7 +299,7 @@ async function oneNodeCluster(password: string): Promise<RedisProcess> {
     control: { password },
   });
   await server.control.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
-  await until('the cluster is well', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
+  await until('the cluster is ready', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
   return server;
 }
 

@@ -131,7 +131,7 @@ describe('a single server, while callers go on', () => {
       }),
 
     'a server says what nobody asked': (row) =>
-      play(row, { begin: ({ proxy }) => proxy.say('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n') }),
+      play(row, { begin: ({ proxy }) => proxy.sendToClients('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n') }),
 
     'the server still loads its data': (row) =>
       play(row, {

@@ -6,16 +6,16 @@ export const settingRows: readonly Setting[] = settingsTable.flatMap(({ settings
 
 type Environment = Readonly<Record<string, string>>;
 
-/** Where the service finds its peers, each as `host:port`; the stores as addresses or lists of them, without a scheme. */
-export interface Places {
+/** The servers that the service connects to, as `host:port`; for stores also lists of these, without a scheme. */
+export interface ServerAddresses {
   readonly store: string;
   readonly perSecond: string;
   readonly xds: string;
   readonly otlp: string;
 }
 
-/** A secret of its own in every setting, and in every variable of the libraries, that is made for one; all of them in use. */
-export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: Places): Environment {
+/** Settings and variables of the libraries with a distinct secret in each one that may hold one; all of them are in use. */
+export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: ServerAddresses): Environment {
   return {
     BACKEND_TYPE: 'kvstore',
     KVSTORE_URL: withCredentials(store, secrets.inUrl('KVSTORE_URL')),
@@ -36,7 +36,7 @@ export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: P
   };
 }
 
-/** Traces with a secret in every variable of OTLP that is made for one. */
+/** Tracing settings with a secret in every OTLP variable that may hold one. */
 export function tracesTo(secrets: Secrets, otlp: string): Environment {
   return {
     TRACING_ENABLED: 'true',
@@ -48,7 +48,7 @@ export function tracesTo(secrets: Secrets, otlp: string): Environment {
   };
 }
 
-/** The same settings under the names that the Go service has for them. */
+/** The same settings under their names in the Go service. */
 export function underGoNames(environment: Environment): Environment {
   const aliases = new Map(settingRows.map(({ name, alias }) => [name, alias ?? name]));
   return Object.fromEntries(Object.entries(environment).map(([name, text]) => [aliases.get(name) ?? name, text]));
@@ -58,7 +58,7 @@ function basic(password: string) {
   return Buffer.from(`ann:${password}`).toString('base64');
 }
 
-/** Every `host:port` of the list as a URL with user and password. */
+/** The list with each `host:port` as a URL with user and password. */
 function withCredentials(list: string, password: string): string {
-  return list.replaceAll(/[^,]+:\d+/g, (place) => `redis://ann:${password}@${place}`);
+  return list.replaceAll(/[^,]+:\d+/g, (address) => `redis://ann:${password}@${address}`);
 }

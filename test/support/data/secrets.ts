@@ -1,50 +1,50 @@
 import { createHash } from 'node:crypto';
 
-/** How many characters in a row give a secret away. */
+/** The number of consecutive characters that reveal a secret. */
 const PIECE = 8;
 
 /**
- * Secrets made for a test, one for each name, and a look for them in what a program says: as they are, escaped in JSON or in
- * a URL, in hexadecimal or in base64, alone, as `user:password` or within a longer text, and when only a part of one is shown.
+ * Creates secrets for a test, one per name, and finds them in the output of a program: unchanged, escaped in JSON or in a URL, in
+ * hexadecimal or in base64, alone, as `user:password` or within a longer text, in whole or in part.
  */
 export class Secrets {
-  /** Pieces of secrets in the forms that they may take, each with the name of its secret. */
-  readonly #traces = new Map<string, string>();
+  /** Pieces of secrets in each of these forms, with the name of the secret. */
+  readonly #pieces = new Map<string, string>();
 
-  /** The secret of this name. Its first and last characters are written otherwise in JSON, in URLs and in shells. */
+  /** The secret of this name. Its first and last characters are escaped in JSON, in URLs and in shells. */
   of(name: string): string {
     const core = createHash('sha256')
       .update(name)
       .digest('hex')
       .slice(0, 2 * PIECE);
     for (const piece of [core.slice(0, PIECE), core.slice(PIECE)]) {
-      this.#traces.set(piece, name);
-      this.#traces.set(Buffer.from(piece).toString('hex'), name);
+      this.#pieces.set(piece, name);
+      this.#pieces.set(Buffer.from(piece).toString('hex'), name);
     }
-    for (const piece of base64Of(core)) this.#traces.set(piece, name);
+    for (const piece of base64Of(core)) this.#pieces.set(piece, name);
     return `"${core}/+='`;
   }
 
-  /** The secret as it is written in a URL. */
+  /** The secret, escaped for a URL. */
   inUrl(name: string): string {
     return encodeURIComponent(this.of(name));
   }
 
-  /** A file in PEM form of which no line may be shown. */
+  /** Registers the lines of a PEM file as secret, and returns the file. */
   file(name: string, pem: string): string {
     for (const line of pem.split('\n')) {
-      if (line !== '' && !line.startsWith('-----')) this.#traces.set(line.slice(0, 2 * PIECE), name);
+      if (line !== '' && !line.startsWith('-----')) this.#pieces.set(line.slice(0, 2 * PIECE), name);
     }
     return pem;
   }
 
-  /** The names of the secrets that stand in a text. */
+  /** The names of the secrets that a text contains. */
   shownIn(text: string): readonly string[] {
-    return [...new Set([...this.#traces].flatMap(([trace, name]) => (text.includes(trace) ? [name] : [])))];
+    return [...new Set([...this.#pieces].flatMap(([piece, name]) => (text.includes(piece) ? [name] : [])))];
   }
 }
 
-/** What base64 makes of a text wherever it stands in a longer one: its inner characters, for each of three offsets. */
+/** The inner base64 characters of a text within a longer one, for each of the three possible offsets. */
 function base64Of(text: string): readonly string[] {
   return [0, 1, 2].map((offset) => {
     const before = Math.ceil((offset * 4) / 3);

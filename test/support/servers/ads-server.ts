@@ -13,17 +13,17 @@ import { Arrivals } from '../waiting/arrivals';
 
 export interface AdsServerOptions {
   readonly credentials?: ServerCredentials;
-  /** 0 or nothing: a free one. */
+  /** A free port if 0 or undefined. */
   readonly port?: number;
-  /** Without: streams are left to the test. */
+  /** If undefined, the test answers the streams. */
   readonly cache?: SnapshotCache;
 }
 
-/** A management server: aggregated discovery over grpc-js, played by the test or by a snapshot cache. */
+/** A management server: aggregated discovery over grpc-js, controlled by the test or by a snapshot cache. */
 export class AdsServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #streams = new Arrivals<AdsServerStream>('a stream');
-  /** Every request that came, of all streams. */
+  /** The requests of all streams. */
   readonly requests: DiscoveryRequest[] = [];
 
   #port = 0;
@@ -59,23 +59,23 @@ export class AdsServer implements AsyncDisposable {
     return this.#streams.count;
   }
 
-  /** The next stream that a client opens, awaited. */
+  /** Waits for the next stream that a client opens. */
   nextStream(): Promise<AdsServerStream> {
     return this.#streams.next();
   }
 
-  /** Ends at once, with all streams. */
+  /** Stops immediately and ends all streams. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.forceShutdown();
     await Promise.resolve();
   }
 }
 
-/** A stream as the server sees it. */
+/** The server side of a stream. */
 export class AdsServerStream {
   readonly #call: ServerDuplexStream<DiscoveryRequest, Buffer>;
   readonly #requests = new Arrivals<DiscoveryRequest>('a request');
-  /** Resolves when the client has gone. */
+  /** Resolves when the client has cancelled the stream. */
   readonly gone: Promise<void>;
   lastNonce = '';
   #count = 0;
@@ -94,7 +94,7 @@ export class AdsServerStream {
     return this.#call.metadata;
   }
 
-  /** What the client takes for the name of the server. */
+  /** The server name that the client uses. */
   get authority(): string {
     return this.#call.getHost();
   }
@@ -111,7 +111,7 @@ export class AdsServerStream {
     return this.#requests.next();
   }
 
-  /** Sends a response; what is left out is what a good server says. */
+  /** Sends a valid response, with some fields overridden. */
   send(versionInfo: string, resources: readonly Any[], more: Partial<DiscoveryResponse> = {}): void {
     this.#count += 1;
     this.lastNonce = more.nonce ?? `nonce-${this.#count}`;
@@ -128,12 +128,12 @@ export class AdsServerStream {
     );
   }
 
-  /** Sends bytes as they are, whether they are a response or not. */
+  /** Sends bytes unchanged, valid or not. */
   sendBytes(bytes: Uint8Array): void {
     this.#call.write(Buffer.from(bytes));
   }
 
-  /** Ends the stream, in order without a status. */
+  /** Ends the stream with a status, or OK if undefined. */
   end(status?: Partial<StatusObject>): void {
     if (status === undefined) this.#call.end();
     else this.#call.emit('error', { code: Code.UNKNOWN, details: '', ...status });
@@ -141,18 +141,18 @@ export class AdsServerStream {
 }
 
 /**
- * Answers as the snapshot caches of the widespread control planes do: they compare nothing but version texts. A refusal carries
- * another version than the cache's, so that the refused response comes again at once; a request with an old nonce is ignored.
+ * Responds like the snapshot caches of common control planes, which compare only version strings. A NACK carries another version
+ * than the cache's, so the rejected response is sent again immediately. A request with an old nonce is ignored.
  */
 export class SnapshotCache {
-  readonly #answersAgain: boolean;
+  readonly #respondsToCurrent: boolean;
   #version = '';
   #resources: readonly Any[] = [];
   readonly #watches = new Map<AdsServerStream, string>();
 
-  /** @param answersAgain whether a new stream that has the version in force is answered (newer caches do, older ones are silent) */
-  constructor(answersAgain = false) {
-    this.#answersAgain = answersAgain;
+  /** @param respondsToCurrent whether a new stream that has the current version gets a response (from newer caches, not older ones) */
+  constructor(respondsToCurrent = false) {
+    this.#respondsToCurrent = respondsToCurrent;
   }
 
   publish(version: string, resources: readonly Any[]): void {
@@ -166,7 +166,7 @@ export class SnapshotCache {
   serve(stream: AdsServerStream): void {
     stream.onRequest(({ versionInfo, responseNonce }) => {
       if (responseNonce !== '' && responseNonce !== stream.lastNonce) return;
-      const isNew = responseNonce === '' && (this.#answersAgain || versionInfo !== this.#version);
+      const isNew = responseNonce === '' && (this.#respondsToCurrent || versionInfo !== this.#version);
       if (this.#version !== '' && (isNew || versionInfo !== this.#version)) this.#respond(stream);
       else this.#watches.set(stream, versionInfo);
     });

@@ -1,18 +1,18 @@
 import { once } from 'node:events';
 import { type AddressInfo, type Server, type Socket, connect, createServer } from 'node:net';
 
-/** What becomes of bytes on their way. */
+/** What the proxy does with the bytes that it receives. */
 export type Fault =
-  /** They pass. */
+  /** Forwards them. */
   | 'none'
-  /** Connections are taken and nothing is ever answered; what was connected falls silent. */
+  /** Accepts connections, but forwards nothing, on existing connections either. */
   | 'black hole'
-  /** Requests arrive, replies are lost. */
+  /** Forwards requests, but drops replies. */
   | 'lost replies'
-  /** New connections are closed as soon as they are made. */
+  /** Resets new connections immediately. */
   | 'refused';
 
-/** A TCP proxy on a free port of 127.0.0.1 that can do to connections what networks do. */
+/** A TCP proxy on a free port of 127.0.0.1 that simulates network faults. */
 export class FaultProxy implements AsyncDisposable {
   readonly #target: () => { readonly port: number };
   fault: Fault = 'none';
@@ -26,7 +26,7 @@ export class FaultProxy implements AsyncDisposable {
     this.#server = createServer({ allowHalfOpen: false }, (client) => this.#accept(client));
   }
 
-  /** @param target where connections lead, looked at when one is made */
+  /** @param target the address to connect to, evaluated for each connection */
   static async start(target: () => { readonly port: number }): Promise<FaultProxy> {
     const proxy = new FaultProxy(target);
     proxy.#server.listen(0, '127.0.0.1');
@@ -46,7 +46,7 @@ export class FaultProxy implements AsyncDisposable {
     return this.#pairs.size;
   }
 
-  /** Closes every connection, as a peer that goes in good order does. */
+  /** Closes every connection gracefully. */
   cut(): void {
     for (const [client, server] of this.#pairs) {
       client.end();
@@ -62,12 +62,12 @@ export class FaultProxy implements AsyncDisposable {
     }
   }
 
-  /** Says this to every client, as if its server had. */
-  say(bytes: string): void {
+  /** Sends these bytes to every client, as if its server had. */
+  sendToClients(bytes: string): void {
     for (const [client] of this.#pairs) client.write(bytes);
   }
 
-  /** Lets this many further bytes of replies through, over all connections, then cuts the one that it is at. */
+  /** Forwards this many further bytes of replies over all connections, then closes the connection that exceeds them. */
   cutAfterReplyBytes(bytes: number): void {
     this.#cutAfter = bytes;
   }
@@ -87,12 +87,12 @@ export class FaultProxy implements AsyncDisposable {
     const server = connect(this.#target().port, '127.0.0.1');
     const pair = [client, server] as const;
     this.#pairs.add(pair);
-    const forget = (): void => {
+    const drop = (): void => {
       this.#pairs.delete(pair);
       client.destroy();
       server.destroy();
     };
-    for (const socket of pair) socket.on('error', forget).on('close', forget);
+    for (const socket of pair) socket.on('error', drop).on('close', drop);
     client.on('data', (bytes) => {
       if (this.fault !== 'black hole') server.write(bytes);
     });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { type Span, readSpans } from './read-spans';
 
-/** Takes spans over HTTP with protobuf: at the end of a line that a real collector is in, or where spans only have to go. */
+/** Receives spans over HTTP with protobuf, forwarded by a real collector or directly from the service. */
 export class OtlpReceiver implements AsyncDisposable {
   readonly #server: Server;
   /** In the order of arrival. */
@@ -16,11 +16,11 @@ export class OtlpReceiver implements AsyncDisposable {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.once('end', () => {
-        const isRight = request.url === '/v1/traces' && request.headers['content-type'] === 'application/x-protobuf';
+        const isValid = request.url === '/v1/traces' && request.headers['content-type'] === 'application/x-protobuf';
         const body = Buffer.concat(chunks);
         const message = request.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
-        if (isRight) this.spans.push(...readSpans(message));
-        response.writeHead(isRight ? 200 : 415, { 'Content-Type': 'application/x-protobuf' }).end();
+        if (isValid) this.spans.push(...readSpans(message));
+        response.writeHead(isValid ? 200 : 415, { 'Content-Type': 'application/x-protobuf' }).end();
       });
     });
   }
@@ -31,7 +31,7 @@ export class OtlpReceiver implements AsyncDisposable {
     return new OtlpReceiver(server);
   }
 
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }

@@ -2,20 +2,20 @@ import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** A span as a collector passes it on. */
+/** A span as a collector exports it. */
 export interface Span {
   readonly resource: Attributes;
   readonly scope: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first of a trace. */
+  /** Empty for the root span of a trace. */
   readonly parentSpanId: string;
   readonly traceState: string;
   readonly name: string;
   readonly kind: 'internal' | 'server' | 'client' | 'other';
   /** Unix nanoseconds. */
-  readonly begun: bigint;
-  readonly ended: bigint;
+  readonly start: bigint;
+  readonly end: bigint;
   readonly attributes: Attributes;
   readonly links: readonly SpanLink[];
   readonly status: 'unset' | 'ok' | 'error';
@@ -26,7 +26,7 @@ export interface SpanLink {
   readonly spanId: string;
 }
 
-/** Reads an ExportTraceServiceRequest by the field numbers that are published for it. */
+/** Decodes an ExportTraceServiceRequest by the field numbers of its published definition. */
 export function readSpans(message: Uint8Array): readonly Span[] {
   return messages(message, 1).flatMap((resourceSpans) => {
     const resource = messages(resourceSpans, 1).map((each) => attributesOf(each, 1))[0] ?? {};
@@ -37,7 +37,7 @@ export function readSpans(message: Uint8Array): readonly Span[] {
   });
 }
 
-type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint | number)[]>;
+type ProtobufFields = ReadonlyMap<number, readonly (Uint8Array | bigint | number)[]>;
 
 const NOTHING = new Uint8Array();
 const KINDS = ['other', 'internal', 'server', 'client'] as const;
@@ -54,20 +54,20 @@ function spanOf(message: Uint8Array, resource: Attributes, scope: string): Span 
     parentSpanId: hexOf(fields, 4),
     name: textOf(fields, 5),
     kind: KINDS[numberOf(fields, 6)] ?? 'other',
-    begun: nanosecondsOf(fields, 7),
-    ended: nanosecondsOf(fields, 8),
+    start: nanosecondsOf(fields, 7),
+    end: nanosecondsOf(fields, 8),
     attributes: attributesOf(message, 9),
     links: messages(message, 13).map((link) => contextOf(fieldsOf(link))),
     status: STATUSES[numberOf(status, 3)] ?? 'unset',
   };
 }
 
-/** Spans and links begin with the same two fields. */
-function contextOf(fields: Fields): SpanLink {
+/** The first two fields of spans and links are the same. */
+function contextOf(fields: ProtobufFields): SpanLink {
   return { traceId: hexOf(fields, 1), spanId: hexOf(fields, 2) };
 }
 
-function fieldsOf(message: Uint8Array): Fields {
+function fieldsOf(message: Uint8Array): ProtobufFields {
   const reader = new BinaryReader(message);
   const fields = new Map<number, (Uint8Array | bigint | number)[]>();
   while (reader.pos < reader.len) {
@@ -87,24 +87,24 @@ function messages(message: Uint8Array, field: number): readonly Uint8Array[] {
   return (fieldsOf(message).get(field) ?? []).filter((value) => value instanceof Uint8Array);
 }
 
-function textOf(fields: Fields, field: number): string {
+function textOf(fields: ProtobufFields, field: number): string {
   return Buffer.from(bytesOf(fields, field)).toString();
 }
 
-function hexOf(fields: Fields, field: number): string {
+function hexOf(fields: ProtobufFields, field: number): string {
   return Buffer.from(bytesOf(fields, field)).toString('hex');
 }
 
-function bytesOf(fields: Fields, field: number): Uint8Array {
+function bytesOf(fields: ProtobufFields, field: number): Uint8Array {
   const value = fields.get(field)?.[0];
   return value instanceof Uint8Array ? value : NOTHING;
 }
 
-function numberOf(fields: Fields, field: number): number {
+function numberOf(fields: ProtobufFields, field: number): number {
   return Number(fields.get(field)?.[0] ?? 0);
 }
 
-function nanosecondsOf(fields: Fields, field: number): bigint {
+function nanosecondsOf(fields: ProtobufFields, field: number): bigint {
   const value = fields.get(field)?.[0];
   return typeof value === 'bigint' ? value : 0n;
 }

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
 import { Arrivals } from '../waiting/arrivals';
 
-/** A peer that accepts connections and never says anything. */
+/** A server that accepts connections and never responds. */
 export class SilentPeer implements AsyncDisposable {
   readonly #sockets: Socket[] = [];
-  /** Resolved connections that the other side has closed. */
+  /** Connections that the client has closed. */
   readonly closed = new Arrivals<void>('the end of a connection');
   readonly #server: Server;
 

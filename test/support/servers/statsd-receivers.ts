@@ -2,16 +2,16 @@ import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Server, type Socket, createServer } from 'node:net';
 
-const PATIENCE = 15_000;
+const TIMEOUT = 15_000;
 
-/** What a statsd daemon does with its lines: takes them in, whole ones only. */
+/** The complete lines that a statsd receiver has received. */
 export class Lines {
   readonly lines: string[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #checks = new Set<() => void>();
 
-  take(lines: readonly string[]): void {
+  add(lines: readonly string[]): void {
     this.lines.push(...lines);
-    for (const look of this.#waiting) look();
+    for (const check of this.#checks) check();
   }
 
   /** The sum of a counter over all lines. */
@@ -23,31 +23,31 @@ export class Lines {
     return sum;
   }
 
-  /** Waits until there is what is asked for; fails with what there is instead. */
-  until(what: string, isThere: () => boolean): Promise<void> {
+  /** Waits for a condition; rejects with the last lines when it times out. */
+  until(what: string, isMet: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => {
-        this.#waiting.delete(look);
-        reject(new Error(`waited in vain for ${what}; there is:\n${this.lines.slice(-50).join('\n')}`));
-      }, PATIENCE);
-      const look = (): void => {
-        if (!isThere()) return;
-        clearTimeout(late);
-        this.#waiting.delete(look);
+      const timer = setTimeout(() => {
+        this.#checks.delete(check);
+        reject(new Error(`timed out waiting for ${what}; received:\n${this.lines.slice(-50).join('\n')}`));
+      }, TIMEOUT);
+      const check = (): void => {
+        if (!isMet()) return;
+        clearTimeout(timer);
+        this.#checks.delete(check);
         resolve();
       };
-      this.#waiting.add(look);
-      look();
+      this.#checks.add(check);
+      check();
     });
   }
 }
 
-/** A statsd daemon on TCP, on a port that the system picks or one that it had before. */
+/** A statsd receiver on TCP. */
 export class TcpReceiver extends Lines implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
   connections = 0;
-  /** Bytes behind the last newline. */
+  /** The text after the last newline. */
   #rest = '';
 
   private constructor(reads: boolean) {
@@ -62,12 +62,12 @@ export class TcpReceiver extends Lines implements AsyncDisposable {
       socket.setEncoding('utf8').on('data', (text: string) => {
         const lines = (this.#rest + text).split('\n');
         this.#rest = lines.pop() ?? '';
-        this.take(lines);
+        this.add(lines);
       });
     });
   }
 
-  /** @param reads false: takes connections and never reads from them */
+  /** @param port chosen by the system if 0 @param reads false: accepts connections and never reads from them */
   static async start({ port = 0, reads = true } = {}): Promise<TcpReceiver> {
     const receiver = new TcpReceiver(reads);
     receiver.#server.listen(port, '127.0.0.1');
@@ -79,11 +79,11 @@ export class TcpReceiver extends Lines implements AsyncDisposable {
     return portOf(this.#server.address());
   }
 
-  /** Cuts the connections there are, and goes on listening. */
-  async cut(): Promise<void> {
-    const gone = [...this.#sockets].map((socket) => once(socket, 'close'));
+  /** Resets the open connections, and keeps listening. */
+  async resetConnections(): Promise<void> {
+    const closed = [...this.#sockets].map((socket) => once(socket, 'close'));
     for (const socket of this.#sockets) socket.resetAndDestroy();
-    await Promise.all(gone);
+    await Promise.all(closed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -93,7 +93,7 @@ export class TcpReceiver extends Lines implements AsyncDisposable {
   }
 }
 
-/** A statsd daemon on UDP. */
+/** A statsd receiver on UDP. */
 export class UdpReceiver extends Lines implements AsyncDisposable {
   readonly #socket: UdpSocket;
   readonly datagrams: string[] = [];
@@ -103,7 +103,7 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
     this.#socket = socket;
     socket.on('message', (message) => {
       this.datagrams.push(message.toString());
-      this.take(message.toString().split('\n'));
+      this.add(message.toString().split('\n'));
     });
   }
 

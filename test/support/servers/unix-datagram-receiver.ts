@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Lines } from './statsd-receivers';
 
-/** Passes on what comes, each datagram behind its length; first an empty one, when there is somebody to send to. */
+/** Writes each datagram to standard output, prefixed with its length; first an empty one, when the socket is bound. */
 const PROGRAM = `
 use strict; use warnings; use Socket;
 my $path = shift;
@@ -16,7 +16,7 @@ while (defined recv($socket, my $datagram, 65536, 0)) { print pack('N', length $
 `;
 const PREFIX = 4;
 
-/** A daemon that reads datagrams from a Unix socket, which Node cannot: a few lines of Perl, which every Debian has. */
+/** A receiver on a Unix datagram socket, written in Perl, which every Debian has, since Node has no such sockets. */
 export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
   readonly #perl: ChildProcess;
   readonly datagrams: Buffer[] = [];
@@ -32,14 +32,14 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
     const perl = spawn('perl', ['-e', PROGRAM, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     const receiver = new UnixDatagramReceiver(perl);
     await new Promise<void>((resolve, reject) => {
-      receiver.#exited.then(() => reject(new Error('the receiver has ended')), reject);
+      receiver.#exited.then(() => reject(new Error('the receiver has exited')), reject);
       let isReady = false;
       let rest = Buffer.alloc(0);
       perl.stdout.on('data', (chunk: Buffer) => {
         rest = Buffer.concat([rest, chunk]);
         while (rest.length >= PREFIX && rest.length >= PREFIX + rest.readUInt32BE(0)) {
           const end = PREFIX + rest.readUInt32BE(0);
-          if (isReady) receiver.#takeDatagram(Buffer.from(rest.subarray(PREFIX, end)));
+          if (isReady) receiver.#addDatagram(Buffer.from(rest.subarray(PREFIX, end)));
           isReady = true;
           rest = rest.subarray(end);
           resolve();
@@ -49,7 +49,7 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
     return receiver;
   }
 
-  /** Stops reading: what comes is left to the system, until it has no room. */
+  /** Stops reading, so that datagrams fill the queue of the system. */
   pause(): void {
     this.#perl.kill('SIGSTOP');
   }
@@ -58,21 +58,21 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
     this.#perl.kill('SIGCONT');
   }
 
-  /** Ends as by an accident: its socket stays, and nobody reads from it. */
+  /** Kills the process: its socket file remains, without a reader. */
   async crash(): Promise<void> {
     this.#perl.kill('SIGKILL');
     await this.#exited;
   }
 
-  /** Ends as a daemon does: its socket is gone. */
+  /** Stops like a daemon: removes its socket. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.resume();
     this.#perl.kill('SIGTERM');
     await this.#exited;
   }
 
-  #takeDatagram(datagram: Buffer): void {
+  #addDatagram(datagram: Buffer): void {
     this.datagrams.push(datagram);
-    this.take(datagram.toString().split('\n'));
+    this.add(datagram.toString().split('\n'));
   }
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Lines } from './statsd-receivers';
 
-/** A folder for a socket, which outlives the daemons that listen on it. */
+/** A folder for a socket, which outlives the receivers that listen on it. */
 export class SocketFolder implements AsyncDisposable {
   readonly #folder: string;
   private constructor(folder: string) {
@@ -27,13 +27,13 @@ export class SocketFolder implements AsyncDisposable {
 
 interface UnixReceiverOptions {
   readonly framing?: 'lines' | 'packets';
-  /** False: takes connections and never reads from them. */
+  /** False: accepts connections and never reads from them. */
   readonly reads?: boolean;
 }
 
-/** A daemon on a stream socket: one that reads lines, or one that reads packets behind their lengths as the Datadog agent. */
+/** A receiver on a Unix stream socket that reads lines, or length-prefixed packets as the Datadog agent does. */
 export class UnixReceiver extends Lines implements AsyncDisposable {
-  /** Whole ones, as they came. */
+  /** Complete packets, or lines, in the order of arrival. */
   readonly packets: Buffer[] = [];
   connections = 0;
   readonly #sockets = new Set<Socket>();
@@ -41,7 +41,7 @@ export class UnixReceiver extends Lines implements AsyncDisposable {
 
   private constructor({ framing = 'packets', reads = true }: UnixReceiverOptions) {
     super();
-    const cut = framing === 'packets' ? cutPacket : cutLine;
+    const read = framing === 'packets' ? readPacket : readLine;
     this.#server = createServer({ pauseOnConnect: !reads }, (socket) => {
       this.connections += 1;
       this.#sockets.add(socket);
@@ -51,10 +51,10 @@ export class UnixReceiver extends Lines implements AsyncDisposable {
       let rest = Buffer.alloc(0);
       socket.on('data', (chunk: Buffer) => {
         rest = Buffer.concat([rest, chunk]);
-        for (let found = cut(rest); found !== undefined; found = cut(rest)) {
-          rest = rest.subarray(found.taken);
-          this.packets.push(found.packet);
-          this.take(found.packet.toString().split('\n'));
+        for (let frame = read(rest); frame !== undefined; frame = read(rest)) {
+          rest = rest.subarray(frame.length);
+          this.packets.push(frame.packet);
+          this.add(frame.packet.toString().split('\n'));
         }
       });
     });
@@ -67,7 +67,7 @@ export class UnixReceiver extends Lines implements AsyncDisposable {
     return receiver;
   }
 
-  /** Ends as a daemon does: its connections are closed, its socket is gone. */
+  /** Stops like a daemon: closes its connections and removes its socket. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
@@ -75,19 +75,19 @@ export class UnixReceiver extends Lines implements AsyncDisposable {
   }
 }
 
-interface Cut {
+interface Frame {
   readonly packet: Buffer;
-  /** Bytes it took with what is around it. */
-  readonly taken: number;
+  /** Bytes of the packet with its framing. */
+  readonly length: number;
 }
 
-function cutPacket(bytes: Buffer): Cut | undefined {
+function readPacket(bytes: Buffer): Frame | undefined {
   if (bytes.length < 4) return undefined;
-  const taken = 4 + bytes.readUInt32LE(0);
-  return bytes.length < taken ? undefined : { packet: Buffer.from(bytes.subarray(4, taken)), taken };
+  const length = 4 + bytes.readUInt32LE(0);
+  return bytes.length < length ? undefined : { packet: Buffer.from(bytes.subarray(4, length)), length };
 }
 
-function cutLine(bytes: Buffer): Cut | undefined {
+function readLine(bytes: Buffer): Frame | undefined {
   const end = bytes.indexOf('\n');
-  return end < 0 ? undefined : { packet: Buffer.from(bytes.subarray(0, end)), taken: end + 1 };
+  return end < 0 ? undefined : { packet: Buffer.from(bytes.subarray(0, end)), length: end + 1 };
 }

@@ -48,7 +48,7 @@ describe('TcpSender', () => {
     await sender.open();
     await sender.send(['a:1|c']);
     await receiver.until('the line', () => receiver.lines.length === 1);
-    await receiver.cut();
+    await receiver.resetConnections();
     while (receiver.connections < 2) {
       await new Promise((resolve) => setImmediate(resolve));
       await sender.open();
