@@ -53,7 +53,7 @@ export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
 }
 
 /** `GET /healthcheck`: 200 `OK`, or 500 with the unhealthy components. */
-export function healthcheckRoute(health: () => Health): Middleware {
+function healthcheckRoute(health: () => Health): Middleware {
   return (ctx) => {
     const { healthy, unhealthy } = health();
     ctx.status = healthy ? 200 : 500;
