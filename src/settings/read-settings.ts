@@ -9,7 +9,7 @@ import { tlsChecks } from './checks/tls';
 import { derivedDefaults } from './derived-defaults';
 import { type MogrifiersResult, readMogrifiers } from './mogrifiers';
 import type { Field, Settings, SettingsView } from './settings';
-import { DerivedDefault, type Setting } from './table/setting';
+import { DerivedDefault, type Setting, namesOf } from './table/setting';
 import { settingsTable } from './table/settings-table';
 import { type Environment, lookUp } from './variables/environment';
 import { readVariable } from './variables/read-variable';
@@ -38,7 +38,7 @@ export interface LoadedSettings {
 
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
 const neutralNames = new Map(rows.map(({ field, name }) => [field, name] as const));
-const knownNames = new Set(rows.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])));
+const knownNames = new Set(rows.flatMap(namesOf));
 
 const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
 

@@ -23,10 +23,10 @@ export type Field = Row['field'];
 export type DerivedField = Extract<Row, { readonly default: DerivedDefault }>['field'];
 
 /** Some settings and the variables that set them: the input of derived defaults and of checks between settings. */
-export interface SettingsView<Seen extends Field = Field> {
-  readonly settings: Pick<Settings, Seen>;
+export interface SettingsView<Fields extends Field = Field> {
+  readonly settings: Pick<Settings, Fields>;
   /** Whether the environment sets the setting. */
-  readonly isGiven: (field: Seen) => boolean;
+  readonly isGiven: (field: Fields) => boolean;
   /** The variable that sets the setting, or else its neutral name. */
-  readonly nameOf: (field: Seen) => string;
+  readonly nameOf: (field: Fields) => string;
 }

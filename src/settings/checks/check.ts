@@ -8,9 +8,9 @@ export interface Check {
 }
 
 /** Declares a check; the compiler restricts it to the settings that it concerns. */
-export function check<const Seen extends Field>(
-  concerns: readonly Seen[],
-  find: (view: SettingsView<Seen>) => string | undefined,
+export function check<const Fields extends Field>(
+  concerns: readonly Fields[],
+  find: (view: SettingsView<Fields>) => string | undefined,
 ): Check {
   return { concerns, find };
 }

@@ -2,19 +2,19 @@ import type { Field, SettingsView } from '../settings';
 import type { HostPort } from '../values/addresses';
 import { check } from './check';
 
-interface Listener<Seen extends Field> {
-  readonly concerns: readonly Seen[];
+interface Listener<Fields extends Field> {
+  readonly concerns: readonly Fields[];
   /** The setting of its port. */
-  readonly portField: Seen;
+  readonly portField: Fields;
   /** Undefined when the listener is not used. */
-  readonly address: (view: SettingsView<Seen>) => HostPort | undefined;
+  readonly address: (view: SettingsView<Fields>) => HostPort | undefined;
 }
 
-function listener<const Seen extends Field>(
-  concerns: readonly Seen[],
-  portField: NoInfer<Seen>,
-  address: (view: SettingsView<Seen>) => HostPort | undefined,
-): Listener<Seen> {
+function listener<const Fields extends Field>(
+  concerns: readonly Fields[],
+  portField: NoInfer<Fields>,
+  address: (view: SettingsView<Fields>) => HostPort | undefined,
+): Listener<Fields> {
   return { concerns, portField, address };
 }
 

@@ -8,7 +8,7 @@ export interface SettingValues {
   readonly value: (field: string) => unknown;
 }
 
-export interface PlannedFeaturesFound {
+export interface PlannedFeatureReport {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
@@ -17,7 +17,7 @@ export interface PlannedFeaturesFound {
  * Finds the settings of features that are planned for a later release: one warning lists those that are set and have no effect
  * yet, and each value that needs such a feature is a problem.
  */
-export function findPlannedFeatures(table: readonly SettingGroup[], values: SettingValues): PlannedFeaturesFound {
+export function findPlannedFeatures(table: readonly SettingGroup[], values: SettingValues): PlannedFeatureReport {
   const problems: string[] = [];
   const variablesByFeature = new Map<string, string[]>();
   for (const group of table) {

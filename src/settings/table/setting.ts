@@ -28,6 +28,11 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly plannedValues?: Readonly<Record<string, string>>;
 }
 
+/** The names of a setting's variable: its neutral name and its alias, if any. */
+export function namesOf({ name, alias }: Pick<Setting, 'name' | 'alias'>): readonly string[] {
+  return alias === undefined ? [name] : [name, alias];
+}
+
 /** Variables with a common name pattern; another setting lists the values of `<NAME>`. */
 export interface SettingFamily {
   readonly name: string;

@@ -1,5 +1,5 @@
 import { hideAddressCredentials } from '../../text/hide-credentials';
-import type { Setting } from '../table/setting';
+import { type Setting, namesOf } from '../table/setting';
 import { type Environment, type Variable, lookUp } from './environment';
 
 const MAX_SHOWN_LENGTH = 120;
@@ -18,11 +18,11 @@ type Readable<Value> = Pick<Setting<string, Value>, 'name' | 'alias' | 'type' | 
 
 /** Reads a setting under its name and its alias. Both may be set if they have the same value. */
 export function readVariable<Value>(environment: Environment, setting: Readable<Value>): ParsedVariable<Value> {
-  const { name, alias, type, secret } = setting;
+  const { type, secret } = setting;
   const problems: string[] = [];
   const warnings: string[] = [];
   const values: Value[] = [];
-  const variables = lookUp(environment, alias === undefined ? [name] : [name, alias]);
+  const variables = lookUp(environment, namesOf(setting));
   for (const variable of variables) {
     const result = type.parse(variable.text);
     const shown = showVariable(variable, secret);

@@ -1,5 +1,5 @@
 import { type Environment, lookUp } from './environment';
-import type { Setting, SettingGroup } from '../table/setting';
+import { type Setting, type SettingGroup, namesOf } from '../table/setting';
 import { settingsTable } from '../table/settings-table';
 import { splitList } from '../values/lists';
 
@@ -23,10 +23,6 @@ export function secretsOf(environment: Environment): readonly string[] {
   );
   const inUrls = lookUp(environment, Object.keys(environment)).flatMap(({ text }) => secretsOfUrls(text));
   return [...new Set([...inSettings, ...inExporterHeaders, ...inUrls])].filter((secret) => secret !== '');
-}
-
-function namesOf({ name, alias }: Setting): readonly string[] {
-  return alias === undefined ? [name] : [name, alias];
 }
 
 function secretsOfSetting({ type }: Setting, text: string): readonly string[] {
