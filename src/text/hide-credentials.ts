@@ -14,7 +14,7 @@ export function hideUrlCredentials(text: string): string {
  *
  * - everything between the first scheme and the last `@`, because a password may hold commas, slashes and `@` itself;
  * - a query, which may hold a password;
- * - whatever follows a scheme and is no host and port, because the `@` may have been forgotten.
+ * - everything after a scheme that is not host and port, because the `@` may have been forgotten.
  */
 export function hideAddressCredentials(text: string): string {
   return text

@@ -1,6 +1,6 @@
 import { nearThreshold } from '../../src/limiter/applied-limit';
 
-describe('the near threshold is worked out in single precision, as in the Go service', () => {
+describe('the near threshold, computed in single precision as in the Go service', () => {
   it.each([
     [90, 0.7, 63],
     [100, 0.29, 29],
@@ -10,7 +10,7 @@ describe('the near threshold is worked out in single precision, as in the Go ser
     [7, 1, 7],
     [7, 0, 0],
     [4_294_967_295, 1, 4_294_967_296],
-  ])('%i × %f is %i', (requestsPerUnit, ratio, threshold) => {
+  ])('of %i × %f is %i', (requestsPerUnit, ratio, threshold) => {
     expect(nearThreshold(requestsPerUnit, ratio)).toBe(threshold);
   });
 });

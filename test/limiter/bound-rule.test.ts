@@ -31,7 +31,7 @@ function bind(levels: readonly Partial<RuleSketch>[], values: readonly string[],
 
 const NAME = 'ratelimit.service.rate_limit.';
 
-describe('what a rule keeps from call to call', () => {
+describe('the bound data of a rule', () => {
   const level = fc.record({
     value: fc.constantFrom('', '', 'a*', 'ab'),
     detailedMetric: fc.boolean(),
@@ -45,7 +45,7 @@ describe('what a rule keeps from call to call', () => {
     };
   }
 
-  it('gives each call the cache key and the statistics of their definitions, whatever came before it', () => {
+  it('provides the cache key and the statistics of their definitions, regardless of earlier calls', () => {
     fc.assert(
       fc.property(
         fc.array(level, { minLength: 1, maxLength: 3 }),
@@ -76,7 +76,7 @@ describe('what a rule keeps from call to call', () => {
     );
   });
 
-  it('counts values beyond the bound under the rule, each with a cache key of its own', () => {
+  it('counts values above the maximum under the rule, each with its own cache key', () => {
     const { rule, bound } = bind([{ detailedMetric: true }], ['a'], 1);
     function keyOf(value: string) {
       const entries = entriesOf([value]);
@@ -93,7 +93,7 @@ describe('what a rule keeps from call to call', () => {
     ]);
   });
 
-  it('keeps what it meets below the bound, and nothing of what comes after', () => {
+  it('keeps the state of values up to the maximum, and of no further ones', () => {
     const { bound } = bind([{}, { detailedMetric: true }], ['a', 'a'], 3);
     function isKept(values: string) {
       const entries = entriesOf(values.split(''));

@@ -7,7 +7,7 @@ import { TestService } from '../support/data/service';
 
 const rateLimit = limit(5, 'MINUTE');
 
-describe('the cache key is byte for byte what the Go service writes', () => {
+describe('the cache key, identical to that of the Go service', () => {
   it.each<[rule: RuleSketch, descriptor: string, body: string]>([
     [{ key: 'k', rateLimit }, 'k=v', 'shop_k_v_'],
     [{ key: 'k', rateLimit }, 'k=', 'shop_k__'],
@@ -21,7 +21,7 @@ describe('the cache key is byte for byte what the Go service writes', () => {
       'shop_a_1*_b_2_',
     ],
     [{ key: 'k', detailedMetric: true, rateLimit }, 'k=1.2.3.4:5|6', 'shop_k_1.2.3.4:5|6_'],
-  ])('%j asked with %s: %s', (rule, text, body) => {
+  ])('of rule %j for %s is %s', (rule, text, body) => {
     const domain = rulesetOf('shop', rule).domain('shop');
     const matched = domain && matchRule(domain, entries(text));
     expect(matched).toBeDefined();
@@ -38,14 +38,14 @@ it.each([
   ['WEEK', 1_699_488_000],
   ['MONTH', 1_697_760_000],
   ['YEAR', 1_671_408_000],
-] as const)('a window of a %s starts at %i for 1699920010', (unit, start) => {
+] as const)('the window of one %s that contains 1699920010 starts at %i', (unit, start) => {
   const seconds = unitByName(unit)?.seconds ?? 0;
   expect(windowStart(1_699_920_010, seconds)).toBe(start);
   expect(Math.floor(1_699_920_010 / seconds) * seconds).toBe(start);
 });
 
-describe('rules that share their threshold', () => {
-  it('count all values that match together; others each for itself', async () => {
+describe('the counter of a rule', () => {
+  it('is shared by all matching values with share_threshold, otherwise separate for each value', async () => {
     const service = new TestService(
       rulesetOf(
         'shop',
@@ -60,7 +60,7 @@ describe('rules that share their threshold', () => {
     await service.close();
   });
 
-  it('give a key of one window anew in the next one', async () => {
+  it('starts again in the next window', async () => {
     const service = new TestService(rulesetOf('shop', { key: 'k', value: 'v', rateLimit }));
     function left() {
       return service.decide(request('shop', ['k=v'])).statuses[0]?.limitRemaining;

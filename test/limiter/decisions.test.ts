@@ -23,8 +23,8 @@ function perMinute(requests: number, more = {}) {
   return limit(requests, 'MINUTE', more);
 }
 
-describe('the answer', () => {
-  it('has the limit, what is left, and the seconds until the window ends', () => {
+describe('the verdict', () => {
+  it('contains the limit, the remaining requests, and the seconds until the window ends', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2, { name: 'two' }) }]);
     expect(service.decide(request('shop', ['k=x']))).toEqual({
       overallCode: Code.OK,
@@ -41,16 +41,16 @@ describe('the answer', () => {
     });
   });
 
-  it('is OVER_LIMIT from the first request beyond the limit until the window ends, then begins anew', () => {
+  it('is OVER_LIMIT from the first request above the limit until the window ends, then OK again', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2) }]);
-    function ask() {
+    function decide() {
       return service.decide(request('shop', ['k=x'])).overallCode;
     }
-    expect([ask(), ask(), ask(), ask()]).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OVER_LIMIT]);
+    expect([decide(), decide(), decide(), decide()]).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OVER_LIMIT]);
     service.now += 49_999;
-    expect(ask()).toBe(Code.OVER_LIMIT);
+    expect(decide()).toBe(Code.OVER_LIMIT);
     service.now += 1;
-    expect(ask()).toBe(Code.OK);
+    expect(decide()).toBe(Code.OK);
   });
 
   it.each([
@@ -58,18 +58,18 @@ describe('the answer', () => {
     ['MINUTE', 50],
     ['HOUR', 3590],
     ['DAY', 86_390],
-  ] as const)('counts a %s to its end: %i s left', (unit, seconds) => {
+  ] as const)('reports for a limit per %s that %i s remain', (unit, seconds) => {
     const service = serve([{ key: 'k', rateLimit: limit(1, unit) }]);
     expect(service.decide(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(seconds);
   });
 
-  it('gives the full unit on the boundary', () => {
+  it('reports the full unit at the start of a window', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     service.now = 1_699_920_000_000;
     expect(service.decide(request('shop', ['k=x'])).statuses[0]?.secondsUntilReset).toBe(60);
   });
 
-  it('is over as a whole when any descriptor is over, each keeping its own status', () => {
+  it('has the overall code OVER_LIMIT if any descriptor is over, and the status of each', () => {
     const service = serve([
       { key: 'a', rateLimit: perMinute(1) },
       { key: 'b', rateLimit: perMinute(5) },
@@ -82,40 +82,40 @@ describe('the answer', () => {
     expect(verdict.statuses[2]?.currentLimit).toBeUndefined();
   });
 
-  it('counts the same key twice in one request, the second seeing the first', () => {
+  it('counts a key that occurs twice in one request twice, in order', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     expect(codes(service.decide(request('shop', ['k=x', 'k=x'])))).toEqual(['OK', 'OVER']);
   });
 });
 
 describe('an unknown domain', () => {
-  it('is OK for every descriptor, counted once for each and never by hits', () => {
+  it('is OK for every descriptor, and counted once per descriptor regardless of hits', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     const verdict = service.decide(request('other', ['k=x', descriptor('k=y', { hitsAddend: 9 })]));
     expect(codes(verdict)).toEqual(['OK', 'OK']);
     expect(service.moved()).toEqual({ 'other.domain_not_found': 2 });
   });
 
-  it('ignores a limit that the request brings along, whatever it says', () => {
+  it('ignores a limit override, valid or not', () => {
     const service = serve([]);
     const override = descriptor('k=x', { limit: { requestsPerUnit: 0, unit: undefined } });
     expect(service.decide(request('other', [override])).overallCode).toBe(Code.OK);
   });
 });
 
-describe('rule 8: a limit of 0 bans', () => {
+describe('a limit of 0', () => {
   const rules: RuleSketch[] = [{ key: 'k', rateLimit: perMinute(0) }];
-  it('every request that counts a hit', () => {
+  it('rejects every request that counts a hit', () => {
     expect(serve(rules).decide(request('shop', ['k=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
-  it('but not one that only asks on a fresh key', () => {
-    const ask = descriptor('k=x', { hitsAddend: 0 });
-    expect(serve(rules).decide(request('shop', [ask])).overallCode).toBe(Code.OK);
+  it('allows a request with 0 hits on a new key', () => {
+    const check = descriptor('k=x', { hitsAddend: 0 });
+    expect(serve(rules).decide(request('shop', [check])).overallCode).toBe(Code.OK);
   });
 });
 
-describe('rule 9: an unlimited rule', () => {
-  it('is OK with the largest remainder and no limit, counts its hits, and asks no store', () => {
+describe('an unlimited rule', () => {
+  it('is OK with the largest remainder and no limit, counts its hits, and does not call the store', () => {
     const service = serve([{ key: 'k', rateLimit: unlimited() }]);
     expect(service.decide(request('shop', [descriptor('k=x', { hitsAddend: 3 })])).statuses).toEqual([
       { code: Code.OK, currentLimit: undefined, limitRemaining: 4_294_967_295, secondsUntilReset: undefined },
@@ -125,11 +125,11 @@ describe('rule 9: an unlimited rule', () => {
   });
 });
 
-describe('rule 10: replaces', () => {
+describe('replaces', () => {
   function named(name: string, replaces: readonly string[] = []) {
     return perMinute(5, { name, replaces });
   }
-  it('drops the replaced rule: OK without limit, no counter, no statistic', () => {
+  it('disables the replaced rule: OK without limit, no counter, no statistics', () => {
     const service = serve([
       { key: 'a', rateLimit: named('general') },
       { key: 'b', rateLimit: named('special', ['general']) },
@@ -142,7 +142,7 @@ describe('rule 10: replaces', () => {
 
   it.each<[what: string, rules: RuleSketch[], kept: (string | undefined)[]]>([
     [
-      'nobody is replaced when the replacing rule is not matched',
+      'replaces nothing if the replacing rule is not matched',
       [
         { key: 'a', rateLimit: named('one') },
         { key: 'c', rateLimit: named('x', ['one']) },
@@ -150,7 +150,7 @@ describe('rule 10: replaces', () => {
       ['one', undefined],
     ],
     [
-      'an unlimited rule replaces others',
+      'replaces rules by an unlimited one',
       [
         { key: 'a', rateLimit: named('one') },
         { key: 'b', rateLimit: unlimited({ replaces: ['one'] }) },
@@ -158,7 +158,7 @@ describe('rule 10: replaces', () => {
       [undefined, undefined],
     ],
     [
-      'a rule that is dropped replaces others all the same',
+      'replaces rules by a rule that is itself replaced',
       [
         { key: 'a', rateLimit: named('one', ['two']) },
         { key: 'b', rateLimit: named('two', ['one']) },
@@ -166,7 +166,7 @@ describe('rule 10: replaces', () => {
       [undefined, undefined],
     ],
     [
-      'a rule without a name is never replaced',
+      'never replaces a rule without a name',
       [
         { key: 'a', rateLimit: named('') },
         { key: 'b', rateLimit: named('two', ['']) },
@@ -178,7 +178,7 @@ describe('rule 10: replaces', () => {
     expect(verdict.statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual(kept);
   });
 
-  it('leaves an unlimited rule its answer even when it is named', () => {
+  it('never replaces an unlimited rule', () => {
     const service = serve([
       { key: 'a', rateLimit: unlimited({ name: 'free' }) },
       { key: 'b', rateLimit: named('b', ['free']) },
@@ -187,8 +187,8 @@ describe('rule 10: replaces', () => {
   });
 });
 
-describe('rule 11: shadow mode of a rule', () => {
-  it('is OK with nothing left when it would be over, and says so in its statistic', () => {
+describe('shadow mode of a rule', () => {
+  it('returns OK with no remaining requests when over, and counts it in shadow_mode', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }]);
     service.decide(request('shop', ['k=x']));
     service.moved();
@@ -199,8 +199,8 @@ describe('rule 11: shadow mode of a rule', () => {
   });
 });
 
-describe('rule 12: global shadow mode', () => {
-  it('turns the overall code alone, and counts the responses that it changed', () => {
+describe('global shadow mode', () => {
+  it('changes only the overall code, and counts the changed responses', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }], { shadowMode: true });
     service.decide(request('shop', ['k=x']));
     expect(service.moved()['ratelimit.service.global_shadow_mode']).toBeUndefined();
@@ -211,11 +211,11 @@ describe('rule 12: global shadow mode', () => {
   });
 });
 
-describe('rule 13: negative hits', () => {
+describe('negative hits', () => {
   function negative(hits: number) {
     return descriptor('k=x', { hitsAddend: hits, isNegativeHits: true });
   }
-  it('take away from the counter, down to 0, and are always OK', () => {
+  it('are subtracted from the counter, down to 0, and always OK', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     function left(...descriptors: Parameters<typeof request>[1]) {
       return service.decide(request('shop', descriptors)).statuses[0]?.limitRemaining;
@@ -226,7 +226,7 @@ describe('rule 13: negative hits', () => {
     expect(left('k=x')).toBe(9);
   });
 
-  it('are OK and move no over-limit statistic while the counter stays above the limit', () => {
+  it('are OK and do not change the over-limit statistics while the counter is above the limit', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     service.decide(request('shop', [descriptor('k=x', { hitsAddend: 10 })]));
     service.moved();
@@ -245,7 +245,7 @@ describe('rule 13: negative hits', () => {
   it.each([
     ['unlimited', 'u=x'],
     ['unmatched', 'none=x'],
-  ])('do nothing on an %s descriptor', (_what, entries) => {
+  ])('have no effect on an %s descriptor', (_what, entries) => {
     const service = serve([{ key: 'u', rateLimit: unlimited() }]);
     service.decide(request('shop', [descriptor(entries, { hitsAddend: 2, isNegativeHits: true })]));
     expect(service.moved()).toEqual({});
@@ -253,51 +253,51 @@ describe('rule 13: negative hits', () => {
 });
 
 describe('hits_addend', () => {
-  // the descriptor's own (undefined: not sent), the request's, and the hits that count
+  // the descriptor's own (undefined: absent), the request's, and the hits counted
   it.each([
     [undefined, 0, 1],
     [undefined, 5, 5],
     [3, 5, 3],
     [0, 5, 0],
-  ])('own %p beside %p of the request counts %p', (own, ofRequest, hits) => {
+  ])('of %p in the descriptor and %p in the request counts %p hits', (own, ofRequest, hits) => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     const one = descriptor('k=x', own === undefined ? {} : { hitsAddend: own });
     expect(service.decide(request('shop', [one], ofRequest)).statuses[0]?.limitRemaining).toBe(10 - hits);
   });
 
-  it('of 0 asks without counting, also where nothing was counted', () => {
+  it('of 0 checks without counting and creates no counter', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(3) }]);
-    const ask = descriptor('k=x', { hitsAddend: 0 });
-    expect(service.decide(request('shop', [ask])).statuses[0]?.limitRemaining).toBe(3);
+    const check = descriptor('k=x', { hitsAddend: 0 });
+    expect(service.decide(request('shop', [check])).statuses[0]?.limitRemaining).toBe(3);
     expect(service.counters.size).toBe(0);
   });
 });
 
-describe('a limit that the request brings along', () => {
+describe('a limit override', () => {
   function override(requestsPerUnit: number) {
     return { limit: { requestsPerUnit, unit: unitByName('HOUR') } };
   }
-  it('replaces the rule, is never in shadow mode, and counts under the entries of the request', () => {
+  it('overrides the rule, without shadow mode, and is counted under the entries of the request', () => {
     const service = serve([{ key: 'k', value: 'x', rateLimit: perMinute(1), shadowMode: true }]);
-    function ask() {
+    function decide() {
       return service.decide(request('shop', [descriptor('k=x', override(1))]));
     }
-    expect(ask().statuses[0]).toMatchObject({
+    expect(decide().statuses[0]).toMatchObject({
       currentLimit: { requestsPerUnit: 1, unit: unitByName('HOUR'), name: '' },
       secondsUntilReset: 3590,
     });
-    expect(ask().overallCode).toBe(Code.OVER_LIMIT);
+    expect(decide().overallCode).toBe(Code.OVER_LIMIT);
     expect(service.moved()).toMatchObject({ 'shop.k_x.over_limit': 1 });
   });
 
-  it('limits entries that no rule matches, and is not replaced', () => {
+  it('applies to entries that no rule matches, and is not replaced', () => {
     const service = serve([{ key: 'b', rateLimit: perMinute(1, { replaces: [''] }) }]);
     const verdict = service.decide(request('shop', [descriptor('any=,thing=y', override(3)), 'b=x']));
     expect(verdict.statuses[0]?.limitRemaining).toBe(2);
     expect(service.moved()).toMatchObject({ 'shop.any.thing_y.total_hits': 1 });
   });
 
-  it('without a unit that is known is refused', () => {
+  it('without a known unit is rejected', () => {
     const service = serve([]);
     const wrong = descriptor('k=x', { limit: { requestsPerUnit: 1, unit: undefined } });
     expect(() => service.decide(request('shop', ['k=x', wrong]))).toThrow(
@@ -306,14 +306,14 @@ describe('a limit that the request brings along', () => {
   });
 });
 
-describe('a request that cannot be decided is refused, and counts nothing but the error', () => {
+describe('an invalid request', () => {
   const rules: RuleSketch[] = [{ key: 'k', rateLimit: perMinute(1) }];
   it.each([
     ['an empty domain', request('', ['k=x']), 'rate limit domain must not be empty'],
     ['no descriptors', request('shop', []), 'rate limit descriptor list must not be empty'],
     ['an entry without a key', request('shop', ['k=x', '=y']), 'descriptor 2 has an entry without a key'],
     [
-      'hits that no counter holds',
+      'more hits than a counter can hold',
       request('shop', [descriptor('k=x', { hitsAddend: 2 ** 53 })]),
       'hits_addend of descriptor 1 exceeds the largest count, 2^53 - 1',
     ],
@@ -325,14 +325,14 @@ describe('a request that cannot be decided is refused, and counts nothing but th
       ),
       'a request may have at most 1000 descriptors, this one has 10000',
     ],
-  ])('%s', (_what, wrong, message) => {
+  ])('with %s is rejected, and only the error is counted', (_what, wrong, message) => {
     const service = serve(rules);
     expect(() => service.decide(wrong)).toThrow(message);
     expect(service.moved()).toEqual({ 'ratelimit.service.call.should_rate_limit.service_error': 1 });
     expect(service.counters.size).toBe(0);
   });
 
-  it('says that no configuration is loaded only for a request that is right otherwise', () => {
+  it('is rejected as such even if no configuration is loaded', () => {
     const service = serve([]);
     service.ruleset = undefined;
     expect(() => service.decide(request('', ['k=x']))).toThrow('rate limit domain must not be empty');
@@ -340,8 +340,8 @@ describe('a request that cannot be decided is refused, and counts nothing but th
   });
 });
 
-describe('statistics of a decision', () => {
-  // limit 10, near threshold 8; hits already counted, hits of the call, what moves
+describe('the statistics of a decision', () => {
+  // limit 10, near threshold 8; hits already counted, hits of the call, expected changes
   it.each([
     [0, 1, { total_hits: 1, within_limit: 1 }],
     [0, 8, { total_hits: 8, within_limit: 8 }],
@@ -355,7 +355,7 @@ describe('statistics of a decision', () => {
     [10, 1, { total_hits: 1, over_limit: 1 }],
     [12, 4, { total_hits: 4, over_limit: 4 }],
     [12, 0, {}],
-  ])('after %i hits, %i more move %o', (before, hits, expected) => {
+  ])('after %i hits, %i more change by %o', (before, hits, expected) => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
     if (before > 0) service.decide(request('shop', [descriptor('k=x', { hitsAddend: before })]));
     service.moved();
@@ -364,7 +364,7 @@ describe('statistics of a decision', () => {
     expect(service.moved()).toEqual(moved);
   });
 
-  it('are kept per runtime value up to the bound, then in the key of the rule', () => {
+  it('are separate per request value up to the maximum, then counted under the key of the rule', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(10), detailedMetric: true }]);
     for (let user = 0; user < 10_005; user += 1) service.decide(request('shop', [`k=${user}`]));
     const moved = service.moved();
@@ -374,13 +374,13 @@ describe('statistics of a decision', () => {
     expect(new Map(service.statistics.entries()).get('ratelimit.statistics.runtime_keys')).toBe(10_000);
   });
 
-  it('are those of the values in the key, again and again, and every hit beyond the bound says so', () => {
+  it('are those of the values in the key in repeated calls, and every call above the maximum is counted', () => {
     const service = serve([
       { key: 'one', rateLimit: perMinute(10), detailedMetric: true },
       { key: 'a', descriptors: [{ key: 'b', rateLimit: perMinute(10), detailedMetric: true }] },
     ]);
-    const asked = ['one=x', 'one=y', 'one=x', 'a=1,b=2', 'a=2,b=2', 'a=1,b=2'];
-    for (const each of asked) service.decide(request('shop', [each]));
+    const calls = ['one=x', 'one=y', 'one=x', 'a=1,b=2', 'a=2,b=2', 'a=1,b=2'];
+    for (const each of calls) service.decide(request('shop', [each]));
     expect(service.moved()).toMatchObject({
       'shop.one_x.total_hits': 2,
       'shop.one_y.total_hits': 1,
@@ -394,7 +394,7 @@ describe('statistics of a decision', () => {
     expect(new Map(service.statistics.entries()).get('ratelimit.statistics.rolled_up')).toBe(2);
   });
 
-  it('go on across a reload of the rules', () => {
+  it('continue after a reload of the rules', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     service.decide(request('shop', ['k=x']));
     service.ruleset = rulesetOf('shop', { key: 'k', rateLimit: perMinute(1) });
@@ -407,7 +407,7 @@ describe('quota', () => {
   function quota(requests: number): Partial<RuleSketch> {
     return { rateLimit: perMinute(requests), quotaMode: true };
   }
-  it('over alone among quotas is over; beside one that passes it is not', () => {
+  it('is over if it is the only quota and over, but not next to one that is OK', () => {
     const service = serve([
       { key: 'a', ...quota(0) },
       { key: 'b', ...quota(5) },
@@ -418,7 +418,7 @@ describe('quota', () => {
     expect(codes(both)).toEqual(['OVER', 'OK']);
   });
 
-  it('does not excuse a descriptor that is no quota', () => {
+  it('does not prevent OVER_LIMIT of a descriptor that is not a quota', () => {
     const service = serve([
       { key: 'a', rateLimit: perMinute(0) },
       { key: 'b', ...quota(5) },
@@ -426,7 +426,7 @@ describe('quota', () => {
     expect(service.decide(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
 
-  it('is not rescued by descriptors that are no quota', () => {
+  it('is over regardless of descriptors that are not quotas', () => {
     const service = serve([
       { key: 'a', ...quota(0) },
       { key: 'b', rateLimit: perMinute(5) },
@@ -434,7 +434,7 @@ describe('quota', () => {
     expect(service.decide(request('shop', ['a=x', 'b=x', 'none=x'])).overallCode).toBe(Code.OVER_LIMIT);
   });
 
-  it('passes when its rule is in shadow mode', () => {
+  it('is OK if its rule is in shadow mode', () => {
     const service = serve([
       { key: 'a', ...quota(0), shadowMode: true },
       { key: 'b', ...quota(0) },
@@ -442,7 +442,7 @@ describe('quota', () => {
     expect(service.decide(request('shop', ['a=x', 'b=x'])).overallCode).toBe(Code.OK);
   });
 
-  it('under QUOTA_MODE is every descriptor but unlimited ones, also one without a rule', () => {
+  it('applies with QUOTA_MODE to every descriptor that is not unlimited, even without a rule', () => {
     const service = serve(
       [
         { key: 'a', rateLimit: perMinute(0) },
@@ -468,14 +468,14 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     return statuses.map(({ limitRemaining }) => limitRemaining);
   }
 
-  it('adds to no other key when one would go over', () => {
+  it('adds to no other key if one would exceed its limit', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
     expect(remaining(service.decide(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
     expect(remaining(service.decide(request('shop', ['a=x', 'b=x'])))).toEqual([0, 9]);
     expect(remaining(service.decide(request('shop', ['b=x'])))).toEqual([8]);
   });
 
-  it('moves the statistics of a key that was not added as if it had been', () => {
+  it('updates the statistics of a key that was not incremented as if it had been', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
     service.decide(request('shop', ['a=x', 'b=x']));
     service.moved();
@@ -488,7 +488,7 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     });
   });
 
-  it('takes a count that the hits were not added to for beyond every threshold below them', () => {
+  it('treats a count below the hits that were not added as above every threshold', () => {
     const service = serve(
       [
         { key: 'a', rateLimit: perMinute(0) },
@@ -506,7 +506,7 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(service.moved()).toMatchObject({ 'shop.c.within_limit': 5, 'shop.c.near_limit': 5 });
   });
 
-  it('adds to nothing when the local cache knows a key to be over', () => {
+  it('adds to no key if one is over according to the local cache', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true, localCacheBytes: 10_000 });
     service.decide(request('shop', [descriptor('a=x', { hitsAddend: 5 })]));
     const verdict = service.decide(request('shop', ['a=x', 'b=x']));
@@ -515,7 +515,7 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(remaining(service.decide(request('shop', ['b=x'])))).toEqual([9]);
   });
 
-  it('neither checks nor stops negative hits', () => {
+  it('does not affect negative hits', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
     service.decide(request('shop', [descriptor('b=x', { hitsAddend: 6 })]));
     service.decide(request('shop', ['a=x']));
@@ -528,7 +528,7 @@ describe('the local cache', () => {
   const rules: RuleSketch[] = [{ key: 'k', rateLimit: perMinute(1) }];
   const full = descriptor('k=x', { hitsAddend: 5 });
 
-  it('answers for a key that is over, without the store', () => {
+  it('decides for a key that is over without the store', () => {
     const service = serve(rules, { localCacheBytes: 10_000 });
     service.decide(request('shop', [full]));
     service.moved();
@@ -541,7 +541,7 @@ describe('the local cache', () => {
     });
   });
 
-  it('forgets a key when its window ends, when hits are taken back, and when its limit was raised', () => {
+  it('ignores a key after its window ends, hits are subtracted, or its limit is raised', () => {
     const service = serve(rules, { localCacheBytes: 10_000 });
     service.decide(request('shop', [full]));
     service.ruleset = rulesetOf('shop', { key: 'k', rateLimit: perMinute(100) });
@@ -555,7 +555,7 @@ describe('the local cache', () => {
     expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
   });
 
-  it('honours shadow mode', () => {
+  it('supports shadow mode', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }], { localCacheBytes: 10_000 });
     service.decide(request('shop', [full]));
     service.moved();
@@ -563,7 +563,7 @@ describe('the local cache', () => {
     expect(service.moved()).toMatchObject({ 'shop.k.shadow_mode': 1, 'shop.k.over_limit_with_local_cache': 1 });
   });
 
-  it('stays within its bytes: the oldest keys leave', () => {
+  it('evicts the oldest keys above its size limit', () => {
     const service = serve(rules, { localCacheBytes: 1000 });
     for (let user = 0; user < 100; user += 1) {
       service.decide(request('shop', [descriptor(`k=${user}`, { hitsAddend: 5 })]));
@@ -584,13 +584,13 @@ describe('response headers', () => {
     { key: 'quota', rateLimit: limit(0, 'DAY'), quotaMode: true },
   ];
   it.each([
-    ['the fewest left', ['a=x', 'b=x'], ['3', '2', '50']],
-    ['the first of equals', ['b=x', 'c=x', 'a=x'], ['3', '2', '50']],
-    ['one that is over before any other', ['ban=x', 'b=x'], ['0', '0', '3590']],
-    ['the last one that is over', ['a=x', 'ban=x', 'ban=y'], ['0', '0', '3590']],
-    ['a quota that is over as one with nothing left', ['a=x', 'quota=x', 'b=x'], ['0', '0', '86390']],
+    ['the limit with the fewest remaining requests', ['a=x', 'b=x'], ['3', '2', '50']],
+    ['the first of equal limits', ['b=x', 'c=x', 'a=x'], ['3', '2', '50']],
+    ['a limit that is over before all others', ['ban=x', 'b=x'], ['0', '0', '3590']],
+    ['the last limit that is over', ['a=x', 'ban=x', 'ban=y'], ['0', '0', '3590']],
+    ['an over quota like a limit with no remaining requests', ['a=x', 'quota=x', 'b=x'], ['0', '0', '86390']],
     ['a limit before a descriptor that has none', ['none=x', 'a=x'], ['5', '4', '50']],
-  ])('are of %s', (_what, descriptors, values) => {
+  ])('are those of %s', (_what, descriptors, values) => {
     const { responseHeaders } = serve(rules, { responseHeaders: names }).decide(request('shop', descriptors));
     expect(responseHeaders).toEqual([
       { key: 'X-Limit', value: values[0] },
@@ -599,14 +599,14 @@ describe('response headers', () => {
     ]);
   });
 
-  it('are left out when no descriptor has a limit', () => {
+  it('are absent if no descriptor has a limit', () => {
     const service = serve([{ key: 'u', rateLimit: unlimited() }], { responseHeaders: names });
     expect(service.decide(request('shop', ['u=x', 'none=x'])).responseHeaders).toEqual([]);
   });
 });
 
 describe('dynamic metadata', () => {
-  it('tells the request as it was understood, and the metadata of the rules that let it pass', () => {
+  it('contains the decoded request, and the metadata of the rules that allowed it', () => {
     const service = serve(
       [
         { key: 'a', rateLimit: perMinute(5), metadata: { tier: 'gold', nested: { one: 1 }, list: [1] } },
@@ -641,7 +641,7 @@ describe('dynamic metadata', () => {
     });
   });
 
-  it('never changes the metadata of a rule by a merge', () => {
+  it('does not modify the metadata of a rule in a merge', () => {
     const inner = { one: 1 };
     const rules: RuleSketch[] = [
       { key: 'a', rateLimit: perMinute(5), metadata: { nested: inner } },
@@ -651,7 +651,7 @@ describe('dynamic metadata', () => {
     expect(inner).toEqual({ one: 1 });
   });
 
-  it('has no metadata when no rule gives any', () => {
+  it('has no metadata if no rule has any', () => {
     const service = serve([], { dynamicMetadata: true });
     expect(service.decide(request('shop', ['a=1'])).dynamicMetadata).toEqual({
       domain: 'shop',

@@ -1,7 +1,7 @@
 import { OverLimitCache } from '../../src/limiter/over-limit-cache';
 
-describe('a cache of keys over their limit that is full', () => {
-  it('counts the oldest key that makes room as expired when its window is over, else as evicted', () => {
+describe('a full cache of keys over their limit', () => {
+  it('counts a removed oldest key as expired if its window has ended, otherwise as evicted', () => {
     // Room for two keys of four letters.
     const cache = new OverLimitCache(200);
     cache.add('brie', 1, 101, 100);

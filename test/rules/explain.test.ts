@@ -14,7 +14,7 @@ const RULES: readonly RuleSketch[] = [
 ];
 const ruleset = rulesetOf('shop', ...RULES);
 
-/** The explanation of a descriptor in short: a line for each level, and what the walk ended with. */
+/** A short form of an explanation: a line for each level, and the outcome. */
 function explain(descriptor: string, domain = 'shop'): readonly string[] {
   const { levels, outcome, rule } = explainMatch(ruleset, domain, entries(descriptor));
   const lines = levels.map(({ candidates, otherValues, keys }) =>
@@ -40,7 +40,7 @@ describe('the explanation of a descriptor', () => {
       ['b*: chosen, *t: not tried, (none): not tried, 2 others', 'limit 2'],
     ],
     [
-      'a wildcard behind one that does not match',
+      'a wildcard after one that does not match',
       'user=kurt',
       ['b*: passed over, *t: chosen, (none): not tried, 2 others', 'limit 3'],
     ],
@@ -65,11 +65,11 @@ describe('the explanation of a descriptor', () => {
     expect(explain(descriptor)).toEqual(expected);
   });
 
-  it('shows a domain that no file names', () => {
+  it('shows a domain without a rule file', () => {
     expect(explain('user=anna', 'forum')).toEqual(['unknown domain -']);
   });
 
-  it('ends at the rule that a decision meets', () => {
+  it('ends at the rule that a decision matches', () => {
     const key = fc.constantFrom('user', 'path', 'group', 'x');
     const value = fc.constantFrom('', 'anna', 'bert', 'bt', 'b*', '*t', '/a', 'kurt');
     const domain = ruleset.domain('shop');

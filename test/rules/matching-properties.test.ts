@@ -35,7 +35,7 @@ const rules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly R
 })).rules;
 const entries = fc.array(fc.record({ key, value: sent }), { minLength: 1, maxLength: 3 });
 
-/** What a wildcard means, as document 1 says it: some way of cutting the value into the parts and what is between them. */
+/** The definition of a wildcard: the value can be split into the parts and arbitrary texts between them. */
 function isMatch(parts: readonly string[], text: string): boolean {
   const [first = '', ...rest] = parts;
   if (rest.length === 0) return text === first;
@@ -48,29 +48,30 @@ function isMatch(parts: readonly string[], text: string): boolean {
 function definition(level: readonly RuleConfig[], [entry, ...rest]: readonly Entry[]): RuleConfig | undefined {
   if (entry === undefined) return undefined;
   const sameKey = level.filter((rule) => rule.key === entry.key);
-  const met =
+  const matched =
     sameKey.find((rule) => rule.value !== '' && rule.value === entry.value) ??
     sameKey.find((rule) => rule.value.includes('*') && isMatch(rule.value.split('*'), entry.value)) ??
     sameKey.find((rule) => rule.value === '');
-  return rest.length === 0 || met === undefined ? met : definition(met.descriptors, rest);
+  return rest.length === 0 || matched === undefined ? matched : definition(matched.descriptors, rest);
 }
 
-it('the rule that is met is the one that the definition names', () => {
+it('the matched rule is that of the definition', () => {
   fc.assert(
-    fc.property(rules, entries, (descriptors, asked) => {
+    fc.property(rules, entries, (descriptors, requested) => {
       const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop');
-      const met = domain && matchRule(domain, asked);
-      const expected = definition(descriptors, asked);
-      expect(met && [met.key, met.value, met.limit?.requestsPerUnit]).toEqual(
+      const matched = domain && matchRule(domain, requested);
+      const expected = definition(descriptors, requested);
+      expect(matched && [matched.key, matched.value, matched.limit?.requestsPerUnit]).toEqual(
         expected && [expected.key, expected.value, expected.rateLimit?.requestsPerUnit],
       );
-      if (met !== undefined) expect(met.path.map((step) => step.key)).toEqual(asked.map((entry) => entry.key));
+      if (matched !== undefined)
+        expect(matched.path.map((step) => step.key)).toEqual(requested.map((entry) => entry.key));
     }),
     { numRuns: 5000 },
   );
 });
 
-it('a wildcard matches what some cutting of the value matches', () => {
+it('a wildcard matches the values of its definition', () => {
   fc.assert(
     fc.property(value, sent, (pattern, text) => {
       fc.pre(pattern.includes('*'));
@@ -85,7 +86,7 @@ const domains: fc.Arbitrary<readonly DomainConfig[]> = fc.uniqueArray(
   { selector: ({ domain }) => domain },
 );
 
-it('the order of the files of different domains does not matter', () => {
+it('the order of files of different domains has no effect', () => {
   fc.assert(
     fc.property(domains, (configs) => {
       expect(listRules(buildRuleset(configs.toReversed()))).toEqual(listRules(buildRuleset(configs)));
@@ -95,13 +96,13 @@ it('the order of the files of different domains does not matter', () => {
 
 it('building the same rules again gives the same ruleset', () => {
   fc.assert(
-    fc.property(domains, entries, (configs, asked) => {
+    fc.property(domains, entries, (configs, requested) => {
       const [one, again] = [buildRuleset(configs), buildRuleset(structuredClone(configs))];
       for (const name of one.domains.keys()) {
         const [first, second] = [one.domain(name), again.domain(name)];
-        const met = first && matchRule(first, asked);
-        expect(second && matchRule(second, asked)?.path.map((step) => step.value)).toEqual(
-          met?.path.map((step) => step.value),
+        const matched = first && matchRule(first, requested);
+        expect(second && matchRule(second, requested)?.path.map((step) => step.value)).toEqual(
+          matched?.path.map((step) => step.value),
         );
       }
       expect(listRules(again)).toEqual(listRules(one));

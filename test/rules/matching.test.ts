@@ -6,14 +6,14 @@ function perMinute(requests: number) {
   return limit(requests, 'MINUTE');
 }
 
-/** The rule that a descriptor meets, by the number of its limit; undefined when it meets none. */
+/** The rule that a descriptor matches, identified by the number of its limit; undefined if it matches none. */
 function met(rules: readonly RuleSketch[], descriptor: string): number | undefined {
   const domain = rulesetOf('shop', ...rules).domain('shop');
   return domain && matchRule(domain, entries(descriptor))?.limit?.requestsPerUnit;
 }
 
-describe('rule 1: domains', () => {
-  it('are apart: a descriptor meets only rules of its own domain', () => {
+describe('domains', () => {
+  it('are separate: a descriptor matches only rules of its own domain', () => {
     const ruleset = rulesetOf('shop', { key: 'user', rateLimit: perMinute(1) });
     expect(ruleset.domain('shop')).toBeDefined();
     expect(ruleset.domain('Shop')).toBeUndefined();
@@ -21,7 +21,7 @@ describe('rule 1: domains', () => {
   });
 });
 
-describe('rule 2: descriptors are ordered and case-sensitive', () => {
+describe('an ordered, case-sensitive descriptor', () => {
   const rules: RuleSketch[] = [
     { key: 'user', value: 'anna', descriptors: [{ key: 'path', value: '/a', rateLimit: perMinute(1) }] },
   ];
@@ -32,11 +32,11 @@ describe('rule 2: descriptors are ordered and case-sensitive', () => {
     ['user=Anna,path=/a', undefined],
     ['user=anna,path=/A', undefined],
     ['user=anna ,path=/a', undefined],
-  ])('%s meets %p', (descriptor, expected) => {
+  ])('%s matches %p', (descriptor, expected) => {
     expect(met(rules, descriptor)).toBe(expected);
   });
 
-  it('keeps a key and value apart: a_b with c is not a with b_c', () => {
+  it('distinguishes key a_b with value c from key a with value b_c', () => {
     const both: RuleSketch[] = [
       { key: 'a_b', value: 'c', rateLimit: perMinute(1) },
       { key: 'a', value: 'b_c', rateLimit: perMinute(2) },
@@ -46,7 +46,7 @@ describe('rule 2: descriptors are ordered and case-sensitive', () => {
   });
 });
 
-describe('rule 3: a descriptor meets rules of its own depth only', () => {
+describe('a descriptor matches only rules of its own depth', () => {
   const rules: RuleSketch[] = [
     { key: 'one', rateLimit: perMinute(1) },
     { key: 'two', descriptors: [{ key: 'deep', rateLimit: perMinute(2) }] },
@@ -61,12 +61,12 @@ describe('rule 3: a descriptor meets rules of its own depth only', () => {
     ['both=x', 3],
     ['both=x,deep=y', 4],
     ['', undefined],
-  ])('%s meets %p', (descriptor, expected) => {
+  ])('%s matches %p', (descriptor, expected) => {
     expect(met(rules, descriptor)).toBe(expected);
   });
 });
 
-describe('rule 4: an explicit value goes before the key alone', () => {
+describe('an explicit value has precedence over the key alone', () => {
   const explicitLast: RuleSketch[] = [
     { key: 'user', rateLimit: perMinute(1) },
     { key: 'user', value: 'anna', rateLimit: perMinute(2) },
@@ -76,12 +76,12 @@ describe('rule 4: an explicit value goes before the key alone', () => {
     ['user=bert', 1],
     ['user=', 1],
     ['user=ann', 1],
-  ])('%s meets %p, whatever the order of the file', (descriptor, expected) => {
+  ])('%s matches %p in any order of the file', (descriptor, expected) => {
     expect(met(explicitLast, descriptor)).toBe(expected);
     expect(met(explicitLast.toReversed(), descriptor)).toBe(expected);
   });
 
-  it('does not go back: what a chosen rule lacks below is not looked for beside it', () => {
+  it('does not backtrack: the nested rules of siblings are not tried', () => {
     const rules: RuleSketch[] = [
       { key: 'user', value: 'anna', descriptors: [{ key: 'path', value: '/a', rateLimit: perMinute(1) }] },
       { key: 'user', descriptors: [{ key: 'path', rateLimit: perMinute(2) }] },
@@ -92,14 +92,14 @@ describe('rule 4: an explicit value goes before the key alone', () => {
   });
 });
 
-describe('rule 5: a rule without value matches every value', () => {
+describe('a rule without value', () => {
   const rules: RuleSketch[] = [{ key: 'user', rateLimit: perMinute(1) }];
-  it.each(['user=anna', 'user=', 'user=*', 'user=a=b', 'user=ünï'])('%s', (descriptor) => {
+  it.each(['user=anna', 'user=', 'user=*', 'user=a=b', 'user=ünï'])('matches %s', (descriptor) => {
     expect(met(rules, descriptor)).toBe(1);
   });
 });
 
-describe('rule 6: wildcards', () => {
+describe('wildcards', () => {
   function wildcard(value: string): RuleSketch[] {
     return [{ key: 'path', value, rateLimit: perMinute(1) }];
   }
@@ -128,7 +128,7 @@ describe('rule 6: wildcards', () => {
     ['a**b', 'ab', true],
     ['a.c*', 'abc', false],
     ['[a]*', 'a', false],
-  ])('%s against %p: %p', (pattern, value, matches) => {
+  ])('%s matches %p: %p', (pattern, value, matches) => {
     expect(met(wildcard(pattern), `path=${value}`)).toBe(matches ? 1 : undefined);
   });
 
@@ -144,7 +144,7 @@ describe('rule 6: wildcards', () => {
     expect(met(rules, 'path=/b')).toBe(1);
   });
 
-  it('are met exactly by a value that is the text of the pattern, also of a later one', () => {
+  it('match exactly when the value is the text of the pattern, even of a later one', () => {
     const rules: RuleSketch[] = [
       { key: 'path', value: '/a*', rateLimit: perMinute(1) },
       { key: 'path', value: '/ab*', rateLimit: perMinute(2) },
@@ -160,7 +160,7 @@ describe('rule 6: wildcards', () => {
   });
 });
 
-describe('rule 7: a rule without rate_limit limits nothing', () => {
+describe('a rule without rate_limit limits nothing', () => {
   const rules: RuleSketch[] = [
     { key: 'user', rateLimit: perMinute(1) },
     { key: 'user', value: 'admin' },
@@ -171,13 +171,13 @@ describe('rule 7: a rule without rate_limit limits nothing', () => {
     ['user=admin', undefined],
     ['group=a', undefined],
     ['group=a,user=b', 2],
-  ])('%s meets %p', (descriptor, expected) => {
+  ])('%s matches %p', (descriptor, expected) => {
     expect(met(rules, descriptor)).toBe(expected);
   });
 });
 
-describe('rule 9: an unlimited rule is found like any other', () => {
-  it('and goes before a less specific one that limits', () => {
+describe('an unlimited rule', () => {
+  it('has precedence over a less specific rule with a limit', () => {
     const domain = rulesetOf(
       'shop',
       { key: 'user', rateLimit: perMinute(1) },

@@ -8,7 +8,7 @@ const rateLimit = limit(1, 'MINUTE');
 function keyOf(rule: RuleSketch, descriptor: string): { key: string; plain: string; isRuntime: boolean } {
   const domain = rulesetOf('shop', rule).domain('shop');
   const matched = domain && matchRule(domain, entries(descriptor));
-  if (matched === undefined) throw new Error(`${descriptor} meets no rule`);
+  if (matched === undefined) throw new Error(`${descriptor} matches no rule`);
   return {
     key: statisticsKey(matched, entries(descriptor)),
     plain: plainStatisticsKey(matched),
@@ -21,7 +21,7 @@ const V = { valueToMetric: true };
 const S = { shareThreshold: true };
 
 describe('the statistics key of one level', () => {
-  // configured value, flags, request value, expected key, whether it carries what the caller sent
+  // configured value, flags, request value, expected key, whether it contains the request value
   it.each<[value: string, flags: Partial<RuleSketch>, sent: string, key: string, isRuntime: boolean]>([
     ['', {}, 'x', 'shop.k', false],
     ['', D, 'x', 'shop.k_x', true],
@@ -42,7 +42,7 @@ describe('the statistics key of one level', () => {
     ['*c', { ...S, ...V }, 'abc', 'shop.k_', false],
     ['*', D, '', 'shop.k_', true],
     ['*', V, '', 'shop.k', true],
-  ])('value %p with %o, asked with %p: %s', (value, flags, sent, key, isRuntime) => {
+  ])('of value %p with %o for the request value %p is %s', (value, flags, sent, key, isRuntime) => {
     expect(keyOf({ key: 'k', value, rateLimit, ...flags }, `k=${sent}`)).toMatchObject({ key, isRuntime });
   });
 });
@@ -58,12 +58,12 @@ describe('the statistics key of nested levels', () => {
 
   it.each<[name: string, outer: Partial<RuleSketch>, inner: Partial<RuleSketch>, key: string]>([
     ['each level adds its key', {}, {}, 'shop.a.b'],
-    ['explicit values are written', { value: 'x' }, { value: 'y' }, 'shop.a_x.b_y'],
-    ['detailed_metric of the last rule writes every level', {}, D, 'shop.a_x.b_y'],
-    ['detailed_metric of an outer rule alone does nothing', D, {}, 'shop.a.b'],
-    ['value_to_metric is read level by level: outer', V, {}, 'shop.a_x.b'],
-    ['value_to_metric is read level by level: inner', {}, V, 'shop.a.b_y'],
-    ['value_to_metric on both', V, V, 'shop.a_x.b_y'],
+    ['explicit values are included', { value: 'x' }, { value: 'y' }, 'shop.a_x.b_y'],
+    ['detailed_metric of the last rule includes the value of every level', {}, D, 'shop.a_x.b_y'],
+    ['detailed_metric of an outer rule alone has no effect', D, {}, 'shop.a.b'],
+    ['value_to_metric of the outer level includes its value', V, {}, 'shop.a_x.b'],
+    ['value_to_metric of the inner level includes its value', {}, V, 'shop.a.b_y'],
+    ['value_to_metric of both levels includes both values', V, V, 'shop.a_x.b_y'],
     ['a shared outer level keeps its pattern', { value: 'x*', ...S }, V, 'shop.a_x*.b_y'],
     ['a shared outer level under detailed_metric shows its prefix', { value: 'x*', ...S }, D, 'shop.a_x.b_y'],
     ['a shared outer level with value_to_metric shows its prefix', { value: 'x*', ...S, ...V }, {}, 'shop.a_x.b'],
@@ -72,7 +72,7 @@ describe('the statistics key of nested levels', () => {
   });
 });
 
-it('the plain key holds nothing that a caller sent', () => {
+it('the plain statistics key contains no request values', () => {
   expect(keyOf({ key: 'k', rateLimit, ...D }, 'k=secret').plain).toBe('shop.k');
   expect(keyOf({ key: 'k', value: 'a*', rateLimit, ...V }, 'k=abc').plain).toBe('shop.k_a*');
 });

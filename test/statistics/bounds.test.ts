@@ -2,8 +2,8 @@ import { Statistics } from '../../src/statistics/statistics';
 
 const MAX_KEYS = 10_000;
 
-describe('runtime keys are bounded', () => {
-  it('a million distinct values stay within the bound, and every hit is counted somewhere', () => {
+describe('the number of runtime keys', () => {
+  it('does not exceed the maximum for a million distinct values, and every hit is counted', () => {
     const statistics = new Statistics(MAX_KEYS);
     for (let value = 0; value < 1_000_000; value += 1) {
       statistics.runtimeRule(`d.user_${value}`, 'd.user').totalHits += 1;
@@ -19,7 +19,7 @@ describe('runtime keys are bounded', () => {
     expect(hits).toBe(1_000_000);
   });
 
-  it('a key beyond a kilobyte counts under its rule, so that the bound on keys is one on memory', () => {
+  it('does not include keys above a kilobyte, which are counted under their rule to limit memory', () => {
     const statistics = new Statistics(MAX_KEYS);
     statistics.runtimeRule(`d.user_${'x'.repeat(1_000)}`, 'd.user').totalHits += 1;
     statistics.runtimeRule(`d.user_${'x'.repeat(1_000_000)}`, 'd.user').totalHits += 1;

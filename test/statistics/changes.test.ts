@@ -3,14 +3,14 @@ import { type Change, Changes } from '../../src/statistics/changes';
 import { RULE_STATS } from '../../src/statistics/rule-statistics';
 import { Statistics } from '../../src/statistics/statistics';
 
-function takeAll(changes: Changes): readonly Change[] {
-  const taken: Change[] = [];
-  for (const batch of changes.batches(3)) taken.push(...batch);
-  return taken;
+function confirmAll(changes: Changes): readonly Change[] {
+  const changed: Change[] = [];
+  for (const batch of changes.batches(3)) changed.push(...batch);
+  return changed;
 }
 
-describe('changes since they were last taken', () => {
-  it('are what counters and rules have grown by; what has not moved is left out', () => {
+describe('changes since they were last confirmed', () => {
+  it('are the growth of counters and rules, without those that did not change', () => {
     const statistics = new Statistics(0);
     const changes = new Changes(statistics);
     const counter = statistics.counter('a.b');
@@ -19,32 +19,32 @@ describe('changes since they were last taken', () => {
     counter.add(2);
     rule.totalHits += 5;
     rule.overLimit += 1;
-    expect(takeAll(changes)).toEqual([
+    expect(confirmAll(changes)).toEqual([
       { name: 'a.b', tags: {}, delta: 2 },
       { name: 'ratelimit.service.rate_limit.d.k.total_hits', tags: {}, delta: 5 },
       { name: 'ratelimit.service.rate_limit.d.k.over_limit', tags: {}, delta: 1 },
     ]);
     counter.add(1);
-    expect(takeAll(changes)).toEqual([{ name: 'a.b', tags: {}, delta: 1 }]);
-    expect(takeAll(changes)).toEqual([]);
+    expect(confirmAll(changes)).toEqual([{ name: 'a.b', tags: {}, delta: 1 }]);
+    expect(confirmAll(changes)).toEqual([]);
   });
 
-  it('carry the tags of a counter apart from its name', () => {
+  it('contain the tags of a counter separately from its name', () => {
     const statistics = new Statistics(0);
     statistics.counter('ratelimit.memcache.multiget.__code=success').add(1);
-    expect(takeAll(new Changes(statistics))).toEqual([
+    expect(confirmAll(new Changes(statistics))).toEqual([
       { name: 'ratelimit.memcache.multiget', tags: { code: 'success' }, delta: 1 },
     ]);
   });
 
-  it('do not take for a tag what a caller sent', () => {
+  it('do not treat request values as tags', () => {
     const statistics = new Statistics(10);
     statistics.runtimeRule('d.k_.__a=b', 'd.k').totalHits += 1;
     statistics.runtimeCounter('x.__a=b.domain_not_found', 'other.domain_not_found').add(1);
-    expect(takeAll(new Changes(statistics)).map(({ tags }) => tags)).toEqual([{}, {}]);
+    expect(confirmAll(new Changes(statistics)).map(({ tags }) => tags)).toEqual([{}, {}]);
   });
 
-  it('count a batch as taken when the next one is asked for, and not before', () => {
+  it('are confirmed when the next batch is requested, and not before', () => {
     const statistics = new Statistics(0);
     const changes = new Changes(statistics);
     for (const name of ['a', 'b', 'c', 'd']) statistics.counter(name).add(1);
@@ -54,10 +54,10 @@ describe('changes since they were last taken', () => {
       if (seen.length === 2) break;
     }
     expect(seen).toEqual(['ab', 'cd']);
-    expect(takeAll(changes).map(({ name }) => name)).toEqual(['c', 'd']);
+    expect(confirmAll(changes).map(({ name }) => name)).toEqual(['c', 'd']);
   });
 
-  it('count as taken so far as one says who leaves a batch in its middle', () => {
+  it('are confirmed up to the given number if the loop is left', () => {
     const statistics = new Statistics(0);
     const changes = new Changes(statistics);
     for (const name of ['a', 'b', 'c', 'd', 'e']) statistics.counter(name).add(1);
@@ -67,19 +67,19 @@ describe('changes since they were last taken', () => {
       break;
     }
     statistics.counter('d').add(2);
-    expect(takeAll(changes).map(({ name, delta }) => name + delta)).toEqual(['d2', 'e1']);
+    expect(confirmAll(changes).map(({ name, delta }) => name + delta)).toEqual(['d2', 'e1']);
   });
 
-  it('do not lose what is counted while a batch is on its way', () => {
+  it('include what is counted while a batch is being sent', () => {
     const statistics = new Statistics(0);
     const changes = new Changes(statistics);
     const counter = statistics.counter('a');
     counter.add(1);
     for (const _ of changes.batches(10)) counter.add(4);
-    expect(takeAll(changes)).toEqual([{ name: 'a', tags: {}, delta: 4 }]);
+    expect(confirmAll(changes)).toEqual([{ name: 'a', tags: {}, delta: 4 }]);
   });
 
-  it('come in batches even where little has moved among many, so that nobody waits for the search', () => {
+  it('come in batches even if few of many statistics changed, so that the search does not block', () => {
     const statistics = new Statistics(0);
     for (let index = 0; index < 100; index += 1) statistics.rule(`d.k${index}`);
     const empty = [...new Changes(statistics).batches(10)];
@@ -87,7 +87,7 @@ describe('changes since they were last taken', () => {
     expect(empty.flat()).toEqual([]);
   });
 
-  it('add up to the counters, whatever was taken, dropped and counted between', () => {
+  it('add up to the counters for any sequence of counting, confirming and leaving the loop', () => {
     const step = fc.record({ counter: fc.nat(4), amount: fc.nat(100), takes: fc.nat(8) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {

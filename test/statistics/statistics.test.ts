@@ -1,7 +1,7 @@
 import { escapeStatisticsKey } from '../../src/statistics/escape';
 import { Statistics } from '../../src/statistics/statistics';
 
-describe('statistics keys are escaped', () => {
+describe('an escaped statistics key', () => {
   it.each([
     ['shop.k_v', 'shop.k_v'],
     ['shop.k_a:b|c', 'shop.k_a_b_c'],
@@ -12,31 +12,31 @@ describe('statistics keys are escaped', () => {
     ['shop.v_1234.5.6.7', 'shop.v_1234_5_6_7'],
     ['shop.k_line\nfeed\u0000\u007f', 'shop.k_line_feed__'],
     ['shop.k_ünï cødé', 'shop.k_ünï cødé'],
-  ])('%j becomes %j', (key, escaped) => {
+  ])('of %j is %j', (key, escaped) => {
     expect(escapeStatisticsKey(key)).toBe(escaped);
   });
 });
 
-describe('the registry', () => {
+describe('the statistics registry', () => {
   function values(statistics: Statistics) {
     return new Map(statistics.entries());
   }
 
-  it('gives the same counter for the same name', () => {
+  it('returns the same counter for the same name', () => {
     const statistics = new Statistics(1);
     statistics.counter('a').add(1);
     statistics.counter('a').add(2);
     expect(values(statistics).get('a')).toBe(3);
   });
 
-  it('keeps two runtime keys that escape to one name as one series', () => {
+  it('combines two runtime keys that escape to the same name', () => {
     const statistics = new Statistics(10);
     statistics.runtimeRule('d.k_a:b', 'd.k').totalHits += 1;
     statistics.runtimeRule('d.k_a|b', 'd.k').totalHits += 1;
     expect(values(statistics).get('ratelimit.service.rate_limit.d.k_a_b.total_hits')).toBe(2);
   });
 
-  it('admits runtime keys up to the bound, rules and unknown domains together, and keeps those it has', () => {
+  it('limits the number of runtime keys of rules and unknown domains together, and keeps existing ones', () => {
     const statistics = new Statistics(2);
     statistics.runtimeRule('d.k_1', 'd.k').totalHits += 1;
     statistics.runtimeCounter('x.domain_not_found', 'other.domain_not_found').add(1);

@@ -4,9 +4,9 @@ import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { Statistics } from '../../src/statistics/statistics';
 import { type SampleRecorder, Timer } from '../../src/statistics/timer';
 
-function recorded(values: Iterable<number>, keeper: SampleRecorder): void {
+function recorded(values: Iterable<number>, recorder: SampleRecorder): void {
   const timer = new Timer('t');
-  timer.addRecorder(keeper);
+  timer.addRecorder(recorder);
   for (const value of values) timer.record(value);
   timer.flush();
 }
@@ -16,13 +16,13 @@ function* upTo(count: number): Iterable<number> {
 }
 
 describe('a timer', () => {
-  it('gives each of its keepers every sample once, in order, whatever fits into a heap', () => {
+  it('passes every sample once, in order, to each recorder, regardless of the batch size', () => {
     const seen: number[] = [];
     recorded(upTo(1300), { add: (values, count) => seen.push(...values.subarray(0, count)) });
     expect(seen).toEqual([...upTo(1300)]);
   });
 
-  it('gives a keeper that comes later what is recorded from then on', () => {
+  it('passes only later samples to a recorder that is added later', () => {
     const timer = new Timer('t');
     timer.record(1);
     const seen: number[] = [];
@@ -32,7 +32,7 @@ describe('a timer', () => {
     expect(seen).toEqual([2]);
   });
 
-  it('is told to those who watch, whether it was there before them or not', () => {
+  it('is reported to listeners whether it was created before or after them', () => {
     const statistics = new Statistics(0);
     statistics.timer('a');
     const names: string[] = [];
@@ -42,7 +42,7 @@ describe('a timer', () => {
     expect(names).toEqual(['a', 'b']);
   });
 
-  it('shows how often and how long among the statistics, once there is a sample', () => {
+  it('has its count and quantiles among the statistics once there is a sample', () => {
     const statistics = new Statistics(0);
     const timer = statistics.timer('ratelimit_server.X.response_time');
     function shown() {
@@ -59,20 +59,20 @@ describe('a timer', () => {
   });
 });
 
-describe('samples for sending', () => {
+describe('even samples', () => {
   it.each([
     [3, 8, [0, 1, 2], 1],
     [8, 8, [0, 1, 2, 3, 4, 5, 6, 7], 1],
     [9, 8, [0, 2, 4, 6, 8], 0.5],
     [17, 8, [0, 4, 8, 12, 16], 0.25],
     [32, 8, [0, 4, 8, 12, 16, 20, 24, 28], 0.25],
-  ])('of %i with room for %i are spread evenly, and say their rate', (count, limit, values, rate) => {
+  ])('of %i with room for %i are evenly distributed, with their rate', (count, limit, values, rate) => {
     const samples = new EvenSamples(limit);
     recorded(upTo(count), samples);
     expect(samples.take()).toEqual({ values, rate });
   });
 
-  it('stay in step from one heap to the next, and stand for as many as there were', () => {
+  it('keep their stride across batches, and represent the number of recorded samples', () => {
     const samples = new EvenSamples(100);
     recorded(upTo(100_000), samples);
     const { values, rate } = samples.take();
@@ -81,7 +81,7 @@ describe('samples for sending', () => {
     expect(Math.abs(values.length / rate - 100_000)).toBeLessThan(stride);
   });
 
-  it('begin anew when they were taken', () => {
+  it('start again after they were taken', () => {
     const samples = new EvenSamples(2);
     recorded(upTo(100), samples);
     samples.take();
@@ -91,14 +91,14 @@ describe('samples for sending', () => {
 });
 
 describe('a histogram', () => {
-  it('counts a sample that equals a bound below it, and one above all bounds in the last bucket', () => {
+  it('counts a sample equal to a bound in its bucket, and one above all bounds in the last bucket', () => {
     const histogram = new Histogram([1, 2, 5], 1);
     recorded([0, 1, 1.5, 2, 5.1, 100], histogram);
     expect([...histogram.counts]).toEqual([2, 2, 0, 2]);
     expect([histogram.count, histogram.sum]).toEqual([6, 109.6]);
   });
 
-  it('scales before it compares and adds', () => {
+  it('scales samples before they are compared and added', () => {
     const histogram = new Histogram([0.001, 0.002], 0.001);
     recorded([1, 2, 3], histogram);
     expect([...histogram.counts]).toEqual([1, 1, 1]);
@@ -106,8 +106,8 @@ describe('a histogram', () => {
   });
 });
 
-describe('a sketch of quantiles', () => {
-  it.each([0.0002, 0.05, 1, 250, 60_000])('is at most 1 %% off around %d ms', (middle) => {
+describe('a quantile sketch', () => {
+  it.each([0.0002, 0.05, 1, 250, 60_000])('is accurate to 1 %% around %d ms', (middle) => {
     const sketch = new QuantileSketch();
     const values = [...upTo(1001)].map((value) => middle * (0.5 + value / 1000));
     recorded(values, sketch);
@@ -117,7 +117,7 @@ describe('a sketch of quantiles', () => {
     }
   });
 
-  it('knows no quantile without samples, and takes in what is out of its range', () => {
+  it('has no quantile without samples, and counts samples outside its range', () => {
     const sketch = new QuantileSketch();
     expect(sketch.quantile(0.5)).toBeNaN();
     recorded([0, 1e12], sketch);

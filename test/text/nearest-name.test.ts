@@ -52,7 +52,7 @@ describe('the nearest key of a rule file', () => {
 describe('the nearest environment variable', () => {
   const names = ['PORT', 'GRPC_PORT', 'STATSD_HOST', 'LOCAL_CACHE_SIZE', 'KVSTORE_POOL_SIZE'];
   it.each([
-    // Names under 10 characters are never taken for another.
+    // Names under 10 characters are never corrected.
     ['PORTS', undefined],
     ['GRPC_PRT', undefined],
     // 10 to 13 characters: one edit.

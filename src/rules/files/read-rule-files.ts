@@ -23,7 +23,7 @@ export interface ReadResult {
 }
 
 /**
- * Reads rule files and checks them. Never throws, whatever the bytes. A file with only white space and comments is skipped.
+ * Reads rule files and checks them. Never throws, for any bytes. A file with only white space and comments is skipped.
  * @param files in the order in which their rules are tried, which is that of their paths
  */
 export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptions): ReadResult {

@@ -6,14 +6,14 @@ import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 
 const FOLDER = join(__dirname, 'fixtures');
 
-/** One way to be wrong: a rule file, or a folder of them, with what is said of it beside it. */
+/** One invalid rule file, or folder of rule files, and the problems expected for it. */
 export interface Fixture {
-  /** `<code>` or `<code>.<what is special>`. */
+  /** `<code>` or `<code>.<variant>`. */
   readonly name: string;
   readonly code: string;
   readonly path: string;
   readonly isFolder: boolean;
-  /** The formatted problems, with paths as from within the folder of the fixtures. */
+  /** The formatted problems, with paths relative to the folder of the fixtures. */
   readonly expected: string;
 }
 
@@ -35,7 +35,7 @@ export async function problemsOf({ name, path, isFolder }: Fixture): Promise<rea
   return [...errors, ...warnings];
 }
 
-/** A text with the absolute path of the fixtures taken out. */
+/** A text without the absolute path of the fixtures. */
 export function withoutFolder(text: string): string {
   return text.replaceAll(`${FOLDER}/`, '');
 }

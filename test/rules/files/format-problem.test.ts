@@ -10,7 +10,7 @@ function errorOf(text: string): Problem {
   return error;
 }
 
-/** What a person sees: the line and the carets under it. */
+/** The displayed line and the carets under it. */
 function shown(text: string) {
   return formatProblem(errorOf(text))
     .split('\n')
@@ -30,7 +30,7 @@ describe('a problem', () => {
     );
   });
 
-  it('is said on one line in a log', () => {
+  it('is summarized on one line for a log', () => {
     expect(summarizeProblem(errorOf('domain: d\ndescriptors:\n- key: a\n  vale: b\n'))).toBe(
       "shop.yaml:4:3: config error, unknown key 'vale'. Did you mean `value`?",
     );
@@ -52,14 +52,14 @@ describe('a problem', () => {
 });
 
 describe('the carets', () => {
-  it('stand under the place behind a tab, which keeps its width', () => {
+  it('are under the marked text after a tab, which keeps its width', () => {
     expect(shown('domain: d\ndescriptors: [{key: a,\tvale: b}]')).toEqual([
       'descriptors: [{key: a,\tvale: b}]',
       '                      \t^^^^',
     ]);
   });
 
-  it('stand under the place behind wide characters, each of which takes two columns', () => {
+  it('are under the marked text after wide characters, each of which takes two columns', () => {
     expect(shown('domain: d\ndescriptors: [{key: 日本😀, vale: b}]')).toEqual([
       'descriptors: [{key: 日本😀, vale: b}]',
       '                            ^^^^',
@@ -70,7 +70,7 @@ describe('the carets', () => {
     expect(shown('domain: d\ndescriptors: [{key: a, 日本: b}]')[1]).toBe('                       ^^^^');
   });
 
-  it('are none for what takes no column: a combining accent', () => {
+  it('do not count characters without a column, such as a combining accent', () => {
     expect(shown('domain: d\ndescriptors: [{key: e\u0301, vale: b}]')[1]).toBe('                       ^^^^');
   });
 
@@ -81,13 +81,13 @@ describe('the carets', () => {
     ]);
   });
 
-  it('take no part of the line break of Windows', () => {
+  it('do not include a CRLF line break', () => {
     expect(shown('domain: d\r\ndescriptors:\r\n- vale\r\n')).toEqual(['- vale', '  ^^^^']);
   });
 });
 
 describe('the column', () => {
-  it('counts characters, not bytes and not halves of them', () => {
+  it('counts characters, not bytes or UTF-16 code units', () => {
     const { column, mark } = errorOf('domain: d\ndescriptors: [{key: 日本😀, vale: b}]');
     expect(column).toBe(26);
     expect(mark.start).toBe(26);
@@ -98,16 +98,16 @@ describe('a very long line', () => {
   const before = '{key: a, value: ' + 'x'.repeat(500) + '😀}, ';
   const after = ', {key: b}'.repeat(200);
 
-  it('is cut around the place', () => {
+  it('is cut around the marked text', () => {
     const problem = errorOf(`domain: d\ndescriptors: [${before}{key: c, vale: b}${after}]`);
-    // The emoji is one character of two units.
+    // The emoji is one character of two code units.
     expect(problem.column).toBe('descriptors: [{key: c, '.length + before.length);
     expect(problem.sourceLine.length).toBeLessThanOrEqual(162);
     expect(problem.sourceLine).toMatch(/^….*…$/u);
     expect(problem.sourceLine.slice(problem.mark.start, problem.mark.start + problem.mark.length)).toBe('vale');
   });
 
-  it('is cut on one side only near its ends', () => {
+  it('is cut on only one side near its ends', () => {
     expect(errorOf(`domain: d\ndescriptors: [{key: c, vale: b}${after}]`).sourceLine).toMatch(/^descriptors: .*…$/u);
     expect(errorOf(`domain: d\ndescriptors: [${before}{key: c, vale: b}]`).sourceLine).toMatch(/^….*\]$/u);
   });
@@ -117,12 +117,12 @@ describe('a very long line', () => {
       const { sourceLine } = errorOf(
         `domain: d\ndescriptors: [{key: "${'x'.repeat(shift)}${'😀'.repeat(300)}", vale: b}]`,
       );
-      // Encoding replaces half a character.
+      // Encoding replaces a lone surrogate.
       expect(new TextDecoder().decode(new TextEncoder().encode(sourceLine))).toBe(sourceLine);
     }
   });
 
-  it('costs no more than a short one when it has many errors', () => {
+  it('is processed as fast as a short one when it has many errors', () => {
     const text = `{"domain": "d", "descriptors": [${'{"kex": "a"}, '.repeat(20_000)}{}]}`;
     const files = [{ path: 'shop.yaml', content: new TextEncoder().encode(text) }];
     const { errors } = readRuleFiles(files, { mergeDomainConfigs: false });

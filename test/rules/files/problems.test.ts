@@ -7,12 +7,12 @@ import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { fixtures, problemsOf, withoutFolder } from './fixtures';
 
-/** Codes whose way to be wrong is no file that one keeps: they have a test of their own below. */
+/** Codes that no stored file can produce: they have separate tests below. */
 const WITHOUT_FIXTURE = ['file-too-large', 'unreadable-folder'];
 
-describe('each way to be wrong', () => {
+describe('each fixture of a problem', () => {
   it.each(fixtures.map((fixture) => [fixture.name, fixture] as const))(
-    '%s is said as written beside it',
+    '%s is reported as in its expected text',
     async (_, fixture) => {
       const problems = await problemsOf(fixture);
       expect(`${problems.map((problem) => withoutFolder(formatProblem(problem))).join('\n\n')}\n`).toBe(
@@ -22,7 +22,7 @@ describe('each way to be wrong', () => {
     },
   );
 
-  it('file-too-large: a file above the bound is refused unread', () => {
+  it('file-too-large: a file above the size limit is rejected without being decoded', () => {
     const files = [{ path: 'shop.yaml', content: new Uint8Array(MAX_FILE_BYTES + 1) }];
     expect(readRuleFiles(files, { mergeDomainConfigs: false }).errors.map(formatProblem)).toEqual([
       'shop.yaml:1:1: error: error loading config file: the file has 33554433 bytes, more than the limit of 33554432 ' +
@@ -40,15 +40,15 @@ describe('each way to be wrong', () => {
   });
 });
 
-describe('the codes of problems', () => {
+describe('the problem codes', () => {
   const codes = Object.keys(PROBLEM_CODES).toSorted();
 
-  it('each have a fixture, and each fixture has a code', () => {
+  it('each have a fixture, and each fixture has a known code', () => {
     const shown = new Set([...fixtures.map(({ code }) => code), ...WITHOUT_FIXTURE]);
     expect([...shown].toSorted()).toEqual(codes);
   });
 
-  it('are those that docs/rule-errors.md documents, errors as errors and warnings as warnings', () => {
+  it('are the same as in docs/rule-errors.md, errors and warnings alike', () => {
     const text = readFileSync(join(__dirname, '../../../docs/rule-errors.md'), 'utf8');
     const documented: Record<string, string> = {};
     let severity = '';

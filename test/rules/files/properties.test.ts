@@ -16,7 +16,7 @@ function encode(text: string) {
 }
 const options = { mergeDomainConfigs: false };
 
-/** Texts that YAML could take for something else, and ordinary ones. */
+/** Texts that YAML could read as another type, and ordinary ones. */
 const text = fc.oneof(
   fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
@@ -46,7 +46,7 @@ const json = fc
   .jsonValue({ maxDepth: 2 })
   .map((value) => JSON.parse(JSON.stringify(value).replaceAll('-0', '0')) as Json);
 
-/** Configurations of one domain whose texts and metadata are drawn from these. */
+/** Configurations of one domain with these texts and metadata. */
 function configurations(texts: fc.Arbitrary<string>, values: fc.Arbitrary<Json>): fc.Arbitrary<DomainConfig> {
   const optional = fc.oneof({ weight: 3, arbitrary: fc.constant('') }, texts);
   const rateLimit: fc.Arbitrary<RateLimitConfig> = fc
@@ -91,7 +91,7 @@ function configurations(texts: fc.Arbitrary<string>, values: fc.Arbitrary<Json>)
 
 const domain = configurations(text, json);
 
-/** A configuration as somebody writes it: what has its default is left out. */
+/** A configuration in its usual written form: fields with default values are omitted. */
 function written({ domain: ofDomain, descriptors }: DomainConfig): object {
   return { domain: ofDomain, descriptors: descriptors.map(writtenRule) };
 }
@@ -134,7 +134,7 @@ const styles = fc.constantFrom<ToStringOptions>(
 );
 
 describe('reading rule files', () => {
-  it('gives back every configuration that is printed as YAML, in any style', () => {
+  it('returns every configuration that is printed as YAML, in any style', () => {
     fc.assert(
       fc.property(domain, styles, (config, style) => {
         const printed = stringify(written(config), { version: '1.1', aliasDuplicateObjects: false, ...style });
@@ -146,7 +146,7 @@ describe('reading rule files', () => {
     );
   });
 
-  it('gives back every configuration that is printed as JSON', () => {
+  it('returns every configuration that is printed as JSON', () => {
     fc.assert(
       fc.property(domain, (config) => {
         const content = encode(JSON.stringify(written(config)));
@@ -159,9 +159,9 @@ describe('reading rule files', () => {
     .filter(({ path, name: fixture }) => statSync(path).isFile() && fixture !== 'too-many-aliases')
     .map(({ path }) => new Uint8Array(readFileSync(path)));
 
-  it('finds the same in several files, whatever their order', () => {
+  it('finds the same configurations and errors in several files, in any order', () => {
     const files = samples.map((content, index) => ({ path: `${index}.yaml`, content }));
-    // The domain of each is its own, so that no file is a duplicate of another.
+    // Each file has its own domain, so that no file is a duplicate of another.
     const ownDomains = files.map(({ path, content }) => ({
       path,
       content: encode(new TextDecoder().decode(content).replace('domain: shop', `domain: shop-${path}`)),
@@ -180,7 +180,7 @@ describe('reading rule files', () => {
     );
   });
 
-  it('never throws, whatever bytes a file has, and every problem can be printed', () => {
+  it('never throws for any bytes, and every problem can be printed', () => {
     const mutation = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       cut: fc.nat(6),
@@ -233,7 +233,7 @@ describe('reading rule files', () => {
 });
 
 describe('the reader of plain YAML', () => {
-  /** Holds the two readers against each other; true when the text is of the plain kind. */
+  /** Compares the two readers; true if the plain reader supports the text. */
   function agrees(yaml: string): boolean {
     const plain = parsePlainYaml(yaml);
     if (plain === undefined) return false;
@@ -244,7 +244,7 @@ describe('the reader of plain YAML', () => {
     return true;
   }
 
-  it('reads what the library reads, places included, or nothing', () => {
+  it('returns the same tree and ranges as the library, or nothing', () => {
     const piece = fc.constantFrom(
       'key',
       'a',
@@ -307,7 +307,7 @@ describe('the reader of plain YAML', () => {
     );
   });
 
-  it('reads braces and brackets as the library does, or not at all', () => {
+  it('reads braces and brackets as the library does, or returns nothing', () => {
     const begin = fc.constantFrom('k: ', 'k: {', 'k: [', '- a: {', 'd:\n- x: [', 'k: {a: ', 'k: [{a: b}, ');
     const piece = fc.constantFrom(
       ...[
@@ -343,7 +343,7 @@ describe('the reader of plain YAML', () => {
     );
   });
 
-  it('reads rule files as people write them', () => {
+  it('supports rule files in their usual form', () => {
     const plain = `# Limits of the shop.
 ---
 domain: shop # the domain
@@ -375,7 +375,7 @@ descriptors:
     expect(agrees(plain.replaceAll('\n', '\r\n'))).toBe(true);
   });
 
-  it('reads every configuration of ordinary texts that is printed in block style', () => {
+  it('supports every configuration of ordinary texts that is printed in block style', () => {
     const ordinary = fc.stringMatching(/^[a-z][a-z0-9_.-]{4,8}[a-z]$/);
     const config = configurations(ordinary, ordinary).filter(({ descriptors }) => descriptors.length > 0);
     fc.assert(

@@ -34,7 +34,7 @@ function codes(problems: readonly Problem[]) {
 }
 
 describe('a rule file', () => {
-  it('becomes the domain and its rules as plain data', () => {
+  it('is read as a domain and its rules in plain data', () => {
     const text = `
 # Limits of the shop.
 domain: shop
@@ -90,12 +90,12 @@ descriptors:
   });
 
   it.each([
-    ['nothing', ''],
+    ['no bytes', ''],
     ['white space', ' \n\n  \n'],
     ['comments', '# one\n  # two\n'],
     ['a document marker', '---\n'],
     ['a marker and comments', '# one\n---\n# two\n...\n'],
-  ])('of %s is skipped', (_, text) => {
+  ])('with only %s is skipped', (_, text) => {
     expect(read(text, 'domain: d\ndescriptors: [{key: k}]')).toEqual({
       configs: [domainConfig('d', { key: 'k' })],
       errors: [],
@@ -105,13 +105,13 @@ descriptors:
 
   it.each([
     ['a byte order mark', '\ufeffdomain: d\ndescriptors: [{key: k}]\n'],
-    ['line breaks of Windows', 'domain: d\r\ndescriptors:\r\n- key: k\r\n'],
+    ['CRLF line breaks', 'domain: d\r\ndescriptors:\r\n- key: k\r\n'],
     ['no line break at its end', 'domain: d\ndescriptors:\n- key: k'],
-    ['lists that stand right under their key', 'domain: d\ndescriptors:\n- key: k\n'],
-    ['lists that are indented', 'domain: d\ndescriptors:\n    - key: k\n'],
-    ['the domain last', 'descriptors:\n- key: k\ndomain: d\n'],
+    ['lists with the indentation of their key', 'domain: d\ndescriptors:\n- key: k\n'],
+    ['indented lists', 'domain: d\ndescriptors:\n    - key: k\n'],
+    ['the domain after the descriptors', 'descriptors:\n- key: k\ndomain: d\n'],
     ['a document marker first', '# rules\n---\ndomain: d\ndescriptors:\n- key: k\n'],
-    ['an empty document behind', 'domain: d\ndescriptors:\n- key: k\n---\n# nothing\n'],
+    ['an empty second document', 'domain: d\ndescriptors:\n- key: k\n---\n# nothing\n'],
     ['JSON', '{"domain": "d", "descriptors": [{"key": "k"}]}'],
     ['a %YAML 1.1 line', '%YAML 1.1\n---\ndomain: d\ndescriptors: [{key: k}]\n'],
   ])('may have %s', (_, text) => {
@@ -158,12 +158,12 @@ describe('a text field', () => {
     ['>-\n    one\n    two', 'one two'],
     ['one\n    two', 'one two'],
     ['日本 *', '日本 *'],
-  ])('keeps what is written: value: %s is %j', (written, expected) => {
+  ])('keeps the source text: value: %s is %j', (written, expected) => {
     expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: expected }));
   });
 
   it.each(['', '~', 'null', 'Null', 'NULL', '""', "''", '!!null ~'])(
-    'value: %s is no value, with a warning',
+    'value: %s is read as absent, with a warning',
     (written) => {
       const { configs, errors, warnings } = read(`domain: d\ndescriptors:\n- key: k\n  value: ${written}\n`);
       expect({ configs, errors, warnings: codes(warnings) }).toEqual({
@@ -174,27 +174,27 @@ describe('a text field', () => {
     },
   );
 
-  it('keeps a domain and a key as they are written, too', () => {
+  it('keeps the source text of a domain and a key', () => {
     expect(read('domain: 010\ndescriptors: [{key: yes}]').configs).toEqual([domainConfig('010', { key: 'yes' })]);
   });
 });
 
 describe('a boolean field', () => {
   it.each(['true', 'True', 'TRUE', 'yes', 'Yes', 'YES', 'on', 'On', 'ON', 'y', 'Y', '!!bool "true"'])(
-    'takes %s as true',
+    'reads %s as true',
     (written) => {
       expect(ruleWith(`share_threshold: ${written}\n  value: "*"`)?.shareThreshold).toBe(true);
     },
   );
 
   it.each(['false', 'False', 'FALSE', 'no', 'No', 'NO', 'off', 'Off', 'OFF', 'n', 'N', '~', ''])(
-    'takes %s as false',
+    'reads %s as false',
     (written) => {
       expect(ruleWith(`share_threshold: ${written}`)?.shareThreshold).toBe(false);
     },
   );
 
-  it.each(['"true"', "'yes'", '1', '0', 'tRUE', 'ja', '[]', '{}'])('refuses %s', (written) => {
+  it.each(['"true"', "'yes'", '1', '0', 'tRUE', 'ja', '[]', '{}'])('rejects %s', (written) => {
     expect(codes(read(`domain: d\ndescriptors: [{key: k, shadow_mode: ${written}}]`).errors)).toEqual(['wrong-type']);
   });
 });
@@ -252,15 +252,15 @@ describe('requests_per_unit', () => {
     '.nan',
     '!!str 10',
     '10 000',
-  ])('refuses %s', (written) => {
+  ])('rejects %s', (written) => {
     expect(codes(read(fileWith(written)).errors)).toEqual(['invalid-requests-per-unit']);
   });
 
-  it.each(['', '~', 'null'])('refuses %j as missing', (written) => {
+  it.each(['', '~', 'null'])('rejects %j as missing', (written) => {
     expect(codes(read(fileWith(written)).errors)).toEqual(['missing-requests-per-unit']);
   });
 
-  it.each(['[10]', '{a: 10}'])('refuses %s as another type', (written) => {
+  it.each(['[10]', '{a: 10}'])('rejects %s as a wrong type', (written) => {
     expect(codes(read(fileWith(written)).errors)).toEqual(['wrong-type']);
   });
 });
@@ -279,14 +279,14 @@ describe('unit', () => {
     expect(ruleWith(`rate_limit: {unit: ${written}, requests_per_unit: 1}`)?.rateLimit?.unit).toBe(expected);
   });
 
-  it.each(['seconds', 'fortnight', 'unknown', '""', '~', '1', '"day "'])('refuses %s', (written) => {
+  it.each(['seconds', 'fortnight', 'unknown', '""', '~', '1', '"day "'])('rejects %s', (written) => {
     const { errors } = read(`domain: d\ndescriptors: [{key: k, rate_limit: {unit: ${written}, requests_per_unit: 1}}]`);
     expect(codes(errors)).toEqual(['invalid-unit']);
   });
 });
 
 describe('metadata', () => {
-  it('is any mapping, its values of the types that YAML 1.1 gives them', () => {
+  it('is any mapping, whose values have their YAML 1.1 types', () => {
     const metadata = `
       text: gold
       quoted: "5"
@@ -314,7 +314,7 @@ describe('metadata', () => {
     });
   });
 
-  it('takes merges, and a key named __proto__ as any other', () => {
+  it('supports merges, and a key named __proto__', () => {
     const metadata = '{base: &b {x: 1, y: 2}, over: {<<: *b, y: 3}, __proto__: {polluted: true}}';
     const merged = ruleWith(`rate_limit: {unit: day, requests_per_unit: 1}\n  metadata: ${metadata}`)?.metadata;
     expect(Object.entries(merged ?? {})).toEqual([
@@ -326,7 +326,7 @@ describe('metadata', () => {
 });
 
 describe('anchors and merges', () => {
-  it('write a rule once and use it again', () => {
+  it('reuse parts of a rule', () => {
     const text = `
 domain: d
 descriptors:
@@ -342,7 +342,7 @@ descriptors:
     expect(rulesOf(text)).toEqual([ruleConfig({ key: 'a', ...both }), ruleConfig({ key: 'b', ...both })]);
   });
 
-  it('let what follows a merge override it', () => {
+  it('let keys after a merge override it', () => {
     const text = `
 domain: d
 descriptors:
@@ -353,7 +353,7 @@ descriptors:
     expect(rulesOf(text)[1]).toEqual(ruleConfig({ key: 'a', value: 'y', rateLimit: limit(1, 'DAY') }));
   });
 
-  it('let the first of several merged mappings win', () => {
+  it('give precedence to the first of several merged mappings', () => {
     const text = `
 domain: d
 descriptors:
@@ -365,11 +365,11 @@ descriptors:
     expect(rulesOf(text)[2]).toEqual(
       ruleConfig({ key: 'c', value: 'x', shadowMode: true, rateLimit: limit(2, 'DAY') }),
     );
-    // Which of them wins is what the list says: nothing to warn of.
+    // The order of the list determines the precedence, so there is no warning.
     expect(read(text).warnings).toEqual([]);
   });
 
-  it('lay a rate_limit over a merged one, as the Go service does', () => {
+  it('extend a merged rate_limit by the written one, as the Go service does', () => {
     const text = `
 domain: d
 descriptors:
@@ -382,16 +382,16 @@ descriptors:
     expect(emptied?.rateLimit).toBeUndefined();
   });
 
-  it('let a merge override what stands above it, as the Go service does', () => {
+  it('let a merge override keys above it, as the Go service does', () => {
     const text = 'domain: d\ndescriptors: [&b {key: a, value: x}, {key: c, value: y, <<: *b, value: z}]';
     expect(rulesOf(text)[1]).toEqual(ruleConfig({ key: 'a', value: 'z' }));
   });
 
-  it('take a << in quotes for a key', () => {
+  it('do not treat a quoted << as a merge', () => {
     expect(codes(read('domain: d\ndescriptors: [{key: a, "<<": 1}]').errors)).toEqual(['unknown-key']);
   });
 
-  it('take the last anchor of a name above the alias', () => {
+  it('resolve an alias to the last anchor of its name above it', () => {
     const text = 'domain: d\ndescriptors: [{key: &n a, value: &n b}, {key: *n}, {key: &n c}, {key: *n, value: *n}]';
     expect(rulesOf(text).map(({ key, value }) => [key, value])).toEqual([
       ['a', 'b'],
@@ -402,8 +402,8 @@ descriptors:
   });
 });
 
-describe('what stands twice', () => {
-  it('counts as it stands last, and of two rate_limits the second is laid over the first', () => {
+describe('a repeated key', () => {
+  it('has the last value, where a second rate_limit extends the first', () => {
     const text =
       'domain: c\ndomain: d\ndescriptors: [{key: x}]\ndescriptors: [{key: k, value: a, value: b, ' +
       'rate_limit: {unit: day, requests_per_unit: 1}, rate_limit: {requests_per_unit: 2}}]';
@@ -425,7 +425,7 @@ describe('files of one domain', () => {
     ]);
   });
 
-  it('are joined in the order of the files when that is asked for', () => {
+  it('are joined in the order of the files when mergeDomainConfigs is set', () => {
     const { configs, errors } = readMerged(first, second, third);
     expect(errors).toEqual([]);
     expect(configs).toEqual([
@@ -434,20 +434,20 @@ describe('files of one domain', () => {
     ]);
   });
 
-  it('may not have the same key and value at the top level: subtrees are not merged', () => {
+  it('must not have the same key and value at the top level, because subtrees are not merged', () => {
     const { errors } = readMerged(first, 'domain: d\ndescriptors: [{key: a, descriptors: [{key: n}]}]');
     expect(errors.map(({ code, file }) => [code, file])).toEqual([['duplicate-descriptor', 'b.yaml']]);
   });
 });
 
 describe('duplicates', () => {
-  it('are told from keys and values that only look alike when joined', () => {
+  it('are distinguished from keys and values that are equal only when joined', () => {
     const text =
       'domain: d\ndescriptors: [{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: ab}, {key: ab, value: c}, {key: a, value: bc}]';
     expect(rulesOf(text)).toHaveLength(6);
   });
 
-  it('are named with the whole path', () => {
+  it('are reported with the whole path', () => {
     const text = 'domain: d\ndescriptors: [{key: a, value: x, descriptors: [{key: b}, {key: b, value: ""}]}]';
     expect(read(text).errors.map(({ message }) => message)).toEqual(["duplicate descriptor composite key 'd.a_x.b'"]);
   });
@@ -465,7 +465,7 @@ descriptors:
   - c
 `;
 
-  it('of every file is named in one run, in reading order', () => {
+  it('of every file is reported in one run, in reading order', () => {
     const { errors } = read(broken, '- not: a mapping', 'descriptors: [{key: a}]');
     expect(errors.map(({ file, line, column, code }) => `${file}:${line}:${column} ${code}`)).toEqual([
       'a.yaml:5:24 invalid-unit',
@@ -482,12 +482,12 @@ descriptors:
     ]);
   });
 
-  it('is said once, however many aliases lead to it', () => {
+  it('is reported once, however many aliases lead to it', () => {
     const text = 'domain: d\ndescriptors: [{key: a, descriptors: &n [{kex: b}]}, {key: b, descriptors: *n}]';
     expect(codes(read(text).errors)).toEqual(['empty-key', 'unknown-key']);
   });
 
-  it('keeps back the warnings that look at all rules together: they would be about half of them', () => {
+  it('suppresses the warnings about several rules, which may be wrong for incomplete rules', () => {
     const { errors, warnings } = read('domain: d\ndescriptors: [{key: a, value: "*"}, {key: a}, {kex: b}]');
     expect(codes(errors)).toEqual(['empty-key', 'unknown-key']);
     expect(warnings).toEqual([]);

@@ -10,7 +10,7 @@ import { fixtures } from './fixtures';
 const schema: object = JSON.parse(readFileSync(join(__dirname, '../../../schema/rule-file.schema.json'), 'utf8'));
 const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: false }).compile(schema);
 
-/** What a schema for one file can say. `misplaced-key` is a warning of the loader: an editor had better not let it pass. */
+/** The codes that a schema for one file can detect. `misplaced-key` is only a warning of the loader, but an error in an editor. */
 const STRUCTURAL: readonly ProblemCode[] = [
   'not-a-mapping',
   'unknown-key',
@@ -40,11 +40,11 @@ function loaderAccepts(yaml: string): boolean {
 
 describe('the schema of rule files', () => {
   const structural = fixtures.filter(({ code, isFolder }) => !isFolder && STRUCTURAL.includes(code as ProblemCode));
-  // Of what JSON cannot say, and of a number that YAML 1.1 reads in another way, a schema never hears.
+  // A schema cannot detect values that JSON cannot represent, nor numbers that YAML 1.1 reads differently.
   const unseen = ['invalid-metadata.not-json', 'invalid-requests-per-unit.not-octal'];
 
   it.each(structural.filter(({ name }) => !unseen.includes(name)).map(({ name, path }) => [name, path]))(
-    'refuses what the loader refuses: %s',
+    'rejects what the loader rejects: %s',
     (_, path) => {
       const yaml = readFileSync(path, 'utf8');
       expect({ loader: loaderAccepts(yaml), schema: schemaAccepts(yaml) }).toEqual({ loader: false, schema: false });
@@ -57,14 +57,14 @@ describe('the schema of rule files', () => {
       path.endsWith('.yaml') &&
       parseDocument(readFileSync(path, 'utf8'), { version: '1.1', logLevel: 'silent' }).errors.length === 0,
   );
-  // An editor sees these only after YAML has had its say: aliases, merges, tags and keys that are no text.
+  // A schema is applied after the YAML parser has resolved aliases, merges, tags and keys that are not text.
   const notPlain = [
     ...['anchor-contains-itself', 'too-many-aliases', 'unknown-anchor', 'invalid-merge', 'merged-rate-limit'],
     ...['key-not-text', 'unsupported-tag', 'yaml-syntax'],
   ];
 
   it.each(meaningful.filter(({ code }) => !notPlain.includes(code)).map(({ name, path }) => [name, path]))(
-    'accepts what is wrong in another way than structure: %s',
+    'accepts files whose problem is not structural: %s',
     (_, path) => {
       expect(schemaAccepts(readFileSync(path, 'utf8'))).toBe(true);
     },
@@ -132,14 +132,14 @@ describe('the schema of rule files', () => {
     [limit('unit: day, requests_per_unit: 1, replaces: [m]'), false],
     [limit('unit: day, requests_per_unit: 1, replaces: {name: m}'), false],
     [limit('unit: day, requests_per_unit: 1, shadow_mode: true'), false],
-  ])('and the loader are of one mind: %s: %p', (yaml, expected) => {
+  ])('agrees with the loader about %s: %p', (yaml, expected) => {
     expect({ loader: loaderAccepts(yaml), schema: schemaAccepts(yaml) }).toEqual({
       loader: expected,
       schema: expected,
     });
   });
 
-  it('and the loader are of one mind on anything that is put together of their words', () => {
+  it('agrees with the loader about any file composed of their keys and values', () => {
     const scalar = fc.constantFrom('k', '5', 'true', '~', '""', '"1"', 'day', '"a*"', '-1', '[]', '{}');
     function fieldsOf(...fields: readonly [string, fc.Arbitrary<string>][]) {
       return fc
@@ -171,16 +171,16 @@ describe('the schema of rule files', () => {
       ['metadata', mostly(fc.constant('{a: 1}'))],
       ['descriptors', mostly(fc.constant('[{key: n}]'))],
     );
-    const seen = { accepted: 0, refused: 0 };
+    const seen = { accepted: 0, rejected: 0 };
     fc.assert(
       fc.property(mostly(fc.constant('d')), listOf(descriptor), (name, descriptors) => {
         const yaml = `{domain: ${name}, descriptors: ${descriptors}}`;
         const accepted = loaderAccepts(yaml);
-        seen[accepted ? 'accepted' : 'refused'] += 1;
+        seen[accepted ? 'accepted' : 'rejected'] += 1;
         expect({ yaml, accepted: schemaAccepts(yaml) }).toEqual({ yaml, accepted });
       }),
       { numRuns: 1500 },
     );
-    expect(Math.min(seen.accepted, seen.refused)).toBeGreaterThan(50);
+    expect(Math.min(seen.accepted, seen.rejected)).toBeGreaterThan(50);
   });
 });

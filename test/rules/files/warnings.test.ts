@@ -8,40 +8,40 @@ function warningsOf(...rules: readonly string[]): readonly string[] {
   const files = [{ path: 'a.yaml', content: new TextEncoder().encode(text) }];
   const { errors, warnings } = readRuleFiles(files, { mergeDomainConfigs: false });
   expect(errors).toEqual([]);
-  // The rules begin in line 3.
+  // The rules start on line 3.
   return warnings.map(({ code, line }) => `${code} ${line - 2}`);
 }
 
 const LIMIT = 'rate_limit: {unit: day, requests_per_unit: 1}';
 
-describe('a rule that is never reached is warned about', () => {
+describe('unreachable-rule', () => {
   it.each([
     [
-      'a wildcard behind one that takes all it takes',
+      'a wildcard after one that matches all of its values',
       ['{key: k, value: "a*"}', '{key: k, value: "ab*"}'],
       ['unreachable-rule 2'],
     ],
-    ['a wildcard before one that takes all it takes', ['{key: k, value: "ab*"}', '{key: k, value: "a*"}'], []],
-    ['a wildcard behind everything', ['{key: k, value: "*"}', '{key: k, value: "*a*b*"}'], ['unreachable-rule 2']],
-    ['two spellings of everything', ['{key: k, value: "*"}', '{key: k, value: "**"}'], ['unreachable-rule 2']],
-    ['the rule without value beside everything', ['{key: k}', '{key: k, value: "*"}'], ['unreachable-rule 1']],
-    ['the rule without value beside something', ['{key: k}', '{key: k, value: "a*"}'], []],
-    ['an explicit value behind a wildcard that matches it', ['{key: k, value: "a*"}', '{key: k, value: ab}'], []],
-    ['another key', ['{key: k, value: "*"}', '{key: l, value: "a*"}', '{key: l}'], []],
-    ['a deeper level', ['{key: k, descriptors: [{key: n, value: "*"}, {key: n}]}'], ['unreachable-rule 1']],
-    ['different levels', ['{key: k, value: "*"}', '{key: l, descriptors: [{key: k}]}'], []],
+    ['a wildcard before one that matches all of its values', ['{key: k, value: "ab*"}', '{key: k, value: "a*"}'], []],
+    ['a wildcard after `*`', ['{key: k, value: "*"}', '{key: k, value: "*a*b*"}'], ['unreachable-rule 2']],
+    ['two spellings of `*`', ['{key: k, value: "*"}', '{key: k, value: "**"}'], ['unreachable-rule 2']],
+    ['a rule without value and `*`', ['{key: k}', '{key: k, value: "*"}'], ['unreachable-rule 1']],
+    ['a rule without value and a wildcard that matches some values', ['{key: k}', '{key: k, value: "a*"}'], []],
+    ['an explicit value after a wildcard that matches it', ['{key: k, value: "a*"}', '{key: k, value: ab}'], []],
+    ['wildcards of another key', ['{key: k, value: "*"}', '{key: l, value: "a*"}', '{key: l}'], []],
+    ['rules of a deeper level', ['{key: k, descriptors: [{key: n, value: "*"}, {key: n}]}'], ['unreachable-rule 1']],
+    ['rules of different levels', ['{key: k, value: "*"}', '{key: l, descriptors: [{key: k}]}'], []],
     ['wildcards that only overlap', ['{key: k, value: "a*"}', '{key: k, value: "*b"}'], []],
     ['parts in another order', ['{key: k, value: "*a*b*"}', '{key: k, value: "*b*a*"}'], []],
     ['parts in the same order', ['{key: k, value: "*a*b*"}', '{key: k, value: "xa*yb"}'], ['unreachable-rule 2']],
-  ])('%s', (_, rules, expected) => {
+  ])('the warnings for %s are correct', (_, rules, expected) => {
     expect(warningsOf(...rules)).toEqual(expected);
   });
 
-  it('exactly when every value that it matches is matched by one before it', () => {
+  it('is reported if and only if every value that the rule matches is matched by an earlier one', () => {
     const pattern = fc
       .string({ unit: fc.constantFrom('a', 'b', '*'), minLength: 1, maxLength: 5 })
       .filter((text) => text.includes('*'));
-    // All values of up to 6 letters; one letter more than the patterns have stands for any other.
+    // All values of up to 6 letters; the patterns do not contain `c`, which represents any other letter.
     const values = Array.from({ length: 6 }).reduce<string[]>(
       (shorter) => ['', ...shorter.flatMap((value) => ['a', 'b', 'c'].map((letter) => letter + value))],
       [''],
@@ -58,27 +58,31 @@ describe('a rule that is never reached is warned about', () => {
     );
   });
 
-  it('but not searched for among very many wildcards of one key', () => {
+  it('is not reported when one key has too many wildcards to compare', () => {
     const many = Array.from({ length: 2000 }, (_, index) => `{key: k, value: "${index}-*"}`);
     expect(warningsOf(...many, '{key: k, value: "7-7*"}')).toEqual([]);
   });
 });
 
-describe('a limit of 0 is warned about', () => {
+describe('zero-limit-for-all', () => {
   const ZERO = 'rate_limit: {unit: day, requests_per_unit: 0}';
   it.each([
-    ['on a rule without value', [`{key: k, ${ZERO}}`], ['zero-limit-for-all 1']],
-    ['below levels without value', [`{key: k, descriptors: [{key: l, ${ZERO}}]}`], ['zero-limit-for-all 1']],
-    ['but not on a rule with a value: it is a ban', [`{key: k, value: v, ${ZERO}}`], []],
-    ['but not on a rule for every value, said so', [`{key: k, value: "*", ${ZERO}}`], []],
-    ['but not below a level with a value', [`{key: k, value: v, descriptors: [{key: l, ${ZERO}}]}`], []],
-    ['but not in shadow mode', [`{key: k, shadow_mode: true, ${ZERO}}`], []],
+    ['is reported for a rule without value', [`{key: k, ${ZERO}}`], ['zero-limit-for-all 1']],
+    [
+      'is reported below levels without value',
+      [`{key: k, descriptors: [{key: l, ${ZERO}}]}`],
+      ['zero-limit-for-all 1'],
+    ],
+    ['is not reported for a rule with a value, which bans it', [`{key: k, value: v, ${ZERO}}`], []],
+    ['is not reported for a rule with the value `*`', [`{key: k, value: "*", ${ZERO}}`], []],
+    ['is not reported below a level with a value', [`{key: k, value: v, descriptors: [{key: l, ${ZERO}}]}`], []],
+    ['is not reported in shadow mode', [`{key: k, shadow_mode: true, ${ZERO}}`], []],
   ])('%s', (_, rules, expected) => {
     expect(warningsOf(...rules)).toEqual(expected);
   });
 });
 
-describe('a name in replaces is warned about', () => {
+describe('a name in replaces', () => {
   function named(key: string, name: string) {
     return `{key: ${key}, rate_limit: {unit: day, requests_per_unit: 1, name: ${name}}}`;
   }
@@ -86,16 +90,16 @@ describe('a name in replaces is warned about', () => {
     return `{key: r, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{name: ${name}}]}}`;
   }
   it.each([
-    ['that no rule has', [named('a', 'x'), replacing('y')], ['replaces-unknown-name 2']],
+    ['is reported when no rule has it', [named('a', 'x'), replacing('y')], ['replaces-unknown-name 2']],
     [
-      'that only an unlimited rule has',
+      'is reported when only an unlimited rule has it',
       ['{key: a, rate_limit: {unlimited: true, name: x}}', replacing('x')],
       ['replaces-unlimited 2'],
     ],
-    ['but not one that a later rule has', [replacing('x'), named('a', 'x')], []],
-    ['but not one that a nested rule has', [replacing('x'), `{key: a, descriptors: [${named('b', 'x')}]}`], []],
+    ['is not reported when a later rule has it', [replacing('x'), named('a', 'x')], []],
+    ['is not reported when a nested rule has it', [replacing('x'), `{key: a, descriptors: [${named('b', 'x')}]}`], []],
     [
-      'but not one that a limited rule has, too',
+      'is not reported when a limited rule also has it',
       ['{key: a, rate_limit: {unlimited: true, name: x}}', named('b', 'x'), replacing('x')],
       [],
     ],
@@ -103,7 +107,7 @@ describe('a name in replaces is warned about', () => {
     expect(warningsOf(...rules)).toEqual(expected);
   });
 
-  it('when only another domain has it', () => {
+  it('is reported when only a rule of another domain has it', () => {
     const files = [
       { path: 'a.yaml', content: new TextEncoder().encode(`domain: a\ndescriptors: [${named('k', 'x')}]`) },
       { path: 'b.yaml', content: new TextEncoder().encode(`domain: b\ndescriptors: [${replacing('x')}]`) },
@@ -113,64 +117,76 @@ describe('a name in replaces is warned about', () => {
   });
 });
 
-describe("addresses of the proxy's clients in statistics keys are warned about", () => {
+describe('unbounded-metric', () => {
   it.each([
-    ['with detailed_metric', [`{key: remote_address, detailed_metric: true, ${LIMIT}}`], ['unbounded-metric 1']],
-    ['with value_to_metric', [`{key: masked_remote_address, value_to_metric: true, ${LIMIT}}`], ['unbounded-metric 1']],
     [
-      'with detailed_metric below',
+      'is reported for an address with detailed_metric',
+      [`{key: remote_address, detailed_metric: true, ${LIMIT}}`],
+      ['unbounded-metric 1'],
+    ],
+    [
+      'is reported for an address with value_to_metric',
+      [`{key: masked_remote_address, value_to_metric: true, ${LIMIT}}`],
+      ['unbounded-metric 1'],
+    ],
+    [
+      'is reported for an address above a rule with detailed_metric',
       [`{key: remote_address, descriptors: [{key: k, detailed_metric: true, ${LIMIT}}]}`],
       ['unbounded-metric 1'],
     ],
     [
-      'once for several rules below',
+      'is reported once for several rules below the address',
       [`{key: remote_address, value_to_metric: true, descriptors: [{key: k, ${LIMIT}}, {key: l, ${LIMIT}}]}`],
       ['unbounded-metric 1'],
     ],
     [
-      'with a wildcard',
+      'is reported for a wildcard of addresses',
       [`{key: remote_address, value: "10.*", value_to_metric: true, ${LIMIT}}`],
       ['unbounded-metric 1'],
     ],
     [
-      'but not with a shared threshold',
+      'is not reported with share_threshold',
       [`{key: remote_address, value: "10.*", share_threshold: true, detailed_metric: true, ${LIMIT}}`],
       [],
     ],
-    ['but not with an explicit value', [`{key: remote_address, value: 10.0.0.1, detailed_metric: true, ${LIMIT}}`], []],
-    ['but not for other keys', [`{key: user, detailed_metric: true, ${LIMIT}}`], []],
+    [
+      'is not reported for an explicit address',
+      [`{key: remote_address, value: 10.0.0.1, detailed_metric: true, ${LIMIT}}`],
+      [],
+    ],
+    ['is not reported for other keys', [`{key: user, detailed_metric: true, ${LIMIT}}`], []],
   ])('%s', (_, rules, expected) => {
     expect(warningsOf(...rules)).toEqual(expected);
   });
 });
 
-describe('a field without effect is warned about', () => {
+describe('a field without effect', () => {
   it.each([
-    ['shadow_mode without limit', '{key: k, shadow_mode: true}', ['ignored-without-limit 1']],
-    ['quota_mode without limit', '{key: k, quota_mode: true}', ['ignored-without-limit 1']],
-    ['metadata without limit', '{key: k, metadata: {a: 1}}', ['ignored-without-limit 1']],
+    ['is reported: shadow_mode without limit', '{key: k, shadow_mode: true}', ['ignored-without-limit 1']],
+    ['is reported: quota_mode without limit', '{key: k, quota_mode: true}', ['ignored-without-limit 1']],
+    ['is reported: metadata without limit', '{key: k, metadata: {a: 1}}', ['ignored-without-limit 1']],
     [
-      'detailed_metric without limit',
+      'is reported: detailed_metric without limit',
       '{key: k, detailed_metric: true, descriptors: [{key: l}]}',
       ['ignored-without-limit 1'],
     ],
     [
-      'but not value_to_metric, which counts for nested rules',
+      'is not value_to_metric without limit, which affects nested rules',
       '{key: k, value_to_metric: true, descriptors: [{key: l}]}',
       [],
     ],
     [
-      'but not share_threshold, which counts for nested rules',
+      'is not share_threshold without limit, which affects nested rules',
       '{key: k, value: "*", share_threshold: true, descriptors: [{key: l}]}',
       [],
     ],
-    ['but not a false one', '{key: k, shadow_mode: false}', []],
+    ['is not one that is false', '{key: k, shadow_mode: false}', []],
     [
-      'quota_mode with unlimited',
+      'is reported: quota_mode with unlimited',
       '{key: k, quota_mode: true, rate_limit: {unlimited: true}}',
       ['ignored-when-unlimited 1'],
     ],
-    ['but not detailed_metric with unlimited', '{key: k, detailed_metric: true, rate_limit: {unlimited: true}}', []],
+    ['is not detailed_metric with unlimited', '{key: k, detailed_metric: true, rate_limit: {unlimited: true}}', []],
   ])('%s', (_, rule, expected) => {
     expect(warningsOf(rule)).toEqual(expected);
   });

@@ -52,7 +52,7 @@ export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], co
   if (location?.requestsPerUnit === undefined) return;
   context.report(location, location.requestsPerUnit, {
     code: 'zero-limit-for-all',
-    message: 'a limit of 0 rejects every request with this key, whatever its value',
+    message: 'a limit of 0 rejects every request with this key, for every value',
     advice: 'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
   });
 }

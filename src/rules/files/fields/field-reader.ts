@@ -30,7 +30,7 @@ export class FieldReader {
     return this.#fields.get(name);
   }
 
-  /** A scalar's source text, whatever its type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent or null. */
+  /** A scalar's source text, of any type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent or null. */
   text(name: string): string {
     const field = this.get(name);
     if (field === undefined) return '';

@@ -21,7 +21,7 @@ const ADVICE: Partial<Record<YAMLError['code'], string>> = {
 
 /** Reports the syntax errors of a document; returns false when it has none. */
 export function reportSyntax(document: Document.Parsed, source: SourceText, report: ProblemReport): boolean {
-  // Warnings about tags are left to the tree builder; go-yaml 2 rejects whatever else the library only warns about.
+  // Warnings about tags are left to the tree builder; go-yaml 2 rejects everything else that the library only warns about.
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const errors: readonly YAMLError[] = [...document.errors, ...warnings];
   const lines = new Set<number>();
