@@ -56,12 +56,12 @@ function expectAlive(peer: MemoryPeer): void {
   expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');
 }
 
-describe('rapid reset (CVE-2023-44487)', () => {
+describe('a rapid reset (CVE-2023-44487)', () => {
   function openAndReset(at: number) {
     return Buffer.concat([get(stream(at), '/hold'), rstStream(stream(at))]);
   }
 
-  it('in one chunk begins no work, and is told to calm down when the bucket is empty', () => {
+  it('within one chunk starts no work, and ends the connection once the token bucket is empty', () => {
     const peer = connected();
     peer.send(times(10_000, openAndReset));
     expectAlive(peer);
@@ -71,7 +71,7 @@ describe('rapid reset (CVE-2023-44487)', () => {
     expectCalm(peer, 'rapid_reset');
   });
 
-  it('after the work began keeps the place until the work has ended', () => {
+  it('after the work has begun does not free the slot until the work has ended', () => {
     const peer = connected();
     for (let at = 0; at < 3_000 && !peer.transport.isEnded; at += 1) {
       peer.send(get(stream(at), '/hold'));
@@ -83,9 +83,9 @@ describe('rapid reset (CVE-2023-44487)', () => {
     expect(new Set(peer.rejections)).toEqual(new Set(['streams', 'faults']));
   });
 
-  it('is not what a proxy does that resets every late answer', () => {
+  it('is not detected in a proxy that resets every request that is answered late', () => {
     const peer = connected();
-    // 5,000 calls a second for 5 seconds, each reset 20 ms after it came, each answered too late.
+    // 5,000 calls a second for 5 seconds, each reset 20 ms after its request, each answered too late.
     for (let turn = 0; turn < 250; turn += 1) {
       const late = peer.application.held.splice(0);
       peer.send(Buffer.concat(late.map(({ id }) => rstStream(id, ErrorCode.INTERNAL_ERROR))));
@@ -100,12 +100,15 @@ describe('rapid reset (CVE-2023-44487)', () => {
   });
 });
 
-describe('streams that make us reset them (CVE-2025-8671)', () => {
+describe('frames that provoke RST_STREAM from the server (CVE-2025-8671)', () => {
   const primitives: [title: string, make: (id: number) => Buffer][] = [
-    ['a window update of 0', (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 0)])],
-    ['a window that overflows', (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 2 ** 31 - 1)])],
-    ['DATA after the end', (id) => Buffer.concat([get(id, '/hold'), data(id, 'x')])],
-    ['HEADERS after the end', (id) => Buffer.concat([get(id, '/hold'), headers(id)])],
+    ['a WINDOW_UPDATE of 0', (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 0)])],
+    [
+      'a WINDOW_UPDATE that overflows the window',
+      (id) => Buffer.concat([get(id, '/hold'), windowUpdate(id, 2 ** 31 - 1)]),
+    ],
+    ['DATA after END_STREAM', (id) => Buffer.concat([get(id, '/hold'), data(id, 'x')])],
+    ['HEADERS after END_STREAM', (id) => Buffer.concat([get(id, '/hold'), headers(id)])],
     [
       'PRIORITY of a wrong length',
       (id) => Buffer.concat([get(id, '/hold'), frame(FrameType.PRIORITY, 0, id, bytesOf(0))]),
@@ -118,7 +121,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
     ['a malformed request', (id) => get(id, '')],
   ];
 
-  it.each(primitives)('are borne in bounds: %s', (_title, make) => {
+  it.each(primitives)('end the connection when there are too many: %s', (_title, make) => {
     const peer = connected();
     for (let at = 0; at < 10_000 && !peer.transport.isEnded; at += 1) peer.send(make(stream(at)));
 
@@ -127,7 +130,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
     expectCalm(peer, 'faults');
   });
 
-  it.each(primitives)('keep their place while their work goes on: %s', (_title, make) => {
+  it.each(primitives)('do not free the slot while work for the stream is in progress: %s', (_title, make) => {
     const peer = connected({ maxConcurrentStreams: 10 });
     for (let at = 0; at < 40; at += 1) {
       peer.send(get(stream(2 * at), '/hold'));
@@ -138,7 +141,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
     expect(resetsOf(peer.frames)).toContainEqual([expect.any(Number), REFUSED_STREAM]);
   });
 
-  it('beyond our limit are refused, and a refused stream begins no work', () => {
+  it('include streams over the limit, which are rejected and start no work', () => {
     const peer = connected({ maxConcurrentStreams: 2 });
     peer.send(times(3, (at) => get(stream(at), '/hold')));
 
@@ -149,7 +152,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
     expect(endedOf(peer.frames)).toEqual([3, 7]);
   });
 
-  it('beyond our limit are no fault before the limit is acknowledged', () => {
+  it('are not counted as faults for streams over the limit, until the client has acknowledged the limit', () => {
     const peer = new MemoryPeer({ maxConcurrentStreams: 1 });
     peer.send(Buffer.concat([PREFACE, settings(), times(500, (at) => get(stream(at), '/hold'))]));
 
@@ -161,7 +164,7 @@ describe('streams that make us reset them (CVE-2025-8671)', () => {
 describe('a header block', () => {
   const begun = headers(1, bytesOf(), { endHeaders: false, endStream: true });
 
-  it('may come in nine pieces', () => {
+  it('may consist of nine frames', () => {
     const peer = connected().send(
       Buffer.concat([begun, times(7, () => continuation(1, bytesOf())), continuation(1, request(), true)]),
     );
@@ -170,21 +173,21 @@ describe('a header block', () => {
   });
 
   it.each([
-    ['more than eight CONTINUATIONs', times(9, () => continuation(1, literal(['x', 'y'])))],
-    ['more than eight empty CONTINUATIONs', times(9, () => continuation(1, bytesOf()))],
-    ['32 KiB', times(3, () => continuation(1, Buffer.alloc(11_000)))],
-  ])('of %s ends the connection', (_title, frames) => {
+    ['with more than eight CONTINUATION frames', times(9, () => continuation(1, literal(['x', 'y'])))],
+    ['with more than eight empty CONTINUATION frames', times(9, () => continuation(1, bytesOf()))],
+    ['of more than 32 KiB', times(3, () => continuation(1, Buffer.alloc(11_000)))],
+  ])('%s ends the connection', (_title, frames) => {
     expectCalm(connected().send(Buffer.concat([begun, frames])), 'header_block');
   });
 
-  it('on a stream already refused is bounded just so', () => {
+  it('on a stream that is rejected has the same limits', () => {
     const peer = connected({ maxConcurrentStreams: 0 });
     peer.send(Buffer.concat([begun, times(9, () => continuation(1, bytesOf()))]));
 
     expectCalm(peer, 'header_block');
   });
 
-  it('that is never ended ends the connection, however it drips', () => {
+  it('that is not complete after ten seconds ends the connection, however slowly it arrives', () => {
     const peer = connected().send(begun);
     for (let second = 0; second < 9; second += 1) peer.wait(1_000).send(bytesOf(0).subarray(0, second % 2));
     expectAlive(new MemoryPeer().send(hello()));
@@ -193,7 +196,7 @@ describe('a header block', () => {
     expectCalm(peer, 'header_timeout');
   });
 
-  it('cut off by the end of the connection at any byte leaves nothing behind', () => {
+  it('interrupted at any byte by the end of the connection leaves no state behind', () => {
     const bytes = Buffer.concat([
       hello(),
       headers(1, request('/hold').subarray(0, 20), { endHeaders: false }),
@@ -216,19 +219,19 @@ describe('a header list', () => {
 
   it.each([
     [
-      'one large entry referenced again and again (CVE-2016-6581)',
+      'one large entry referenced repeatedly (CVE-2016-6581)',
       Buffer.concat([request(), inserted(['x', 'y'.repeat(4_000)]), referenced(1_000)]),
     ],
     [
-      'one tiny entry referenced again and again (CVE-2026-49975)',
+      'one tiny entry referenced repeatedly (CVE-2026-49975)',
       Buffer.concat([request(), inserted(['a', '']), referenced(16_000)]),
     ],
-    ['many cookie crumbs', Buffer.concat([request(), inserted(['cookie', 'a']), referenced(200)])],
-    ['many hosts', Buffer.concat([request(), inserted(['host', 'weir']), referenced(200)])],
-    ['many empty names (CVE-2019-9516)', Buffer.concat([request(), times(200, () => literal(['', '']))])],
+    ['many cookie fields', Buffer.concat([request(), inserted(['cookie', 'a']), referenced(200)])],
+    ['many host fields', Buffer.concat([request(), inserted(['host', 'weir']), referenced(200)])],
+    ['many fields with an empty name (CVE-2019-9516)', Buffer.concat([request(), times(200, () => literal(['', '']))])],
     ['101 fields', block([...REQUEST, ...Array.from({ length: 97 }, () => ['x', 'y'] as const)])],
     ['a name longer than the limit', Buffer.concat([request(), literal(['x'.repeat(16_500), ''])])],
-  ])('over a limit is answered 431 and forgotten: %s', (_title, fields) => {
+  ])('over a limit is answered with 431 and not passed to the application: %s', (_title, fields) => {
     const peer = connected();
     const pieces = [0, 1, 2].map((at) => fields.subarray(at * 8_000, at === 2 ? undefined : (at + 1) * 8_000));
     peer.send(
@@ -246,7 +249,7 @@ describe('a header list', () => {
     expectAlive(peer);
   });
 
-  it('over the limit still leaves the table right', () => {
+  it('over a limit still updates the dynamic table', () => {
     const peer = connected();
     const over = Buffer.concat([
       request(),
@@ -262,7 +265,7 @@ describe('a header list', () => {
     expect(peer.rejections).toEqual(['header_list', 'compression_error']);
   });
 
-  it('over the limit in trailers ends the stream', () => {
+  it('over a limit in trailers resets the stream', () => {
     const peer = connected().send(
       Buffer.concat([
         headers(1),
@@ -279,8 +282,8 @@ describe('a header list', () => {
   });
 });
 
-describe('floods', () => {
-  it('of SETTINGS end the connection (CVE-2019-9515)', () => {
+describe('a flood', () => {
+  it('of SETTINGS ends the connection (CVE-2019-9515)', () => {
     const peer = connected();
     peer.send(times(99, () => settings()));
     expectAlive(peer);
@@ -289,28 +292,28 @@ describe('floods', () => {
     expectCalm(peer, 'settings_flood');
   });
 
-  it('of SETTINGS are bounded in time: one a second is borne', () => {
+  it('of SETTINGS is not detected in one frame per second', () => {
     const peer = connected().send(times(99, () => settings()));
     for (let second = 0; second < 60; second += 1) peer.wait(1_000, 1_000).send(settings());
 
     expectAlive(peer);
   });
 
-  it('of settings in one frame end the connection (CVE-2020-11080)', () => {
+  it('of settings in one frame ends the connection (CVE-2020-11080)', () => {
     expectCalm(
       connected().send(settings(...Array.from({ length: 2_400 }, () => [Setting.HEADER_TABLE_SIZE, 0] as const))),
       'settings_flood',
     );
   });
 
-  it('of window changes with a thousand streams open end the connection', () => {
+  it('of window changes with a thousand open streams ends the connection', () => {
     const peer = connected().send(times(1_000, (at) => get(stream(at), '/hold')));
     peer.send(times(1_000, (at) => settings([Setting.INITIAL_WINDOW_SIZE, at % 2 === 0 ? 0 : 2 ** 31 - 1])));
 
     expectCalm(peer, 'settings_flood');
   });
 
-  it('of PINGs end the connection with the words that clients know (CVE-2019-9512)', () => {
+  it('of PINGs ends the connection with the debug data that gRPC clients expect (CVE-2019-9512)', () => {
     const peer = connected().send(times(5, () => ping()));
 
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 0, code: ENHANCE_YOUR_CALM, debug: 'too_many_pings' }]);
@@ -318,7 +321,7 @@ describe('floods', () => {
     expect(peer.rejections).toEqual(['ping_flood']);
   });
 
-  it('of PINGs are not what grpc-go sends: a PING and a WINDOW_UPDATE after each call', () => {
+  it('is not detected in the traffic of grpc-go: a PING and a WINDOW_UPDATE after each call', () => {
     const peer = connected();
     for (let at = 0; at < 20_000; at += 1) peer.send(Buffer.concat([get(stream(at)), windowUpdate(0, 4), ping()]));
 
@@ -326,7 +329,7 @@ describe('floods', () => {
     expect(peer.rejections).toEqual([]);
   });
 
-  it('of PINGs are not what a proxy sends every ten seconds', () => {
+  it('of PINGs is not detected in a proxy that sends one every ten seconds', () => {
     const peer = connected();
     for (let at = 0; at < 100; at += 1) peer.wait(10_000, 1_000).send(ping());
 
@@ -336,9 +339,9 @@ describe('floods', () => {
   it.each([
     ['the connection', 0],
     ['a closed stream', 1],
-  ])('of WINDOW_UPDATEs on %s end the connection', (_title, id) => {
+  ])('of WINDOW_UPDATEs on %s ends the connection', (_title, id) => {
     const peer = connected().send(get(1));
-    // 5 and, twice over, one stream and ten for each of its two DATA frames.
+    // 5, plus twice the sum of one for the stream and ten for each of its two DATA frames.
     peer.send(times(47, () => windowUpdate(id, 1)));
     expectAlive(peer);
     peer.send(windowUpdate(id, 1));
@@ -346,7 +349,7 @@ describe('floods', () => {
     expectCalm(peer, 'window_update_flood');
   });
 
-  it('of empty DATA end the connection (CVE-2019-9518)', () => {
+  it('of empty DATA frames ends the connection (CVE-2019-9518)', () => {
     const peer = connected()
       .send(headers(1))
       .send(times(200, () => data(1)));
@@ -356,7 +359,7 @@ describe('floods', () => {
     expectCalm(peer, 'faults');
   });
 
-  it('of tiny DATA end the connection', () => {
+  it('of tiny DATA frames ends the connection', () => {
     const peer = connected()
       .send(headers(1))
       .send(times(1_028, () => data(1, 'x')));
@@ -366,14 +369,14 @@ describe('floods', () => {
     expectCalm(peer, 'data_dribble');
   });
 
-  it('of tiny DATA are not what a stream of small messages is', () => {
+  it('of tiny DATA frames is not detected in a stream of small messages', () => {
     const peer = connected().send(headers(1, request('/messages')));
     for (let at = 0; at < 10_000; at += 1) peer.send(data(1, 'twenty bytes each..'));
 
     expectAlive(peer);
   });
 
-  it('of PRIORITY end the connection (CVE-2019-9513)', () => {
+  it('of PRIORITY frames ends the connection (CVE-2019-9513)', () => {
     const peer = connected()
       .send(get(1))
       .send(times(301, () => priority(3, 5)));
@@ -383,37 +386,37 @@ describe('floods', () => {
     expectCalm(peer, 'faults');
   });
 
-  it('of unknown frames end the connection', () => {
+  it('of unknown frames ends the connection', () => {
     expectCalm(connected().send(times(301, () => frame(0xfa, 0, 0))), 'faults');
   });
 
-  it('of unknown settings end the connection', () => {
+  it('of unknown settings ends the connection', () => {
     expectCalm(
       connected().send(times(10, () => settings(...Array.from({ length: 32 }, () => [0xfa, 1] as const)))),
       'faults',
     );
   });
 
-  it('of acknowledgements nobody asked for end the connection', () => {
+  it('of unsolicited acknowledgements of SETTINGS ends the connection', () => {
     expectCalm(connected().send(times(201, () => settingsAck)), 'faults');
   });
 
-  it('of DATA on streams long forgotten end the connection', () => {
+  it('of DATA on streams that are no longer remembered ends the connection', () => {
     const peer = connected().send(times(200, (at) => get(stream(at))));
     peer.send(times(501, () => data(1)));
 
     expectCalm(peer, 'faults');
   });
 
-  it('of table size updates end the connection', () => {
+  it('of table size updates ends the connection', () => {
     const peer = connected().send(headers(1, Buffer.concat([times(1_000, () => sizeUpdate(0)), request()])));
 
     expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.COMPRESSION_ERROR })]);
   });
 });
 
-describe('a peer that does not read', () => {
-  it('and calls is not read either, nor is work begun for it, and it ends after ten seconds', () => {
+describe('a peer that does not read our output', () => {
+  it('is not read and starts no work, and is disconnected after ten seconds', () => {
     const peer = connected();
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
@@ -432,7 +435,7 @@ describe('a peer that does not read', () => {
     expect(peer.application.cancelled).toBeGreaterThan(0);
   });
 
-  it('for a while goes on where it stopped', () => {
+  it('is served again when it resumes reading', () => {
     const peer = connected();
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
@@ -449,7 +452,7 @@ describe('a peer that does not read', () => {
     expectAlive(peer);
   });
 
-  it('slowly is borne while something moves', () => {
+  it('stays connected as long as it reads slowly', () => {
     const peer = connected();
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
@@ -464,7 +467,7 @@ describe('a peer that does not read', () => {
     expect(peer.transport.isDestroyed).toBe(false);
   });
 
-  it('and whose answers come all the same ends when too much waits', () => {
+  it('is disconnected when the responses of running calls exceed the hard limit', () => {
     const peer = connected({ maxHeldBytes: 0 });
     peer.send(
       Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
@@ -481,7 +484,7 @@ describe('a peer that does not read', () => {
     expect(peer.rejections).toEqual(['slow_reader']);
   });
 
-  it('and provokes answers to control frames ends', () => {
+  it('is disconnected when too many answers to its control frames are waiting', () => {
     const peer = connected({ pingStrikes: 1e9 });
     peer.transport.isRead = false;
     peer.send(times(1_002, () => ping()));
@@ -489,7 +492,7 @@ describe('a peer that does not read', () => {
     expectCalm(peer, 'control_flood');
   });
 
-  it('and keeps its window shut is reset after thirty seconds, however it dribbles', () => {
+  it('has its stream reset when its window stays closed for thirty seconds, even if it grows by single bytes', () => {
     const peer = connected();
     peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
     peer.send(get(1));
@@ -505,7 +508,7 @@ describe('a peer that does not read', () => {
     expectAlive(peer);
   });
 
-  it('and whose windows hold back too much ends', () => {
+  it('is disconnected when its windows hold back too much output', () => {
     const peer = connected();
     peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
     peer.send(times(300, (at) => get(stream(at), '/big/16000')));
@@ -515,13 +518,13 @@ describe('a peer that does not read', () => {
   });
 });
 
-describe('a peer that is slow', () => {
+describe('a slow peer', () => {
   it.each([
-    ['says nothing', bytesOf()],
+    ['sends nothing', bytesOf()],
     ['stops inside the preface', PREFACE.subarray(0, 12)],
     ['stops after the preface', PREFACE],
     ['stops inside SETTINGS', Buffer.concat([PREFACE, settings([1, 1]).subarray(0, 12)])],
-  ])('ends after ten seconds when it %s', (_title, bytes) => {
+  ])('is disconnected after ten seconds when it %s', (_title, bytes) => {
     const peer = new MemoryPeer().send(bytes).wait(9_900);
     expect(goawaysOf(peer.frames)).toEqual([]);
     peer.wait(200);
@@ -532,14 +535,14 @@ describe('a peer that is slow', () => {
     expect(peer.transport.isDestroyed).toBe(true);
   });
 
-  it('ends after ten seconds without acknowledging our SETTINGS', () => {
+  it('is disconnected after ten seconds without an acknowledgement of our SETTINGS', () => {
     const peer = new MemoryPeer().send(Buffer.concat([PREFACE, settings()])).wait(10_100);
 
     expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.SETTINGS_TIMEOUT })]);
     expect(peer.rejections).toEqual(['settings_timeout']);
   });
 
-  it('is asked whether it lives after five minutes, and ends twenty seconds later', () => {
+  it('receives a PING after five minutes of silence, and is disconnected twenty seconds later', () => {
     const peer = connected().wait(300_200, 100);
     expect(peer.frames.at(-1)).toMatchObject({ type: FrameType.PING, flags: 0 });
     peer.wait(20_200, 100);
@@ -548,7 +551,7 @@ describe('a peer that is slow', () => {
     expect(peer.rejections).toEqual(['keepalive_timeout']);
   });
 
-  it('lives when it answers', () => {
+  it('stays connected when it answers the PINGs', () => {
     const peer = connected();
     for (let round = 0; round < 3; round += 1) {
       peer.wait(300_200, 100);
@@ -560,8 +563,8 @@ describe('a peer that is slow', () => {
   });
 });
 
-describe('memory', () => {
-  it('for requests that are not whole is bounded for a connection', () => {
+describe('the memory of a connection', () => {
+  it('for incomplete requests is limited per connection', () => {
     const peer = connected({ maxHeldBytesPerConnection: 100_000 });
     peer.send(headers(1, request('/keep'))).send(headers(3, request('/keep')));
     for (let at = 0; at < 4; at += 1) peer.send(data(1, Buffer.alloc(16_000)));
@@ -574,7 +577,7 @@ describe('memory', () => {
     expect(peer.context.held).toBe(0);
   });
 
-  it('for requests that are not whole is bounded for the server', () => {
+  it('for incomplete requests is limited per server', () => {
     const peer = connected({ maxHeldBytes: 20_000 });
     peer
       .send(headers(1, request('/keep')))
@@ -585,9 +588,9 @@ describe('memory', () => {
     expect(peer.context.held).toBe(0);
   });
 
-  it('does not grow with the streams and windows a connection has seen', () => {
+  it('does not grow with the streams that have been closed, and its window does not shrink', () => {
     const peer = connected().send(windowUpdate(0, 2 ** 30));
-    // Refused, reset, late and padded DATA: every way for a window to leak.
+    // Rejected, reset, late and padded DATA: every way in which a window could leak.
     for (let at = 0; at < 20_000; at += 1) {
       const id = stream(at);
       peer.send(Buffer.concat([headers(id, request('/early')), data(id, 'late', true, 20)]));
@@ -602,7 +605,7 @@ describe('memory', () => {
   });
 });
 
-describe('a connection that has been ended', () => {
+describe('a connection that the server has ended', () => {
   const everything = Buffer.concat([
     get(3),
     data(3, 'x'),
@@ -617,7 +620,7 @@ describe('a connection that has been ended', () => {
     frame(0xfa, 0, 0),
   ]);
 
-  it('reads nothing more, in the same chunk or later', () => {
+  it('ignores all further input, in the same chunk and later', () => {
     const peer = connected().send(Buffer.concat([get(1), data(2, 'x'), everything]));
     peer.send(everything);
 
@@ -627,7 +630,7 @@ describe('a connection that has been ended', () => {
     expect(peer.rejections).toEqual(['protocol_error']);
   });
 
-  it('by a limit reads nothing more of the same chunk either', () => {
+  it('because of a limit ignores the rest of the same chunk', () => {
     const peer = connected().send(Buffer.concat([times(4, () => ping()), get(1), everything]));
 
     expect(peer.application.opened).toBe(0);
@@ -635,7 +638,7 @@ describe('a connection that has been ended', () => {
     expect(peer.rejections).toEqual(['ping_flood']);
   });
 
-  it('is read on for a second, so that its last words arrive, and then is destroyed', () => {
+  it('is read for one more second, so that its last frames arrive, and then destroyed', () => {
     const peer = connected().send(data(2, 'x')).wait(900);
     expect(peer.transport.isEnded).toBe(true);
     expect(peer.transport.isDestroyed).toBe(false);

@@ -4,7 +4,7 @@ import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field
 import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
 import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
 
-/** A frame as it crosses the transport. */
+/** A frame as it is sent. */
 export interface Frame {
   readonly type: number;
   readonly flags: number;
@@ -25,7 +25,7 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** Any frame, right or wrong; `length` lies about the payload where it is given. */
+/** Any frame, valid or not. `length` overrides the length of the payload. */
 export function frame(
   type: number,
   flags: number,
@@ -41,7 +41,7 @@ export function frame(
   return Buffer.concat([header, payload]);
 }
 
-/** The frames in `bytes`, which must be whole; `rest` is what is not. */
+/** The complete frames in `bytes`; `rest` is an incomplete one at the end. */
 export function parseFrames(bytes: Buffer): { frames: Frame[]; rest: Buffer } {
   const frames: Frame[] = [];
   let at = 0;
@@ -59,7 +59,7 @@ export function parseFrames(bytes: Buffer): { frames: Frame[]; rest: Buffer } {
   return { frames, rest: bytes.subarray(at) };
 }
 
-// ---------------------------------------------------------------- HPACK, as a client writes it
+// ---------------------------------------------------------------- HPACK encoding
 
 export function integer(value: number, mask: number, flags: number): Buffer {
   if (value < mask) return bytesOf(flags | value);
@@ -74,7 +74,7 @@ export function string(text: string | Buffer): Buffer {
   return Buffer.concat([integer(bytes.length, 0x7f, 0), bytes]);
 }
 
-/** Canonical codes from their lengths, computed apart from the decoder under test. */
+/** Canonical codes from their lengths, computed independently of the decoder under test. */
 const CODES = (() => {
   const codes: string[] = [];
   let next = 0n;
@@ -96,7 +96,7 @@ export function huffmanBits(bytes: Iterable<number>): string {
   return Array.from(bytes, (byte) => CODES[byte]!).join('');
 }
 
-/** Bits as bytes, padded with ones unless told otherwise. */
+/** Bits as bytes, padded with ones by default. */
 export function packBits(bits: string, padding = '1'): Buffer {
   const padded = bits.padEnd(Math.ceil(bits.length / 8) * 8, padding);
   return Buffer.from(padded.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2)) ?? []);
@@ -110,11 +110,11 @@ export function huffmanString(text: string | Buffer): Buffer {
 export function indexed(index: number): Buffer {
   return integer(index, 0x7f, 0x80);
 }
-/** Literal without indexing, its name spelled out. */
+/** A literal without indexing, with a literal name. */
 export function literal([name, value]: SentField): Buffer {
   return Buffer.concat([bytesOf(0), string(name), string(value)]);
 }
-/** Literal with incremental indexing, its name spelled out. */
+/** A literal with incremental indexing, with a literal name. */
 export function inserted([name, value]: SentField): Buffer {
   return Buffer.concat([bytesOf(0x40), string(name), string(value)]);
 }
@@ -132,7 +132,7 @@ export const REQUEST: readonly SentField[] = [
 export function block(fields: readonly SentField[] = REQUEST): Buffer {
   return Buffer.concat(fields.map(literal));
 }
-/** The pseudo-fields of a request for `path`, then `more`. */
+/** The pseudo-header fields of a request for `path`, then `more`. */
 export function request(path = '/', ...more: SentField[]): Buffer {
   return block([...REQUEST.map(([name, value]) => [name, name === ':path' ? path : value] as const), ...more]);
 }
@@ -143,7 +143,7 @@ export interface HeaderOptions {
   readonly endStream?: boolean;
   readonly endHeaders?: boolean;
   readonly padding?: number;
-  /** The stream it depends on. */
+  /** The stream that it depends on. */
   readonly dependency?: number;
 }
 
@@ -170,7 +170,7 @@ export function headers(
   );
 }
 
-/** A whole request without a body. */
+/** A complete request without a body. */
 export function get(stream: number, path = '/'): Buffer {
   return headers(stream, request(path), { endStream: true });
 }
@@ -212,14 +212,14 @@ export function windowUpdate(stream: number, increment: number): Buffer {
   return frame(FrameType.WINDOW_UPDATE, 0, stream, uint32(increment));
 }
 
-/** What an honest client begins with. */
+/** The first bytes of a well-behaved client: the preface, SETTINGS and an acknowledgement. */
 export function hello(...values: (readonly [setting: number, value: number])[]): Buffer {
   return Buffer.concat([PREFACE, settings(...values), settingsAck]);
 }
 
-// ---------------------------------------------------------------- what the server says
+// ---------------------------------------------------------------- reading the output of the server
 
-/** Fields of a response block: our server's need no table. */
+/** The fields of a response block, which does not use the dynamic table. */
 export function fieldsOf(bytes: Buffer): Record<string, string> {
   const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
   decoder.decode(new DynamicTable(), bytes, 0, bytes.length);
@@ -240,13 +240,13 @@ export function goawaysOf(frames: readonly Frame[]): Goaway[] {
       debug: payload.toString('latin1', 8),
     }));
 }
-/** The streams that were reset, with the codes. */
+/** The streams that were reset, with their error codes. */
 export function resetsOf(frames: readonly Frame[]): [stream: number, code: number][] {
   return frames
     .filter(({ type }) => type === FrameType.RST_STREAM)
     .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
 }
-/** The streams whose response came to its end. */
+/** The streams whose response is complete. */
 export function endedOf(frames: readonly Frame[]): number[] {
   return frames
     .filter(

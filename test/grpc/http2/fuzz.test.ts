@@ -11,31 +11,31 @@ import { TestApplication } from './test-application';
 
 jest.setTimeout(24 * 3_600_000);
 
-/** `bench/conformance/fuzz.mjs` asks for more, with a seed of its own. */
+/** `bench/conformance/fuzz.mjs` runs more, with another seed. */
 const SEQUENCES = Number(process.env['WEIR_FUZZ_SEQUENCES'] ?? 100_000);
 const SOCKET_SEQUENCES = Math.min(SEQUENCES / 100, 1_000);
 const SEED = process.env['WEIR_SEED'] ?? 'fuzz';
-/** Higher than any stream of a random sequence that is not the last of all. */
+/** Higher than any stream of a random sequence except the highest possible one. */
 const LATER_STREAM = 1_001;
 
-describe(`random and damaged frames, seed ${SEED}`, () => {
-  it(`never crash, never hang, never keep anything: ${SEQUENCES} connections`, () => {
+describe(`random and damaged frames with seed ${SEED}`, () => {
+  it(`cause no internal error, no hang and no leak on ${SEQUENCES} connections`, () => {
     const frames = new RandomFrames(seededRandom(SEED));
     const headerBlocks = new HeaderBlockReader(new TestApplication(), DEFAULT_LIMITS);
     let alive = 0;
-    let refused = 0;
+    let ended = 0;
     for (let number = 0; number < SEQUENCES; number += 1) {
       const bytes = frames.sequence();
       const peer = new MemoryPeer({}, new TestApplication(), headerBlocks);
       for (const chunk of frames.cut(bytes)) peer.send(chunk);
       if (frames.below(4) === 0) peer.wait(100);
-      const told = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
+      const description = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
 
-      if (peer.internalErrors.length > 0) throw new Error(told, { cause: peer.internalErrors[0] });
+      if (peer.internalErrors.length > 0) throw new Error(description, { cause: peer.internalErrors[0] });
       if (peer.connection.hasEnded) {
-        refused += 1;
+        ended += 1;
         if (!peer.transport.isDestroyed && goawaysOf(peer.frames).length === 0)
-          throw new Error(`ended without GOAWAY: ${told}`);
+          throw new Error(`ended without GOAWAY: ${description}`);
       } else {
         peer.send(ping('alive?!!')).send(get(LATER_STREAM, '/hold'));
         const { held } = peer.application;
@@ -44,19 +44,19 @@ describe(`random and damaged frames, seed ${SEED}`, () => {
           alive += 1;
           peer.application.finish(later, '');
           peer.endTurns();
-          if (!endedOf(peer.frames).includes(LATER_STREAM)) throw new Error(`not answered: ${told}`);
+          if (!endedOf(peer.frames).includes(LATER_STREAM)) throw new Error(`not answered: ${description}`);
         }
       }
       peer.connection.transportClosed();
-      if (peer.context.held !== 0) throw new Error(`memory kept: ${told}`);
+      if (peer.context.held !== 0) throw new Error(`memory kept: ${description}`);
     }
 
-    // The sequences are neither all good nor all bad: otherwise this would test nothing.
+    // Both valid and invalid sequences must occur.
     expect(alive).toBeGreaterThan(SEQUENCES / 20);
-    expect(refused).toBeGreaterThan(SEQUENCES / 20);
+    expect(ended).toBeGreaterThan(SEQUENCES / 20);
   });
 
-  it(`over sockets, while a good client is served: ${SOCKET_SEQUENCES} connections`, async () => {
+  it(`do not affect another client, on ${SOCKET_SEQUENCES} connections over sockets`, async () => {
     const frames = new RandomFrames(seededRandom(`${SEED} over sockets`));
     const internalErrors: unknown[] = [];
     const server = await startServer({

@@ -34,7 +34,7 @@ function hex(text: string): Buffer {
   return Buffer.from(text.replaceAll(/\s/g, ''), 'hex');
 }
 
-/** A decoder with its table, as a connection has. */
+/** A decoder with the dynamic table of one connection. */
 function decoding(limits = { maxHeaderListBytes: 1e6, maxHeaderFields: 1e4 }) {
   const decoder = new FieldSectionDecoder(new FieldNames(), limits);
   const table = new DynamicTable();
@@ -82,7 +82,7 @@ describe('the examples of RFC 7541, appendix C', () => {
       '8286 84be 5886 a8eb 1064 9cbf',
       '8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf',
     ],
-  ])('are decoded %s', (_title, first, second, third) => {
+  ])('are decoded correctly, %s', (_title, first, second, third) => {
     const { decode } = decoding();
 
     expect(decode(hex(first))).toEqual(FIRST);
@@ -90,7 +90,7 @@ describe('the examples of RFC 7541, appendix C', () => {
     expect(decode(hex(third))).toEqual(THIRD);
   });
 
-  it('of responses are decoded with evictions (C.5, its table being of 256 bytes)', () => {
+  it('for responses are decoded with evictions from a table of 256 bytes (C.5)', () => {
     const { decode } = decoding();
     decode(sizeUpdate(256));
     decode(
@@ -109,15 +109,15 @@ describe('the examples of RFC 7541, appendix C', () => {
   });
 });
 
-describe('Huffman code', () => {
-  it('of every byte is decoded', () => {
+describe('decodeHuffman', () => {
+  it('decodes the code of every byte', () => {
     for (let byte = 0; byte < 256; byte += 1) {
       const text = String.fromCharCode(byte);
       expect(decodeText(packBits(huffmanBits([byte])))).toBe(text);
     }
   });
 
-  it('of any bytes is decoded', () => {
+  it('decodes the code of any string', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         expect(decodeText(packBits(huffmanBits(bytes)))).toBe(Buffer.from(bytes).toString('latin1'));
@@ -126,11 +126,11 @@ describe('Huffman code', () => {
     );
   });
 
-  it('of any bytes at all is decoded or refused within the length foretold', () => {
+  it('decodes or rejects any bytes within maxDecodedLength', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
         const text = decodeText(Buffer.from(bytes));
-        // What was decoded is what these bytes are the code of.
+        // The input must be the code of the result.
         if (text !== undefined) expect(packBits(huffmanBits(Buffer.from(text, 'latin1')))).toEqual(Buffer.from(bytes));
       }),
       { numRuns: 1_000 },
@@ -142,7 +142,7 @@ describe('the dynamic table', () => {
   function cost(name: string, value: string): number {
     return name.length + value.length + 32;
   }
-  /** What a table is by the letter of RFC 7541, section 4: a list. */
+  /** The dynamic table as RFC 7541, section 4, describes it: a list. */
   class Model {
     entries: SentField[] = [];
     max = 4_096;
@@ -155,7 +155,7 @@ describe('the dynamic table', () => {
     }
   }
 
-  it('is what the RFC says, whatever is inserted and however it is resized', () => {
+  it('behaves like the list of the RFC, for any sequence of insertions and size updates', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'd'), maxLength: 200 });
     const step = fc.oneof(
       { weight: 8, arbitrary: fc.record({ kind: fc.constant('insert' as const), name: text, value: text }) },
@@ -193,7 +193,7 @@ describe('the dynamic table', () => {
     );
   });
 
-  it('takes names from its own entries, also from one that the insertion evicts', () => {
+  it('provides the name of an entry to a new one, even if the insertion evicts the first', () => {
     const { decode } = decoding();
     decode(inserted(['n'.repeat(3_000), 'v']));
     expect(decode(Buffer.concat([integer(62, 0x3f, 0x40), huffmanString('w'.repeat(1_000))]))).toEqual([
@@ -205,13 +205,13 @@ describe('the dynamic table', () => {
 });
 
 describe('a header block', () => {
-  it('reaches every entry of the static table', () => {
+  it('can refer to every entry of the static table', () => {
     const { decode } = decoding();
 
     expect(decode(Buffer.concat(STATIC_TABLE.map((_, at) => indexed(at + 1))))).toEqual(STATIC_TABLE);
   });
 
-  it('says whether it changed the table or read it', () => {
+  it('is reported as changing or reading the dynamic table', () => {
     const { decode, decoder } = decoding();
     function flags(block: Buffer): boolean[] {
       decode(block);
@@ -228,7 +228,7 @@ describe('a header block', () => {
     expect(flags(sizeUpdate(4_096))).toEqual([true, false]);
   });
 
-  it('of ours says the same to our decoder', () => {
+  it('of encodeBlock is decoded to the same fields', () => {
     const fields: SentField[] = [
       [':status', '200'],
       [':status', '431'],
@@ -240,8 +240,8 @@ describe('a header block', () => {
   });
 });
 
-describe('what a Node client encodes', () => {
-  it('is decoded, request after request', async () => {
+describe('a header block of a Node client', () => {
+  it('is decoded correctly, for a sequence of requests', async () => {
     const blocks: Buffer[] = [];
     let received = Buffer.alloc(0);
     const server = net.createServer((socket) => {
@@ -289,7 +289,7 @@ describe('what a Node client encodes', () => {
   });
 });
 
-describe('what a block meant before', () => {
+describe('the interpretation of a header block', () => {
   const rest = Buffer.concat([indexed(3), indexed(6)]);
   const again = Buffer.concat([rest, indexed(62)]);
   function paths(...blocks: Buffer[]): string[] {
@@ -304,11 +304,11 @@ describe('what a block meant before', () => {
     return seen;
   }
 
-  it('is remembered while the table stays as it is', () => {
+  it('is remembered while the dynamic table does not change', () => {
     expect(paths(Buffer.concat([rest, inserted([':path', '/a'])]), again, again, again)).toEqual(['/a', '/a']);
   });
 
-  it('is forgotten when the table changes', () => {
+  it('is not reused after the dynamic table has changed', () => {
     function insert(path: string): Buffer {
       return Buffer.concat([rest, inserted([':path', path])]);
     }
@@ -316,7 +316,7 @@ describe('what a block meant before', () => {
     expect(paths(insert('/a'), again, again, insert('/b'), again, again)).toEqual(['/a', '/a', '/b', '/b']);
   });
 
-  it('is remembered for good where no entry of the table occurs in it', () => {
+  it('is remembered for the life of the connection if the block does not refer to the dynamic table', () => {
     const plain = Buffer.concat([rest, literal([':path', '/plain'])]);
 
     expect(paths(plain, plain, Buffer.concat([rest, inserted([':path', '/a'])]), plain, again)).toEqual([
@@ -326,7 +326,7 @@ describe('what a block meant before', () => {
     ]);
   });
 
-  it('is told apart by every byte, and many blocks are remembered', () => {
+  it('is remembered for many blocks, which are distinguished by every byte', () => {
     const blocks = Array.from({ length: 40 }, (_, at) => Buffer.concat([rest, literal([':path', `/p${at}`])]));
     const seen = paths(...blocks, ...blocks.toReversed(), Buffer.concat([rest, literal([':path', '/q0'])]));
 

@@ -6,18 +6,18 @@ import type { Transport } from '../../../src/grpc/http2/streams/connection-contr
 import { type Frame, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
-/** A transport that takes what the test lets it take. */
+/** A transport in memory whose peer reads only if the test permits it. */
 class MemoryTransport implements Transport {
   sent: Buffer[] = [];
   isPaused = false;
   isEnded = false;
   isDestroyed = false;
-  /** Whether the peer reads: if not, everything waits. */
+  /** Whether the peer reads. If not, all output waits. */
   isRead = true;
   writableLength = 0;
 
   write(bytes: Uint8Array): void {
-    // A socket reports this as an error, and is destroyed before its last words are out.
+    // A socket reports this as an error, and is destroyed before its last bytes are sent.
     if (this.isEnded) throw new Error('write after end');
     this.sent.push(Buffer.from(bytes));
     if (!this.isRead) this.writableLength += bytes.length;
@@ -36,10 +36,10 @@ class MemoryTransport implements Transport {
   }
 }
 
-/** How bytes reach the connection. */
+/** How bytes are split into chunks. A number is the position at which they are split in two. */
 export type Cut = 'in one chunk' | 'byte by byte' | number;
 
-/** A connection without a socket, its time and its turns in the test's hand. */
+/** A connection without a socket. The test controls its clock and its turns. */
 export class MemoryPeer {
   readonly transport = new MemoryTransport();
   readonly rejections: Rejection[] = [];
@@ -48,7 +48,6 @@ export class MemoryPeer {
   readonly connection: Connection<string, never>;
   #toFlush = false;
   #toRun = false;
-  #seen = 0;
   readonly context: ConnectionContext<string, never>;
 
   constructor(
@@ -75,9 +74,9 @@ export class MemoryPeer {
     this.connection = new Connection(this.context, this.transport);
   }
 
-  /** Hands bytes over, cut as told: a number is where to cut in two. */
+  /** Sends bytes to the server. */
   send(bytes: Buffer, cut: Cut = 'in one chunk'): this {
-    // Each chunk is a copy, as each read of a socket is: what the server keeps of it must not change under it.
+    // Each chunk is a copy, as with a socket: the bytes must not change while the server keeps them.
     if (cut === 'in one chunk') this.connection.receive(Buffer.from(bytes));
     else if (cut === 'byte by byte') for (const byte of bytes) this.connection.receive(Buffer.from([byte]));
     else {
@@ -87,7 +86,7 @@ export class MemoryPeer {
     return this.endTurns();
   }
 
-  /** Lets turns of the event loop pass until nothing is left to do. */
+  /** Ends turns of the event loop until nothing is left to do. */
   endTurns(): this {
     while (this.#toFlush || this.#toRun) {
       const run = this.#toRun;
@@ -99,7 +98,7 @@ export class MemoryPeer {
     return this;
   }
 
-  /** Lets time pass, with ticks in between. */
+  /** Advances the clock, with ticks every `step` milliseconds. */
   wait(ms: number, step = 50): this {
     const until = this.time + ms;
     while (this.time < until) {
@@ -110,7 +109,7 @@ export class MemoryPeer {
     return this;
   }
 
-  /** The peer reads all that waits. */
+  /** The peer reads all output that is waiting. */
   readAll(): this {
     this.transport.writableLength = 0;
     this.connection.drained();
@@ -119,13 +118,5 @@ export class MemoryPeer {
 
   get frames(): Frame[] {
     return parseFrames(Buffer.concat(this.transport.sent)).frames;
-  }
-
-  /** What was sent since the last call. */
-  get newFrames(): Frame[] {
-    const { frames } = this;
-    const fresh = frames.slice(this.#seen);
-    this.#seen = frames.length;
-    return fresh;
   }
 }

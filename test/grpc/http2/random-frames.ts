@@ -23,19 +23,19 @@ import {
   windowUpdate,
 } from './frames';
 
-/** What peers might send: mostly frames that fit together, some that do not, some damaged. */
+/** Input that peers might send: mostly valid sequences of frames, some invalid, some damaged. */
 export class RandomFrames {
   readonly #random: () => number;
   constructor(random: () => number) {
     this.#random = random;
   }
 
-  /** A whole number below `end`. */
+  /** An integer from 0 to below `end`. */
   below(end: number): number {
     return Math.floor(this.#random() * end);
   }
 
-  /** Bytes of one connection from its beginning. */
+  /** The input of one connection. */
   sequence(): Buffer {
     const beginning = this.#isOnceIn(40) ? [this.#bytesOf(30)] : [PREFACE, settings(...this.#settings()), settingsAck];
     const frames = Array.from({ length: 1 + this.below(8) }, () => this.#frame());
@@ -43,7 +43,7 @@ export class RandomFrames {
     return this.#isOnceIn(3) ? this.#damaged(bytes) : bytes;
   }
 
-  /** The bytes as they might be cut on their way. */
+  /** The bytes, split into up to four chunks. */
   cut(bytes: Buffer): Buffer[] {
     const cuts = Array.from({ length: this.below(4) }, () => this.below(bytes.length + 1)).toSorted((a, b) => a - b);
     return [0, ...cuts].map((from, at) => bytes.subarray(from, cuts[at] ?? bytes.length));
@@ -169,7 +169,7 @@ export class RandomFrames {
     }
   }
 
-  /** Some bytes changed, lost, doubled or thrown in. */
+  /** The bytes with one to three damages: a byte or bit changed, some bytes lost or inserted. */
   #damaged(bytes: Buffer): Buffer {
     let result = Buffer.from(bytes);
     for (let damages = 1 + this.below(3); damages > 0; damages -= 1) {

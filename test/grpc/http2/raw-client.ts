@@ -3,12 +3,12 @@ import tls from 'node:tls';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { type Frame, parseFrames } from './frames';
 
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
-/** A client on a real socket that writes what it is told and keeps what comes. */
+/** A client on a real socket that sends any bytes and records the frames that it receives. */
 export class RawClient {
   readonly frames: Frame[] = [];
-  /** The server has ended its half, or the socket is gone. */
+  /** The server has ended its side, or the socket is closed. */
   isEnded = false;
   isClosed = false;
   #rest = Buffer.alloc(0);
@@ -19,18 +19,18 @@ export class RawClient {
       const { frames, rest } = parseFrames(Buffer.concat([this.#rest, chunk]));
       this.#rest = Buffer.from(rest);
       this.frames.push(...frames);
-      this.#look();
+      this.#check();
     });
     socket.on('end', () => {
       this.isEnded = true;
-      this.#look();
+      this.#check();
     });
     socket.on('close', () => {
       this.isEnded = true;
       this.isClosed = true;
-      this.#look();
+      this.#check();
     });
-    // What a test expects of the end, it says itself.
+    // Tests check the end of a connection themselves.
     socket.on('error', () => {});
   }
 
@@ -39,7 +39,7 @@ export class RawClient {
     return this;
   }
 
-  /** Waits until something holds; fails, naming it, when it never does. */
+  /** Waits for a condition. Fails with its description if it is not met in time. */
   async until(what: string, holds: () => boolean): Promise<this> {
     if (holds()) return this;
     await new Promise<void>((resolve, reject) => {
@@ -53,17 +53,17 @@ export class RawClient {
         this.#waiting.delete(check);
         reject(
           new Error(
-            `never came: ${what}; seen: ${JSON.stringify(this.frames.map(({ type, stream }) => [type, stream]))}`,
+            `timed out waiting for ${what}; received: ${JSON.stringify(this.frames.map(({ type, stream }) => [type, stream]))}`,
           ),
         );
-      }, PATIENCE_MS);
+      }, TIMEOUT_MS);
       this.#waiting.add(check);
     });
     return this;
   }
 
   /** Whether a PING with these bytes has been acknowledged. */
-  heard(opaque: string): boolean {
+  isAcknowledged(opaque: string): boolean {
     return this.frames.some(({ type, payload }) => type === FrameType.PING && payload.toString('latin1') === opaque);
   }
 
@@ -71,15 +71,15 @@ export class RawClient {
     this.socket.destroy();
   }
 
-  #look(): void {
+  #check(): void {
     for (const check of this.#waiting) check();
   }
 }
 
-/** Waits until something holds that nobody tells us of; fails, naming it, when it never does. */
+/** Waits for a condition that has no event, by polling. Fails with its description if it is not met in time. */
 export async function eventually(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !holds();) {
-    if (Date.now() > end) throw new Error(`never came: ${what}`);
+  for (const end = Date.now() + TIMEOUT_MS; !holds();) {
+    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
@@ -94,7 +94,7 @@ export function connectPlain(address: Address): RawClient {
   );
 }
 
-/** Over TLS to `localhost`; the socket is secure when what was sent arrives. */
+/** A TLS client of `localhost`. Bytes may be sent before the handshake has finished. */
 export function connectTls(address: Address, options: tls.ConnectionOptions): RawClient {
   return new RawClient(
     tls.connect({

@@ -18,11 +18,11 @@ describe('the README of the HTTP/2 server', () => {
     expect(listed.toSorted()).toEqual(Object.keys(DEFAULT_LIMITS).toSorted());
   });
 
-  it('names every kind of refusal', () => {
+  it('names every kind of rejection', () => {
     expect(namesIn(README)).toEqual(expect.arrayContaining([...REJECTIONS]));
   });
 
-  it('names no kind of refusal that there is not', () => {
+  it('names no kind of rejection that does not exist', () => {
     const counted = rows.flatMap((row) => namesIn(row.split('|').at(-2)!));
 
     expect(REJECTIONS).toEqual(expect.arrayContaining(counted));

@@ -6,12 +6,12 @@ import { seededRandom } from './seeded-random';
 
 const random = seededRandom('the cuts of requirements.test.ts');
 
-describe.each(REQUIREMENTS)('RFC 9113, section $section: $title', ({ before, bytes, then }) => {
+describe.each(REQUIREMENTS)('$reference: $title', ({ before, bytes, then }) => {
   const cuts: Cut[] = ['in one chunk', 1 + Math.floor(random() * (bytes.length - 1))];
-  // Some cases are long for what they say, and their bytes all alike.
+  // Byte by byte, the long cases would take long and test nothing more.
   if (bytes.length < 5_000) cuts.push('byte by byte');
 
-  it.each(cuts)('is judged the same, cut %s', (cut) => {
+  it.each(cuts)('has the required effect, received %s', (cut) => {
     const peer = new MemoryPeer();
     if (before.length > 0) peer.send(before);
     peer.send(bytes, cut);

@@ -41,36 +41,54 @@ const {
   NO_ERROR,
 } = ErrorCode;
 
-/** What the server does about some bytes. */
+/** The required effect of some bytes. */
 export type Verdict =
-  /** GOAWAY with this code, and the end. */
+  /** The connection is ended with GOAWAY and this code. */
   | { readonly goaway: ErrorCode; readonly as: Rejection; readonly lastStream?: number }
-  /** These RST_STREAMs and no other; the connection lives on. */
+  /** Exactly these streams are reset; the connection stays open. */
   | { readonly resets: readonly (readonly [stream: number, code: ErrorCode])[]; readonly as: Rejection | undefined }
-  /** No error; these streams are answered. */
+  /** No error occurs; these streams are answered. */
   | { readonly answers: readonly number[] };
 
 export interface Requirement {
+  /** The RFC and its section. */
+  readonly reference: string;
+  /** The case and its required effect, as one statement. */
   readonly title: string;
-  readonly section: string;
-  /** What is sent, and dealt with, before. */
+  /** Sent, and handled by the server, before {@link bytes}. */
   readonly before: Buffer;
-  /** What is judged. */
+  /** The case. */
   readonly bytes: Buffer;
   readonly then: Verdict;
 }
 
+/** `section`: of RFC 9113, unless it begins with the number of another RFC. */
+function referenceOf(section: string): string {
+  const [, rfc = '9113', number] = /^(?:(\d{4}) )?([\d.]+)$/.exec(section) ?? [];
+  return number === undefined ? section : `RFC ${rfc}, section ${number}`;
+}
+function nameOf(code: ErrorCode): string {
+  return Object.entries(ErrorCode).find(([, value]) => value === code)![0];
+}
+function effectOf(then: Verdict): string {
+  if ('goaway' in then) return `ends the connection with ${nameOf(then.goaway)}`;
+  if ('answers' in then) return 'is accepted';
+  if (then.resets.length === 0) return 'causes no reset';
+  return then.resets.map(([stream, code]) => `resets stream ${stream} with ${nameOf(code)}`).join(' and ');
+}
+
 const list: Requirement[] = [];
 function from(before: Buffer) {
-  return (section: string, title: string, then: Verdict, ...frames: Buffer[]): void => {
-    list.push({ section, title, before, bytes: Buffer.concat(frames), then });
+  return (section: string, subject: string, then: Verdict, ...frames: Buffer[]): void => {
+    const title = `${subject} ${effectOf(then)}`;
+    list.push({ reference: referenceOf(section), title, before, bytes: Buffer.concat(frames), then });
   };
 }
-/** From the first byte of the connection. */
+/** Sent from the first byte of the connection. */
 const raw = from(Buffer.alloc(0));
-/** After the preface. */
+/** Sent after the preface. */
 const after = from(hello());
-/** After a request on stream 1 that has been answered. */
+/** Sent after a request on stream 1 that has been answered. */
 const answered = from(Buffer.concat([hello(), get(1)]));
 
 function ends(code: ErrorCode, as: Rejection = 'protocol_error'): Verdict {
@@ -94,14 +112,14 @@ raw(
   ends(PROTOCOL_ERROR),
   Buffer.from('GET / HTTP/1.1\r\nHost: weir\r\n\r\n'),
 );
-raw('3.4', 'a preface wrong in its last byte', ends(PROTOCOL_ERROR), PREFACE.subarray(0, 23), Buffer.from('x'));
+raw('3.4', 'a preface with a wrong last byte', ends(PROTOCOL_ERROR), PREFACE.subarray(0, 23), Buffer.from('x'));
 raw('3.4', 'a first frame that is not SETTINGS', ends(PROTOCOL_ERROR), PREFACE, ping());
 raw('3.4', 'a first frame of an unknown type', ends(PROTOCOL_ERROR), PREFACE, frame(0xfa, 0, 0));
 raw('3.4', 'a first SETTINGS that is an acknowledgement', ends(PROTOCOL_ERROR), PREFACE, settingsAck);
 raw('3.4', 'an empty first SETTINGS', answers(1), PREFACE, settings(), get(1));
 raw(
   '3.4',
-  'a request in the flight of the preface, before any acknowledgement',
+  'a request sent together with the preface, before any acknowledgement,',
   answers(1),
   PREFACE,
   settings(),
@@ -180,12 +198,12 @@ after(
 );
 after(
   '6.3',
-  'PRIORITY of 4 bytes on an idle stream, which cannot be reset',
+  'PRIORITY of 4 bytes on an idle stream, which cannot be reset,',
   ends(FRAME_SIZE_ERROR),
   frame(FrameType.PRIORITY, 0, 1, Buffer.alloc(4)),
 );
 
-// ---------------------------------------------------------------- which stream
+// ---------------------------------------------------------------- stream identifiers
 for (const [name, bytes] of [
   ['DATA', data(0, 'x')],
   ['HEADERS', headers(0)],
@@ -207,7 +225,7 @@ after(
 after('4.1', 'a reserved bit before a window increment', answers(1), windowUpdate(0, 0x8000_0001), get(1));
 after(
   '4.1',
-  'flags that mean nothing',
+  'a frame with undefined flags',
   answers(1),
   frame(FrameType.HEADERS, 5 | 0x92, 1, request()),
   ping('flagflag', 0xfe),
@@ -224,7 +242,7 @@ after(
 // ---------------------------------------------------------------- padding
 after(
   '6.1',
-  'padding that leaves nothing',
+  'padding that leaves no payload',
   answers(1),
   headers(1),
   frame(FrameType.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytesOf(4, 0, 0, 0, 0)),
@@ -244,7 +262,7 @@ after(
 );
 after(
   '6.2',
-  'padding longer than what priority leaves',
+  'padding longer than the payload after the priority fields',
   ends(PROTOCOL_ERROR),
   frame(FrameType.HEADERS, 0x2d, 1, Buffer.concat([bytesOf(5), uint32(3), bytesOf(15), bytesOf(1, 2, 3, 4)])),
 );
@@ -260,14 +278,14 @@ const half = request().subarray(0, 10);
 const rest = request().subarray(10);
 after(
   '6.10',
-  'a header block over CONTINUATION',
+  'a header block that is completed by CONTINUATION',
   answers(1),
   headers(1, half, { endStream: true, endHeaders: false }),
   continuation(1, rest, true),
 );
 after(
   '6.2',
-  'END_STREAM that acts after the last CONTINUATION; flag 1 on CONTINUATION means nothing',
+  'DATA after a CONTINUATION with flag 1, which is undefined there and does not end the stream,',
   answers(1),
   headers(1, half, { endHeaders: false }),
   frame(FrameType.CONTINUATION, 5, 1, rest),
@@ -291,9 +309,9 @@ after('6.10', 'PING inside a header block', ends(PROTOCOL_ERROR), headers(1, hal
 after('6.10', 'CONTINUATION without a header block', ends(PROTOCOL_ERROR), continuation(1, rest, true));
 after('6.10', 'CONTINUATION after END_HEADERS', ends(PROTOCOL_ERROR), headers(1), continuation(1, rest, true));
 
-// ---------------------------------------------------------------- states of streams
+// ---------------------------------------------------------------- stream states
 after('5.1.1', 'a request on an even stream', ends(PROTOCOL_ERROR), headers(2));
-after('5.1.1', 'a request on a stream skipped before', ends(PROTOCOL_ERROR), headers(5), headers(3));
+after('5.1.1', 'a request on a stream lower than the last', ends(PROTOCOL_ERROR), headers(5), headers(3));
 answered(
   '5.1',
   'HEADERS on a stream that both sides ended',
@@ -302,10 +320,10 @@ answered(
 );
 answered('5.1', 'DATA on a stream that both sides ended', resets(1, STREAM_CLOSED), data(1, 'x'));
 after('5.1', 'DATA on an idle stream', ends(PROTOCOL_ERROR), data(1, 'x'));
-after('5.1', 'DATA on an idle stream of ours', ends(PROTOCOL_ERROR), data(2, 'x'));
+after('5.1', 'DATA on an idle stream with an even identifier', ends(PROTOCOL_ERROR), data(2, 'x'));
 after('5.1', 'WINDOW_UPDATE on an idle stream', ends(PROTOCOL_ERROR), windowUpdate(1, 1));
 after('5.1', 'RST_STREAM on an idle stream', ends(PROTOCOL_ERROR), rstStream(1));
-after('5.1', 'PRIORITY on an idle stream, which stays idle', answers(1), priority(1, 3), get(1));
+after('5.1', 'a request after PRIORITY on its stream, which stays idle,', answers(1), priority(1, 3), get(1));
 after('5.1', 'DATA on a half-closed stream', resets(1, STREAM_CLOSED), get(1, '/hold'), data(1, 'x'));
 after(
   '5.1',
@@ -316,7 +334,7 @@ after(
 );
 after(
   '5.1',
-  'frames on a stream that we reset',
+  'frames on a stream that the server has reset, which are ignored: the malformed request',
   { resets: [[1, PROTOCOL_ERROR]], as: 'malformed' },
   headers(1, request('')),
   data(1, 'x'),
@@ -335,7 +353,7 @@ after(
 );
 after(
   '5.1',
-  'only the first of many frames after the peer reset the stream is answered',
+  'only the first of several DATA frames after the peer reset the stream',
   resets(1, STREAM_CLOSED),
   headers(1),
   rstStream(1),
@@ -352,7 +370,7 @@ answered(
 );
 after(
   '5.4.2',
-  'RST_STREAM is not answered with RST_STREAM',
+  'RST_STREAM on a stream that the peer has reset',
   { resets: [], as: undefined },
   headers(1),
   rstStream(1),
@@ -362,13 +380,13 @@ after(
 after('7', 'RST_STREAM with an unknown code', { resets: [], as: undefined }, headers(1), rstStream(1, 0xffff_ffff));
 after(
   '8.1',
-  'an answer before the request has ended',
+  'a response before the end of the request',
   { resets: [[1, NO_ERROR]], as: undefined },
   headers(1, request('/early')),
   data(1, 'late'),
 );
 
-// ---------------------------------------------------------------- what only servers send
+// ---------------------------------------------------------------- frames that only servers send
 after(
   '8.4',
   'PUSH_PROMISE from a client',
@@ -384,7 +402,7 @@ after('6.5.2', 'MAX_FRAME_SIZE below 2^14', ends(PROTOCOL_ERROR), settings([Sett
 after('6.5.2', 'MAX_FRAME_SIZE above 2^24-1', ends(PROTOCOL_ERROR), settings([Setting.MAX_FRAME_SIZE, 2 ** 24]));
 after(
   '6.5.2',
-  'a bad value that a later one overrides',
+  'an invalid value that a later one overrides',
   ends(PROTOCOL_ERROR),
   settings([Setting.MAX_FRAME_SIZE, 1], [Setting.MAX_FRAME_SIZE, 16_384]),
 );
@@ -395,7 +413,7 @@ after(
   settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31]),
 );
 after('RFC 9218', 'NO_RFC7540_PRIORITIES of 2', ends(PROTOCOL_ERROR), settings([Setting.NO_RFC7540_PRIORITIES, 2]));
-after('6.5.2', 'a setting nobody knows', answers(1), settings([0x00fa, 0xffff_ffff]), get(1));
+after('6.5.2', 'an unknown setting', answers(1), settings([0x00fa, 0xffff_ffff]), get(1));
 after(
   '6.5.2',
   'the largest value of every setting',
@@ -409,7 +427,7 @@ after(
   ),
   get(1),
 );
-after('6.5.3', 'an acknowledgement nobody asked for', answers(1), settingsAck, get(1));
+after('6.5.3', 'an unsolicited acknowledgement of SETTINGS', answers(1), settingsAck, get(1));
 after(
   '6.9.2',
   'INITIAL_WINDOW_SIZE that overflows an open window',
@@ -464,10 +482,10 @@ after(
   compression,
   get1(Buffer.concat([request(), bytesOf(0), string('x'), bytesOf(5), Buffer.from('four')])),
 );
-after('7541 5.1', 'an integer cut short', compression, get1(Buffer.concat([request(), bytesOf(0xff, 0x80)])));
+after('7541 5.1', 'a truncated integer', compression, get1(Buffer.concat([request(), bytesOf(0xff, 0x80)])));
 after(
   '7541 5.1',
-  'an integer of endless continuation',
+  'an integer with too many continuation bytes',
   compression,
   get1(Buffer.concat([request(), bytesOf(0xff, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01)])),
 );
@@ -511,13 +529,13 @@ after(
 );
 after(
   '7541 4.4',
-  'an entry larger than the table, which empties it',
+  'an index after an entry larger than the table, which empties it,',
   compression,
   get1(Buffer.concat([request(), inserted(['x', 'y']), inserted(['x', 'y'.repeat(4_096)]), indexed(62)])),
 );
 after(
   '7541 4.4',
-  'an entry whose name is evicted by it',
+  'an entry that evicts the entry of its own name',
   answers(1),
   get1(
     Buffer.concat([
@@ -531,7 +549,7 @@ after(
 );
 after(
   '9113 4.3',
-  'a refused block, whose insertions still count',
+  'a malformed block, whose insertions still enter the table,',
   { resets: [[1, PROTOCOL_ERROR]], as: 'malformed' },
   get1(Buffer.concat([request(''), inserted(['te', 'trailers'])])),
   headers(3, Buffer.concat([request('/hold'), indexed(62)]), { endStream: true }),
@@ -550,7 +568,12 @@ for (const name of ['X-Upper', 'a b', 'a\x7f', 'a\xff', 'a:b', '', '\x00', 'a\r'
 for (const value of [' a', 'a ', '\ta', 'a\t', ' ', 'a\0b', 'a\rb', 'a\nb']) {
   after('8.2.1', `the field value ${JSON.stringify(value)}`, malformed, carrying(['x', value]));
 }
-after('8.2.1', 'a field value of bytes that are odd but allowed', answers(1), carrying(['x', '\x01 \x7f\xff']));
+after(
+  '8.2.1',
+  'a field value of control characters and bytes that are permitted',
+  answers(1),
+  carrying(['x', '\x01 \x7f\xff']),
+);
 after('8.2.1', 'an empty field value', answers(1), carrying(['x', '']));
 for (const name of [':method', ':scheme', ':path']) {
   after('8.3.1', `a request without ${name}`, malformed, without(name));
@@ -560,12 +583,12 @@ after('8.3.1', 'a request without :authority', answers(1), without(':authority')
 after('8.3.1', 'an empty :path', malformed, get1(request('')));
 after(
   '8.3',
-  'a pseudo-field after a regular one',
+  'a pseudo-header field after a regular field',
   malformed,
   get1(block([...REQUEST.slice(1), ['x', 'y'], REQUEST[0]!])),
 );
-after('8.3', 'the pseudo-field of responses', malformed, get1(block([[':status', '200'], ...REQUEST])));
-after('8.3', 'a pseudo-field nobody knows', malformed, get1(block([[':weir', 'x'], ...REQUEST])));
+after('8.3', 'the pseudo-header field of responses', malformed, get1(block([[':status', '200'], ...REQUEST])));
+after('8.3', 'an unknown pseudo-header field', malformed, get1(block([[':weir', 'x'], ...REQUEST])));
 for (const name of ['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade']) {
   after('8.2.2', `the field ${name}`, malformed, carrying([name, 'x']));
 }
@@ -583,7 +606,7 @@ after('8.1.1', 'a body shorter than content-length', malformed, length('3'), dat
 after('8.1.1', 'a body longer than content-length', malformed, length('3'), data(1, 'abcd'));
 after(
   '8.1.1',
-  'a body of content-length in pieces, padding not counted',
+  'a body as long as content-length, in pieces and not counting padding,',
   answers(1),
   length('3'),
   data(1, 'ab', false, 7),
@@ -598,15 +621,22 @@ for (const value of ['-1', '+3', '3 3', '0x3', '', '12345678901234567890']) {
 }
 after(
   '8.1.1',
-  'trailers before content-length is reached',
+  'trailers before the end of content-length',
   malformed,
   length('3'),
   data(1, 'ab'),
   headers(1, block([['x', 'y']]), { endStream: true }),
 );
 after('8.1', 'a second HEADERS without END_STREAM', malformed, headers(1), headers(1, block([['x', 'y']])));
-after('8.1', 'a pseudo-field in trailers', malformed, headers(1), headers(1, request(), { endStream: true }));
-after('8.1', 'trailers', answers(1), headers(1), data(1, 'ab'), headers(1, block([['x', 'y']]), { endStream: true }));
+after('8.1', 'a pseudo-header field in trailers', malformed, headers(1), headers(1, request(), { endStream: true }));
+after(
+  '8.1',
+  'a request with trailers',
+  answers(1),
+  headers(1),
+  data(1, 'ab'),
+  headers(1, block([['x', 'y']]), { endStream: true }),
+);
 after(
   '7540 5.3.1',
   'HEADERS that depend on their own stream',
@@ -616,10 +646,10 @@ after(
 after('7540 5.3.1', 'PRIORITY that depends on its own stream', resets(1, PROTOCOL_ERROR), headers(1), priority(1, 1));
 
 // ---------------------------------------------------------------- ping, goaway
-after('6.7', 'an acknowledgement of a PING nobody sent', answers(1), ping('nobody__', Flag.ACK), get(1));
+after('6.7', 'an acknowledgement of a PING that was not sent', answers(1), ping('not-sent', Flag.ACK), get(1));
 after(
   '6.8',
-  'GOAWAY from the client: what is open is finished, then the connection ends',
+  'GOAWAY from the client, once its open streams have finished,',
   { goaway: NO_ERROR, as: 'protocol_error', lastStream: 1 },
   get(1, '/'),
   headers(3).subarray(0, 0),
@@ -627,7 +657,7 @@ after(
 );
 after(
   '5.1.2',
-  'more streams than we allow',
+  'a stream over SETTINGS_MAX_CONCURRENT_STREAMS',
   { resets: [[2_049, REFUSED_STREAM]], as: 'streams' },
   ...Array.from({ length: 1_025 }, (_, at) => get(2 * at + 1, '/hold')),
 );
@@ -639,7 +669,7 @@ after(
 );
 after(
   '6.10',
-  'header blocks that interleave with other streams',
+  'a header block between the frames of another stream',
   answers(3, 1),
   headers(1),
   headers(3, half, { endStream: true, endHeaders: false }),
@@ -648,7 +678,7 @@ after(
 );
 after(
   '7541 6.2.3',
-  'literals of every form, Huffman coded too',
+  'a request with literals of every form',
   answers(1),
   get1(
     Buffer.concat([

@@ -1,6 +1,6 @@
 /**
- * Numbers from 0 to 1 that look random and are the same in every run with the same seed. The seed is `WEIR_SEED`, or the
- * name of what it is for; a run that fails prints it with the failure's title.
+ * Pseudo-random numbers from 0 to 1 that are the same in every run with the same seed: `WEIR_SEED`, or `name` by default. The
+ * title of a failed test includes the seed.
  */
 export function seededRandom(name: string): () => number {
   let state = 0;

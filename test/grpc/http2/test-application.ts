@@ -5,15 +5,16 @@ import type { Stream } from '../../../src/grpc/http2/streams/stream';
 const HEAD = encodeBlock([[':status', '200']]);
 export const ANSWER = 'weir';
 
-/** What a request asks for by its path. */
+/** A request and its body so far. */
 export interface TestState {
   readonly path: string;
   body: Buffer[];
 }
 
 /**
- * An application that does as the path says: `/` answers a few bytes, `/big/n` answers n bytes, `/hold` works for ever and
- * heeds no cancellation, `/early` answers before the request has ended, `/keep` keeps its body in memory.
+ * An application controlled by the path of the request: `/` responds with a few bytes, `/big/n` with n bytes, `/hold` works
+ * until {@link finish} and ignores cancellation, `/early` responds before the end of the request, `/keep` accounts for its body
+ * as kept memory, `/messages` treats each DATA frame as a complete message.
  */
 export class TestApplication implements Application<string, TestState> {
   readonly tags = new Map([['x-tag', 7]]);
@@ -24,7 +25,7 @@ export class TestApplication implements Application<string, TestState> {
   runs = 0;
   cancelled = 0;
   expired = 0;
-  goneAway = 0;
+  notifiedGoingAway = 0;
   bodies: string[] = [];
   readonly held: Stream<TestState>[] = [];
 
@@ -61,7 +62,7 @@ export class TestApplication implements Application<string, TestState> {
     this.finish(stream, path.startsWith('/big/') ? 'x'.repeat(Number(path.slice(5))) : ANSWER);
   }
 
-  /** Ends the work that `/hold` began. */
+  /** Ends the work of a `/hold` request with a response. */
   finish(stream: Stream<TestState>, text: string): void {
     this.running -= 1;
     stream.release();
@@ -79,7 +80,7 @@ export class TestApplication implements Application<string, TestState> {
   drained(): void {}
 
   goingAway(): void {
-    this.goneAway += 1;
+    this.notifiedGoingAway += 1;
   }
 
   #answer(stream: Stream<TestState>, text: string): void {

@@ -50,17 +50,17 @@ async function expectAnswer(client: RawClient): Promise<void> {
   await client.until('an answer', () => endedOf(client.frames).includes(1));
 }
 
-async function expectRefusal(client: RawClient, as: Rejection): Promise<void> {
+async function expectRejection(client: RawClient, as: Rejection): Promise<void> {
   client.send(hello(), get(1));
   await client.until('the close', () => client.isClosed);
   expect(endedOf(client.frames)).toEqual([]);
-  // The server may learn of it a moment after the client.
-  await eventually('a refusal', () => rejections.length > 0);
+  // The server may notice it a moment after the client.
+  await eventually('a rejection', () => rejections.length > 0);
   expect(rejections).toEqual([as]);
 }
 
 describe('a TLS handshake', () => {
-  it.each(['TLSv1.2', 'TLSv1.3'] as const)('of %s with the protocol h2 is served', async (version) => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('with %s and the protocol h2 is accepted', async (version) => {
     await start();
     const client = connect({ minVersion: version, maxVersion: version });
     await expectAnswer(client);
@@ -72,16 +72,16 @@ describe('a TLS handshake', () => {
   it.each([
     ['without any protocol', {}, 'tls_client'],
     ['with another protocol', { ALPNProtocols: ['http/1.1'] }, 'tls_handshake'],
-    ['of TLS 1.1', { ALPNProtocols: ['h2'], minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1' }, 'tls_handshake'],
+    ['with TLS 1.1', { ALPNProtocols: ['h2'], minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1' }, 'tls_handshake'],
     [
-      'with a cipher that RFC 9113 forbids',
+      'with a cipher that RFC 9113 prohibits',
       { ALPNProtocols: ['h2'], maxVersion: 'TLSv1.2', ciphers: 'ECDHE-ECDSA-AES128-SHA' },
       'tls_handshake',
     ],
-  ] as const)('%s is refused', async (_title, options, as) => {
+  ] as const)('%s is rejected', async (_title, options, as) => {
     await start();
     const { port } = server!.address as AddressInfo;
-    await expectRefusal(
+    await expectRejection(
       new RawClient(
         tls.connect({
           port,
@@ -95,15 +95,15 @@ describe('a TLS handshake', () => {
     );
   });
 
-  it('that is none is refused', async () => {
+  it('is rejected when the input is not TLS', async () => {
     await start();
-    await expectRefusal(
+    await expectRejection(
       new RawClient(net.connect((server!.address as AddressInfo).port, '127.0.0.1')),
       'tls_handshake',
     );
   });
 
-  it('that never comes ends, and so does one that drips', async () => {
+  it('is aborted at the time limit, even if bytes keep arriving', async () => {
     await start({}, { prefaceMs: 400 });
     const client = new RawClient(net.connect((server!.address as AddressInfo).port, '127.0.0.1'));
     const drip = setInterval(() => client.send(Buffer.from([22])), 50);
@@ -113,7 +113,7 @@ describe('a TLS handshake', () => {
     expect(rejections).toEqual(['tls_handshake']);
   });
 
-  it('without a preface after it ends', async () => {
+  it('must be followed by a preface within the time limit', async () => {
     await start({}, { prefaceMs: 400, lingerMs: 50 });
     const client = connect();
     await client.until('the end', () => client.isEnded);
@@ -123,8 +123,8 @@ describe('a TLS handshake', () => {
   });
 });
 
-describe('with an authority for callers', () => {
-  it('a caller with its certificate is served', async () => {
+describe('a server that requires client certificates', () => {
+  it('accepts a client with a certificate of the authority', async () => {
     await start({ clientCa: authority.ca });
     await expectAnswer(connect(authority.issue('anybody')));
   });
@@ -132,28 +132,28 @@ describe('with an authority for callers', () => {
   it.each([
     ['without a certificate', () => ({})],
     ['with a certificate of another authority', () => other.issue('anybody')],
-  ])('a caller %s is refused', async (_title, options) => {
+  ])('rejects a client %s', async (_title, options) => {
     await start({ clientCa: authority.ca });
-    await expectRefusal(connect(options()), 'tls_handshake');
+    await expectRejection(connect(options()), 'tls_handshake');
   });
 
-  it('and a name, a caller whose certificate carries it is served', async () => {
+  it('accepts a client whose certificate carries the required name', async () => {
     await start({ clientCa: authority.ca, clientName: 'proxy.example' });
     await expectAnswer(connect(authority.issue('other.example', 'proxy.example')));
   });
 
-  it('and a name, a caller whose certificate carries it not is refused', async () => {
+  it('rejects a client whose certificate does not carry the required name', async () => {
     await start({ clientCa: authority.ca, clientName: 'proxy.example' });
-    await expectRefusal(connect(authority.issue('issued-0', 'evil-proxy.example')), 'tls_client');
+    await expectRejection(connect(authority.issue('issued-0', 'evil-proxy.example')), 'tls_client');
   });
 });
 
-describe('a swap of the certificate', () => {
+describe('replacing the certificate', () => {
   function serial(client: RawClient): string {
     return (client.socket as tls.TLSSocket).getPeerCertificate().serialNumber;
   }
 
-  it('serves new handshakes with the new one, and leaves open connections alone', async () => {
+  it('affects new handshakes and not open connections', async () => {
     await start();
     const before = connect();
     await expectAnswer(before);
@@ -163,12 +163,12 @@ describe('a swap of the certificate', () => {
 
     expect(serial(after)).not.toBe(serial(before));
     before.send(ping('alive...'));
-    await before.until('a sign of life', () => before.heard('alive...'));
+    await before.until('the acknowledgement of the PING', () => before.isAcknowledged('alive...'));
     before.close();
     after.close();
   });
 
-  it('that cannot be used throws, and keeps the old one', async () => {
+  it('throws and keeps the previous one if the new one cannot be used', async () => {
     await start();
     const mixed = { cert: authority.issue('localhost').cert, key: authority.issue('localhost').key };
 
@@ -177,26 +177,26 @@ describe('a swap of the certificate', () => {
     await expectAnswer(connect());
   });
 
-  it('keeps all else as it was: versions, protocol, authority', async () => {
+  it('keeps the TLS versions, the protocol and the authority', async () => {
     await start({ clientCa: authority.ca });
     server!.replaceTls({ ...authority.issue('localhost'), clientCa: authority.ca });
     await expectAnswer(connect(authority.issue('anybody')));
-    await expectRefusal(
+    await expectRejection(
       connect({ ...authority.issue('anybody'), maxVersion: 'TLSv1.1', minVersion: 'TLSv1.1' }),
       'tls_handshake',
     );
     rejections.length = 0;
-    await expectRefusal(connect(other.issue('anybody')), 'tls_handshake');
+    await expectRejection(connect(other.issue('anybody')), 'tls_handshake');
   });
 
-  it('may change the authority and the name', async () => {
+  it('can change the authority and the required name', async () => {
     await start({ clientCa: authority.ca, clientName: 'a.example' });
     server!.replaceTls({ ...authority.issue('localhost'), clientCa: other.ca, clientName: 'b.example' });
     await expectAnswer(connect(other.issue('b.example')));
-    await expectRefusal(connect(authority.issue('b.example')), 'tls_handshake');
+    await expectRejection(connect(authority.issue('b.example')), 'tls_handshake');
   });
 
-  it('cannot change whether callers need a certificate', async () => {
+  it('cannot change whether clients need a certificate', async () => {
     await start();
 
     expect(() => server!.replaceTls({ ...authority.issue('localhost'), clientCa: authority.ca })).toThrow(
@@ -204,7 +204,7 @@ describe('a swap of the certificate', () => {
     );
   });
 
-  it('keeps the tickets of those who come again, until the authority changes', async () => {
+  it('keeps session tickets valid unless the authority changes', async () => {
     await start({ clientCa: authority.ca });
     const certificate = authority.issue('anybody');
     const first = connect(certificate);

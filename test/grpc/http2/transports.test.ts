@@ -26,7 +26,7 @@ type Transport = 'cleartext' | 'TLS' | 'a Unix socket';
 
 jest.setTimeout(30_000);
 
-describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (transport) => {
+describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('an HTTP/2 server over %s', (transport) => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-http2-'));
   const rejections: Rejection[] = [];
   const internalErrors: unknown[] = [];
@@ -74,23 +74,23 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await good.until(`an answer on stream ${id}`, () => endedOf(good.frames.slice(-3)).includes(id));
   }
 
-  it.each(REQUIREMENTS)('$section: $title', async ({ before, bytes, then }) => {
+  it.each(REQUIREMENTS)('$reference: $title', async ({ before, bytes, then }) => {
     const client = connect();
     if (before.length > 0) {
       client.send(before, ping('settled.'));
-      await client.until('the beginning', () => client.heard('settled.'));
+      await client.until('the beginning', () => client.isAcknowledged('settled.'));
     }
     client.send(bytes);
     if ('goaway' in then) {
       await client.until('the end', () => client.isEnded);
-      // Our last words arrived, although the peer had sent more than was read.
+      // The GOAWAY arrived although the client had sent more than the server read.
       expect(goawaysOf(client.frames)).toEqual([expect.objectContaining({ code: then.goaway })]);
     } else {
       client.send(ping('alive...'));
       const answered = 'answers' in then ? then.answers : [];
-      await client.until('a sign of life and all answers', () => {
+      await client.until('the acknowledgement of the PING and all answers', () => {
         const ended = endedOf(client.frames);
-        return client.heard('alive...') && answered.every((stream) => ended.includes(stream));
+        return client.isAcknowledged('alive...') && answered.every((stream) => ended.includes(stream));
       });
       expect(resetsOf(client.frames)).toEqual('resets' in then ? then.resets : []);
       if ('answers' in then) expect(endedOf(client.frames)).toEqual(then.answers);
@@ -99,7 +99,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await expectGoodClientServed();
   });
 
-  it('a GOAWAY arrives also when the peer goes on sending', async () => {
+  it('delivers GOAWAY to a client that continues to send', async () => {
     for (let round = 0; round < 5; round += 1) {
       const client = connect().send(hello(), data(2, 'x'), Buffer.alloc(300_000));
       await client.until('the end', () => client.isEnded);
@@ -108,7 +108,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await expectGoodClientServed();
   });
 
-  it('a peer that vanishes at any byte of its handshake and its call leaves no connection behind', async () => {
+  it('keeps no connection of a client that disconnects at any byte of its handshake or call', async () => {
     const bytes = Buffer.concat([hello(), headers(1, request('/hold')), data(1, 'x'.repeat(20), true)]);
     for (let length = 0; length < bytes.length; length += 3) {
       const client = connect().send(bytes.subarray(0, length));
@@ -119,10 +119,10 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
       await client.until('the close', () => client.isClosed);
     }
     await expectGoodClientServed();
-    await eventually('all others gone', () => server.connectionCount === 1);
+    await eventually('the close of all other connections', () => server.connectionCount === 1);
   });
 
-  it('a peer that never reads does not grow the server, and others are served', async () => {
+  it('uses no more memory for a client that does not read, and serves other clients', async () => {
     const client = connect().send(hello([4, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535));
     await client.until('SETTINGS', () => client.frames.length > 1);
     client.socket.pause();
@@ -134,7 +134,7 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     client.close();
   });
 
-  it('rapid reset is told to calm down, and others are served', async () => {
+  it('ends the connection of a client that resets rapidly, and serves other clients', async () => {
     const client = connect().send(hello());
     const frames = Array.from({ length: 20_000 }, (_, at) =>
       Buffer.concat([get(2 * at + 1, '/hold'), rstStream(2 * at + 1)]),
@@ -146,11 +146,11 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
     await expectGoodClientServed();
   });
 
-  it('nothing of this was a defect', () => {
+  it('had no internal error in the tests above', () => {
     expect(internalErrors).toEqual([]);
   });
 
-  it('large answers arrive whole through small windows', async () => {
+  it('delivers large responses completely through small windows', async () => {
     const client = connect().send(hello([4, 5_000]));
     client.send(get(1, '/big/100000'));
     let received = 0;
@@ -166,24 +166,24 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('over %s', (tran
   });
 });
 
-describe('closing', () => {
+describe('an HTTP/2 server', () => {
   function start(limits = {}): Promise<TestServer> {
     return startServer({ at: { host: '127.0.0.1', port: 0 }, limits, application: new TestApplication() });
   }
 
-  it('drains: new connections are refused, open streams finish, all is closed', async () => {
+  it('drain rejects new connections, lets open streams finish, and closes all connections', async () => {
     const application = new TestApplication();
     const server = await startServer({ at: { host: '127.0.0.1', port: 0 }, application });
     const client = connectPlain(server.address).send(hello(), get(1, '/hold'), ping('settled.'));
-    await client.until('the request', () => client.heard('settled.'));
+    await client.until('the request', () => client.isAcknowledged('settled.'));
     const drained = server.drain(10_000);
     await client.until('GOAWAY', () => goawaysOf(client.frames).length === 1);
     const late = connectPlain(server.address);
-    await late.until('refusal', () => late.isClosed);
+    await late.until('the close of the late connection', () => late.isClosed);
     const { payload } = client.frames.findLast(({ type, flags }) => type === FrameType.PING && flags === 0)!;
     client.send(ping(payload.toString('latin1'), 1));
     await client.until('the second GOAWAY', () => goawaysOf(client.frames).length === 2);
-    application.finish(application.held[0]!, 'last words');
+    application.finish(application.held[0]!, 'last');
     await client.until('the end', () => client.isEnded);
 
     expect(endedOf(client.frames)).toEqual([1]);
@@ -191,10 +191,10 @@ describe('closing', () => {
     await drained;
   });
 
-  it('cuts what is left when the grace of a drain is over', async () => {
+  it('drain resets the remaining streams when the grace is over', async () => {
     const server = await start({ lingerMs: 50 });
     const client = connectPlain(server.address).send(hello(), get(1, '/hold'), ping('settled.'));
-    await client.until('the request', () => client.heard('settled.'));
+    await client.until('the request', () => client.isAcknowledged('settled.'));
     const drained = server.drain(100);
     await client.until('the end', () => client.isEnded);
 
@@ -203,7 +203,7 @@ describe('closing', () => {
     client.close();
   });
 
-  it('resolves at once without connections, and closes idle ones that take part', async () => {
+  it('drain resolves immediately without connections, and when idle clients have closed theirs', async () => {
     await (await start()).drain(10_000);
     const server = await start();
     const client = connectPlain(server.address).send(hello());
@@ -216,7 +216,7 @@ describe('closing', () => {
     expect(goawaysOf(client.frames)).toHaveLength(1);
   });
 
-  it('refuses connections over the limit', async () => {
+  it('rejects connections over the limit until others are closed', async () => {
     const rejections: Rejection[] = [];
     const server = await startServer({
       at: { host: '127.0.0.1', port: 0 },
@@ -227,10 +227,10 @@ describe('closing', () => {
     const clients = [connectPlain(server.address), connectPlain(server.address)];
     for (const client of clients) await client.until('SETTINGS', () => client.frames.length > 0);
     const third = connectPlain(server.address);
-    await third.until('refusal', () => third.isClosed);
+    await third.until('the close of the third connection', () => third.isClosed);
     expect(rejections).toEqual(['connections']);
     clients[0]!.close();
-    await eventually('room', () => server.connectionCount === 1);
+    await eventually('a free slot', () => server.connectionCount === 1);
     const fourth = connectPlain(server.address);
     await fourth.until('SETTINGS', () => fourth.frames.length > 0);
 

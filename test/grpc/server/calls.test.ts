@@ -268,7 +268,7 @@ describe('a cancelled call', () => {
   it('never runs when it is reset in the turn in which it arrived', async () => {
     const server = await start();
     const client = rawClientOf(server).send(callFrames(1, 'Echo'), rstStream(1), ping('settled.'));
-    await client.until('the end of the turn', () => client.heard('settled.'));
+    await client.until('the end of the turn', () => client.isAcknowledged('settled.'));
 
     expect(server.seen.messages).toEqual([]);
   });
@@ -325,7 +325,7 @@ describe('incomplete requests', () => {
       );
     }
     client.send(ping('settled.'));
-    await client.until('the PING ACK', () => client.heard('settled.'));
+    await client.until('the PING ACK', () => client.isAcknowledged('settled.'));
 
     expect(process.memoryUsage().rss - before).toBeLessThan(64 * 2 ** 20);
   });
@@ -347,7 +347,7 @@ describe('incomplete requests', () => {
       );
     }
     client.send(ping('settled.'));
-    await client.until('the PING ACK', () => client.heard('settled.'));
+    await client.until('the PING ACK', () => client.isAcknowledged('settled.'));
     function kept(): number {
       collectGarbage();
       return process.memoryUsage().arrayBuffers - before;
@@ -378,7 +378,7 @@ describe('a caller that does not read the responses', () => {
       // One turn reads the messages, the next handles them.
       for (const opaque of [`read${round}`, `done${round}`].map((it) => it.padEnd(8))) {
         client.send(ping(opaque));
-        await client.until('the end of the turn', () => client.heard(opaque));
+        await client.until('the end of the turn', () => client.isAcknowledged(opaque));
       }
       if (sent === before) break;
     }

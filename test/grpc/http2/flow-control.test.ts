@@ -32,8 +32,8 @@ function updates(frames: readonly Frame[]): [stream: number, increment: number][
     .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
 }
 
-describe('what we send', () => {
-  it('begins with SETTINGS and a larger window, before anything is asked', () => {
+describe('the output of a connection', () => {
+  it('begins with SETTINGS and a larger window, before any request', () => {
     const [first, second] = new MemoryPeer().frames;
 
     expect(first).toMatchObject({ type: FrameType.SETTINGS, flags: 0, stream: 0 });
@@ -47,7 +47,7 @@ describe('what we send', () => {
     expect(updates([second!])).toEqual([[0, 2 ** 20 - 65_535]]);
   });
 
-  it('acknowledges every SETTINGS, in its place', () => {
+  it('acknowledges every SETTINGS, in the order of the input', () => {
     const peer = connected();
     peer.send(Buffer.concat([ping('before..'), settings(), ping('after...')]));
 
@@ -58,7 +58,7 @@ describe('what we send', () => {
     ]);
   });
 
-  it('is cut into frames of at most 16,384 bytes, whatever the peer would take', () => {
+  it('is split into frames of at most 16,384 bytes, even if the peer permits longer ones', () => {
     const peer = connected()
       .send(settings([Setting.MAX_FRAME_SIZE, 2 ** 24 - 1]))
       .send(get(1, '/big/40000'));
@@ -80,7 +80,7 @@ describe('what we send', () => {
     expect(endedOf(peer.frames)).toEqual([1]);
   });
 
-  it('waits for the window of the connection, while control frames go on', () => {
+  it('waits for the window of the connection, while control frames are still sent', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]))
       .send(get(1, '/big/70000'))
@@ -94,7 +94,7 @@ describe('what we send', () => {
     expect(endedOf(peer.frames)).toEqual([1, 3]);
   });
 
-  it('follows a changed INITIAL_WINDOW_SIZE on open streams, below zero too', () => {
+  it('follows a changed INITIAL_WINDOW_SIZE on open streams, whose windows may become negative', () => {
     const peer = connected().send(get(1, '/big/80000')).send(windowUpdate(0, 100_000));
     expect(sum(bodies(peer.frames, 1))).toBe(65_535);
     peer.send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
@@ -108,7 +108,7 @@ describe('what we send', () => {
     expect(endedOf(peer.frames)).toEqual([1]);
   });
 
-  it('takes several window changes in one frame as their sum', () => {
+  it('applies only the result of several window changes in one frame', () => {
     const peer = connected().send(
       settings([Setting.INITIAL_WINDOW_SIZE, 0], [Setting.INITIAL_WINDOW_SIZE, 9], [Setting.INITIAL_WINDOW_SIZE, 4]),
     );
@@ -117,7 +117,7 @@ describe('what we send', () => {
     expect(bodies(peer.frames, 1)).toEqual([4, 0]);
   });
 
-  it('is not dribbled: a crumb of window waits for more, or for a tick', () => {
+  it('is not sent in tiny frames: a small window increment waits for more, or for a tick', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 10_000]))
       .send(get(1, '/big/15000'));
@@ -128,7 +128,7 @@ describe('what we send', () => {
     expect(bodies(peer.frames, 1)).toEqual([10_000, 5]);
   });
 
-  it('is a single byte where the peer allows no more', () => {
+  it('is sent byte by byte if the peer permits no more', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 1]))
       .send(get(1));
@@ -138,7 +138,7 @@ describe('what we send', () => {
     expect(bodies(peer.frames, 1)).toEqual([1, 1]);
   });
 
-  it('owns up once to a smaller header table, before the first block', () => {
+  it('announces a smaller header table once, at the beginning of the next block', () => {
     const peer = connected().send(settings([Setting.HEADER_TABLE_SIZE, 0], [Setting.HEADER_TABLE_SIZE, 4_096]));
     peer
       .send(get(1))
@@ -149,7 +149,7 @@ describe('what we send', () => {
     expect(blocks.map((block) => block[0])).toEqual([0x20, 0x88]);
   });
 
-  it('says nothing of the table to a peer with a larger one', () => {
+  it('contains no table size update for a peer with a larger table', () => {
     const peer = connected()
       .send(settings([Setting.HEADER_TABLE_SIZE, 65_536]))
       .send(get(1));
@@ -158,8 +158,8 @@ describe('what we send', () => {
   });
 });
 
-describe('what we take', () => {
-  it('is refunded by the half, to the connection at once and to the stream as it is consumed', () => {
+describe('the flow control of received DATA', () => {
+  it('refunds half windows: to the connection on arrival, to the stream when the bytes are consumed', () => {
     const peer = connected().send(headers(1));
     for (let at = 0; at < 64; at += 1) peer.send(data(1, Buffer.alloc(16_384)));
     const given = updates(peer.frames).slice(1);
@@ -181,7 +181,7 @@ describe('what we take', () => {
     expect(resetsOf(peer.frames)).toEqual([]);
   });
 
-  it('beyond the window of a stream resets it', () => {
+  it('resets a stream whose window is exceeded', () => {
     const peer = connected().send(headers(1));
     const { application } = peer;
     // An application that consumes nothing.
@@ -192,7 +192,7 @@ describe('what we take', () => {
     expect(goawaysOf(peer.frames)).toEqual([]);
   });
 
-  it('beyond the window of the connection ends it', () => {
+  it('ends a connection whose window is exceeded', () => {
     const peer = connected({ connectionWindowBytes: 65_535, maxUnsentControlFrames: 0 });
     peer.transport.isRead = false;
     peer.transport.writableLength = 1;

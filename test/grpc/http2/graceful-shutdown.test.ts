@@ -6,15 +6,15 @@ function connected(limits = {}): MemoryPeer {
   return new MemoryPeer(limits).send(hello());
 }
 const { NO_ERROR, CANCEL } = ErrorCode;
-/** What a client does with the PING that comes with the first GOAWAY. */
+/** Acknowledges the last PING, as a client does with the one that follows the first GOAWAY. */
 function acknowledge(peer: MemoryPeer): MemoryPeer {
   return peer.send(
     ping(peer.frames.findLast(({ type }) => type === FrameType.PING)!.payload.toString('latin1'), Flag.ACK),
   );
 }
 
-describe('a graceful end', () => {
-  it('is announced first: streams that were on their way are still served', () => {
+describe('a graceful shutdown', () => {
+  it('is announced by a first GOAWAY, after which new streams are still served', () => {
     const peer = connected();
     peer.connection.shutDown('max_age');
     peer.endTurns();
@@ -27,7 +27,7 @@ describe('a graceful end', () => {
     expect(peer.transport.isEnded).toBe(false);
   });
 
-  it('ignores streams above the last, but keeps tables and windows', () => {
+  it('ignores streams after the final GOAWAY, but maintains the table and the windows', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
     acknowledge(peer);
@@ -44,7 +44,7 @@ describe('a graceful end', () => {
     expect(peer.rejections).toEqual([]);
   });
 
-  it('goes on after five seconds when the peer does not answer', () => {
+  it('continues after five seconds if the peer does not answer the PING', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
     peer.wait(4_900);
@@ -54,16 +54,16 @@ describe('a graceful end', () => {
     expect(goawaysOf(peer.frames)).toHaveLength(2);
   });
 
-  it('asks streams without an end of their own to end', () => {
+  it('notifies the application of each stream that is still open', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
-    expect(peer.application.goneAway).toBe(0);
+    expect(peer.application.notifiedGoingAway).toBe(0);
     acknowledge(peer);
 
-    expect(peer.application.goneAway).toBe(1);
+    expect(peer.application.notifiedGoingAway).toBe(1);
   });
 
-  it('cuts what is left when the grace is over, counted from the second GOAWAY', () => {
+  it('resets the remaining streams when the grace is over, counted from the final GOAWAY', () => {
     const peer = connected()
       .send(get(1, '/hold'))
       .send(headers(3, request('/hold')));
@@ -82,7 +82,7 @@ describe('a graceful end', () => {
     expect(peer.transport.isEnded).toBe(true);
   });
 
-  it('happens once', () => {
+  it('begins only once', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
     peer.connection.shutDown('');
@@ -94,8 +94,8 @@ describe('a graceful end', () => {
   });
 });
 
-describe('age', () => {
-  it('ends a connection within ten percent of it, drawn anew for each', () => {
+describe('the age of a connection', () => {
+  it('begins a shutdown at the limit, varied randomly by up to ten percent', () => {
     const ages = Array.from({ length: 40 }, () => {
       const peer = connected({ maxAgeMs: 10_000 });
       let age = 0;
@@ -112,7 +112,7 @@ describe('age', () => {
     expect(new Set(ages).size).toBeGreaterThan(5);
   });
 
-  it('leaves calls their grace', () => {
+  it('permits open streams to finish within their grace', () => {
     const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 }).send(get(1, '/hold')).wait(11_100);
     acknowledge(peer).wait(19_000);
     expect(resetsOf(peer.frames)).toEqual([]);
@@ -121,7 +121,7 @@ describe('age', () => {
     expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
   });
 
-  it('of idleness ends a connection when it is set, and only an idle one', () => {
+  it('without streams begins a shutdown at the idle limit, which does not apply to a busy connection', () => {
     const peer = connected({ maxIdleMs: 60_000 }).send(get(1, '/hold')).wait(120_000);
     expect(goawaysOf(peer.frames)).toEqual([]);
     peer.application.finish(peer.application.held[0]!, 'done');
@@ -133,8 +133,8 @@ describe('age', () => {
   });
 });
 
-describe('GOAWAY from the client', () => {
-  it('lets open streams finish, and then ends the connection', () => {
+describe('a GOAWAY from the client', () => {
+  it('ends the connection once the open streams have finished', () => {
     const peer = connected().send(Buffer.concat([get(1, '/hold'), goaway()]));
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 1, code: NO_ERROR, debug: '' }]);
     expect(peer.transport.isEnded).toBe(false);
@@ -146,7 +146,7 @@ describe('GOAWAY from the client', () => {
     expect(peer.rejections).toEqual([]);
   });
 
-  it('in the middle of our own leaving makes it final', () => {
+  it('during our own shutdown makes it final', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
     peer.send(goaway());
@@ -155,8 +155,8 @@ describe('GOAWAY from the client', () => {
   });
 });
 
-describe('fairness', () => {
-  it('begins at most 256 calls of a connection in one turn', () => {
+describe('a turn of the event loop', () => {
+  it('starts at most 256 calls of a connection', () => {
     const peer = connected();
     const runs: number[] = [];
     const { context } = peer;
@@ -171,7 +171,7 @@ describe('fairness', () => {
     expect(endedOf(peer.frames)).toHaveLength(600);
   });
 
-  it('writes the answers of a turn at once', () => {
+  it('sends the responses of a connection in one write', () => {
     const peer = connected();
     const before = peer.transport.sent.length;
     peer.send(Buffer.concat(Array.from({ length: 100 }, (_, at) => get(2 * at + 1))));
