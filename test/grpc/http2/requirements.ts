@@ -334,7 +334,7 @@ after(
 );
 after(
   '5.1',
-  'frames on a stream that the server has reset, which are ignored: the malformed request',
+  'a malformed request whose later frames are ignored',
   { resets: [[1, PROTOCOL_ERROR]], as: 'malformed' },
   headers(1, request('')),
   data(1, 'x'),
@@ -363,7 +363,7 @@ after(
 );
 answered(
   '5.1',
-  'WINDOW_UPDATE and RST_STREAM on a closed stream',
+  'WINDOW_UPDATE followed by RST_STREAM on a closed stream',
   answers(1),
   windowUpdate(1, 1),
   rstStream(1, NO_ERROR),
@@ -455,7 +455,7 @@ after(
 );
 after(
   '6.9.1',
-  'windows of exactly 2^31-1',
+  'a window of exactly 2^31-1',
   answers(1),
   windowUpdate(0, 2 ** 31 - 1 - 65_535),
   headers(1),
@@ -517,13 +517,13 @@ after(
 );
 after(
   '7541 4.2',
-  'three table size updates',
+  'a block with three table size updates',
   compression,
   get1(Buffer.concat([sizeUpdate(0), sizeUpdate(1), sizeUpdate(2), request()])),
 );
 after(
   '7541 4.2',
-  'two table size updates',
+  'a block with two table size updates',
   answers(1),
   get1(Buffer.concat([sizeUpdate(0), sizeUpdate(4_096), request()])),
 );
@@ -577,7 +577,7 @@ after(
 after('8.2.1', 'an empty field value', answers(1), carrying(['x', '']));
 for (const name of [':method', ':scheme', ':path']) {
   after('8.3.1', `a request without ${name}`, malformed, without(name));
-  after('8.3.1', `a request with two ${name}`, malformed, get1(block([[name, 'POST'], ...REQUEST])));
+  after('8.3.1', `a request with two ${name} fields`, malformed, get1(block([[name, 'POST'], ...REQUEST])));
 }
 after('8.3.1', 'a request without :authority', answers(1), without(':authority'));
 after('8.3.1', 'an empty :path', malformed, get1(request('')));
@@ -594,7 +594,7 @@ for (const name of ['connection', 'proxy-connection', 'keep-alive', 'transfer-en
 }
 after('8.2.2', 'te other than trailers', malformed, carrying(['te', 'gzip']));
 after('8.2.2', 'te: trailers', answers(1), carrying(['te', 'trailers']));
-after('8.3.1', 'two host fields', malformed, carrying(['host', 'weir'], ['host', 'weir']));
+after('8.3.1', 'a request with two host fields', malformed, carrying(['host', 'weir'], ['host', 'weir']));
 after('8.3.1', 'a host other than :authority', malformed, carrying(['host', 'other']));
 after('8.3.1', 'a host equal to :authority', answers(1), carrying(['host', 'weir']));
 after('8.5', 'CONNECT with a path', malformed, get1(block([[':method', 'CONNECT'], ...REQUEST.slice(1)])));
@@ -614,14 +614,14 @@ after(
 );
 after('8.1.1', 'content-length without a body', malformed, carrying(['content-length', '3']));
 after('8.1.1', 'content-length 0 without a body', answers(1), carrying(['content-length', '0']));
-after('8.1.1', 'two different content-lengths', malformed, length('3', '4'));
-after('8.1.1', 'two equal content-lengths', answers(1), length('3', '3'), data(1, 'abc', true));
+after('8.1.1', 'a request with two different content-lengths', malformed, length('3', '4'));
+after('8.1.1', 'a request with two equal content-lengths', answers(1), length('3', '3'), data(1, 'abc', true));
 for (const value of ['-1', '+3', '3 3', '0x3', '', '12345678901234567890']) {
   after('8.1.1', `content-length ${JSON.stringify(value)}`, malformed, length(value));
 }
 after(
   '8.1.1',
-  'trailers before the end of content-length',
+  'a trailer section before the end of content-length',
   malformed,
   length('3'),
   data(1, 'ab'),
@@ -639,7 +639,7 @@ after(
 );
 after(
   '7540 5.3.1',
-  'HEADERS that depend on their own stream',
+  'HEADERS that depends on its own stream',
   malformed,
   headers(1, request(), { endStream: true, dependency: 1 }),
 );
