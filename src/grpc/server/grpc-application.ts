@@ -52,7 +52,7 @@ export class GrpcApplication implements Application<InterpretedHead, Call> {
   }
 
   goingAway(stream: Stream<Call>): void {
-    stream.state?.shutDown();
+    stream.state?.goingAway();
   }
 
   #begin(stream: Stream<Call>, head: CallHead, isEnded: boolean): Call {

@@ -90,7 +90,7 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     return this.stream.hold(bytes);
   }
 
-  letGo(bytes: number): void {
+  releaseHeld(bytes: number): void {
     this.stream.releaseHeld(bytes);
   }
 
@@ -105,7 +105,7 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
         if (bytes === undefined) break;
         const { held } = this.#inbox.shift()!;
         this.#inboxBytes -= held;
-        this.letGo(held);
+        this.releaseHeld(held);
         listener.message(bytes);
       }
       if (this.isOver) return;

@@ -15,7 +15,7 @@ export interface Call {
   /** Everything sent so far has left for the peer. */
   drained(): void;
   /** The connection is shutting down and waits for the call to end. */
-  shutDown(): void;
+  goingAway(): void;
 }
 
 /** What all calls of a server share. */

@@ -75,7 +75,7 @@ export class SingleMessage implements MessageReceiver {
     return this.#stream.hold(bytes);
   }
 
-  letGo(bytes: number): void {
+  releaseHeld(bytes: number): void {
     this.#stream.releaseHeld(bytes);
   }
 

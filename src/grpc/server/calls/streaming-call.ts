@@ -60,7 +60,7 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     this.#abort(DEADLINE, 'deadline_exceeded');
   }
 
-  shutDown(): void {
+  goingAway(): void {
     this.#abort(SHUTTING_DOWN, 'cancelled');
   }
 

@@ -97,7 +97,7 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   drained(): void {}
 
-  shutDown(): void {}
+  goingAway(): void {}
 
   #hasExpired(): boolean {
     if (this.#deadline === Infinity || this.#context.now() < this.#deadline) return false;

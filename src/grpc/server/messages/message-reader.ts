@@ -18,7 +18,7 @@ export interface MessageReceiver {
   /** Counts bytes of an incomplete message towards the memory limit. Returns false if that would exceed it. */
   hold(bytes: number): boolean;
   /** Undoes {@link hold}. */
-  letGo(bytes: number): void;
+  releaseHeld(bytes: number): void;
 }
 
 /** Assembles length-prefixed messages from DATA frames, wherever the frames split them. */
@@ -65,7 +65,7 @@ export class MessageReader {
       at += count;
       if (this.#bodyLength < length) return;
       const body = this.#body!;
-      this.#receiver.letGo(length);
+      this.#receiver.releaseHeld(length);
       this.#body = undefined;
       this.#bodyLength = 0;
       this.#prefixLength = 0;
