@@ -8,19 +8,19 @@ import type { WhenFull } from '../streams/decisions';
 import type { Log } from '../streams/ports/log';
 import { kvstoreOptions } from './options';
 
-/** A counter store, and how the decision path and the start of the service use it. */
+/** A counter store, and what the decision path and the start of the service need from it. */
 export interface CounterStore {
   readonly counters: Counters;
-  /** Emits when the store has been reached; fails when the time to wait for it is over. */
+  /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   readonly windowsInFlight: number;
   readonly whenFull: WhenFull | undefined;
 }
 
 /**
- * Makes the counter store that the settings select.
+ * Creates the counter store that the settings select.
  *
- * @throws when its address or its TLS files cannot be used; the message names the setting
+ * @throws Error that names the setting or the TLS file that cannot be used
  */
 export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
   const { settings, given } = reading;

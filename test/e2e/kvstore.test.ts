@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => rules[Symbol.asyncDispose]());
 
-/** The settings by the names that the environments of the Go service have. */
+/** The settings by the names that the Go service uses. */
 function settings(server: RedisProcess, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
   return {
     ...rules.env,
@@ -36,7 +36,7 @@ function settings(server: RedisProcess, more: Readonly<Record<string, string>> =
   };
 }
 
-/** What the server holds of a descriptor, over all windows. */
+/** The hits that the server holds for a descriptor, over all windows. */
 async function storedHits({ control }: RedisProcess, entry: string): Promise<number> {
   const keys = await control.keys(`shop_${entry}_*`);
   const counts = await Promise.all(keys.map((key) => control.get(key)));
@@ -61,7 +61,7 @@ async function healthcheck(weir: WeirProcess): Promise<number> {
 }
 
 describe('the service on a real server', () => {
-  it('counts there, together with others, under the settings of the Go service', async () => {
+  it('counts together with another instance, configured with the settings of the Go service', async () => {
     await using server = await RedisProcess.start();
     await using one = await WeirProcess.start({ env: settings(server) });
     await using other = await WeirProcess.start({ env: settings(server) });
@@ -73,7 +73,7 @@ describe('the service on a real server', () => {
     expect((await one.statistics()).get('ratelimit.redis_pool.cx_active')).toBeGreaterThan(0);
   });
 
-  it('counts limits per second on a server of their own', async () => {
+  it('counts limits per second on a separate server', async () => {
     await using main = await RedisProcess.start();
     await using perSecond = await RedisProcess.start();
     const env = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_SOCKET_TYPE: 'unix', REDIS_PERSECOND_URL: perSecond.socket };
@@ -87,30 +87,30 @@ describe('the service on a real server', () => {
 });
 
 describe('the health of the service', () => {
-  it('follows the connection to the store where KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION says so', async () => {
+  it('follows the connection to the store when KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION is set', async () => {
     await using server = await RedisProcess.start();
     const env = { KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
     await using weir = await WeirProcess.start({ env: settings(server, env) });
     expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
 
     await server.crash();
-    await weir.until('the health to turn', async () => (await healthcheck(weir)) === 500);
+    await weir.until('the service to turn unhealthy', async () => (await healthcheck(weir)) === 500);
     expect(await (await weir.http('/healthcheck')).text()).toContain('counter store');
     expect(await grpcHealth(weir)).toBe(Status.NOT_SERVING);
 
     await server.run();
-    await weir.until('the health to return', async () => (await healthcheck(weir)) === 200);
+    await weir.until('the service to turn healthy', async () => (await healthcheck(weir)) === 200);
     expect(await grpcHealth(weir)).toBe(Status.SERVING);
     using client = new RateLimitClient(weir.grpcAddress);
     expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
-  it('does not without; calls fail then, and pass again', async () => {
+  it('does not depend on the connection by default; calls fail while the store is away and succeed again', async () => {
     await using server = await RedisProcess.start();
     await using weir = await WeirProcess.start({ env: settings(server) });
     using client = new RateLimitClient(weir.grpcAddress);
     await server.crash();
-    await weir.line(/cannot be reached/);
+    await weir.line(/cannot connect to the counter store/);
     await expect(client.ask('shop', ['user=x'])).rejects.toMatchObject({
       code: UNAVAILABLE,
       details: 'there is no connection to the counter store',
@@ -120,7 +120,7 @@ describe('the health of the service', () => {
     expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
 
     await server.run();
-    await weir.until('calls to pass', () =>
+    await weir.until('calls to succeed', () =>
       client.ask('shop', ['user=x']).then(
         () => true,
         () => false,
@@ -129,13 +129,13 @@ describe('the health of the service', () => {
   });
 });
 
-describe('a start while the store is away', () => {
-  it('opens the listeners once the store is there', async () => {
+describe('the service started while the store is away', () => {
+  it('opens its listeners when the store is available', async () => {
     await using server = await RedisProcess.start();
     await server.crash();
     await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
-    await weir.line(/cannot be reached/);
-    // The rules are in force, so that nothing but the store is waited for.
+    await weir.line(/cannot connect to the counter store/);
+    // The rules are active, so the service waits only for the store.
     await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.user'));
     expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
     expect(weir.output).not.toContain('serving');
@@ -146,29 +146,29 @@ describe('a start while the store is away', () => {
     expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
-  it('ends with 1 and a sentence after KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
+  it('exits with 1 and the reason after KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
     await using server = await RedisProcess.start();
     await server.crash();
     const env = settings(server, { KVSTORE_STARTUP_MAX_ELAPSED_TIME: '200ms' });
     await using weir = await WeirProcess.start({ env, awaitServing: false });
     expect(await weir.exited).toBe(1);
     expect(weir.output).toMatch(
-      /the service cannot run: the counter store could not be reached within 200 ms: .*refused/i,
+      /the service cannot run: cannot connect to the counter store within 200 ms: .*refused/i,
     );
   });
 
-  it('ends with 0 at a signal', async () => {
+  it('exits with 0 at a signal', async () => {
     await using server = await RedisProcess.start();
     await server.crash();
     await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
-    await weir.line(/cannot be reached/);
+    await weir.line(/cannot connect to the counter store/);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
   });
 });
 
 describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
-  it('fails calls with RESOURCE_EXHAUSTED while the only connection is busy, and answers the one that has it', async () => {
+  it('fails calls with RESOURCE_EXHAUSTED while the only connection is busy, and answers the call that uses it', async () => {
     await using server = await RedisProcess.start();
     const env = {
       REDIS_POOL_SIZE: '1',
@@ -180,7 +180,7 @@ describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
     using client = new RateLimitClient(weir.grpcAddress);
     server.signal('SIGSTOP');
     const first = client.ask('shop', ['user=x']);
-    await weir.until('the first call to be on its way', async () =>
+    await weir.until('the first call to be in flight', async () =>
       (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
     );
     const others = await Promise.allSettled(Array.from({ length: 5 }, () => client.ask('shop', ['user=x'])));
@@ -196,32 +196,32 @@ describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
   });
 });
 
-describe('SIGTERM while windows are under way in the store', () => {
-  it('answers them all: the store holds exactly what callers were told', async () => {
+describe('SIGTERM while windows are in flight', () => {
+  it('answers all calls, and the store holds exactly the hits that callers got counts for', async () => {
     await using server = await RedisProcess.start();
     await using weir = await WeirProcess.start({ env: settings(server) });
     const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
     const failures: unknown[] = [];
     let answered = 0;
-    let underWay = 0;
+    let inFlight = 0;
     const callers = clients.flatMap((client) =>
       Array.from({ length: 8 }, async () => {
         while (failures.length === 0) {
-          underWay += 1;
+          inFlight += 1;
           await client.ask('shop', ['user=x']).then(
             () => (answered += 1),
             (error: unknown) => failures.push(error),
           );
-          underWay -= 1;
+          inFlight -= 1;
         }
       }),
     );
-    await weir.until('calls to pass', () => answered > 200);
+    await weir.until('calls to succeed', () => answered > 200);
     server.signal('SIGSTOP');
     const stuck = await weir.until('every caller to wait for the store', async () => {
       const before = answered;
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return answered === before && underWay === callers.length && answered;
+      return answered === before && inFlight === callers.length && answered;
     });
     weir.signal('SIGTERM');
     await weir.until('the drain to begin', async () => (await healthcheck(weir)) === 500);

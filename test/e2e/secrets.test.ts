@@ -69,7 +69,7 @@ function storeLine(weir: WeirProcess, store: string, what: string): Promise<stri
 
 const unreachable: Reach = async (weir) => {
   for (const store of ['main', 'per second'])
-    await storeLine(weir, store, '(cannot be reached|no node of the cluster)');
+    await storeLine(weir, store, '(cannot connect to the counter store|cannot read the cluster topology)');
 };
 
 async function closedAddress(): Promise<string> {
@@ -258,7 +258,7 @@ describe('the output contains no secret with Sentinel, Redis Cluster and the set
 
   it('when the sentinel rejects the password', async () => {
     await expectNoSecrets({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
-      weir.line(/no sentinel names the master.*WRONGPASS/),
+      weir.line(/no sentinel returned the address of the master.*WRONGPASS/),
     );
   });
 
@@ -267,7 +267,7 @@ describe('the output contains no secret with Sentinel, Redis Cluster and the set
     await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
     await expectNoSecrets(env, async (weir) => {
       await storeLine(weir, 'main', 'WRONGPASS');
-      await weir.line(/no node of the cluster.*WRONGPASS/);
+      await weir.line(/no cluster node returned the slots.*WRONGPASS/);
     });
   });
 });

@@ -9,7 +9,7 @@ import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { instance, options } from '../kvstore/options';
 import { countingScenarios } from './scenarios';
 
-// Started once for all stores, side by side.
+// Started once for all stores, in parallel.
 let single: RedisProcess;
 let perSecond: RedisProcess;
 let withoutScripts: RedisProcess;
@@ -39,7 +39,7 @@ afterAll(async () => {
   await Promise.all(started.map((server) => server[Symbol.asyncDispose]()));
 });
 
-/** A store that is opened when the first scenario wants it, and closed at the end. */
+/** A store that is opened before its first scenario and closed after the last test. */
 function once(open: () => Counters | Promise<Counters>): () => Counters {
   let counters: Counters;
   beforeAll(async () => {
@@ -50,7 +50,7 @@ function once(open: () => Counters | Promise<Counters>): () => Counters {
 }
 
 async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise<Counters> {
-  // Without the random part of the expiry, so that a scenario can wait for it.
+  // Without jitter, so that a scenario can wait for the expiry.
   const counters = kvstoreCounters(options(main, { perSecond: second, expirationJitterMaxSeconds: 0 }));
   await firstValueFrom(counters.ready$);
   return counters;
@@ -72,11 +72,11 @@ describe('counters on a database of a single server', () => {
   countingScenarios(once(() => kvstore(instance(`redis://${single.address}/3`))));
 });
 
-describe('counters on a server that refuses scripts', () => {
+describe('counters on a server that rejects scripts', () => {
   countingScenarios(once(() => kvstore(instance(withoutScripts.address))));
 });
 
-describe('counters on a master that sentinels watch', () => {
+describe('counters on a master that sentinels monitor', () => {
   countingScenarios(once(() => kvstore(instance(sentinels.url, { type: 'sentinel' }))));
 });
 
@@ -84,11 +84,11 @@ describe('counters on a cluster', () => {
   countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster' }))));
 });
 
-describe('counters on a cluster, node by node', () => {
+describe('counters on a cluster, one node after the other', () => {
   countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster', clusterPipelineParallelism: 1 }))));
 });
 
-describe('counters on a cluster that refuses scripts', () => {
+describe('counters on a cluster that rejects scripts', () => {
   countingScenarios(once(() => kvstore(instance(clusterWithoutScripts.url, { type: 'cluster' }))));
 });
 

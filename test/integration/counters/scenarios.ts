@@ -9,8 +9,8 @@ const LARGEST = Number.MAX_SAFE_INTEGER;
 
 let prefixes = 0;
 
-/** A key that no other scenario uses; all of one run share the text given. */
-function fresh(): (text?: string) => string {
+/** A prefix for keys that no other scenario uses. */
+function freshKeys(): (text?: string) => string {
   prefixes += 1;
   const prefix = `scenario_${prefixes}_`;
   return (text = '') => prefix + text;
@@ -20,56 +20,56 @@ export function operation(key: string, hits: number, more: Partial<CounterOperat
   return { key, hits, windowSeconds: 60, guard: undefined, limit: 0, ...more };
 }
 
-export async function take(counters: Counters, ...batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+export async function apply(counters: Counters, ...batch: readonly CounterOperation[]): Promise<readonly Count[]> {
   return firstValueFrom(counters.apply(batch));
 }
 
-/** The same operations under one guard, each with the limit given. */
+/** The operations under one guard, each with the limit given. */
 function guarded(limit: number, ...operations: readonly CounterOperation[]): readonly CounterOperation[] {
   const guard: Guard = { operations: operations.length };
   return operations.map((each) => ({ ...each, guard, limit }));
 }
 
 /**
- * What every store of counters does alike. Each scenario runs on keys of its own, so that stores may be shared.
+ * The behaviour that all counter stores have in common. Each scenario has its own keys, so that scenarios can share a store.
  *
- * @param store the store under test, asked for when a scenario begins
+ * @param store returns the store under test; called when a scenario begins
  */
 export function countingScenarios(store: () => Counters): void {
-  it('adds hits up, each key by itself', async () => {
-    const key = fresh();
-    expect(await take(store(), operation(key('a'), 1), operation(key('b'), 5))).toEqual([1, 5]);
-    expect(await take(store(), operation(key('a'), 2))).toEqual([3]);
+  it('adds hits, to each key separately', async () => {
+    const key = freshKeys();
+    expect(await apply(store(), operation(key('a'), 1), operation(key('b'), 5))).toEqual([1, 5]);
+    expect(await apply(store(), operation(key('a'), 2))).toEqual([3]);
   });
 
-  it('takes the steps of a batch in order, also those on one key', async () => {
-    const key = fresh()();
+  it('applies the operations of a batch in order, also those on the same key', async () => {
+    const key = freshKeys()();
     const steps = [5, -2, 1, 0, -10, 3].map((hits) => operation(key, hits));
-    expect(await take(store(), ...steps)).toEqual([5, 3, 4, 4, 0, 3]);
+    expect(await apply(store(), ...steps)).toEqual([5, 3, 4, 4, 0, 3]);
   });
 
-  it('reads with 0 hits, and counts 0 for a key that is not there', async () => {
-    const key = fresh();
-    await take(store(), operation(key('a'), 7));
-    expect(await take(store(), operation(key('a'), 0), operation(key('absent'), 0))).toEqual([7, 0]);
+  it('reads with 0 hits, and returns 0 for an absent key', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('a'), 7));
+    expect(await apply(store(), operation(key('a'), 0), operation(key('absent'), 0))).toEqual([7, 0]);
   });
 
-  it('takes away down to 0 and never below, and nothing from a key that is not there', async () => {
-    const key = fresh();
-    await take(store(), operation(key('a'), 3));
+  it('subtracts down to 0 and not below, and leaves an absent key absent', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('a'), 3));
     const steps = [operation(key('a'), -2), operation(key('a'), -2), operation(key('absent'), -2)];
-    expect(await take(store(), ...steps)).toEqual([1, 0, 0]);
-    expect(await take(store(), operation(key('a'), 1), operation(key('absent'), 1))).toEqual([1, 1]);
+    expect(await apply(store(), ...steps)).toEqual([1, 0, 0]);
+    expect(await apply(store(), operation(key('a'), 1), operation(key('absent'), 1))).toEqual([1, 1]);
   });
 
-  it('lets a counter go when its window is over', async () => {
-    const key = fresh()();
-    await take(store(), operation(key, 4, { windowSeconds: 1 }));
+  it('removes a counter when its window has passed', async () => {
+    const key = freshKeys()();
+    await apply(store(), operation(key, 4, { windowSeconds: 1 }));
     await until(
-      'the counter is gone',
-      async () => (await take(store(), operation(key, 0, { windowSeconds: 1 })))[0] === 0,
+      'the counter has expired',
+      async () => (await apply(store(), operation(key, 0, { windowSeconds: 1 })))[0] === 0,
     );
-    expect(await take(store(), operation(key, 1, { windowSeconds: 1 }))).toEqual([1]);
+    expect(await apply(store(), operation(key, 1, { windowSeconds: 1 }))).toEqual([1]);
   });
 
   it.each([
@@ -80,13 +80,13 @@ export function countingScenarios(store: () => Counters): void {
     ['NUL', 'a\u0000b'],
     ['a long text', 'x'.repeat(2000)],
   ])('counts on keys with %s', async (_, text) => {
-    const key = fresh()(text);
-    expect(await take(store(), operation(key, 1))).toEqual([1]);
-    expect(await take(store(), operation(key, 1), operation(`${key}_`, 1))).toEqual([2, 1]);
+    const key = freshKeys()(text);
+    expect(await apply(store(), operation(key, 1))).toEqual([1]);
+    expect(await apply(store(), operation(key, 1), operation(`${key}_`, 1))).toEqual([2, 1]);
   });
 
-  it('takes more keys than one step in the store carries', async () => {
-    const key = fresh();
+  it('applies a batch with more keys than one script call takes', async () => {
+    const key = freshKeys();
     const batch = Array.from({ length: 1000 }, (_, index) => operation(key(String(index % 900)), 1 + (index % 3)));
     const model = new Map<string, number>();
     const expected = batch.map(({ key: each, hits }) => {
@@ -94,13 +94,13 @@ export function countingScenarios(store: () => Counters): void {
       model.set(each, count);
       return count;
     });
-    expect(await take(store(), ...batch)).toEqual(expected);
+    expect(await apply(store(), ...batch)).toEqual(expected);
   });
 
-  it('is exact up to 2^53 − 1, and beyond it fails that key alone, whose count stays', async () => {
-    const key = fresh();
-    expect(await take(store(), operation(key('big'), LARGEST - 1))).toEqual([LARGEST - 1]);
-    const [full, over, other] = await take(
+  it('counts exactly up to 2^53 − 1; beyond it only that operation fails, and the count stays', async () => {
+    const key = freshKeys();
+    expect(await apply(store(), operation(key('big'), LARGEST - 1))).toEqual([LARGEST - 1]);
+    const [full, over, other] = await apply(
       store(),
       operation(key('big'), 1),
       operation(key('big'), 1),
@@ -110,58 +110,58 @@ export function countingScenarios(store: () => Counters): void {
     expect(over).toBeInstanceOf(DecisionError);
     expect(over).toMatchObject({ code: 'store_failed', message: expect.stringContaining('2^53') });
     expect(other).toBe(1);
-    expect(await take(store(), operation(key('big'), 0), operation(key('big'), -LARGEST))).toEqual([LARGEST, 0]);
+    expect(await apply(store(), operation(key('big'), 0), operation(key('big'), -LARGEST))).toEqual([LARGEST, 0]);
   });
 
-  it('adds everything under a guard while nothing would go over', async () => {
-    const key = fresh();
+  it('adds all operations of a guard while none exceeds its limit', async () => {
+    const key = freshKeys();
     const batch = guarded(2, operation(key('a'), 1), operation(key('b'), 2));
-    expect(await take(store(), ...batch)).toEqual([1, 2]);
+    expect(await apply(store(), ...batch)).toEqual([1, 2]);
   });
 
-  it('adds under a guard only to what is over or would go over, as soon as anything would', async () => {
-    const key = fresh();
-    await take(store(), operation(key('full'), 2), operation(key('room'), 1));
+  it('adds only the operations that exceed their limit when one of a guard does', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('full'), 2), operation(key('room'), 1));
     const batch = guarded(2, operation(key('room'), 1), operation(key('full'), 1), operation(key('new'), 1));
-    expect(await take(store(), ...batch)).toEqual([1, 3, 0]);
-    expect(await take(store(), operation(key('new'), 0), operation(key('room'), 0))).toEqual([0, 1]);
+    expect(await apply(store(), ...batch)).toEqual([1, 3, 0]);
+    expect(await apply(store(), operation(key('new'), 0), operation(key('room'), 0))).toEqual([0, 1]);
   });
 
-  it('judges each operation of a guard alone on the stored count, and guards in the order of the batch', async () => {
-    const key = fresh();
+  it('judges each operation of a guard by its own stored count, and guards in the order of the batch', async () => {
+    const key = freshKeys();
     function request(): readonly CounterOperation[] {
       return guarded(2, operation(key('a'), 1), operation(key('b'), 1));
     }
-    expect(await take(store(), ...request(), ...request(), ...request())).toEqual([1, 1, 2, 2, 3, 3]);
-    expect(await take(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
+    expect(await apply(store(), ...request(), ...request(), ...request())).toEqual([1, 1, 2, 2, 3, 3]);
+    expect(await apply(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
   });
 
-  it('keeps operations without a guard apart from those with one', async () => {
-    const key = fresh();
+  it('applies operations without a guard independently of guards in the same batch', async () => {
+    const key = freshKeys();
     const batch = [
       operation(key('plain'), 9),
       ...guarded(0, operation(key('over'), 1), operation(key('held'), 0)),
       operation(key('plain'), 1),
       operation(key('plain'), -4),
     ];
-    expect(await take(store(), ...batch)).toEqual([9, 1, 0, 10, 6]);
+    expect(await apply(store(), ...batch)).toEqual([9, 1, 0, 10, 6]);
   });
 
-  it('counts batches at the same time exactly', async () => {
-    const key = fresh();
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, () => take(store(), operation(key('a'), 1), operation(key('b'), 2))),
+  it('counts concurrent batches exactly', async () => {
+    const key = freshKeys();
+    const results = await Promise.all(
+      Array.from({ length: 100 }, () => apply(store(), operation(key('a'), 1), operation(key('b'), 2))),
     );
-    const counts = answers.map(([count]) => Number(count)).toSorted((one, other) => one - other);
+    const counts = results.map(([count]) => Number(count)).toSorted((one, other) => one - other);
     expect(counts).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
-    expect(await take(store(), operation(key('b'), 0))).toEqual([200]);
+    expect(await apply(store(), operation(key('b'), 0))).toEqual([200]);
   });
 
-  it('behaves as a plain map does', async () => {
+  it('returns the same counts as a plain map for random operations', async () => {
     const step = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits: fc.integer({ min: -4, max: 4 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
-        const key = fresh();
+        const key = freshKeys();
         const model = new Map<string, number>();
         const expected = steps.map(({ key: name, hits }) => {
           const count = Math.max(0, (model.get(name) ?? 0) + hits);
@@ -169,13 +169,13 @@ export function countingScenarios(store: () => Counters): void {
           return count;
         });
         const batch = steps.map(({ key: name, hits }) => operation(key(name), hits));
-        expect(await take(store(), ...batch)).toEqual(expected);
+        expect(await apply(store(), ...batch)).toEqual(expected);
       }),
       { numRuns: 25 },
     );
   });
 
-  it('says that it is connected', async () => {
+  it('is connected', async () => {
     expect(await firstValueFrom(store().connected$)).toBe(true);
   });
 }

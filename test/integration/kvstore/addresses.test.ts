@@ -20,11 +20,11 @@ describe('the address of a single server', () => {
     ['/run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
     ['unix:/run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
     ['unix:///run/redis.sock', { kind: 'unix', path: '/run/redis.sock' }],
-  ])('%s is read', (url, server) => {
-    expect(read(url).place).toEqual({ kind: 'single', server });
+  ])('%s is accepted', (url, server) => {
+    expect(read(url).servers).toEqual({ kind: 'single', server });
   });
 
-  it('may carry user, password and database, escaped, or as parameters', () => {
+  it('may contain user, password and database, percent-encoded or as query parameters', () => {
     expect(read('redis://ann:s%40cret%3A@store:1/2')).toMatchObject({
       credentials: { username: 'ann', password: 's@cret:' },
       db: 2,
@@ -37,7 +37,7 @@ describe('the address of a single server', () => {
     expect(read('rediss://:x@store')).toMatchObject({ credentials: { username: undefined, password: 'x' }, tls: true });
   });
 
-  it('yields to the credentials of the settings, split at the first colon', () => {
+  it('is overridden by KVSTORE_AUTH, which is split at the first colon', () => {
     expect(read('redis://ann:old@store', { auth: 'bob:a:b' }).credentials).toEqual({
       username: 'bob',
       password: 'a:b',
@@ -48,8 +48,8 @@ describe('the address of a single server', () => {
     });
   });
 
-  it('follows the socket type that is set, and contradicts none', () => {
-    expect(read('store:1', { socketType: 'tcp6' }).place).toMatchObject({ server: tcp('store', 1, 6) });
+  it('must agree with KVSTORE_SOCKET_TYPE, which also selects the IP version', () => {
+    expect(read('store:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('store', 1, 6) });
     expect(() => read('store:1', { socketType: 'unix' })).toThrow(
       'KVSTORE_SOCKET_TYPE is unix, but KVSTORE_URL is host and port',
     );
@@ -64,10 +64,13 @@ describe('the address of a single server', () => {
     ['store:0', 'the address is not host:port'],
     ['store:65536', 'the address is not host:port'],
     ['secret@store:1', 'the address is not host:port'],
-    ['redis://ann:se#cret@store', 'the address is not a URL; escape what is special in its password'],
-    ['redis://ann:%zz@store', 'the address has a % that begins no escape'],
-    ['redis://secret@store/x', 'the address has a database that is not a whole number'],
-  ])('%p is refused without being quoted', (url, problem) => {
+    [
+      'redis://ann:se#cret@store',
+      'the address is not a valid URL; percent-encode the special characters of its password',
+    ],
+    ['redis://ann:%zz@store', 'the address has a % that is not followed by two hexadecimal digits'],
+    ['redis://secret@store/x', 'the address has a database that is not an integer'],
+  ])('%p is rejected with a message that does not quote it', (url, problem) => {
     expect(() => read(url)).toThrow(`KVSTORE_URL: ${problem}`);
     expect(() => read(url)).not.toThrow(/secret|se#cret/);
   });
@@ -76,9 +79,9 @@ describe('the address of a single server', () => {
 describe('the addresses of sentinels', () => {
   const sentinel = { type: 'sentinel' } as const;
 
-  it('are the name of the master and at least one sentinel', () => {
+  it('consist of the name of the master and at least one sentinel', () => {
     expect(read('counters, a:1 ,b:2', { ...sentinel, sentinelAuth: 'watch:x', auth: 'y' })).toEqual({
-      place: {
+      servers: {
         kind: 'sentinel',
         masterName: 'counters',
         sentinels: [tcp('a', 1), tcp('b', 2)],
@@ -90,15 +93,15 @@ describe('the addresses of sentinels', () => {
     });
   });
 
-  it('keep their credentials for the sentinels, and the database for the master', () => {
+  it('contain the credentials of the sentinels and the database of the master', () => {
     expect(read('counters,redis://s:x@a:1/2', sentinel)).toMatchObject({
-      place: { sentinelCredentials: { username: 's', password: 'x' } },
+      servers: { sentinelCredentials: { username: 's', password: 'x' } },
       credentials: undefined,
       db: 2,
     });
   });
 
-  it.each(['counters', 'counters,', ',a:1', ''])('%p is refused', (url) => {
+  it.each(['counters', 'counters,', ',a:1', ''])('%p is rejected', (url) => {
     expect(() => read(url, sentinel)).toThrow(/KVSTORE_URL/);
   });
 });
@@ -106,17 +109,17 @@ describe('the addresses of sentinels', () => {
 describe('the addresses of a cluster', () => {
   const cluster = { type: 'cluster' } as const;
 
-  it('are all of its nodes', () => {
-    expect(read('a:1,b:2', cluster).place).toEqual({ kind: 'cluster', seeds: [tcp('a', 1), tcp('b', 2)] });
+  it('are the nodes to read the topology from', () => {
+    expect(read('a:1,b:2', cluster).servers).toEqual({ kind: 'cluster', seeds: [tcp('a', 1), tcp('b', 2)] });
   });
 
   it.each([
     ['a:1,', 'KVSTORE_URL: item 2 is not host:port'],
-    ['a:1,/run/x', 'KVSTORE_URL: item 2 is a socket path where host:port must be'],
+    ['a:1,/run/x', 'KVSTORE_URL: item 2 is a socket path; host:port is required'],
     ['redis://a:1/3', 'KVSTORE_URL names a database; a cluster has only database 0'],
     ['redis://a:1,rediss://b:1', 'KVSTORE_URL has items with different schemes'],
     ['redis://x:y@a:1,redis://x:z@b:1', 'KVSTORE_URL has items with different credentials'],
-  ])('%p is refused', (url, problem) => {
+  ])('%p is rejected', (url, problem) => {
     expect(() => read(url, cluster)).toThrow(problem);
   });
 });

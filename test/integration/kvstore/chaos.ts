@@ -13,7 +13,7 @@ import { storedCounts } from './stored-counts';
 
 const CALLERS = 4;
 
-/** A deployment whose servers are all reached through proxies, so that everything can befall every connection. */
+/** A deployment whose servers are all reached through proxies, so that every fault can hit every connection. */
 interface Deployment extends AsyncDisposable {
   readonly main: InstanceOptions;
   readonly servers: readonly RedisProcess[];
@@ -22,24 +22,24 @@ interface Deployment extends AsyncDisposable {
 }
 
 export interface ChaosResult extends Mistakes {
-  readonly good: number;
+  readonly succeeded: number;
   readonly failed: number;
   /** Milliseconds. */
   readonly longestWait: number;
-  readonly lines: readonly string[];
+  readonly logMessages: readonly string[];
 }
 
 export const DEPLOYMENTS = { single, sentinel, cluster };
 
 /**
- * Cuts, resets, stopped servers, lost replies, black holes and script flushes, drawn at random, under load.
+ * Injects cuts, resets, stopped servers, lost replies, black holes and script flushes at random, under load.
  *
- * @param milliseconds how long it lasts
+ * @param duration in milliseconds
  * @param timeout KVSTORE_TIMEOUT, in milliseconds
  */
 export async function chaos(
   kind: keyof typeof DEPLOYMENTS,
-  milliseconds: number,
+  duration: number,
   timeout: number,
   random: () => number = Math.random,
 ): Promise<ChaosResult> {
@@ -52,19 +52,19 @@ export async function chaos(
   try {
     await firstValueFrom(counters.ready$);
     load.start(CALLERS);
-    const end = performance.now() + milliseconds;
-    while (performance.now() < end) await trouble(deployment, timeout, random);
-    // All is well by now: the store has to be, too.
-    await until('calls pass again, all of them', () => load.streak > 500);
+    const end = performance.now() + duration;
+    while (performance.now() < end) await injectFault(deployment, timeout, random);
+    // No fault is active now, so the store has to recover.
+    await until('all calls succeed again', () => load.streak > 500);
     await load.stop();
     const stored = await deployment.stored([...load.keys.keys()]);
     const failed = load.count('store_failed') + load.count('store_timeout') + load.count('store_pool_empty');
     return {
       ...load.mistakes(stored),
-      good: load.count('OK'),
+      succeeded: load.count('OK'),
       failed,
       longestWait: load.longestWait,
-      lines: log.messages,
+      logMessages: log.messages,
     };
   } finally {
     await load.stop();
@@ -72,14 +72,14 @@ export async function chaos(
   }
 }
 
-/** One trouble, and its end. Stays below what makes sentinels and clusters choose another master: that loses writes by design. */
-async function trouble({ servers, proxies }: Deployment, timeout: number, random: () => number): Promise<void> {
+/** Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by design. */
+async function injectFault({ servers, proxies }: Deployment, timeout: number, random: () => number): Promise<void> {
   const proxy = proxies[Math.floor(random() * proxies.length)] as FaultProxy;
   const server = servers[Math.floor(random() * servers.length)] as RedisProcess;
   function wait(milliseconds: number): Promise<void> {
     return new Promise((resolve) => setTimeout(resolve, milliseconds));
   }
-  const troubles: (() => unknown)[] = [
+  const faults: (() => unknown)[] = [
     () => proxy.cut(),
     () => proxy.reset(),
     () => proxy.cutAfterReplyBytes(Math.floor(random() * 200)),
@@ -106,7 +106,7 @@ async function trouble({ servers, proxies }: Deployment, timeout: number, random
       server.signal('SIGCONT');
     },
   ];
-  await troubles[Math.floor(random() * troubles.length)]?.();
+  await faults[Math.floor(random() * faults.length)]?.();
   await wait(random() * 150);
 }
 

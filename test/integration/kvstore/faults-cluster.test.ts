@@ -3,7 +3,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { type FaultRow, faultTests } from './fault-table';
-import { type Course, playFailover } from './play-failover';
+import { type FaultCourse, playFailover } from './play-failover';
 
 let cluster: RedisCluster;
 beforeAll(async () => {
@@ -11,27 +11,27 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => cluster[Symbol.asyncDispose]());
 
-function play(row: FaultRow, course: Course): Promise<void> {
+function play(row: FaultRow, course: FaultCourse): Promise<void> {
   return playFailover(
     {
       type: 'cluster',
       url: cluster.url,
       timeout: 500,
       stored: (keys) => cluster.storedCounts(keys),
-      logLines: 20,
+      maxLogLines: 20,
     },
     row,
     {
       ...course,
       repair: async () => {
         await course.repair?.();
-        await until('the cluster is well again', () => cluster.isWell());
+        await until('the cluster has recovered', () => cluster.isHealthy());
       },
     },
   );
 }
 
-/** A master that has a replica to take over from it, as the cluster has it now. */
+/** A current master that has a replica to take over from it. */
 async function masterWithReplica(): Promise<RedisProcess> {
   for (const server of cluster.servers) {
     const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
@@ -40,7 +40,7 @@ async function masterWithReplica(): Promise<RedisProcess> {
   throw new Error('no master has a replica');
 }
 
-describe('a cluster, while callers go on', () => {
+describe('a cluster under load', () => {
   let former: RedisProcess;
 
   faultTests('Cluster', {
@@ -50,7 +50,7 @@ describe('a cluster, while callers go on', () => {
           former = await masterWithReplica();
           await former.crash();
         },
-        end: () => until('the replica has taken over', () => cluster.isWellWithout(former)),
+        end: () => until('the replica has taken over', () => cluster.isHealthyWithout(former)),
         repair: () => former.run(),
         losesData: true,
       }),
@@ -61,12 +61,12 @@ describe('a cluster, while callers go on', () => {
           former = await masterWithReplica();
           former.signal('SIGSTOP');
         },
-        end: () => until('the replica has taken over', () => cluster.isWellWithout(former)),
+        end: () => until('the replica has taken over', () => cluster.isHealthyWithout(former)),
         repair: () => former.signal('SIGCONT'),
         losesData: true,
       }),
 
-    'a master crashes and nobody takes over': (row) =>
+    'a master crashes and no replica takes over': (row) =>
       play(row, {
         begin: async (load) => {
           for (const server of cluster.servers)
@@ -74,9 +74,9 @@ describe('a cluster, while callers go on', () => {
           former = await masterWithReplica();
           await former.crash();
           const others = cluster.servers.filter((each) => each !== former);
-          await until('the cluster is down', async () => !(await cluster.isWell(others)));
+          await until('the cluster is down', async () => !(await cluster.isHealthy(others)));
           const before = load.count('store_failed');
-          await until('callers are told', () => load.count('store_failed') > before + 50);
+          await until('calls fail', () => load.count('store_failed') > before + 50);
         },
         end: () => former.run(),
         repair: async () => {
@@ -98,9 +98,9 @@ describe('a cluster, while callers go on', () => {
         begin: async (load) => {
           const slots = [...load.keys.keys()].map(keySlot).slice(0, 20);
           await cluster.move([keySlot(load.hotKey), ...slots], async () => {
-            // While a slot is half here and half there, steps are asked for on both sides.
+            // While a slot is being moved, its keys are on either node.
             const before = load.count('OK');
-            await until('calls pass', () => load.count('OK') > before + 50);
+            await until('calls succeed', () => load.count('OK') > before + 50);
           });
         },
       }),
@@ -111,7 +111,7 @@ describe('a cluster, while callers go on', () => {
           for (let time = 0; time < 10; time += 1) {
             await Promise.all(cluster.servers.map(({ control }) => control.call('SCRIPT', 'FLUSH')));
             const before = load.count('OK');
-            await until('calls pass', () => load.count('OK') > before);
+            await until('calls succeed', () => load.count('OK') > before);
           }
         },
       }),

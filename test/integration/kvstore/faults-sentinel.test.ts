@@ -2,7 +2,7 @@ import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { until } from '../../support/waiting/until';
 import { type FaultRow, faultTests } from './fault-table';
-import { type Course, playFailover } from './play-failover';
+import { type FaultCourse, playFailover } from './play-failover';
 import { storedCounts } from './stored-counts';
 
 let sentinels: RedisSentinels;
@@ -11,21 +11,21 @@ beforeAll(async () => {
 }, 30_000);
 afterAll(() => sentinels[Symbol.asyncDispose]());
 
-function play(row: FaultRow, course: Course): Promise<void> {
+function play(row: FaultRow, course: FaultCourse): Promise<void> {
   return playFailover(
     {
       type: 'sentinel',
       url: sentinels.url,
       timeout: 400,
       stored: async (keys) => storedCounts((await sentinels.currentMaster()).control, keys),
-      logLines: 16,
+      maxLogLines: 16,
     },
     row,
     course,
   );
 }
 
-describe('a master that sentinels watch, while callers go on', () => {
+describe('a master that sentinels monitor, under load', () => {
   let former: RedisProcess;
 
   faultTests('Sentinels', {
@@ -56,9 +56,9 @@ describe('a master that sentinels watch, while callers go on', () => {
         losesData: true,
       }),
 
-    'the sentinels set another master': (row) => play(row, { begin: () => sentinels.failOver(), losesData: true }),
+    'the sentinels promote another master': (row) => play(row, { begin: () => sentinels.failOver(), losesData: true }),
 
-    "the master is made a replica behind the sentinels' back": (row) =>
+    'the master is made a replica without the sentinels': (row) =>
       play(row, {
         begin: async () => {
           former = await sentinels.currentMaster();
@@ -74,21 +74,21 @@ describe('a master that sentinels watch, while callers go on', () => {
         begin: async (load) => {
           former = await sentinels.currentMaster();
           sentinels.sentinels[0]?.signal('SIGSTOP');
-          // Those that connect again meet it first.
+          // New connections query this sentinel first.
           await former.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-          await until('callers notice', () => load.seen.length > 1);
+          await until('calls fail', () => load.seen.length > 1);
           const before = load.count('OK');
-          await until('calls pass again', () => load.count('OK') > before + 100);
+          await until('calls succeed again', () => load.count('OK') > before + 100);
         },
         end: () => sentinels.sentinels[0]?.signal('SIGCONT'),
       }),
 
-    'all sentinels are away': (row) =>
+    'no sentinel answers': (row) =>
       play(row, {
         begin: async (load) => {
           for (const sentinel of sentinels.sentinels) sentinel.signal('SIGSTOP');
           const before = load.count('OK');
-          await until('calls pass', () => load.count('OK') > before + 100);
+          await until('calls succeed', () => load.count('OK') > before + 100);
         },
         end: () => {
           for (const sentinel of sentinels.sentinels) sentinel.signal('SIGCONT');

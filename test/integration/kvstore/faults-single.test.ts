@@ -7,7 +7,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
-import { operation, take } from '../counters/scenarios';
+import { apply, operation } from '../counters/scenarios';
 import { type FaultRow, faultTests } from './fault-table';
 import type { Load } from './load';
 import { instance, options } from './options';
@@ -16,6 +16,7 @@ import { storedCounts } from './stored-counts';
 
 const TIMEOUT = 300;
 
+/** A running fault test. */
 interface Scene {
   readonly server: RedisProcess;
   readonly proxy: FaultProxy;
@@ -24,20 +25,20 @@ interface Scene {
   readonly log: RecordedLog;
 }
 
-interface Course {
+interface FaultCourse {
   /** Begins the fault. */
   readonly begin: (scene: Scene) => unknown;
   /** Ends it. */
   readonly end?: (scene: Scene) => unknown;
-  /** What is stored may be lost with the server; what was not applied twice stays so. */
+  /** Counts may be lost with the server. No hit may be applied twice even then. */
   readonly losesData?: boolean;
   readonly directives?: readonly string[];
   readonly poolSize?: number;
-  /** Further expectations, when all is well again. */
+  /** Further expectations, after the recovery. */
   readonly then?: (scene: Scene) => unknown;
 }
 
-async function play(row: FaultRow, course: Course): Promise<void> {
+async function play(row: FaultRow, course: FaultCourse): Promise<void> {
   await using server = await RedisProcess.start({ directives: course.directives ?? [] });
   await using proxy = await FaultProxy.start(() => server);
   const log = new RecordedLog();
@@ -59,22 +60,24 @@ async function play(row: FaultRow, course: Course): Promise<void> {
   if (seen !== undefined) await course.then?.({ ...scene, load: seen });
 }
 
-/** Has the server save what it holds, and waits until that has ended so. */
+/** Makes the server save its data, and waits for the outcome. */
 async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<void> {
   await control.call('BGSAVE');
-  await until('it has tried to save', async () =>
+  await until('the server has tried to save', async () =>
     (await control.info('persistence')).includes(`rdb_last_bgsave_status:${outcome}`),
   );
 }
 
-/** One line when the store is lost, one when it is back, whatever happened between. */
+/** One line when the store is lost, one when it is back, however many connections were lost or tried in between. */
 function expectOneOutage({ log }: Scene): void {
-  expect(log.messages.filter((message) => /cannot be reached/.test(message)).length).toBeGreaterThanOrEqual(1);
+  expect(
+    log.messages.filter((message) => /cannot connect to the counter store/.test(message)).length,
+  ).toBeGreaterThanOrEqual(1);
   expect(log.messages.filter((message) => /connected to the counter store/.test(message)).length).toBe(1);
   expect(log.lines.length).toBeLessThan(12);
 }
 
-describe('a single server, while callers go on', () => {
+describe('a single server under load', () => {
   faultTests('Single server', {
     'the server crashes': (row) =>
       play(row, {
@@ -89,7 +92,7 @@ describe('a single server, while callers go on', () => {
         begin: async ({ server, load }) => {
           server.signal('SIGSTOP');
           await until(
-            'callers wait no longer',
+            'calls time out and then fail immediately',
             () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
           );
         },
@@ -109,7 +112,7 @@ describe('a single server, while callers go on', () => {
         begin: async ({ proxy, load }) => {
           proxy.fault = 'lost replies';
           await until(
-            'callers wait no longer',
+            'calls time out and then fail immediately',
             () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
           );
         },
@@ -117,12 +120,12 @@ describe('a single server, while callers go on', () => {
         then: expectOneOutage,
       }),
 
-    'nothing gets through': (row) =>
+    'no bytes get through': (row) =>
       play(row, {
         begin: async ({ proxy, load }) => {
           proxy.fault = 'black hole';
           await until(
-            'callers wait no longer',
+            'calls time out and then fail immediately',
             () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
           );
         },
@@ -130,7 +133,7 @@ describe('a single server, while callers go on', () => {
         then: expectOneOutage,
       }),
 
-    'a server says what nobody asked': (row) =>
+    'the server sends replies without requests': (row) =>
       play(row, { begin: ({ proxy }) => proxy.sendToClients('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n') }),
 
     'the server still loads its data': (row) =>
@@ -151,7 +154,7 @@ describe('a single server, while callers go on', () => {
       play(row, {
         directives: ['--busy-reply-threshold', '50'],
         begin: async ({ server }) => {
-          // Once it is busy, the server greets nobody.
+          // The test's client has to be connected before: a busy server rejects the handshake.
           await server.control.ping();
           const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
           await once(socket, 'connect');
@@ -176,16 +179,16 @@ describe('a single server, while callers go on', () => {
         },
       }),
 
-    'the server takes no more clients': (row) =>
+    'the server accepts no more clients': (row) =>
       play(row, {
         begin: async ({ server, load, log }) => {
-          // What is open stays open, and the test's own client is one.
+          // Open connections stay open, and the test's own client is one of them.
           await server.control.config('SET', 'maxclients', '1');
           const before = load.count('OK');
-          await until('calls pass', () => load.count('OK') > before + 50);
+          await until('calls succeed', () => load.count('OK') > before + 50);
           expect(load.seen).toEqual(['OK']);
           await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-          await until('the log says why', () => log.text.includes('max number of clients'));
+          await until('the log contains the reason', () => log.text.includes('max number of clients'));
         },
         end: ({ server }) => server.control.config('SET', 'maxclients', '10000'),
         then: expectOneOutage,
@@ -194,7 +197,7 @@ describe('a single server, while callers go on', () => {
     'the server cannot save': (row) =>
       play(row, {
         begin: async ({ server }) => {
-          // A folder where the file is to be keeps root out too.
+          // A folder with the name of the file: root cannot write there either.
           await mkdir(join(server.folder, 'dump.rdb'));
           await server.control.config('SET', 'save', '3600 1000000');
           await save(server, 'err');
@@ -204,7 +207,7 @@ describe('a single server, while callers go on', () => {
           await save(server, 'ok');
         },
         then: ({ log }) => {
-          expect(log.text).toContain('MISCONF: the counter store refuses writes because it cannot save them');
+          expect(log.text).toContain('MISCONF: the counter store rejects writes because it cannot save them');
         },
       }),
 
@@ -214,7 +217,7 @@ describe('a single server, while callers go on', () => {
         end: ({ server }) => server.control.call('REPLICAOF', 'NO', 'ONE'),
         then: ({ log, proxy }) => {
           expect(log.text).toContain('READONLY: the counter store is a read-only replica');
-          // Only KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR gives up the connections.
+          // Connections are closed only with KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR.
           expect(proxy.accepted).toBe(4);
         },
       }),
@@ -225,7 +228,7 @@ describe('a single server, while callers go on', () => {
           await server.control.config('SET', 'requirepass', 'another');
           await server.control.call('AUTH', 'another');
           await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-          await until('the log says why', () => log.text.includes('NOAUTH'));
+          await until('the log contains the reason', () => log.text.includes('NOAUTH'));
         },
         end: ({ server }) => server.control.config('SET', 'requirepass', ''),
         then: expectOneOutage,
@@ -237,7 +240,7 @@ describe('a single server, while callers go on', () => {
           for (let time = 0; time < 20; time += 1) {
             await server.control.call('SCRIPT', 'FLUSH');
             const before = load.count('OK');
-            await until('calls pass', () => load.count('OK') > before);
+            await until('calls succeed', () => load.count('OK') > before);
           }
         },
         then: ({ log }) => expect(log.lines).toEqual([]),
@@ -248,24 +251,24 @@ describe('a single server, while callers go on', () => {
         begin: ({ server }) => server.control.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
         end: async ({ server, load }) => {
           const before = load.count('OK');
-          await until('calls pass', () => load.count('OK') > before + 50);
+          await until('calls succeed', () => load.count('OK') > before + 50);
           expect(await server.control.ttl(load.hotKey)).toBeGreaterThan(0);
           await server.control.call('ACL', 'SETUSER', 'default', '+@all');
         },
         then: ({ log }) =>
           expect(log.messages).toEqual([
-            'the counter store refuses scripts; counting goes on with plain commands, not atomically',
+            'the counter store rejects scripts; counting with plain commands, not atomically',
           ]),
       }),
 
-    'a key holds something else': (row) =>
+    'a key holds a value of another type': (row) =>
       play(row, {
         begin: async ({ server, load, counters }) => {
           await server.control.multi().del(load.hotKey).rpush(load.hotKey, 'a list').set('text', 'a text').exec();
           const steps = [operation(load.hotKey, 1), operation('text', -1), operation('other', 1)];
-          const [list, text, other] = await take(counters, ...steps);
-          expect(list).toMatchObject({ message: 'the key of a counter holds something else in the store' });
-          expect(text).toMatchObject({ message: 'the key of a counter holds something that is no whole number' });
+          const [list, text, other] = await apply(counters, ...steps);
+          expect(list).toMatchObject({ message: 'the key of a counter holds a value of another type in the store' });
+          expect(text).toMatchObject({ message: 'the key of a counter holds a value that is not an integer' });
           expect(other).toBe(1);
         },
         end: async ({ server, load }) => {

@@ -9,7 +9,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
-import { operation, take } from '../counters/scenarios';
+import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
 let server: RedisProcess;
@@ -33,78 +33,78 @@ async function open(more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters
 }
 
 describe('keys in Redis', () => {
-  it('are the cache keys and their plain counts, as the Go service writes them', async () => {
+  it('are the cache keys, with plain integers as values, as the Go service writes them', async () => {
     const ruleset = rulesetOf('shop', { key: 'user', rateLimit: limit(10, 'MINUTE') });
     const limiter = new Limiter({ ...DEFAULT_OPTIONS, cacheKeyPrefix: 'prod:' }, new Statistics(10));
     const { operations } = limiter.begin(request('shop', ['user=ann'], 3), ruleset, 1_700_000_042_000);
-    await take(await open(), ...operations);
+    await apply(await open(), ...operations);
     expect(await server.control.keys('*')).toEqual(['prod:shop_user_ann_1700000040']);
     expect(await server.control.get('prod:shop_user_ann_1700000040')).toBe('3');
   });
 
-  it('live for their window and a random part below the jitter', async () => {
+  it('expire after their window plus a random time below the jitter', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 300 });
-    await take(counters, ...Array.from({ length: 200 }, (_, index) => operation(`k${index}`, 1)));
-    const lives = await Promise.all(Array.from({ length: 200 }, (_, index) => server.control.ttl(`k${index}`)));
-    expect(Math.min(...lives)).toBeGreaterThanOrEqual(59);
-    expect(Math.max(...lives)).toBeLessThanOrEqual(359);
-    expect(new Set(lives).size).toBeGreaterThan(50);
+    await apply(counters, ...Array.from({ length: 200 }, (_, index) => operation(`k${index}`, 1)));
+    const timesToLive = await Promise.all(Array.from({ length: 200 }, (_, index) => server.control.ttl(`k${index}`)));
+    expect(Math.min(...timesToLive)).toBeGreaterThanOrEqual(59);
+    expect(Math.max(...timesToLive)).toBeLessThanOrEqual(359);
+    expect(new Set(timesToLive).size).toBeGreaterThan(50);
   });
 
-  it('live for their window alone without jitter', async () => {
-    await take(await open({ expirationJitterMaxSeconds: 0 }), operation('k', 1, { windowSeconds: 3600 }));
+  it('expire after their window when there is no jitter', async () => {
+    await apply(await open({ expirationJitterMaxSeconds: 0 }), operation('k', 1, { windowSeconds: 3600 }));
     expect(await server.control.ttl('k')).toBeGreaterThan(3590);
     expect(await server.control.ttl('k')).toBeLessThanOrEqual(3600);
   });
 
-  it('keep the expiry that they have, and are given one when somebody left them without', async () => {
+  it('keep their expiry, and get one when another program left them without', async () => {
     await server.control.set('has', '5', 'EX', 1000);
     await server.control.set('none', '5');
     const counters = await open();
-    expect(await take(counters, operation('has', 1), operation('none', 1))).toEqual([6, 6]);
+    expect(await apply(counters, operation('has', 1), operation('none', 1))).toEqual([6, 6]);
     expect(await server.control.ttl('has')).toBeGreaterThan(990);
     expect(await server.control.ttl('none')).toBeGreaterThan(50);
     expect(await server.control.ttl('none')).toBeLessThanOrEqual(360);
   });
 
-  it('keep their expiry when hits are taken away, also at 0', async () => {
+  it('keep their expiry when hits are subtracted, also at 0', async () => {
     await server.control.set('k', '2', 'EX', 1000);
-    expect(await take(await open(), operation('k', -5))).toEqual([0]);
+    expect(await apply(await open(), operation('k', -5))).toEqual([0]);
     expect(await server.control.get('k')).toBe('0');
     expect(await server.control.ttl('k')).toBeGreaterThan(990);
   });
 
-  it('are not made by reading or by taking away', async () => {
-    await take(await open(), operation('read', 0), operation('less', -1));
+  it('are not created by reads or subtractions', async () => {
+    await apply(await open(), operation('read', 0), operation('less', -1));
     expect(await server.control.keys('*')).toEqual([]);
   });
 
-  it('that are beyond 2^53 fail alone, exactly', async () => {
+  it('with counts beyond 2^53 fail without affecting others, and keep their value', async () => {
     await server.control.set('beyond', '9007199254740993', 'EX', 100);
     await server.control.set('end', '9223372036854775807', 'EX', 100);
     const counters = await open();
     const steps = [operation('beyond', 0), operation('beyond', 1), operation('end', 1), operation('fine', 1)];
     const message = 'a counter has reached 2^53 and cannot count further';
-    expect(await take(counters, ...steps)).toMatchObject([{ message }, { message }, { message }, 1]);
+    expect(await apply(counters, ...steps)).toMatchObject([{ message }, { message }, { message }, 1]);
     expect(await server.control.mget('beyond', 'end')).toEqual(['9007199254740993', '9223372036854775807']);
   });
 
-  it('of one window cost one command, and of larger ones one for each part', async () => {
+  it('of one window take one command, and larger windows one command for each 256 keys', async () => {
     const counters = await open();
-    await take(counters, operation('warm', 1));
+    await apply(counters, operation('warm', 1));
     async function calls(): Promise<number> {
       return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await server.control.info('commandstats'))?.[1]);
     }
     const before = await calls();
-    await take(counters, ...Array.from({ length: 256 }, (_, index) => operation(`k${index}`, 1)));
+    await apply(counters, ...Array.from({ length: 256 }, (_, index) => operation(`k${index}`, 1)));
     expect(await calls()).toBe(before + 1);
-    await take(counters, ...Array.from({ length: 600 }, (_, index) => operation(`k${index}`, 1)));
+    await apply(counters, ...Array.from({ length: 600 }, (_, index) => operation(`k${index}`, 1)));
     expect(await calls()).toBe(before + 4);
   });
 });
 
 describe('two instances', () => {
-  it('share the work: limits per second on one, all others on the other, asked at the same time', async () => {
+  it('count limits per second on one and all others on the other, at the same time', async () => {
     const counters = await open({ perSecond: instance(second.address) });
     const steps = [
       operation('second', 1, { windowSeconds: 1 }),
@@ -112,23 +112,23 @@ describe('two instances', () => {
       operation('second', 0, { windowSeconds: 1 }),
       operation('day', 2, { windowSeconds: 86_400 }),
     ];
-    expect(await take(counters, ...steps)).toEqual([1, 1, 1, 2]);
+    expect(await apply(counters, ...steps)).toEqual([1, 1, 1, 2]);
     expect((await server.control.keys('*')).toSorted()).toEqual(['day', 'minute']);
     expect(await second.control.keys('*')).toEqual(['second']);
   });
 
-  it('fail apart', async () => {
+  it('fail independently of each other', async () => {
     const counters = await open({ perSecond: instance(second.address) });
     await second.control.config('SET', 'maxmemory', '1');
     try {
-      const counts = await take(counters, operation('second', 1, { windowSeconds: 1 }), operation('minute', 1));
+      const counts = await apply(counters, operation('second', 1, { windowSeconds: 1 }), operation('minute', 1));
       expect(counts).toMatchObject([{ code: 'store_failed', message: 'the counter store is out of memory' }, 1]);
     } finally {
       await second.control.config('SET', 'maxmemory', '0');
     }
   });
 
-  it('decide a guard over both together', async () => {
+  it('decide a guard with operations on both together', async () => {
     const counters = await open({ perSecond: instance(second.address) });
     const guard = { operations: 2 };
     function steps(): ReturnType<typeof operation>[] {
@@ -137,12 +137,12 @@ describe('two instances', () => {
         operation('minute', 1, { guard, limit: 5 }),
       ];
     }
-    expect(await take(counters, ...steps())).toEqual([1, 0]);
+    expect(await apply(counters, ...steps())).toEqual([1, 0]);
     expect(await server.control.exists('minute')).toBe(0);
   });
 });
 
-it('the slot of a key is the one that the cluster says', async () => {
+it('keySlot returns the slot that CLUSTER KEYSLOT returns', async () => {
   await using cluster = await RedisCluster.start();
   const control = cluster.masters[0]?.control;
   const keys = [

@@ -3,24 +3,24 @@ import type { Count, CounterOperation } from '../../../src/limiter/counter-opera
 import { DecisionError } from '../../../src/limiter/decision-error';
 import type { Counters } from '../../../src/streams/ports/counters';
 
-/** What callers of one moment saw. */
-export type Answer = 'OK' | DecisionError['code'];
+/** The result of one operation for its caller. */
+export type Result = 'OK' | DecisionError['code'];
 
 const FRESH_KEYS = 4;
-/** Failures are instant while a store is away; callers of the real service come at their own pace. */
+/** Milliseconds between the calls of one caller: calls fail immediately while the store is away. */
 const PAUSE = 1;
 
 let runs = 0;
 
 /**
- * Calls that go on whatever happens. Every key but one is counted on once, so that a count of 2 is a hit that was applied
- * twice; the one is counted on by all, so that no two good answers may give it the same count.
+ * Callers that continue through faults. Every key but one gets one hit, so a count of 2 is a hit that was applied twice; the
+ * hot key gets a hit from every call, so no two calls may return the same count of it.
  */
 export class Load {
   readonly #counters: Counters;
-  readonly answers = new Map<Answer, number>();
+  readonly results = new Map<Result, number>();
   readonly unexpected: unknown[] = [];
-  /** By key: whether its only hit was answered with a count. */
+  /** By key: whether its only hit returned a count. */
   readonly keys = new Map<string, boolean>();
   readonly hotCounts: number[] = [];
   longestWait = 0;
@@ -43,7 +43,7 @@ export class Load {
     return this;
   }
 
-  /** Begins to count good answers in a row anew. */
+  /** Starts {@link streak} again at 0. */
   restartStreak(): void {
     this.#streak = 0;
   }
@@ -53,37 +53,37 @@ export class Load {
     await Promise.all(this.#calls);
   }
 
-  /** Good answers since the last that was none. */
+  /** Successful operations since the last failure. */
   get streak(): number {
     return this.#streak;
   }
 
-  count(answer: Answer): number {
-    return this.answers.get(answer) ?? 0;
+  count(result: Result): number {
+    return this.results.get(result) ?? 0;
   }
 
-  /** The kinds of answer so far. */
-  get seen(): readonly Answer[] {
-    return [...this.answers.keys()];
+  /** The kinds of results so far. */
+  get seen(): readonly Result[] {
+    return [...this.results.keys()];
   }
 
   /**
-   * Compares with what the store holds.
+   * Compares the results with the counts in the store.
    *
-   * @param stored the count of each of the keys, in order; 0 for one that is absent
+   * @param stored the count of each of the keys, in order; 0 for an absent key
    */
   mistakes(stored: readonly number[]): Mistakes {
     const appliedTwice: string[] = [];
     let lost = 0;
-    let failedYetApplied = 0;
+    let failedButApplied = 0;
     [...this.keys].forEach(([key, isOk], index) => {
       const count = stored[index] ?? 0;
       if (count > 1) appliedTwice.push(key);
       if (isOk && count === 0) lost += 1;
-      if (!isOk && count === 1) failedYetApplied += 1;
+      if (!isOk && count === 1) failedButApplied += 1;
     });
     const wrongCounts = this.hotCounts.length - new Set(this.hotCounts).size;
-    return { appliedTwice, lost, failedYetApplied, wrongCounts, unexpected: this.unexpected };
+    return { appliedTwice, lost, failedButApplied, wrongCounts, unexpected: this.unexpected };
   }
 
   async #call(): Promise<void> {
@@ -111,9 +111,9 @@ export class Load {
   }
 
   #record(key: string, count: Count): void {
-    const answer = typeof count === 'number' ? 'OK' : count.code;
-    this.answers.set(answer, this.count(answer) + 1);
-    this.#streak = answer === 'OK' ? this.#streak + 1 : 0;
+    const result = typeof count === 'number' ? 'OK' : count.code;
+    this.results.set(result, this.count(result) + 1);
+    this.#streak = result === 'OK' ? this.#streak + 1 : 0;
     if (key === this.hotKey) {
       if (typeof count === 'number') this.hotCounts.push(count);
       return;
@@ -126,11 +126,11 @@ export class Load {
 export interface Mistakes {
   /** Keys whose only hit was counted more than once. */
   readonly appliedTwice: readonly string[];
-  /** Hits that were answered with a count and are not there. */
+  /** Hits that returned a count and are missing in the store. */
   readonly lost: number;
-  /** Hits that failed for the caller and are there all the same: unavoidable when a reply is lost. */
-  readonly failedYetApplied: number;
-  /** Good answers that gave the same count of the one key. */
+  /** Hits that failed for the caller and were counted nevertheless: unavoidable when a reply is lost. */
+  readonly failedButApplied: number;
+  /** Calls that returned a count of the hot key that another call had returned. */
   readonly wrongCounts: number;
   readonly unexpected: readonly unknown[];
 }

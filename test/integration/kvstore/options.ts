@@ -2,7 +2,7 @@ import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counter
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 
-/** One instance as the tests use it: a short timeout, a small pool. */
+/** The options of one instance for tests: a short timeout, a small pool. */
 export function instance(url: string, more: Partial<InstanceOptions> = {}): InstanceOptions {
   return {
     type: 'single',

@@ -8,28 +8,29 @@ import { playFault } from './play-fault';
 
 const CALLERS = 4;
 
-/** Servers that take over from one another, and go on from one test to the next. */
+/** Servers that take over from one another; they are shared by the tests of a file. */
 export interface Deployment {
   readonly type: Exclude<InstanceOptions['type'], 'single'>;
   readonly url: string;
   /** KVSTORE_TIMEOUT */
   readonly timeout: number;
   readonly stored: (keys: readonly string[]) => Promise<readonly number[]>;
-  /** A failover loses and makes connections by the dozen; the log tells it in fewer lines than this. */
-  readonly logLines: number;
+  /** Fewer log lines than this are expected, although a failover loses and opens dozens of connections. */
+  readonly maxLogLines: number;
 }
 
-export interface Course {
+/** A fault, and how it ends. */
+export interface FaultCourse {
   readonly begin: (load: Load) => unknown;
   readonly end?: (load: Load) => unknown;
-  /** Puts the servers in order again for the next test. */
+  /** Restores the servers for the next test. */
   readonly repair?: () => unknown;
   readonly losesData?: boolean;
 }
 
-/** Lets callers go on through a fault of such servers: see {@link playFault}. */
-export async function playFailover(deployment: Deployment, row: FaultRow, course: Course): Promise<void> {
-  const { type, url, timeout, stored, logLines } = deployment;
+/** Plays a fault of such servers: see {@link playFault}. */
+export async function playFailover(deployment: Deployment, row: FaultRow, course: FaultCourse): Promise<void> {
+  const { type, url, timeout, stored, maxLogLines } = deployment;
   const { begin, end, repair, losesData } = course;
   const log = new RecordedLog();
   const counters = kvstoreCounters(options(instance(url, { type, timeout, poolSize: CALLERS }), { log }));
@@ -38,5 +39,5 @@ export async function playFailover(deployment: Deployment, row: FaultRow, course
   } finally {
     await repair?.();
   }
-  expect(log.lines.length).toBeLessThan(logLines);
+  expect(log.lines.length).toBeLessThan(maxLogLines);
 }

@@ -8,7 +8,7 @@ import { freePorts } from '../../support/processes/free-ports';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
-import { operation, take } from '../counters/scenarios';
+import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
 let server: RedisProcess;
@@ -39,53 +39,56 @@ async function open(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOp
   return counters;
 }
 
-/** Makes as many windows wait in the store as there are connections, until the proxy lets replies through again. */
+/** Sends windows whose replies the proxy holds back: they occupy their connections until the timeout. */
 function occupy(counters: KvstoreCounters, windows: number): Promise<unknown>[] {
   proxy.fault = 'black hole';
-  return Array.from({ length: windows }, () => take(counters, operation('busy', 1)).catch((error: unknown) => error));
+  return Array.from({ length: windows }, () => apply(counters, operation('busy', 1)).catch((error: unknown) => error));
 }
 
 function statistic(statistics: Statistics, name: string): number {
   return new Map(statistics.entries()).get(name) ?? 0;
 }
 
-describe('a pool of which every connection is busy', () => {
-  it('fails further windows with ERROR', async () => {
+describe('a pool whose connections are all busy', () => {
+  it('fails further windows when KVSTORE_POOL_ON_EMPTY_BEHAVIOR is ERROR', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 1, timeout: 500 });
     await until('the pool is full', () => proxy.connections === 2);
     const busy = occupy(counters, 2);
-    await expect(take(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_pool_empty' });
+    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_pool_empty' });
     await Promise.all(busy);
     expect(counters.whenFull).toEqual({ behavior: 'fail', after: 1 });
   });
 
-  it('makes one more connection for each further window with CREATE, and closes it after', async () => {
+  it('opens a connection for each further window when it is CREATE, and closes it after the window', async () => {
     const statistics = new Statistics(10);
     const counters = await open({ poolOnEmptyBehavior: 'CREATE', timeout: 500 }, { statistics });
     await until('the pool is full', () => proxy.connections === 2);
     const busy = occupy(counters, 2);
     proxy.fault = 'none';
-    expect(await take(counters, operation('created', 1))).toEqual([1]);
-    await until('it is closed', () => statistic(statistics, 'ratelimit.redis_pool.cx_local_close') >= 1);
+    expect(await apply(counters, operation('created', 1))).toEqual([1]);
+    await until(
+      'the extra connection is closed',
+      () => statistic(statistics, 'ratelimit.redis_pool.cx_local_close') >= 1,
+    );
     await Promise.all(busy);
     expect(counters.whenFull).toEqual({ behavior: 'exceed', after: 1000 });
   });
 
-  it('lets further windows wait with WAIT, not longer than the timeout', async () => {
+  it('lets further windows wait up to the timeout when it is WAIT', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'WAIT', timeout: 300 });
     await until('the pool is full', () => proxy.connections === 2);
     const busy = occupy(counters, 2);
-    const error = await take(counters, operation('k', 1)).catch((failure: DecisionError) => failure);
+    const error = await apply(counters, operation('k', 1)).catch((failure: DecisionError) => failure);
     expect(['store_timeout', 'store_failed']).toContain((error as DecisionError).code);
     await Promise.all(busy);
     expect(counters.whenFull).toBeUndefined();
   });
 
-  it('gives a connection that comes free to the window that has waited longest', async () => {
+  it('assigns a connection that becomes free to the window that has waited longest', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 });
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        take(counters, operation('in order', 1)).then(([count]) => [index, count]),
+        apply(counters, operation('in order', 1)).then(([count]) => [index, count]),
       ),
     );
     expect(answers).toEqual(Array.from({ length: 20 }, (_, index) => [index, index + 1]));
@@ -93,69 +96,69 @@ describe('a pool of which every connection is busy', () => {
 });
 
 describe('the statistics of a pool', () => {
-  it('tell the connections that there are, have been, and were closed', async () => {
+  it('count open, opened and closed connections', async () => {
     const statistics = new Statistics(10);
     await open({ poolSize: 3 }, { statistics, perSecond: instance(server.address, { poolSize: 2 }) });
     function pool(stat: string): number {
       return statistic(statistics, `ratelimit.redis_pool.cx_${stat}`);
     }
-    await until('all are there', () => pool('active') === 3);
-    await until('all are there', () => statistic(statistics, 'ratelimit.redis_per_second_pool.cx_active') === 2);
+    await until('all connections are open', () => pool('active') === 3);
+    await until(
+      'all connections are open',
+      () => statistic(statistics, 'ratelimit.redis_per_second_pool.cx_active') === 2,
+    );
     expect([pool('total'), pool('local_close')]).toEqual([3, 0]);
     proxy.cut();
-    await until('all are back', () => pool('total') === 6);
+    await until('all connections are open again', () => pool('total') === 6);
     expect([pool('active'), pool('local_close')]).toEqual([3, 3]);
   });
 });
 
-describe('health', () => {
-  it('follows the connections', async () => {
+describe('connected$', () => {
+  it('follows the state of the connections', async () => {
     const counters = await open();
     const states: boolean[] = [];
     const subscription = counters.connected$.subscribe((state) => states.push(state));
     proxy.fault = 'refused';
     proxy.cut();
-    await until('it is unhealthy', () => states.at(-1) === false);
+    await until('it is not connected', () => states.at(-1) === false);
     proxy.fault = 'none';
-    await until('it is healthy', () => states.at(-1) === true);
+    await until('it is connected', () => states.at(-1) === true);
     subscription.unsubscribe();
     expect(states).toEqual([true, false, true]);
   });
 
-  it('is that of both instances', async () => {
+  it('is false when one of two instances is not connected', async () => {
     const counters = await open({}, { perSecond: instance(server.address) });
     proxy.fault = 'refused';
     proxy.cut();
     expect(await firstValueFrom(counters.connected$)).toBe(true);
-    await until('it is unhealthy', async () => !(await firstValueFrom(counters.connected$)));
+    await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
   });
 
-  it('finds a peer that has gone without a word, also when nobody calls', async () => {
+  it('turns false when the server no longer answers, also without calls', async () => {
     const counters = await open({ timeout: 200 });
     expect(await firstValueFrom(counters.connected$)).toBe(true);
     proxy.fault = 'black hole';
-    await until('it is unhealthy', async () => !(await firstValueFrom(counters.connected$)));
+    await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
   });
 });
 
-describe('at start', () => {
-  it('the store is waited for, with one line when it is away and one when it is there', async () => {
+describe('counters at start', () => {
+  it('wait for the store, and log one line when it is away and one when it is connected', async () => {
     const log = new RecordedLog();
     proxy.fault = 'refused';
     const counters = openUnready({}, { log });
-    await expect(take(counters, operation('k', 1)).catch((error: DecisionError) => error.code)).resolves.toBe(
+    await expect(apply(counters, operation('k', 1)).catch((error: DecisionError) => error.code)).resolves.toBe(
       'store_failed',
     );
-    await until('it was tried again and again', () => proxy.accepted > 3);
+    await until('several attempts were made', () => proxy.accepted > 3);
     proxy.fault = 'none';
     await firstValueFrom(counters.ready$);
-    expect(log.messages).toEqual([
-      'the counter store cannot be reached; trying until it can',
-      'connected to the counter store',
-    ]);
+    expect(log.messages).toEqual(['cannot connect to the counter store; retrying', 'connected to the counter store']);
   });
 
-  it('gives up when it takes longer than the settings allow, and says why', async () => {
+  it('fail with the reason when the store is not connected within KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
     const [port] = await freePorts(1);
     const counters = kvstoreCounters(
       options(instance(`redis://:secret@127.0.0.1:${port}`), {
@@ -163,26 +166,28 @@ describe('at start', () => {
       }),
     );
     opened.push(counters);
-    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(/could not be reached within 100 ms: .*ECONNREFUSED/);
+    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(
+      /^cannot connect to the counter store within 100 ms: .*ECONNREFUSED/,
+    );
   });
 
-  it('a server that takes connections and never answers is no store', async () => {
+  it('fail when the server accepts connections but never replies', async () => {
     proxy.fault = 'black hole';
     const counters = openUnready(
       { timeout: 100 },
       { startup: { initialInterval: 10, maxInterval: 20, maxElapsedTime: 300 } },
     );
-    await expect(firstValueFrom(counters.ready$)).rejects.toThrow('no answer within 100 ms');
+    await expect(firstValueFrom(counters.ready$)).rejects.toThrow('no reply within 100 ms');
   });
 });
 
-describe('a server that says it is a read-only replica', () => {
-  it('loses its connections with KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR, and the caller gets the error', async () => {
+describe('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', () => {
+  it('closes the connection to a read-only replica, and the caller gets the error', async () => {
     const counters = await open({ poolSize: 1 }, { closeConnectionOnReadonlyError: true });
     await server.control.call('REPLICAOF', '127.0.0.1', '1');
     try {
       const before = proxy.accepted;
-      const [failure] = await take(counters, operation('k', 1));
+      const [failure] = await apply(counters, operation('k', 1));
       expect(failure).toMatchObject({ code: 'store_failed', message: 'the counter store is a read-only replica' });
       await until('there is a new connection', () => proxy.accepted === before + 1);
     } finally {
@@ -191,10 +196,10 @@ describe('a server that says it is a read-only replica', () => {
   });
 });
 
-it('close answers what is under way first, and leaves nothing open', async () => {
+it('close waits for the windows in flight, then closes all connections', async () => {
   const counters = await open();
-  const under = take(counters, operation('last', 1));
+  const last = apply(counters, operation('last', 1));
   await counters.close();
-  expect(await under).toEqual([1]);
+  expect(await last).toEqual([1]);
   await until('all connections are closed', () => proxy.connections === 0);
 });

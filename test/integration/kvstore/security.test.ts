@@ -11,7 +11,7 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { until } from '../../support/waiting/until';
 import { type Authority, newAuthority } from '../../support/data/certificates';
-import { operation, take } from '../counters/scenarios';
+import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
 const PASSWORD = 'hidden:pass word';
@@ -35,7 +35,7 @@ function attempt({ main, tlsFiles, log = new RecordedLog() }: Attempt): KvstoreC
 async function counts(given: Attempt): Promise<unknown> {
   const counters = attempt(given);
   await firstValueFrom(counters.ready$);
-  const [count] = await take(counters, operation(`k${Math.random()}`, 1));
+  const [count] = await apply(counters, operation(`k${Math.random()}`, 1));
   return count;
 }
 
@@ -49,7 +49,7 @@ describe('credentials', () => {
   }, 30_000);
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it('are a password with a colon given with its user, or a user of the access list', async () => {
+  it('may be a password that contains a colon with its user, or a user of the ACL', async () => {
     expect(await counts({ main: instance(server.address, { auth: `default:${PASSWORD}` }) })).toBe(1);
     expect(await counts({ main: instance(server.address, { auth: `ann:${PASSWORD}` }) })).toBe(1);
     expect(await counts({ main: instance(`redis://ann:${encodeURIComponent(PASSWORD)}@${server.address}/2`) })).toBe(1);
@@ -59,47 +59,49 @@ describe('credentials', () => {
   it.each([
     ['wrong', 'WRONGPASS', `ann:${PASSWORD}x`],
     ['missing', 'NOAUTH', undefined],
-  ])('that are %s are told as they are, and never shown', async (_, code, auth) => {
+  ])('that are %s fail with the code of the server, and never appear in logs or errors', async (_, code, auth) => {
     const log = new RecordedLog();
     const counters = attempt({ main: instance(server.address, { auth }), log });
     await expect(firstValueFrom(counters.ready$)).rejects.toThrow(code);
-    const failure = await take(counters, operation('k', 1)).catch((error: Error) => error);
+    const failure = await apply(counters, operation('k', 1)).catch((error: Error) => error);
     expect(log.text).toContain(code);
     expect(`${log.text} ${JSON.stringify(failure)} ${String((failure as Error).cause)}`).not.toContain(PASSWORD);
   });
 
   it.each([
     ['short', PASSWORD],
-    ['longer than what servers quote', `${'long pass '.repeat(30)}end`],
-  ])('that are %s are not shown when a server that does not know AUTH quotes them', async (_, password) => {
+    ['longer than the text that servers quote', `${'long pass '.repeat(30)}end`],
+  ])('that are %s do not appear in errors when a server without AUTH quotes them', async (_, password) => {
     await using without = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
     const log = new RecordedLog();
     const counters = attempt({ main: instance(without.address, { auth: `ann:${password}` }), log });
     const failure = await firstValueFrom(counters.ready$).catch((error: Error) => error);
     expect(String(failure)).toContain("unknown command 'AUTH'");
-    const told = `${log.text} ${String(failure)} ${String((failure as Error).cause)}`;
-    expect(told).not.toContain(password.slice(0, 12));
+    const reported = `${log.text} ${String(failure)} ${String((failure as Error).cause)}`;
+    expect(reported).not.toContain(password.slice(0, 12));
   });
 
-  it('that nobody asks for are given all the same, with one warning', async () => {
+  it('that the server does not require cause one warning, and counting works', async () => {
     await using open = await RedisProcess.start();
     const log = new RecordedLog();
-    expect(await counts({ main: instance(open.address, { auth: 'needless' }), log })).toBe(1);
-    expect(log.messages).toEqual(['the counter store asks for no password, although one is configured']);
+    expect(await counts({ main: instance(open.address, { auth: 'unused' }), log })).toBe(1);
+    expect(log.messages).toEqual([
+      'the counter store requires no password, but one is configured; continuing without authentication',
+    ]);
   });
 
-  it('of a user who may only count are enough', async () => {
+  it('of a user with only the permissions for counting are sufficient', async () => {
     const rights = ['~*', '+evalsha', '+eval', '+incrby', '+decrby', '+get', '+ttl', '+expire'];
     await server.control.call('ACL', 'SETUSER', 'counting', 'on', '>x', ...rights);
     expect(await counts({ main: instance(server.address, { auth: 'counting:x' }) })).toBe(1);
   });
 
-  it('of a user who may not count this key fail that call', async () => {
+  it('of a user without permission for a key fail the calls that count on it', async () => {
     await server.control.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '~mine*', '+@all');
     const counters = attempt({ main: instance(server.address, { auth: 'narrow:x' }) });
     await firstValueFrom(counters.ready$);
-    expect(await take(counters, operation('mine', 1))).toEqual([1]);
-    const [failure] = await take(counters, operation('yours', 1));
+    expect(await apply(counters, operation('mine', 1))).toEqual([1]);
+    const [failure] = await apply(counters, operation('yours', 1));
     expect(failure).toMatchObject({
       code: 'store_failed',
       message: 'the user of the counter store lacks a permission',
@@ -107,8 +109,8 @@ describe('credentials', () => {
   });
 });
 
-describe('sentinels and clusters with credentials', () => {
-  it('are given theirs: the sentinels one, the servers another', async () => {
+describe('credentials of sentinels and clusters', () => {
+  it('differ between the sentinels and the servers', async () => {
     await using sentinels = await RedisSentinels.start({
       directives: ['--requirepass', 'data', '--masterauth', 'data'],
       control: { password: 'data' },
@@ -121,7 +123,7 @@ describe('sentinels and clusters with credentials', () => {
     await expect(counts({ main: { ...main, auth: 'wrong' } })).rejects.toThrow('WRONGPASS');
   }, 30_000);
 
-  it('are given the same at every node', async () => {
+  it('are used for every node of the cluster', async () => {
     await using cluster = await RedisCluster.start({
       directives: ['--requirepass', 'data'],
       control: { password: 'data' },
@@ -129,11 +131,11 @@ describe('sentinels and clusters with credentials', () => {
     const counters = attempt({ main: instance(cluster.url, { type: 'cluster', auth: 'data' }) });
     await firstValueFrom(counters.ready$);
     const steps = Array.from({ length: 50 }, (_, index) => operation(`k${index}`, 0));
-    const answers = await until('all nodes are reached', async () => {
-      const found = await take(counters, ...steps);
+    const results = await until('all nodes are connected', async () => {
+      const found = await apply(counters, ...steps);
       return found.every((count) => typeof count === 'number') && found;
     });
-    expect(new Set(answers)).toEqual(new Set([0]));
+    expect(new Set(results)).toEqual(new Set([0]));
   }, 30_000);
 });
 
@@ -149,7 +151,7 @@ describe('TLS', () => {
     return path;
   }
 
-  /** A server that speaks TLS alone and asks for a certificate. */
+  /** A server that accepts only TLS and requires a client certificate. */
   function tlsServer(name: string): Promise<RedisProcess> {
     const own = authority.issue(name);
     return RedisProcess.start({
@@ -181,40 +183,42 @@ describe('TLS', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('is spoken with our CA and our certificate, by the setting or by the scheme', async () => {
+  it('is used with the configured CA and certificate when the setting or the scheme requires it', async () => {
     expect(await counts({ main: instance(`localhost:${server.port}`, { tls: true }), tlsFiles: files })).toBe(1);
     expect(await counts({ main: instance(`rediss://localhost:${server.port}`), tlsFiles: files })).toBe(1);
   });
 
-  it('checks the name in the certificate, unless that is to be skipped', async () => {
+  it('verifies the name in the certificate unless KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION is set', async () => {
     const main = instance(server.address, { tls: true });
     await expect(counts({ main, tlsFiles: files })).rejects.toThrow(/does not match certificate|altnames/);
     expect(await counts({ main, tlsFiles: { ...files, skipHostnameVerification: true } })).toBe(1);
   });
 
-  it('checks the chain even when the name is skipped', async () => {
+  it('verifies the certificate chain even when the name is not verified', async () => {
     const main = instance(server.address, { tls: true });
     const withoutCa = { ...files, caFile: undefined, skipHostnameVerification: true };
     await expect(counts({ main, tlsFiles: withoutCa })).rejects.toThrow(/certificate/);
   });
 
-  it('fails without the certificate that the server asks for', async () => {
+  it('fails without the client certificate that the server requires', async () => {
     const main = instance(`localhost:${server.port}`, { tls: true });
     const withoutPair = { ...files, certFile: undefined, keyFile: undefined };
-    await expect(counts({ main, tlsFiles: withoutPair })).rejects.toThrow('could not be reached');
+    await expect(counts({ main, tlsFiles: withoutPair })).rejects.toThrow('cannot connect to the counter store');
   });
 
-  it('refuses files that cannot be used, by name, before anything starts', () => {
+  it('rejects files that cannot be used with an error that names them, before it connects', () => {
     const main = instance(`localhost:${server.port}`, { tls: true });
     function open(more: Partial<StoreTlsFiles>) {
       return () => attempt({ main, tlsFiles: { ...files, ...more } });
     }
-    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/absent\.pem cannot be read/);
-    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/text\.pem.* do not work/);
-    expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(/other\.key do not work/);
+    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/cannot read the TLS file .*absent\.pem/);
+    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/cannot use the TLS files .*text\.pem/);
+    expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(
+      /cannot use the TLS files .*other\.key/,
+    );
   });
 
-  it('reads the files anew for each connection: a broken pair keeps the old one, a good one comes into force', async () => {
+  it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
     const main = instance(`localhost:${server.port}`, { tls: true, poolSize: 1 });
     const rotated = {
@@ -226,8 +230,8 @@ describe('TLS', () => {
     await firstValueFrom(counters.ready$);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await until('it counts again', () =>
-        take(counters, operation('again', 1)).then(
+      await until('calls succeed again', () =>
+        apply(counters, operation('again', 1)).then(
           () => true,
           () => false,
         ),
@@ -236,10 +240,10 @@ describe('TLS', () => {
     file('rotated.pem', 'broken');
     await again();
     await again();
-    expect(log.messages.filter((message) => message.includes('last good ones stay in force')).length).toBe(1);
+    expect(log.messages.filter((message) => message.includes('keeping the current ones')).length).toBe(1);
   }, 30_000);
 
-  it('takes a pair that has taken the place of one the server refused', async () => {
+  it('uses a new pair after the server has rejected the previous one', async () => {
     const stranger = newAuthority();
     try {
       const { cert, key } = stranger.issue('stranger');
@@ -248,12 +252,12 @@ describe('TLS', () => {
         options(instance(`localhost:${server.port}`, { tls: true }), { tlsFiles: changing }),
       );
       opened.push(counters);
-      const refused = await firstValueFrom(counters.connected$);
+      const isConnectedBefore = await firstValueFrom(counters.connected$);
       file('changing.pem', client.cert);
       file('changing.key', client.key);
       await firstValueFrom(counters.ready$);
-      expect(refused).toBe(false);
-      expect(await take(counters, operation('changed', 1))).toEqual([1]);
+      expect(isConnectedBefore).toBe(false);
+      expect(await apply(counters, operation('changed', 1))).toEqual([1]);
     } finally {
       stranger.dispose();
     }

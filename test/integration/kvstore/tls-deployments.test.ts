@@ -5,10 +5,10 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
-import { operation, take } from '../counters/scenarios';
+import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
-/** As many as to lie on every node of a cluster. */
+/** Enough keys to have some on every node of a cluster. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
 
 let tls: RedisTls;
@@ -32,30 +32,30 @@ function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime: nu
   return counters;
 }
 
-/** Counters on the store, once it has been reached. */
-async function reach(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<KvstoreCounters> {
+/** Opens counters and waits until they are connected. */
+async function connected(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<KvstoreCounters> {
   const counters = open(main, tlsFiles, 0);
   await firstValueFrom(counters.ready$);
   return counters;
 }
 
-/** Rejects with the reason why the store cannot be reached. */
-function giveUp(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<void> {
+/** Rejects with the reason why the store cannot be connected to. */
+function failToConnect(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<void> {
   return firstValueFrom(open(main, tlsFiles, 200).ready$);
 }
 
-/** Adds a hit to the key, again until it is counted. */
-function countOnce(counters: KvstoreCounters, key: string): Promise<number> {
-  return until('it is counted', async () => {
-    const [count] = await take(counters, operation(key, 1)).catch(() => []);
+/** Adds a hit to the key, repeatedly until one is counted. */
+function countUntilSuccess(counters: KvstoreCounters, key: string): Promise<number> {
+  return until('a hit is counted', async () => {
+    const [count] = await apply(counters, operation(key, 1)).catch(() => []);
     return typeof count === 'number' && count;
   });
 }
 
-describe('sentinels and servers that speak TLS', () => {
+describe('sentinels and servers with TLS', () => {
   let sentinels: RedisSentinels;
   beforeAll(async () => {
-    // Neither asks for a certificate. The sentinels' own is for their address, the servers' is not.
+    // Neither requires a client certificate. The sentinels' certificate is for their address, the servers' is not.
     function directives(name: string): readonly string[] {
       return [...tls.directives(name), '--tls-auth-clients', 'no'];
     }
@@ -74,44 +74,46 @@ describe('sentinels and servers that speak TLS', () => {
     return { ...files, skipHostnameVerification: true };
   }
 
-  it('are counted on where names are skipped, also after the master has changed', async () => {
-    const counters = await reach(main(), skipping(tls.files()));
-    expect(await take(counters, operation('k', 1))).toEqual([1]);
-    await until('the replica has it', async () => (await sentinels.replica.control.dbsize()) === 1);
+  it('are usable without hostname verification, also after a failover', async () => {
+    const counters = await connected(main(), skipping(tls.files()));
+    expect(await apply(counters, operation('k', 1))).toEqual([1]);
+    await until('the replica has the key', async () => (await sentinels.replica.control.dbsize()) === 1);
     await sentinels.failOver();
-    await until('the other server counts', async () => {
-      await countOnce(counters, 'k');
+    await until('the new master counts', async () => {
+      await countUntilSuccess(counters, 'k');
       return Number(await sentinels.replica.control.get('k')) > 1;
     });
   }, 30_000);
 
-  it('are each checked for the name that they are reached by, unless that is skipped', async () => {
+  it('are each verified by the host name of the connection unless verification is skipped', async () => {
     const byName = main({ url: sentinels.url.replaceAll('127.0.0.1', 'localhost') });
-    await expect(giveUp(byName, tls.files())).rejects.toThrow(/no sentinel names.*altnames/);
-    await expect(giveUp(main(), tls.files())).rejects.toThrow(/within 200 ms: Hostname.*altnames/);
-    await reach(byName, skipping(tls.files()));
+    await expect(failToConnect(byName, tls.files())).rejects.toThrow(/no sentinel returned.*altnames/);
+    await expect(failToConnect(main(), tls.files())).rejects.toThrow(/within 200 ms: Hostname.*altnames/);
+    await connected(byName, skipping(tls.files()));
   });
 
   it.each([true, false])(
-    'are refused when another authority has signed for them (names skipped: %s)',
+    'are rejected when another authority has signed their certificates (hostname verification skipped: %s)',
     async (skips) => {
       const files = { ...strangers.files(), skipHostnameVerification: skips };
-      await expect(giveUp(main(), files)).rejects.toThrow(/no sentinel names.*certificate/);
+      await expect(failToConnect(main(), files)).rejects.toThrow(/no sentinel returned.*certificate/);
     },
   );
 
-  it('are not spoken to without TLS', async () => {
-    await expect(giveUp(main({ tls: false }), tls.files())).rejects.toThrow('could not be reached');
+  it('cannot be connected to without TLS', async () => {
+    await expect(failToConnect(main({ tls: false }), tls.files())).rejects.toThrow(
+      'cannot connect to the counter store',
+    );
   });
 });
 
-describe('a cluster that speaks TLS and asks for certificates', () => {
+describe('a cluster with TLS that requires client certificates', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await RedisCluster.start({
       ...tls.server,
       directives: ['--tls-cluster', 'yes'],
-      // The address of all nodes is 127.0.0.1; the last one shows a certificate for another.
+      // All nodes have the address 127.0.0.1; the certificate of the last one is for another address.
       directivesOf: (index) => tls.directives(index === 2 ? '127.0.0.2' : '127.0.0.1'),
     });
   }, 30_000);
@@ -121,19 +123,19 @@ describe('a cluster that speaks TLS and asks for certificates', () => {
     return instance(cluster.url, { type: 'cluster', tls: true });
   }
 
-  it('is counted on with a certificate, at every node', async () => {
+  it('counts on every node with a client certificate', async () => {
     const files = { ...tls.files({ withCertificate: true }), skipHostnameVerification: true };
-    const counters = await reach(main(), files);
-    for (const key of KEYS) expect(await countOnce(counters, key)).toBe(1);
+    const counters = await connected(main(), files);
+    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
     expect(await cluster.storedCounts(KEYS)).toEqual(KEYS.map(() => 1));
     for (const { control } of cluster.masters) expect(await control.dbsize()).toBeGreaterThan(0);
   });
 
-  it('fails only what lies on a node whose certificate is for another address', async () => {
-    const counters = await reach(main(), tls.files({ withCertificate: true }));
+  it('fails only the keys of a node whose certificate is for another address', async () => {
+    const counters = await connected(main(), tls.files({ withCertificate: true }));
     const [first, second, third] = await keysByMaster();
-    for (const key of [first, second]) expect(await countOnce(counters, key as string)).toBeGreaterThan(0);
-    const [failure] = await take(counters, operation(third as string, 1));
+    for (const key of [first, second]) expect(await countUntilSuccess(counters, key as string)).toBeGreaterThan(0);
+    const [failure] = await apply(counters, operation(third as string, 1));
     expect(failure).toMatchObject({ code: 'store_failed', message: 'there is no connection to the counter store' });
     expect(String((failure as Error).cause)).toMatch(/altnames/);
   });
@@ -150,13 +152,15 @@ describe('a cluster that speaks TLS and asks for certificates', () => {
     );
   }
 
-  it('is refused without the certificate that it asks for', async () => {
+  it('cannot be connected to without a client certificate', async () => {
     const files = { ...tls.files(), skipHostnameVerification: true };
-    await expect(giveUp(main(), files)).rejects.toThrow('could not be reached');
+    await expect(failToConnect(main(), files)).rejects.toThrow('cannot connect to the counter store');
   });
 
-  it('is refused when another authority has signed for it', async () => {
+  it('is rejected when another authority has signed its certificates', async () => {
     const files = { ...tls.files({ withCertificate: true }), caFile: strangers.files().caFile };
-    await expect(giveUp(main(), { ...files, skipHostnameVerification: true })).rejects.toThrow(/no node.*certificate/);
+    await expect(failToConnect(main(), { ...files, skipHostnameVerification: true })).rejects.toThrow(
+      /no cluster node.*certificate/,
+    );
   });
 });

@@ -24,8 +24,8 @@ beforeAll(async () => {
 });
 afterAll(() => rules[Symbol.asyncDispose]());
 
-/** How many of the calls of 50 clients pass that call two services on one store all at once. */
-async function passes(env: Readonly<Record<string, string>>, descriptors: readonly string[]): Promise<number> {
+/** How many calls are allowed when 50 clients call two services on one store concurrently. */
+async function allowedCalls(env: Readonly<Record<string, string>>, descriptors: readonly string[]): Promise<number> {
   const settings = { ...rules.env, BACKEND_TYPE: 'kvstore', ...env };
   await using one = await WeirProcess.start({ env: settings });
   await using other = await WeirProcess.start({ env: settings });
@@ -34,32 +34,32 @@ async function passes(env: Readonly<Record<string, string>>, descriptors: readon
     (_, index) => new RateLimitClient(index % 2 === 0 ? one.grpcAddress : other.grpcAddress),
   );
   try {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       clients.flatMap((client) => Array.from({ length: CALLS }, () => client.ask('shop', descriptors))),
     );
-    return answers.filter(({ overallCode }) => overallCode === RateLimitResponse_Code.OK).length;
+    return responses.filter(({ overallCode }) => overallCode === RateLimitResponse_Code.OK).length;
   } finally {
     for (const client of clients) client[Symbol.dispose]();
   }
 }
 
-describe('two services on one store let exactly the limit pass', () => {
-  it('of a single server, also when a call is counted only if it passes', async () => {
+describe('two services on one store', () => {
+  it('allow exactly the limit on a single server, also when calls over the limit are not counted', async () => {
     await using server = await RedisProcess.start();
-    expect(await passes({ KVSTORE_URL: server.address }, ['one=a'])).toBe(LIMIT);
+    expect(await allowedCalls({ KVSTORE_URL: server.address }, ['one=a'])).toBe(LIMIT);
     const guarded = { KVSTORE_URL: server.address, STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' };
-    expect(await passes(guarded, ['one=b', 'other=b'])).toBe(LIMIT);
+    expect(await allowedCalls(guarded, ['one=b', 'other=b'])).toBe(LIMIT);
     const [key = ''] = await server.control.keys('shop_other_b_*');
     expect(await server.control.get(key)).toBe(String(LIMIT));
   });
 
-  it('of a master that sentinels watch', async () => {
+  it('allow exactly the limit on a master that sentinels monitor', async () => {
     await using sentinels = await RedisSentinels.start();
-    expect(await passes({ KVSTORE_URL: sentinels.url, KVSTORE_TYPE: 'sentinel' }, ['one=a'])).toBe(LIMIT);
+    expect(await allowedCalls({ KVSTORE_URL: sentinels.url, KVSTORE_TYPE: 'sentinel' }, ['one=a'])).toBe(LIMIT);
   });
 
-  it('of a cluster, for calls of one descriptor', async () => {
+  it('allow exactly the limit on a cluster, for calls with one descriptor', async () => {
     await using cluster = await RedisCluster.start();
-    expect(await passes({ KVSTORE_URL: cluster.url, KVSTORE_TYPE: 'cluster' }, ['one=a'])).toBe(LIMIT);
+    expect(await allowedCalls({ KVSTORE_URL: cluster.url, KVSTORE_TYPE: 'cluster' }, ['one=a'])).toBe(LIMIT);
   });
 });

@@ -23,8 +23,8 @@ function memory(maxKeys = 100): { counters: MemoryCounters; clock: { now: number
   return { counters, clock, count };
 }
 
-describe('counts in memory', () => {
-  it('add up until the key expires, one window after its first hit', () => {
+describe('counters in memory', () => {
+  it('add hits until the key expires, one window after its first hit', () => {
     const { count, clock } = memory();
     expect([count('a', 1), count('a', 2)]).toEqual([1, 3]);
     clock.now = 59_999;
@@ -34,20 +34,20 @@ describe('counts in memory', () => {
     expect(count('a', 1)).toBe(1);
   });
 
-  it('refuse to count beyond what is exact, and keep the count', () => {
+  it('fail beyond 2^53 − 1 and keep the count', () => {
     const { count } = memory();
     count('a', Number.MAX_SAFE_INTEGER);
     expect(count('a', 1)).toBeInstanceOf(DecisionError);
     expect(count('a', 0)).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  it('make no key for a question or for hits taken away', () => {
+  it('create no key for reads or subtractions', () => {
     const { count, counters } = memory();
     expect([count('a', 0), count('a', -3)]).toEqual([0, 0]);
     expect(counters.size).toBe(0);
   });
 
-  it('keep the expiry when hits are taken away', () => {
+  it('keep the expiry when hits are subtracted', () => {
     const { count, clock } = memory();
     count('a', 5);
     clock.now = 30_000;
@@ -56,7 +56,7 @@ describe('counts in memory', () => {
     expect(count('a', 0)).toBe(0);
   });
 
-  it('leave when their window has passed, also when nobody asks for them', () => {
+  it('are removed after their window, also without further calls', () => {
     jest.useFakeTimers();
     try {
       const { count, counters, clock } = memory();
@@ -71,8 +71,8 @@ describe('counts in memory', () => {
   });
 });
 
-describe('at the bound of keys', () => {
-  it('the keys that would expire soonest make room, whatever came first', () => {
+describe('counters in memory at MEMORY_MAX_KEYS', () => {
+  it('evict the keys that would expire first, in whatever order keys were created', () => {
     const { count, counters } = memory(3);
     count('day', 7, 86_400);
     count('second', 7, 1);
@@ -83,7 +83,7 @@ describe('at the bound of keys', () => {
     expect([count('day', 0), count('second', 0), count('minute', 0)]).toEqual([7, 0, 7]);
   });
 
-  it('a flood of short-lived keys displaces only its like', () => {
+  it('evict only short-lived keys under a flood of short-lived keys', () => {
     const { count, counters } = memory(100);
     for (let key = 0; key < 50; key += 1) count(`day${key}`, 1, 86_400);
     for (let key = 0; key < 10_000; key += 1) count(`flood${key}`, 1, 1);
@@ -91,7 +91,7 @@ describe('at the bound of keys', () => {
     for (let key = 0; key < 50; key += 1) expect(count(`day${key}`, 0)).toBe(1);
   });
 
-  it('a key that is counted further needs no room', () => {
+  it('evict no key for further hits on existing keys', () => {
     const { count, counters } = memory(2);
     count('a', 1);
     count('b', 1);
@@ -100,7 +100,7 @@ describe('at the bound of keys', () => {
   });
 });
 
-it('counts behave as a plain map with expiry does', () => {
+it('ExpiringCounts returns the same counts as a plain map with expiry for random operations', () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -138,7 +138,7 @@ it('counts behave as a plain map with expiry does', () => {
   );
 });
 
-it('a queue gives back in order what it was given, across its clean-ups', () => {
+it('Queue returns items in order, also when it compacts its storage', () => {
   const queue = new Queue<number>();
   let next = 0;
   for (let item = 0; item < 10_000; item += 1) {

@@ -1,45 +1,49 @@
 import { Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import type { Counters } from '../../../streams/ports/counters';
 import type { WhenFull } from '../../../streams/decisions';
-import { splitByInstance } from './stores/split-by-instance';
-import { mainInstance, openStore, perSecondInstance } from './stores/open-store';
+import type { Counters } from '../../../streams/ports/counters';
 import type { InstanceOptions, KvstoreOptions } from './connections/options';
-import type { Store } from './stores/store';
 import { storeError } from './connections/store-error';
 import { TlsMaterial } from './connections/tls-material';
+import { openStore, readInstance } from './stores/open-store';
+import { splitByInstance } from './stores/split-by-instance';
+import type { Store } from './stores/store';
 import { waitForStore } from './stores/wait-for-store';
 
-/** Counters in a key-value store, and what the decision path has to know of its pools. */
+/** Counters in Redis or Valkey, and the limits that the decision path has to observe. */
 export interface KvstoreCounters extends Counters {
   /**
-   * Emits once when every instance has been reached, and completes; fails with an Error for the operator when that takes
+   * Emits once when every instance has been connected to, and completes; fails with an Error for the operator when that takes
    * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
    */
   readonly ready$: Observable<void>;
-  /** How many windows can be under way at once: what the pipeline is to be given. */
+  /** How many windows the pipeline may have in flight. */
   readonly windowsInFlight: number;
-  /** What the pipeline is to do with those beyond: KVSTORE_POOL_ON_EMPTY_BEHAVIOR; undefined: let them wait. */
+  /** What the pipeline does with windows beyond that (KVSTORE_POOL_ON_EMPTY_BEHAVIOR); undefined: they wait. */
   readonly whenFull: WhenFull | undefined;
 }
 
 /**
- * Counters in Redis or Valkey: a single server, a master that sentinels watch, or a cluster, and a second one of these for
- * limits per second when there is one. Begins to connect at once.
+ * Counters in Redis or Valkey: a single server, a master that sentinels monitor, or a cluster; optionally with a second
+ * instance for limits per second. Starts to connect immediately.
  *
- * @throws Error naming the setting or the file that cannot be used
+ * @throws Error that names the setting or the file that cannot be used
  */
 export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
   const { main, perSecond, startup, tlsFiles, log } = options;
   const windowsInFlight = Math.max(main.poolSize, perSecond?.poolSize ?? 0);
-  const instances = [mainInstance(main), ...(perSecond === undefined ? [] : [perSecondInstance(perSecond)])];
+  const instances = [
+    readInstance(main, 'main'),
+    ...(perSecond === undefined ? [] : [readInstance(perSecond, 'perSecond')]),
+  ];
   const tls = instances.some(({ deployment }) => deployment.tls) ? new TlsMaterial(tlsFiles, log) : undefined;
-  const stores = instances.map((instance) => openStore(instance, options, windowsInFlight, tls));
+  const stores = instances.map((instance) => openStore(instance, { options, windowsInFlight, tls }));
   const [mainStore, perSecondStore] = stores as [Store, Store?];
-  const underWay = new Set<Promise<void>>();
+  const inFlight = new Set<Promise<void>>();
 
   function count(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-    return perSecondStore === undefined ? mainStore.run(batch) : splitByInstance(batch, mainStore, perSecondStore);
+    if (perSecondStore === undefined) return mainStore.apply(batch);
+    return splitByInstance(batch, { main: mainStore, perSecond: perSecondStore });
   }
 
   return {
@@ -52,21 +56,21 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
     ready$: waitForStore(stores, startup.maxElapsedTime),
     apply: (batch) =>
       new Observable((subscriber) => {
-        const answered = count(batch).then(
+        const done = count(batch).then(
           (counts) => {
-            underWay.delete(answered);
+            inFlight.delete(done);
             subscriber.next(counts);
             subscriber.complete();
           },
           (error: unknown) => {
-            underWay.delete(answered);
+            inFlight.delete(done);
             subscriber.error(storeError(error));
           },
         );
-        underWay.add(answered);
+        inFlight.add(done);
       }),
     close: async () => {
-      await Promise.all(underWay);
+      await Promise.all(inFlight);
       for (const store of stores) store.close();
     },
   };

@@ -8,13 +8,16 @@ interface StoredCount {
 }
 
 /**
- * Counts by key, each with an expiry given when the key is made. Keys of one lifetime expire in the order in which they were
- * made, so a queue for each lifetime (there are as many as units) knows what expires next, without searching.
+ * Counts by key, each with an expiry that is set when the key is created. Times are in milliseconds; `now` is Unix time.
+ *
+ * Keys with the same lifetime expire in the order in which they were created, so one queue for each lifetime (there are as
+ * many as units) yields the next key to expire without a search.
  */
 export class ExpiringCounts {
   readonly #maxKeys: number;
-  readonly #entries = new Map<string, StoredCount>();
+  readonly #stored = new Map<string, StoredCount>();
   readonly #queues = new Map<number, Queue<StoredCount>>();
+  /** Keys that were removed before their expiry. */
   evictions = 0;
 
   constructor(maxKeys: number) {
@@ -22,27 +25,29 @@ export class ExpiringCounts {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#stored.size;
   }
 
-  /** The key's count; 0 for one that is absent or has expired. */
+  /** The key's count; 0 for a key that is absent or has expired. */
   get(key: string, now: number): number {
     return this.#live(key, now)?.count ?? 0;
   }
 
   /**
-   * Adds to a key, making it with this lifetime (milliseconds) when it is absent.
+   * Adds to a key, and creates it when it is absent.
    *
-   * @returns the count after; undefined when it would not be exact any more, and nothing was added
+   * @param lifetime of a key that is created
+   * @returns the count after the addition; undefined when it would exceed 2^53 − 1, and nothing was added
    */
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per hit
   add(key: string, amount: number, now: number, lifetime: number): number | undefined {
-    const entry = this.#live(key, now) ?? this.#make(key, now, lifetime);
+    const entry = this.#live(key, now) ?? this.#create(key, now, lifetime);
     if (entry.count + amount > Number.MAX_SAFE_INTEGER) return undefined;
     entry.count += amount;
     return entry.count;
   }
 
-  /** Takes away from a key, down to 0; an absent one stays absent. The count after. */
+  /** Subtracts from a key, down to 0; an absent key stays absent. Returns the count after it. */
   subtract(key: string, amount: number, now: number): number {
     const entry = this.#live(key, now);
     if (entry === undefined) return 0;
@@ -50,7 +55,7 @@ export class ExpiringCounts {
     return entry.count;
   }
 
-  /** Lets go of expired keys, `limit` of them at the most. */
+  /** Removes expired keys, at most `limit` of them. */
   expire(now: number, limit: number): void {
     let left = limit;
     for (const queue of this.#queues.values()) {
@@ -62,23 +67,23 @@ export class ExpiringCounts {
   }
 
   #live(key: string, now: number): StoredCount | undefined {
-    const entry = this.#entries.get(key);
+    const entry = this.#stored.get(key);
     return entry !== undefined && entry.expiresAt > now ? entry : undefined;
   }
 
-  #make(key: string, now: number, lifetime: number): StoredCount {
-    // Two leave for one that comes, so that a flood of new keys cannot outrun the expiry of old ones.
+  #create(key: string, now: number, lifetime: number): StoredCount {
+    // Up to two expired keys leave for each new one, so that expired keys do not pile up under a flood of new ones.
     this.expire(now, 2);
-    while (this.#entries.size >= this.#maxKeys && this.#evict());
+    while (this.#stored.size >= this.#maxKeys && this.#evict());
     const entry = { key, count: 0, expiresAt: now + lifetime };
-    this.#entries.set(key, entry);
+    this.#stored.set(key, entry);
     let queue = this.#queues.get(lifetime);
     if (queue === undefined) this.#queues.set(lifetime, (queue = new Queue()));
     queue.push(entry);
     return entry;
   }
 
-  /** Makes room: the key that would expire soonest goes, so that a flood of short-lived keys displaces only its like. */
+  /** Removes the key that would expire first, so that a flood of short-lived keys displaces only keys of the same kind. */
   #evict(): boolean {
     let soonest: Queue<StoredCount> | undefined;
     for (const queue of this.#queues.values()) {
@@ -93,7 +98,7 @@ export class ExpiringCounts {
 
   #drop(queue: Queue<StoredCount>): void {
     const entry = queue.shift();
-    // A key that expired and was made again stands in the map as its new entry, which stays.
-    if (entry !== undefined && this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);
+    // A key that expired and was created again has a newer entry in the map, which stays.
+    if (entry !== undefined && this.#stored.get(entry.key) === entry) this.#stored.delete(entry.key);
   }
 }

@@ -5,20 +5,20 @@ import type { Counters } from '../../../streams/ports/counters';
 import { ExpiringCounts } from './expiring-counts';
 
 export interface MemoryCountersOptions {
-  /** How many keys are kept at the most: MEMORY_MAX_KEYS. */
+  /** How many keys are held at most: MEMORY_MAX_KEYS. */
   readonly maxKeys: number;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
 
-/** How often keys are looked through that no operation comes by, in milliseconds. */
+/** How often expired keys are removed when no operation does, in milliseconds. */
 const SWEEP_INTERVAL = 1000;
-/** Keys that leave at one look, so that a burst of expiries does not hold up decisions. */
+/** Most keys of one sweep, so that a burst of expiries does not delay decisions. */
 const SWEEP_KEYS = 20_000;
 
 /**
- * Counts in this process: nothing is shared with other processes, nothing survives a restart. Bounded: a key leaves when its
- * window has passed; beyond `maxKeys` the keys that would expire soonest make room, and their counts begin anew.
+ * Counters in the memory of this process: not shared with other processes, lost at a restart. A key is removed when its
+ * window has passed; beyond `maxKeys` the keys that would expire first are evicted, and their counts start again at 0.
  */
 export class MemoryCounters implements Counters {
   readonly connected$: Observable<boolean> = of(true);
@@ -33,12 +33,12 @@ export class MemoryCounters implements Counters {
     this.#sweeper.unref();
   }
 
-  /** Keys that are held now. */
+  /** How many keys are held. */
   get size(): number {
     return this.#counts.size;
   }
 
-  /** Keys that made room for others before their time. */
+  /** How many keys have been evicted before their expiry. */
   get evictions(): number {
     return this.#counts.evictions;
   }
@@ -49,11 +49,11 @@ export class MemoryCounters implements Counters {
     for (let index = 0; index < batch.length; index += 1) {
       const operation = batch[index] as CounterOperation;
       if (operation.guard === undefined) {
-        counts.push(this.#step(operation, operation.hits, now));
+        counts.push(this.#applyOne(operation, operation.hits, now));
         continue;
       }
       const guarded = batch.slice(index, index + operation.guard.operations);
-      for (const count of this.#guardedStep(guarded, now)) counts.push(count);
+      for (const count of this.#applyGuarded(guarded, now)) counts.push(count);
       index += guarded.length - 1;
     }
     return of(counts);
@@ -64,16 +64,16 @@ export class MemoryCounters implements Counters {
     return Promise.resolve();
   }
 
-  /** One step over all of them: when any would go over its limit, only those that do are added. */
-  #guardedStep(operations: readonly CounterOperation[], now: number): Count[] {
-    const goesOver = operations.map(({ key, hits, limit }) => this.#counts.get(key, now) + hits > limit);
-    const isAnyOver = goesOver.includes(true);
+  /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
+  #applyGuarded(operations: readonly CounterOperation[], now: number): Count[] {
+    const exceeds = operations.map(({ key, hits, limit }) => this.#counts.get(key, now) + hits > limit);
+    const anyExceeds = exceeds.includes(true);
     return operations.map((operation, index) =>
-      this.#step(operation, isAnyOver && !goesOver[index] ? 0 : operation.hits, now),
+      this.#applyOne(operation, anyExceeds && !exceeds[index] ? 0 : operation.hits, now),
     );
   }
 
-  #step({ key, windowSeconds }: CounterOperation, hits: number, now: number): Count {
+  #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): Count {
     if (hits < 0) return this.#counts.subtract(key, -hits, now);
     if (hits === 0) return this.#counts.get(key, now);
     return (

@@ -1,6 +1,6 @@
 const COMPACT_AT = 1024;
 
-/** First in, first out, at constant cost on average: `Array.shift` moves all that is left. */
+/** First in, first out, in amortised constant time; `Array.shift` moves all remaining items. */
 export class Queue<T> {
   #items: (T | undefined)[] = [];
   #head = 0;

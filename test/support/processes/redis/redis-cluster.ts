@@ -5,17 +5,18 @@ import { RedisProcess, type RedisProcessOptions } from './redis-process';
 const SLOTS = 16_384;
 
 export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
-  /** 0 or 1 for each master. */
+  /** Replicas for each master. */
   readonly replicas?: 0 | 1;
-  /** Milliseconds after which a node that is silent is taken for gone. */
+  /** Milliseconds without an answer after which a node counts as failed. */
   readonly nodeTimeout?: number;
-  /** Directives for one server, for example under which port it is announced. */
+  /** Directives for one server, for example the port that it announces. */
   readonly directivesOf?: (index: number) => readonly string[];
 }
 
-/** A real cluster of three masters. */
+/** A cluster of three real masters, with or without replicas. */
 export class RedisCluster implements AsyncDisposable {
   readonly #busPorts: readonly number[];
+
   private constructor(
     readonly masters: readonly RedisProcess[],
     readonly replicas: readonly RedisProcess[],
@@ -65,24 +66,24 @@ export class RedisCluster implements AsyncDisposable {
     return this.masters.map(({ address }) => address).join(',');
   }
 
-  /** The master that holds a slot, as its first server sees it. */
+  /** The master that holds a slot, according to the first master. */
   async ownerOf(slot: number): Promise<RedisProcess> {
     const ranges = (await this.masters[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
     const range = ranges.find(([first, last]) => first <= slot && slot <= last);
     const owner = this.servers.find(({ port }) => port === range?.[2][1]);
-    if (owner === undefined) throw new Error(`nobody holds slot ${slot}`);
+    if (owner === undefined) throw new Error(`no server holds slot ${slot}`);
     return owner;
   }
 
-  /** What the cluster holds for these keys, as the masters of the moment have it; 0 for what is absent. */
+  /** The counts that the current masters hold for these keys; 0 for an absent key. */
   async storedCounts(keys: readonly string[]): Promise<readonly number[]> {
-    await until('all slots are held', () => this.isWell(this.servers.filter(({ isUp }) => isUp)));
-    const masters = await this.#mastersNow();
+    await until('all slots are held', () => this.isHealthy(this.servers.filter(({ isUp }) => isUp)));
+    const masters = await this.#currentMasters();
     const found = new Map<string, number>();
     for (const { control } of masters) {
       const pipeline = control.pipeline();
       for (const key of keys) pipeline.get(key);
-      // Where a key is not held, the node says so.
+      // A node replies with MOVED for keys that it does not hold.
       for (const [index, [error, count]] of ((await pipeline.exec()) ?? []).entries()) {
         if (error === null) found.set(keys[index] as string, Number(count));
         else if (!error.message.startsWith('MOVED')) throw error;
@@ -90,19 +91,19 @@ export class RedisCluster implements AsyncDisposable {
     }
     return keys.map((key) => {
       const count = found.get(key);
-      if (count === undefined) throw new Error(`nobody holds ${key}`);
+      if (count === undefined) throw new Error(`no master holds ${key}`);
       return count;
     });
   }
 
   /**
-   * Moves slots, with what is in them, to a master that does not hold the first of them. To one only: several at the same
+   * Moves slots with their keys to one master that does not hold the first of them. Only one, because several at the same
    * time would each claim the newest configuration.
    *
-   * @param halfWay done while the slots are announced to move and their keys are not
+   * @param halfWay called when the move of the slots is announced and no key has been moved
    */
   async move(slots: readonly number[], halfWay: () => Promise<void>): Promise<void> {
-    const masters = await this.#mastersNow();
+    const masters = await this.#currentMasters();
     const owners = await Promise.all([...new Set(slots)].map((slot) => this.ownerOf(slot)));
     const to = masters.find((master) => master !== owners[0]) as RedisProcess;
     const toId = await to.control.cluster('MYID');
@@ -124,21 +125,21 @@ export class RedisCluster implements AsyncDisposable {
     }
   }
 
-  async #mastersNow(): Promise<RedisProcess[]> {
+  async #currentMasters(): Promise<RedisProcess[]> {
     const up = this.servers.filter(({ isUp }) => isUp);
     const roles = await Promise.all(up.map(async ({ control }) => (await control.role())[0]));
     return up.filter((_, index) => roles[index] === 'master');
   }
 
-  /** Whether all others agree on who holds the slots, and this server is not among those. */
-  async isWellWithout(server: RedisProcess): Promise<boolean> {
+  /** Whether the other servers see all slots held, and none by this server. */
+  async isHealthyWithout(server: RedisProcess): Promise<boolean> {
     const others = this.servers.filter((each) => each !== server);
     const ranges = (await others[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
-    return ranges.every(([, , [, port]]) => port !== server.port) && this.isWell(others);
+    return ranges.every(([, , [, port]]) => port !== server.port) && this.isHealthy(others);
   }
 
-  /** Whether every server that runs sees all slots held. */
-  async isWell(servers = this.servers): Promise<boolean> {
+  /** Whether all of these servers see all slots held. */
+  async isHealthy(servers = this.servers): Promise<boolean> {
     const states = await Promise.all(servers.map(({ control }) => control.cluster('INFO')));
     return states.every((state) => /cluster_state:ok/.test(state) && /cluster_slots_ok:16384/.test(state));
   }
@@ -157,7 +158,7 @@ export class RedisCluster implements AsyncDisposable {
       }
       if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, this.#busPorts[0] as number);
     }
-    await until('the cluster is formed', () => this.isWell());
+    await until('the cluster is formed', () => this.isHealthy());
     for (const [index, replica] of this.replicas.entries()) {
       const master = this.masters[index] as RedisProcess;
       const id = await master.control.cluster('MYID');

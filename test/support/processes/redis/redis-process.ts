@@ -8,19 +8,19 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { freePorts } from '../free-ports';
 import { until } from '../../waiting/until';
 
-// The shell ends the server when its own standard input does: also when the test process is killed.
-const KEEPER = 'exec 3<&0; "$@" </dev/null & echo "pid $!"; cat <&3 >/dev/null; kill -9 $! 2>/dev/null; wait';
+// The shell kills the server when its own standard input ends, which happens also when the test process is killed.
+const SUPERVISOR = 'exec 3<&0; "$@" </dev/null & echo "pid $!"; cat <&3 >/dev/null; kill -9 $! 2>/dev/null; wait';
 
 export interface RedisProcessOptions {
   /** Directives as on the command line, for example `['--requirepass', 'secret']`. */
   readonly directives?: readonly string[];
-  /** What follows the configuration file on the command line. */
+  /** Arguments after all others on the command line. */
   readonly mode?: readonly string[];
-  /** Whether the port speaks TLS, and no other is there. */
+  /** Whether the server accepts only TLS. */
   readonly isTls?: boolean;
-  /** How the test's own client connects, beside the port. */
+  /** Options of the test's own client, in addition to the port. */
   readonly control?: RedisOptions;
-  /** Written into the configuration file, line by line. */
+  /** The lines of the configuration file. */
   readonly configuration?: (own: { readonly port: number; readonly folder: string }) => readonly string[];
 }
 
@@ -49,7 +49,7 @@ export class RedisProcess implements AsyncDisposable {
         return server;
       } catch (error) {
         await server[Symbol.asyncDispose]();
-        // Somebody was quicker with the port.
+        // Another process may have taken the port.
         if (attempt === 3) throw error;
       }
     }
@@ -67,7 +67,7 @@ export class RedisProcess implements AsyncDisposable {
     return this.#pid;
   }
 
-  /** The test's own client, which is not the one under test's. */
+  /** The test's own client, independent of the one under test. */
   get control(): Redis {
     this.#control ??= new Redis({
       port: this.port,
@@ -80,7 +80,7 @@ export class RedisProcess implements AsyncDisposable {
     return this.#control;
   }
 
-  /** Runs the server, again when it was ended; `isReady` is the line of its log that is waited for. */
+  /** Starts the server, also after a crash, and waits for a line of its log that matches `isReady`. */
   async run({ isReady = /Ready to accept connections|Sentinel ID is|Running mode=sentinel/ } = {}): Promise<void> {
     const { directives = [], mode = [], isTls = false, configuration = () => [] } = this.#options;
     const file = join(this.folder, 'redis.conf');
@@ -95,7 +95,7 @@ export class RedisProcess implements AsyncDisposable {
       ...directives,
       ...mode,
     ];
-    const child = spawn('sh', ['-c', KEEPER, 'sh', ...command], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn('sh', ['-c', SUPERVISOR, 'sh', ...command], { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child = child;
     const output: string[] = [];
     createInterface(child.stdout).on('line', (line) => {
@@ -113,7 +113,7 @@ export class RedisProcess implements AsyncDisposable {
     this.#isUp = true;
   }
 
-  /** Whether it can answer: it was neither crashed nor stopped by the test. */
+  /** Whether the server runs: the test has neither crashed nor stopped it. */
   get isUp(): boolean {
     return this.#isUp;
   }
@@ -123,7 +123,7 @@ export class RedisProcess implements AsyncDisposable {
     process.kill(this.#pid, name);
   }
 
-  /** Ends the server as a crash would, and waits until it is gone; {@link run} brings it back, empty. */
+  /** Kills the server and waits for its end; {@link run} starts it again, without data. */
   async crash(): Promise<void> {
     const child = this.#child;
     this.#isUp = false;

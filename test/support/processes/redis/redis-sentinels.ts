@@ -4,18 +4,18 @@ import { RedisProcess, type RedisProcessOptions } from './redis-process';
 export const MASTER_NAME = 'counters';
 
 export interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
-  /** Milliseconds after which sentinels take a silent master for gone. */
+  /** Milliseconds without an answer after which sentinels consider the master down. */
   readonly downAfter?: number;
-  /** Directives of the servers, not of the sentinels; by index, the first is the master. */
+  /** Directives of one server, not of the sentinels; index 0 is the master. */
   readonly directivesOf?: (index: number) => readonly string[];
   /** Lines of the sentinels' configuration. */
   readonly sentinelLines?: readonly string[];
   readonly sentinelOptions?: Omit<RedisProcessOptions, 'mode' | 'configuration'>;
-  /** Where the sentinels find the master, when not at its own port. */
+  /** The port that the sentinels connect to for the master; default: its own. */
   readonly masterPort?: (master: RedisProcess) => number;
 }
 
-/** A real master with one replica, and three sentinels that watch them. */
+/** A real master with one replica, and three sentinels that monitor them. */
 export class RedisSentinels implements AsyncDisposable {
   private constructor(
     readonly master: RedisProcess,
@@ -35,14 +35,14 @@ export class RedisSentinels implements AsyncDisposable {
     try {
       const common = ['--repl-diskless-sync-delay', '0', ...directives];
       const master = await start({ ...server, directives: [...common, ...directivesOf(0)] });
-      const at = masterPort(master);
-      const follow = ['--replicaof', '127.0.0.1', String(at)];
+      const monitoredPort = masterPort(master);
+      const follow = ['--replicaof', '127.0.0.1', String(monitoredPort)];
       function sentinel(): Promise<RedisProcess> {
         return start({
           ...sentinelOptions,
           mode: ['--sentinel'],
           configuration: () => [
-            `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${at} 2`,
+            `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${monitoredPort} 2`,
             `sentinel down-after-milliseconds ${MASTER_NAME} ${downAfter}`,
             `sentinel failover-timeout ${MASTER_NAME} 2000`,
             ...sentinelLines,
@@ -51,11 +51,11 @@ export class RedisSentinels implements AsyncDisposable {
       }
       const replica = await start({ ...server, directives: [...common, ...follow, ...directivesOf(1)] });
       await until('the replica follows', () => isFollowed(master));
-      // They look at once and then every ten seconds: what they are to find has to be there.
+      // Sentinels look for replicas when they start and then every ten seconds, so the replica has to follow before.
       const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
-      const made = new RedisSentinels(master, replica, sentinels);
-      await made.#settle();
-      return made;
+      const deployment = new RedisSentinels(master, replica, sentinels);
+      await deployment.#settle();
+      return deployment;
     } catch (error) {
       await Promise.all(started.map((process) => process[Symbol.asyncDispose]()));
       throw error;
@@ -70,7 +70,7 @@ export class RedisSentinels implements AsyncDisposable {
     return [this.master, this.replica];
   }
 
-  /** The port of the master of the moment, as the first sentinel has it. */
+  /** The port of the current master, according to the first sentinel. */
   async masterPort(): Promise<number> {
     const reply = await this.sentinels[0]?.control.call('SENTINEL', 'get-master-addr-by-name', MASTER_NAME);
     return Number((reply as [string, string])[1]);
@@ -87,7 +87,7 @@ export class RedisSentinels implements AsyncDisposable {
     await until('the master has changed', async () => (await this.masterPort()) !== before);
   }
 
-  /** The server that is the master of the moment. */
+  /** The current master. */
   async currentMaster(): Promise<RedisProcess> {
     const port = await this.masterPort();
     const server = this.servers.find((each) => each.port === port);
@@ -95,7 +95,7 @@ export class RedisSentinels implements AsyncDisposable {
     return server;
   }
 
-  /** Makes the other server follow the master of the moment; the sentinels would take ten seconds to. */
+  /** Makes the other server a replica of the current master; the sentinels would take ten seconds to do so. */
   async rejoin(): Promise<void> {
     await until('the sentinels agree', () => this.#agree());
     const master = await this.currentMaster();
@@ -134,7 +134,7 @@ async function isFollowed({ control }: RedisProcess): Promise<boolean> {
   return /slave0:.*state=online/.test(await control.info('replication'));
 }
 
-/** Of a list of names and values in turn. */
+/** A value of a list in which names and values alternate. */
 function fieldOf(fields: readonly string[], name: string): string | undefined {
   return fields[fields.indexOf(name) + 1];
 }

@@ -5,13 +5,13 @@ import type { StoreTlsFiles } from '../../../../src/sinks/counters/kvstore/conne
 import { type Authority, type Certificate, newAuthority } from '../../data/certificates';
 import type { RedisProcessOptions } from './redis-process';
 
-/** An authority, the servers' certificates that it has signed, and one for those who connect to them. */
+/** A certificate authority, the certificates that it signs for servers, and one for clients. */
 export class RedisTls implements Disposable {
   readonly #authority: Authority = newAuthority();
   readonly #folder = mkdtempSync(join(tmpdir(), 'weir-redis-tls-'));
   readonly #client: Certificate = this.#authority.issue('client');
 
-  /** What the client is given: the CA and, where the servers ask for one, the certificate. */
+  /** The files for the client under test: the CA and, for servers that require one, the client certificate. */
   files({ withCertificate = false } = {}): StoreTlsFiles {
     return {
       caFile: this.#file('ca.pem', this.#authority.ca),
@@ -21,7 +21,7 @@ export class RedisTls implements Disposable {
     };
   }
 
-  /** Directives of a server whose certificate carries this name or address, and which speaks TLS to its peers too. */
+  /** Directives of a server whose certificate is for this name or address, and which uses TLS with its peers too. */
   directives(name: string): readonly string[] {
     const { cert, key } = this.#authority.issue(name);
     return [
@@ -30,7 +30,7 @@ export class RedisTls implements Disposable {
     ];
   }
 
-  /** How a server with such directives is started, and how the test's own client connects to it. */
+  /** Options for a server with such directives, and for the test's own client. */
   get server(): Pick<RedisProcessOptions, 'isTls' | 'control'> {
     const tls = { ca: this.#authority.ca, ...this.#client, checkServerIdentity: () => undefined };
     return { isTls: true, control: { tls } };

@@ -1,21 +1,22 @@
-/** What a connection authenticates with. Never logged, never part of an error. */
+/** Credentials of a connection. Never logged, never part of an error. */
 export interface Credentials {
   readonly username: string | undefined;
   readonly password: string;
 }
 
-/** Reads `password` or `user:password`, split at the first colon (KVSTORE_AUTH). */
+/** Parses `password` or `user:password`, split at the first colon (KVSTORE_AUTH). */
 export function parseCredentials(text: string): Credentials {
   const colon = text.indexOf(':');
   if (colon < 0) return { username: undefined, password: text };
   return { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
 }
+
 /** Where a server listens. */
 export type Server =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly family: 0 | 4 | 6 }
   | { readonly kind: 'unix'; readonly path: string };
 
-/** One item of an address list, and what it says beside the place. */
+/** One item of an address list: the server, and the options that a URL carries. */
 export interface Address {
   readonly server: Server;
   readonly credentials: Credentials | undefined;
@@ -27,7 +28,7 @@ export interface Address {
 const DEFAULT_PORT = 6379;
 const SOCKET_PATH = /^(?:unix:)?(?:\/\/)?(?=\/)/;
 
-/** A server's name for logs and for telling nodes apart: `host:port`, `[v6]:port`, or the socket's path. */
+/** A server's name in logs, which also identifies nodes: `host:port`, `[v6]:port`, or the socket's path. */
 export function nameOf(server: Server): string {
   if (server.kind === 'unix') return server.path;
   return hostPort(server.host, server.port);
@@ -38,9 +39,9 @@ export function hostPort(host: string, port: number): string {
 }
 
 /**
- * Reads `host:port`, a socket's path, or a `redis://` or `rediss://` URL with user, password and database.
+ * Parses `host:port`, the path of a Unix socket, or a `redis://` or `rediss://` URL with user, password and database.
  *
- * @throws Error whose message completes "the address …"; it never quotes the address, which may hold a password
+ * @throws Error whose message continues "the address …"; it never quotes the address, which may hold a password
  */
 export function parseAddress(text: string): Address {
   if (/^rediss?:\/\//i.test(text)) return parseUrl(text);
@@ -49,7 +50,7 @@ export function parseAddress(text: string): Address {
   return { server: parseHostPort(text), ...plain };
 }
 
-/** Reads `host:port` and `[v6]:port`. */
+/** Parses `host:port` and `[v6]:port`. */
 export function parseHostPort(text: string): Server {
   const match = /^(?:\[([^\]]+)\]|([^:/@\s]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
@@ -58,9 +59,9 @@ export function parseHostPort(text: string): Server {
 }
 
 function parseUrl(text: string): Address {
-  if (!URL.canParse(text)) throw new Error('is not a URL; escape what is special in its password');
+  if (!URL.canParse(text)) throw new Error('is not a valid URL; percent-encode the special characters of its password');
   const url = new URL(text);
-  if (url.hostname === '') throw new Error('names no host');
+  if (url.hostname === '') throw new Error('has no host');
   const username = url.searchParams.get('username') ?? unescape(url.username);
   const password = url.searchParams.get('password') ?? unescape(url.password);
   return {
@@ -78,7 +79,7 @@ function parseUrl(text: string): Address {
 
 function parseDb(text: string): number | undefined {
   if (text === '') return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw new Error('has a database that is not a whole number');
+  if (!/^\d{1,9}$/.test(text)) throw new Error('has a database that is not an integer');
   return Number(text);
 }
 
@@ -86,6 +87,6 @@ function unescape(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Error('has a % that begins no escape');
+    throw new Error('has a % that is not followed by two hexadecimal digits');
   }
 }

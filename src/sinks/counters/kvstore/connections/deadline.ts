@@ -1,26 +1,27 @@
 /**
- * The end of one window's time: what the window waits for is told when it has passed. Bounds a window as a whole, however
- * many steps it takes (KVSTORE_TIMEOUT).
+ * The time limit of one window as a whole, however many steps it takes (KVSTORE_TIMEOUT). Notifies everything that the
+ * window waits for when it passes.
  */
 export class Deadline {
   hasPassed = false;
   readonly #timer: NodeJS.Timeout | undefined;
   readonly #watchers = new Set<() => void>();
 
-  /** @param milliseconds 0: never */
+  /** @param milliseconds 0: never passes */
   constructor(milliseconds: number) {
     if (milliseconds > 0) this.#timer = setTimeout(() => this.#pass(), milliseconds);
   }
 
-  /** Calls back when the time has passed, unless {@link forget} was called with the same callback before. */
+  /** Calls `onPassed` when the deadline passes, unless {@link unwatch} is called with the same callback first. */
   watch(onPassed: () => void): void {
     this.#watchers.add(onPassed);
   }
 
-  forget(onPassed: () => void): void {
+  unwatch(onPassed: () => void): void {
     this.#watchers.delete(onPassed);
   }
 
+  /** The window is done: the deadline no longer passes. */
   end(): void {
     clearTimeout(this.#timer);
     this.#watchers.clear();

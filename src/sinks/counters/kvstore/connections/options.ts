@@ -1,16 +1,16 @@
 import type { Statistics } from '../../../../statistics/statistics';
 import type { Log } from '../../../../streams/ports/log';
 
-/** What to do while every connection of a pool is busy: KVSTORE_POOL_ON_EMPTY_BEHAVIOR. */
+/** What happens to windows while every connection of a pool is busy: KVSTORE_POOL_ON_EMPTY_BEHAVIOR. */
 export type PoolOnEmpty = 'CREATE' | 'ERROR' | 'WAIT';
 
-/** How one instance of the store is reached; each field is the setting of its name. Times are in milliseconds. */
+/** How to connect to one instance of the store; each field is the setting of the same name. Times are in milliseconds. */
 export interface InstanceOptions {
   readonly type: 'single' | 'sentinel' | 'cluster';
   readonly url: string;
-  /** Undefined: follows from the address. Looked at for a single server only. */
+  /** Undefined: derived from the address. Used for a single server only. */
   readonly socketType: 'tcp' | 'tcp4' | 'tcp6' | 'unix' | undefined;
-  /** `password` or `user:password`; wins over what the address holds. */
+  /** `password` or `user:password`; takes precedence over the credentials of the address. */
   readonly auth: string | undefined;
   readonly sentinelAuth: string | undefined;
   readonly tls: boolean;
@@ -22,7 +22,7 @@ export interface InstanceOptions {
   readonly clusterPipelineParallelism: number;
 }
 
-/** The TLS files, which serve both instances. */
+/** The TLS files, used for both instances. */
 export interface StoreTlsFiles {
   readonly caFile: string | undefined;
   readonly certFile: string | undefined;
@@ -30,17 +30,17 @@ export interface StoreTlsFiles {
   readonly skipHostnameVerification: boolean;
 }
 
-/** How the store is waited for at start: KVSTORE_STARTUP_*, in milliseconds. */
+/** How long the start waits for the store, and the delays between attempts: KVSTORE_STARTUP_*, in milliseconds. */
 export interface StartupOptions {
   readonly initialInterval: number;
   readonly maxInterval: number;
-  /** 0: for ever. */
+  /** 0: no limit. */
   readonly maxElapsedTime: number;
 }
 
 export interface KvstoreOptions {
   readonly main: InstanceOptions;
-  /** Where limits per second are counted; undefined unless KVSTORE_PERSECOND. */
+  /** The instance that counts limits per second; undefined unless KVSTORE_PERSECOND is set. */
   readonly perSecond: InstanceOptions | undefined;
   readonly tlsFiles: StoreTlsFiles;
   readonly startup: StartupOptions;

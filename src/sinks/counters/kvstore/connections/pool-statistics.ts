@@ -1,7 +1,7 @@
 import type { Counter } from '../../../../statistics/counter';
 import type { Statistics } from '../../../../statistics/statistics';
 
-/** The statistics of the connections of one instance, over all its servers. */
+/** Statistics of the connections of one instance, over all its servers. */
 export class PoolStatistics {
   readonly #total: Counter;
   readonly #closed: Counter;
@@ -19,7 +19,7 @@ export class PoolStatistics {
     this.#total.add(1);
   }
 
-  /** For whatever reason, as the Go service counts them. */
+  /** Counts in `cx_local_close` whatever the reason of the close, as the Go service does. */
   closed(): void {
     this.#active -= 1;
     this.#closed.add(1);

@@ -1,246 +1,210 @@
-import { BehaviorSubject, type Observable, Subject, type Subscription, defer, retry, tap, timer } from 'rxjs';
-import type { RetryDelay } from './backoff';
-import type { Connection } from './connection';
+import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
+import { Connection } from './connection';
 import type { Deadline } from './deadline';
+import { LeaseQueue } from './lease-queue';
 import type { PoolOnEmpty } from './options';
 import type { PoolStatistics } from './pool-statistics';
-import { noConnection, poolEmpty, timedOut } from './store-error';
+import type { RetryDelay } from './retry-delay';
+import { noConnection } from './store-error';
 
-/** How often connections that nobody uses are asked whether they are still there, in milliseconds. */
+/** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 const HEARTBEAT = 5000;
 
 export interface PoolOptions {
-  /** A new connection: emits when it can be used, fails when it is lost. */
+  /** Opens a connection: emits when it can be used, fails when it is lost. */
   readonly connect: () => Observable<Connection>;
   readonly size: number;
   readonly onEmpty: PoolOnEmpty;
-  /** Milliseconds before {@link onEmpty} acts. */
+  /** Milliseconds that a window waits before {@link onEmpty} applies. */
   readonly onEmptyAfter: number;
   /**
-   * How many windows are handed down before those that wait do so above us. A window beyond them has done its waiting
-   * already.
+   * How many windows the pipeline has in flight at most. A window beyond them has already waited there for {@link
+   * onEmptyAfter}.
    */
   readonly windowsInFlight: number;
-  /** 0: no limit. */
+  /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
-  /** Asked anew at each failure: the waits differ before and after the first connection. */
-  readonly backoff: RetryDelay;
+  /** Called at each failure, because the delays before and after the first connection differ. */
+  readonly retryDelay: RetryDelay;
   readonly statistics: PoolStatistics;
 }
 
-interface Waiter {
-  readonly take: (connection: Connection) => void;
-  readonly fail: (error: Error) => void;
-}
-
 /**
- * The connections to one server. Each carries one window at a time and, when lost, is made anew by itself; windows that
- * find none free wait, those that find none alive fail at once. Nothing is queued for a server that is away.
+ * The connections to one server. Each carries one window at a time and is replaced when it is lost. Windows wait while all
+ * connections are busy and fail immediately while none is alive: nothing is queued for a server that is away.
  */
 export class Pool {
   readonly #options: PoolOptions;
-  readonly connected$ = new BehaviorSubject(false);
-  /** Attempts and connections that failed. */
-  readonly failures$ = new Subject<Error>();
-  readonly #open = new Set<Connection>();
+  readonly #connected$ = new BehaviorSubject(false);
+  readonly #failures$ = new Subject<Error>();
+  /** Whether a connection is alive: the present state, then every change. Completes when the pool is closed. */
+  readonly connected$ = this.#connected$.asObservable();
+  /** Connections that were lost or could not be made. Completes when the pool is closed. */
+  readonly failures$ = this.#failures$.asObservable();
+  readonly #alive = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  readonly #waiting = new Set<Waiter>();
-  /** Connections made because the pool was empty, each for one window. */
-  readonly #overflow = new Map<Connection, Subscription>();
-  readonly #slots: Subscription[] = [];
+  readonly #queue: LeaseQueue;
+  readonly #subscription = new Subscription();
+  /** Connections that are kept open, alive or not; at most the size of the pool. */
+  #kept = 0;
   readonly #heartbeat: NodeJS.Timeout;
-  #underWay = 0;
+  #inFlight = 0;
   #isDraining = false;
-  #only: string | undefined;
+  /** See {@link keepOnly}. */
+  #onlyServer: string | undefined;
   #lastFailure: Error | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT);
+    this.#queue = new LeaseQueue({ ...options, onFailed: () => (this.#inFlight -= 1) });
+    this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
     this.#heartbeat.unref();
-    // The first goes ahead: while the server is away, one connection tries and not all of them.
-    this.#openSlot();
+    // The others follow when this one is connected: only one connection at a time retries while the server is away.
+    this.#keepOneOpen();
   }
 
-  /** Windows that are in the store, or wait to get there. */
-  get underWay(): number {
-    return this.#underWay;
+  get isConnected(): boolean {
+    return this.#connected$.value;
   }
 
-  /** A connection for one window, to be given back by {@link release}. @throws DecisionError, or rejects with one */
-  lease(deadline: Deadline): Connection | Promise<Connection> {
-    const connection = this.#takeIdle();
-    if (connection === undefined && this.#open.size === 0 && this.#lastFailure !== undefined) {
-      throw noConnection(this.#lastFailure);
+  /** Windows that use a connection or wait for one. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /**
+   * Runs the commands of a window on a connection that no other window uses meanwhile.
+   *
+   * The connection is cut when the deadline passes, and when `run` rejects: its next reply might belong to a command of this
+   * window. Rejects with what `run` rejects with, or with a DecisionError when no connection could be had.
+   */
+  async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
+    const lease = this.#lease(deadline);
+    const connection = lease instanceof Connection ? lease : await lease;
+    function cut(): void {
+      connection.destroy();
     }
-    this.#underWay += 1;
-    return connection ?? this.#wait(deadline);
-  }
-
-  release(connection: Connection): void {
-    this.#underWay -= 1;
-    const overflow = this.#overflow.get(connection);
-    if (overflow !== undefined) {
-      this.#overflow.delete(connection);
-      overflow.unsubscribe();
-      this.#options.statistics.closed();
-    } else if (this.#open.has(connection) && connection.isOpen) {
-      this.#offer(connection);
+    deadline.watch(cut);
+    try {
+      return await run(connection);
+    } catch (error) {
+      cut();
+      throw error;
+    } finally {
+      deadline.unwatch(cut);
+      this.#release(connection);
     }
-    if (this.#isDraining && this.#underWay === 0) this.close();
   }
 
-  /** Closes once the windows that are under way have come to an end. */
+  /** Closes the pool once the windows in flight have ended. */
   drain(): void {
     this.#isDraining = true;
-    if (this.#underWay === 0) this.close();
+    if (this.#inFlight === 0) this.close();
   }
 
-  /** Cuts the connections that do not lead to this server, now and from now on: the one to count on has become another. */
+  /** Cuts the connections to every other server, now and from now on: the server that holds the counters has changed. */
   keepOnly(server: string): void {
-    this.#only = server;
-    for (const connection of this.#open) {
+    this.#onlyServer = server;
+    for (const connection of this.#alive) {
       if (connection.server !== server) connection.destroy();
     }
   }
 
   close(): void {
     clearInterval(this.#heartbeat);
-    for (const slot of this.#slots) slot.unsubscribe();
-    for (const overflow of this.#overflow.values()) overflow.unsubscribe();
-    for (const _ of this.#open) this.#options.statistics.closed();
-    this.#open.clear();
-    this.#failWaiting(noConnection(this.#lastFailure));
-    this.connected$.complete();
+    this.#subscription.unsubscribe();
+    for (const _ of this.#alive) this.#options.statistics.closed();
+    this.#alive.clear();
+    this.#queue.close(noConnection(this.#lastFailure));
+    this.#connected$.complete();
+    this.#failures$.complete();
   }
 
-  #openSlot(): void {
-    const slot$ = defer(() => {
+  /** @throws DecisionError when no connection is alive */
+  #lease(deadline: Deadline): Connection | Promise<Connection> {
+    const connection = this.#takeIdle();
+    if (connection === undefined && this.#alive.size === 0 && this.#lastFailure !== undefined) {
+      throw noConnection(this.#lastFailure);
+    }
+    this.#inFlight += 1;
+    return connection ?? this.#queue.wait(deadline, this.#inFlight > this.#options.windowsInFlight);
+  }
+
+  #release(connection: Connection): void {
+    this.#inFlight -= 1;
+    const wasExtra = this.#queue.closeExtra(connection);
+    if (!wasExtra && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
+    if (this.#isDraining && this.#inFlight === 0) this.close();
+  }
+
+  #offer(connection: Connection): void {
+    if (!this.#queue.offer(connection)) this.#idle.push(connection);
+  }
+
+  /** The connection used last: its buffers are warm, and a server with little load is served over few connections. */
+  #takeIdle(): Connection | undefined {
+    let connection = this.#idle.pop();
+    // A connection that is closing is reported as lost only when its socket has closed.
+    while (connection !== undefined && !connection.isOpen) connection = this.#idle.pop();
+    return connection;
+  }
+
+  #keepOneOpen(): void {
+    this.#kept += 1;
+    const connection$ = defer(() => {
       let own: Connection | undefined;
       return this.#options.connect().pipe(
         tap({
           next: (connection) => {
-            if (this.#only !== undefined && connection.server !== this.#only) return connection.destroy();
+            if (this.#onlyServer !== undefined && connection.server !== this.#onlyServer) return connection.destroy();
             own = connection;
-            this.#gained(connection);
+            this.#connected(connection);
           },
           error: (error: Error) => this.#lost(own, error),
         }),
       );
     });
-    this.#slots.push(
-      slot$
-        .pipe(retry({ delay: (_, attempt) => timer(this.#options.backoff(attempt)), resetOnSuccess: true }))
-        .subscribe(),
-    );
+    const delay = (_: unknown, attempt: number) => timer(this.#options.retryDelay(attempt));
+    this.#subscription.add(connection$.pipe(retry({ delay, resetOnSuccess: true })).subscribe());
   }
 
-  #gained(connection: Connection): void {
-    this.#open.add(connection);
+  #connected(connection: Connection): void {
+    this.#alive.add(connection);
     this.#options.statistics.opened();
     this.#lastFailure = undefined;
-    if (!this.connected$.value) this.connected$.next(true);
-    while (this.#slots.length < this.#options.size) this.#openSlot();
+    if (!this.isConnected) this.#connected$.next(true);
+    while (this.#kept < this.#options.size) this.#keepOneOpen();
     this.#offer(connection);
   }
 
+  /** @param connection undefined: it could not be made */
   #lost(connection: Connection | undefined, error: Error): void {
     if (connection !== undefined) {
-      this.#open.delete(connection);
+      this.#alive.delete(connection);
       this.#options.statistics.closed();
       const index = this.#idle.indexOf(connection);
       if (index >= 0) this.#idle.splice(index, 1);
     }
-    if (this.#open.size === 0) {
+    if (this.#alive.size === 0) {
       this.#lastFailure = error;
-      this.#failWaiting(noConnection(error));
-      if (this.connected$.value) this.connected$.next(false);
+      this.#queue.failAll(noConnection(error));
+      if (this.isConnected) this.#connected$.next(false);
     }
-    this.failures$.next(error);
+    this.#failures$.next(error);
   }
 
-  #offer(connection: Connection): void {
-    for (const waiter of this.#waiting) {
-      waiter.take(connection);
-      return;
-    }
-    this.#idle.push(connection);
-  }
-
-  /** The one used last: its buffers are warm, and a server that is little used shows in few connections. */
-  #takeIdle(): Connection | undefined {
-    let connection = this.#idle.pop();
-    // One that closes is not lost yet for as long as its socket takes.
-    while (connection !== undefined && !connection.isOpen) connection = this.#idle.pop();
-    return connection;
-  }
-
-  #wait(deadline: Deadline): Promise<Connection> {
-    const { onEmpty, onEmptyAfter, windowsInFlight } = this.#options;
-    const hasWaited = this.#underWay > windowsInFlight;
-    return new Promise((resolve, reject) => {
-      let acting: NodeJS.Timeout | undefined;
-      let overflow: Subscription | undefined;
-      let isSettled = false;
-      const settle = (): void => {
-        isSettled = true;
-        clearTimeout(acting);
-        deadline.forget(expire);
-        this.#waiting.delete(waiter);
-      };
-      const waiter: Waiter = {
-        take: (connection) => {
-          settle();
-          resolve(connection);
-        },
-        fail: (error) => {
-          if (isSettled) return;
-          settle();
-          overflow?.unsubscribe();
-          this.#underWay -= 1;
-          reject(error);
-        },
-      };
-      function expire(): void {
-        waiter.fail(timedOut());
-      }
-      const act = (): void => {
-        if (onEmpty === 'ERROR') return waiter.fail(poolEmpty());
-        this.#waiting.delete(waiter);
-        overflow = this.#options.connect().subscribe({
-          next: (connection) => {
-            this.#overflow.set(connection, overflow as Subscription);
-            this.#options.statistics.opened();
-            waiter.take(connection);
-          },
-          // Once it is in use, its window hears from its own command.
-          error: (error: Error) => waiter.fail(noConnection(error)),
-        });
-      };
-      this.#waiting.add(waiter);
-      deadline.watch(expire);
-      if (onEmpty === 'WAIT') return;
-      if (hasWaited) act();
-      else acting = setTimeout(act, onEmptyAfter);
-    });
-  }
-
-  #failWaiting(error: Error): void {
-    for (const waiter of [...this.#waiting]) waiter.fail(error);
-  }
-
-  /** Finds connections whose peer has gone without a word, before a window does. */
-  #beat(): void {
+  /** Cuts idle connections whose peer no longer answers, before a window uses them. */
+  #checkIdle(): void {
     const { timeout } = this.#options;
     const limit = timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT;
     for (const connection of this.#idle) {
-      // A window that has taken it meanwhile has its own deadline.
-      const patience = setTimeout(() => this.#idle.includes(connection) && connection.destroy(), limit);
-      // An error reply is a sign of life too; a lost connection is told by itself.
-      function answered(): void {
-        clearTimeout(patience);
+      // A connection that a window has leased in the meantime has the deadline of that window.
+      const replyTimer = setTimeout(() => this.#idle.includes(connection) && connection.destroy(), limit);
+      // An error reply is a sign of life too, and a lost connection reports itself.
+      function stopTimer(): void {
+        clearTimeout(replyTimer);
       }
-      connection.send('PING').then(answered, answered);
+      connection.send('PING').then(stopTimer, stopTimer);
     }
   }
 }

@@ -1,49 +1,49 @@
 import { type DecisionErrorCode, DecisionError } from '../../../../limiter/decision-error';
 
-/** What error codes of the server mean to a caller. */
-const SENTENCES: Readonly<Record<string, string>> = {
+/** Messages for callers, by the error code of the server. */
+const MESSAGES: Readonly<Record<string, string>> = {
   BUSY: 'the counter store is busy with a script',
   CLUSTERDOWN: 'the cluster of the counter store is down',
   CROSSSLOT: 'the counter store is a cluster, but is configured as a single server',
   LOADING: 'the counter store is still loading its data',
   MASTERDOWN: 'the counter store is a replica that has lost its master',
-  MISCONF: 'the counter store refuses writes because it cannot save them',
+  MISCONF: 'the counter store rejects writes because it cannot save them',
   MOVED: 'the slot of a counter has moved to another node of the cluster',
-  NOAUTH: 'the counter store asks for authentication',
+  NOAUTH: 'the counter store requires authentication',
   NOPERM: 'the user of the counter store lacks a permission',
-  NOREPLICAS: 'the counter store refuses writes because it has too few replicas',
+  NOREPLICAS: 'the counter store rejects writes because it has too few replicas',
   OOM: 'the counter store is out of memory',
   READONLY: 'the counter store is a read-only replica',
   TRYAGAIN: 'the cluster of the counter store is moving the slot of a counter',
-  WRONGPASS: 'the counter store refuses the credentials',
-  WRONGTYPE: 'the key of a counter holds something else in the store',
+  WRONGPASS: 'the counter store rejects the credentials',
+  WRONGTYPE: 'the key of a counter holds a value of another type in the store',
 };
 
-const BEYOND_EXACT = 'a counter has reached 2^53 and cannot count further';
-const NO_COUNT = 'the key of a counter holds something that is no whole number';
+const TOO_LARGE = 'a counter has reached 2^53 and cannot count further';
+const NOT_AN_INTEGER = 'the key of a counter holds a value that is not an integer';
 
-/** Whether the error is the server's reply: then the command was understood, refused, and not applied. */
+/** Whether the error is a reply of the server: then the command was rejected and not applied. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
 
-/** What Redis before 7 puts before an error that a command in a script meets; the code follows, with its `-`. */
-const PLACE_IN_SCRIPT = /^@user_script: ?\d+: -?/;
+/** The prefix that Redis before 7 puts before the error of a command in a script; the code follows, with its `-`. */
+const SCRIPT_LINE = /^@user_script: ?\d+: -?/;
 
-/** The first word of a server's error reply, `ERR` for what has none; empty for what is no reply. */
+/** The error code: the first word of an error reply, `ERR` for a reply without code, empty for other errors. */
 export function replyCode(error: unknown): string {
   if (!isReply(error)) return '';
-  const said = error.message.replace(PLACE_IN_SCRIPT, '');
-  // Redis before 7 has no code for this one.
-  if (said.startsWith("The user executing the script can't run this command")) return 'NOPERM';
-  return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(said)?.[0] ?? 'ERR';
+  const message = error.message.replace(SCRIPT_LINE, '');
+  // Redis before 7 sends no code with this one.
+  if (message.startsWith("The user executing the script can't run this command")) return 'NOPERM';
+  return /^[A-Z][A-Z0-9_]*(?= |$)/.exec(message)?.[0] ?? 'ERR';
 }
 
-/** The error of a call whose step in the store failed. Neither credentials nor keys get into it. */
+/** The error of a call whose step in the store failed. It contains neither credentials nor keys. */
 export function storeError(error: unknown): DecisionError {
   if (error instanceof DecisionError) return error;
   if (!isReply(error)) return failure('store_failed', 'the connection to the counter store was lost', error);
-  return failure('store_failed', sentence(error), error);
+  return failure('store_failed', messageFor(error), error);
 }
 
 export function noConnection(reason: Error | undefined): DecisionError {
@@ -54,40 +54,38 @@ export function timedOut(): DecisionError {
   return new DecisionError('store_timeout', 'the counter store did not answer in time');
 }
 
-export function slotUnheld(): DecisionError {
-  return new DecisionError('store_failed', 'no node of the cluster holds the slot of a counter');
+export function slotUnassigned(): DecisionError {
+  return new DecisionError('store_failed', 'no cluster node holds the slot of a counter');
 }
 
 export function poolEmpty(): DecisionError {
   return new DecisionError('store_pool_empty', 'every connection to the counter store was busy');
 }
 
-export function beyondExact(): DecisionError {
-  return new DecisionError('store_failed', BEYOND_EXACT);
+export function countTooLarge(): DecisionError {
+  return new DecisionError('store_failed', TOO_LARGE);
 }
 
-export function notACount(): DecisionError {
-  return new DecisionError('store_failed', NO_COUNT);
+export function notAnInteger(): DecisionError {
+  return new DecisionError('store_failed', NOT_AN_INTEGER);
 }
 
-/**
- * The error without what the client hangs on it: `command.args` holds the password of an AUTH and the keys of a script.
- */
-export function bare(error: Error): Error {
+/** A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a script. */
+export function withoutCommand(error: Error): Error {
   const copy = new Error(error.message);
   copy.name = error.name;
   return copy;
 }
 
-function sentence(error: Error): string {
+function messageFor(error: Error): string {
   const code = replyCode(error);
-  const known = SENTENCES[code];
+  const known = MESSAGES[code];
   if (known !== undefined) return known;
-  if (/would overflow/.test(error.message) || code === 'INEXACT') return BEYOND_EXACT;
-  if (/not an integer/.test(error.message)) return NO_COUNT;
-  return `the counter store answered with the error ${code}`;
+  if (/would overflow/.test(error.message) || code === 'INEXACT') return TOO_LARGE;
+  if (/not an integer/.test(error.message)) return NOT_AN_INTEGER;
+  return `the counter store replied with the error ${code}`;
 }
 
 function failure(code: DecisionErrorCode, message: string, cause: unknown): DecisionError {
-  return new DecisionError(code, message, cause instanceof Error ? { cause: bare(cause) } : {});
+  return new DecisionError(code, message, cause instanceof Error ? { cause: withoutCommand(cause) } : {});
 }

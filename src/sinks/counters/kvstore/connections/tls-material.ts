@@ -2,11 +2,11 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as tls from 'node:tls';
 import type { Log } from '../../../../streams/ports/log';
+import { asError, messageOf } from '../../../../text/thrown';
 import type { StoreTlsFiles } from './options';
-import { messageOf } from '../../../../text/thrown';
 
-interface Loaded {
-  /** The files' text, to see whether they have changed. */
+interface LoadedFiles {
+  /** The contents of the files, to detect changes. */
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -14,14 +14,15 @@ interface Loaded {
 }
 
 /**
- * What connections are secured with. The files are looked at whenever a connection is made, so that rotated ones come into
- * force without a restart; new ones that do not work leave the last good ones in place, with one log line.
+ * The TLS options of connections. The files are read for each new connection, so that rotated ones take effect without a
+ * restart; when new ones cannot be used, the previous ones stay active and one line is logged.
  */
 export class TlsMaterial {
   readonly #files: StoreTlsFiles;
   readonly #log: Log;
-  #loaded: Loaded;
-  #refused: string | undefined;
+  #loaded: LoadedFiles;
+  /** Why the files were last rejected, so that each reason is logged once. */
+  #rejection: string | undefined;
 
   /** @throws Error that names the file that cannot be used */
   constructor(files: StoreTlsFiles, log: Log) {
@@ -35,7 +36,7 @@ export class TlsMaterial {
     this.#refresh();
     return {
       secureContext: this.#loaded.context,
-      // The chain is verified all the same.
+      // The certificate chain is still verified.
       ...(this.#files.skipHostnameVerification && { checkServerIdentity: () => undefined }),
     };
   }
@@ -43,25 +44,25 @@ export class TlsMaterial {
   #refresh(): void {
     try {
       this.#loaded = load(this.#files, this.#loaded);
-      this.#refused = undefined;
+      this.#rejection = undefined;
     } catch (error) {
-      const { message } = error as Error;
-      if (message === this.#refused) return;
-      this.#refused = message;
-      this.#log.error('the new TLS files of the counter store cannot be used; the last good ones stay in force', {
-        error: error as Error,
+      const message = messageOf(error);
+      if (message === this.#rejection) return;
+      this.#rejection = message;
+      this.#log.error('new TLS files of the counter store rejected; keeping the current ones', {
+        error: asError(error),
       });
     }
   }
 }
 
-function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: Loaded): Loaded {
+function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: LoadedFiles): LoadedFiles {
   const ca = read(caFile);
   const cert = read(certFile);
   const key = read(keyFile);
   if (last !== undefined && ca === last.ca && cert === last.cert && key === last.key) return last;
   try {
-    // Text that is no certificate would be passed over without a word.
+    // createSecureContext silently ignores a CA that is not a certificate.
     if (ca !== undefined) void new X509Certificate(ca);
     const context = tls.createSecureContext({
       ...(ca !== undefined && { ca: [...systemRoots(), ca] }),
@@ -71,13 +72,13 @@ function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: Loaded): Load
     return { ca, cert, key, context };
   } catch (error) {
     const names = [caFile, certFile, keyFile].filter((name) => name !== undefined);
-    throw new Error(`the TLS files ${names.join(', ')} do not work: ${messageOf(error)}`, { cause: error });
+    throw new Error(`cannot use the TLS files ${names.join(', ')}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-/** Naming a CA takes the place of the system's, so those are named too. */
+/** The system's CAs, which `ca` would otherwise replace. */
 function systemRoots(): readonly string[] {
-  // Newer Node knows the ones that the operator added (NODE_EXTRA_CA_CERTS); Node 20 only those it brings along.
+  // Newer Node versions include the CAs that the operator has added (NODE_EXTRA_CA_CERTS); Node 20 has only the bundled ones.
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => readonly string[] };
   return getCACertificates?.('default') ?? tls.rootCertificates;
 }
@@ -87,6 +88,6 @@ function read(file: string | undefined): string | undefined {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`the TLS file ${file} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new Error(`cannot read the TLS file ${file}: ${messageOf(error)}`, { cause: error });
   }
 }

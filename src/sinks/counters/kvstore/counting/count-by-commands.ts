@@ -1,26 +1,30 @@
 import type { Connection } from '../connections/connection';
+import { isReply } from '../connections/store-error';
 import type { Expiry } from './expiry';
 import type { Step } from './guards';
-import { type Outcome, outcomeOf, storedOutcomeOf } from './outcome';
-import { isReply } from '../connections/store-error';
+import { type StepResult, readResult, stepResult } from './step-result';
 
-/** One command of many; an error reply is its answer, a lost connection is thrown. */
-type Ask = (name: string, ...args: readonly string[]) => Promise<unknown>;
+/** Sends one command. Resolves with its reply, which may be an error; rejects when the connection is lost. */
+type Send = (name: string, ...args: readonly string[]) => Promise<unknown>;
+
+export interface CommandOptions {
+  readonly expiry: Expiry;
+  /** The slot of the keys is being imported by this node (ASK redirect): each command is preceded by ASKING. */
+  readonly isAsking?: boolean;
+}
 
 /**
- * Takes steps without scripts, where the server refuses them: additions and reads in one write, and a second one for what
- * turns out to be left to do. A connection that is lost between leaves a key without expiry until its next hit.
- *
- * @param isAsking the slot of the keys is moving here (ASK): each command says that it knows
+ * Applies steps without scripts, for servers that reject them, and therefore not atomically. Increments and reads go out in
+ * one write; EXPIRE and corrections follow where the replies require them. A connection that is lost in between leaves a key
+ * without expiry until its next hit.
  */
 export async function countByCommands(
   connection: Connection,
   steps: readonly Step[],
-  expiry: Expiry,
-  isAsking = false,
-): Promise<readonly Outcome[]> {
-  const ask: Ask = async (name, ...args) => {
-    // What is wrong with it, the command behind it says.
+  { expiry, isAsking = false }: CommandOptions,
+): Promise<readonly StepResult[]> {
+  const send: Send = async (name, ...args) => {
+    // An error of ASKING shows in the reply to the command that follows.
     if (isAsking) connection.send('ASKING').catch(() => undefined);
     try {
       return await connection.send(name, ...args);
@@ -29,42 +33,44 @@ export async function countByCommands(
       throw error;
     }
   };
-  const outcomes: Outcome[] = [];
+  const results: StepResult[] = [];
   for (const run of runsOf(steps)) {
     const [first] = run;
     if (first !== undefined && first.hits < 0) {
-      outcomes.push(await takeAway(ask, first, expiry));
+      results.push(await subtract(send, first, expiry));
       continue;
     }
-    const asked = connection.together(() =>
-      run.map((step) => (step.hits === 0 ? read(ask, step) : add(ask, step, expiry))),
+    const pending = connection.inOneWrite(() =>
+      run.map((step) => (step.hits === 0 ? read(send, step) : add(send, step, expiry))),
     );
-    for (const outcome of await Promise.all(asked)) outcomes.push(outcome);
+    for (const result of await Promise.all(pending)) results.push(result);
   }
-  return outcomes;
+  return results;
 }
 
-async function read(ask: Ask, { key }: Step): Promise<Outcome> {
-  return storedOutcomeOf(await ask('GET', key));
+async function read(send: Send, { key }: Step): Promise<StepResult> {
+  return readResult(await send('GET', key));
 }
 
-async function add(ask: Ask, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<Outcome> {
-  const [reply, timeToLive] = await Promise.all([ask('INCRBY', key, String(hits)), ask('TTL', key)]);
-  if (timeToLive === -1) await ask('EXPIRE', key, String(expiry.of(windowSeconds)));
-  if (typeof reply === 'number' && reply > Number.MAX_SAFE_INTEGER) await ask('DECRBY', key, String(hits));
-  return outcomeOf(reply);
+async function add(send: Send, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+  const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
+  if (timeToLive === -1) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
+  if (typeof reply === 'number' && reply > Number.MAX_SAFE_INTEGER) await send('DECRBY', key, String(hits));
+  return stepResult(reply);
 }
 
-async function takeAway(ask: Ask, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<Outcome> {
-  const stored = storedOutcomeOf(await ask('GET', key));
+async function subtract(send: Send, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+  const stored = readResult(await send('GET', key));
   if (typeof stored !== 'number' || stored === 0) return stored;
-  const left = outcomeOf(await ask('DECRBY', key, String(Math.min(-hits, stored))));
+  const left = stepResult(await send('DECRBY', key, String(Math.min(-hits, stored))));
   if (typeof left !== 'number' || left >= 0) return left;
-  // Others took away at the same time, or the key expired between.
-  return add(ask, { key, hits: -left, windowSeconds }, expiry);
+  // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
+  return add(send, { key, hits: -left, windowSeconds }, expiry);
 }
 
-/** Steps that can go out together: all that add or read; one that takes away stands alone, because it reads first. */
+/**
+ * Runs of steps that can go out in one write: increments and reads together, each subtraction alone because it reads first.
+ */
 function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const runs: Step[][] = [];
   let run: Step[] | undefined;

@@ -1,62 +1,60 @@
 import type { CounterOperation } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
 import type { Expiry } from './expiry';
-import { tiedFrom } from './guards';
-import { type Outcome, outcomesOf } from './outcome';
-import { COUNT, GUARDED_COUNT } from './scripts';
+import { type Step, groupLength } from './guards';
 import { runScript } from './run-script';
+import { COUNT, GUARDED_COUNT } from './scripts';
+import { type StepResult, scriptResults } from './step-result';
 
 /**
- * Keys of one script call at the most, so that none holds the store long: measured, 256 keys take Redis about half a
- * millisecond, and larger calls are no cheaper by the key.
+ * Most keys of one script call, so that no call blocks the store for long: as measured, 256 keys take Redis about half a
+ * millisecond, and larger calls cost the same per key.
  */
-export const KEYS_PER_CALL = 256;
+const KEYS_PER_CALL = 256;
 
-/** Takes one part of a window in one script call, atomically. Rejects when the call as a whole failed. */
+/** Applies one part of a window atomically, in one script call. Rejects when the call as a whole failed. */
 export async function countByScript(
   connection: Connection,
   part: readonly CounterOperation[],
   expiry: Expiry,
-): Promise<readonly Outcome[]> {
+): Promise<readonly StepResult[]> {
   const isGuarded = part.some(({ guard }) => guard !== undefined);
   const keys = part.map(({ key }) => key);
   const reply = isGuarded
-    ? await runScript(connection, GUARDED_COUNT, keys, guardedSteps(part, expiry))
-    : await runScript(connection, COUNT, keys, steps(part, expiry));
-  return outcomesOf(reply, part.length);
+    ? await runScript(connection, GUARDED_COUNT, { keys, argument: guardedCountArgument(part, expiry) })
+    : await runScript(connection, COUNT, { keys, argument: countArgument(part, expiry) });
+  return scriptResults(reply, part.length);
 }
 
-/** Cuts a window into parts of one call each; operations that a guard ties together stay together. */
+/** Splits a window into parts of one script call each; the operations of a guard stay in one part. */
 export function partsOf(batch: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
   if (batch.length <= KEYS_PER_CALL) return [batch];
   const parts: CounterOperation[][] = [];
   let part: CounterOperation[] = [];
   for (let index = 0; index < batch.length;) {
-    const tied = tiedFrom(batch, index);
-    if (part.length > 0 && part.length + tied > KEYS_PER_CALL) {
+    const length = groupLength(batch, index);
+    if (part.length > 0 && part.length + length > KEYS_PER_CALL) {
       parts.push(part);
       part = [];
     }
-    for (const last = index + tied; index < last; index += 1) part.push(batch[index] as CounterOperation);
+    for (const end = index + length; index < end; index += 1) part.push(batch[index] as CounterOperation);
   }
   parts.push(part);
   return parts;
 }
 
-/** The script's argument for operations without guard: see {@link COUNT}. */
-export function steps(
-  operations: readonly { readonly hits: number; readonly windowSeconds: number }[],
-  expiry: Expiry,
-): string {
-  let text = '[';
-  for (const { hits, windowSeconds } of operations) text += `"${hits}",${expiry.of(windowSeconds)},`;
-  return `${text.slice(0, -1)}]`;
+/** ARGV[1] of {@link COUNT}. */
+export function countArgument(steps: readonly Pick<Step, 'hits' | 'windowSeconds'>[], expiry: Expiry): string {
+  let json = '[';
+  for (const { hits, windowSeconds } of steps) json += `"${hits}",${expiry.of(windowSeconds)},`;
+  return `${json.slice(0, -1)}]`;
 }
 
-function guardedSteps(operations: readonly CounterOperation[], expiry: Expiry): string {
-  let text = '[';
+/** ARGV[1] of {@link GUARDED_COUNT}. */
+function guardedCountArgument(operations: readonly CounterOperation[], expiry: Expiry): string {
+  let json = '[';
   for (const [index, { hits, windowSeconds, limit }] of operations.entries()) {
-    text += `"${hits}",${expiry.of(windowSeconds)},${limit},${tiedFrom(operations, index)},`;
+    json += `"${hits}",${expiry.of(windowSeconds)},${limit},${groupLength(operations, index)},`;
   }
-  return `${text.slice(0, -1)}]`;
+  return `${json.slice(0, -1)}]`;
 }

@@ -1,8 +1,11 @@
-/** The time to live that a key is given, in seconds: its window's length, and a random part so that not all end at once. */
+/**
+ * The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together.
+ */
 export class Expiry {
   readonly #jitterMaxSeconds: number;
   readonly #random: () => number;
-  /** @param jitterMaxSeconds EXPIRATION_JITTER_MAX_SECONDS: the random part is below it */
+
+  /** @param jitterMaxSeconds exclusive upper bound of the random part: EXPIRATION_JITTER_MAX_SECONDS */
   constructor(jitterMaxSeconds: number, random: () => number = Math.random) {
     this.#jitterMaxSeconds = jitterMaxSeconds;
     this.#random = random;

@@ -1,11 +1,11 @@
 import type { CounterOperation, Guard } from '../../../../limiter/counter-operation';
-import type { Outcome } from './outcome';
+import type { StepResult } from './step-result';
 
-/** What a step needs to know of an operation that no guard ties to others. */
+/** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
 export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds'>;
 
-/** How many operations from this one on stand together: those of its guard, or itself alone. */
-export function tiedFrom(batch: readonly CounterOperation[], index: number): number {
+/** How many operations from `index` on belong together: the rest of its guard, or 1 without a guard. */
+export function groupLength(batch: readonly CounterOperation[], index: number): number {
   const guard = batch[index]?.guard;
   if (guard === undefined) return 1;
   let end = index + 1;
@@ -13,22 +13,22 @@ export function tiedFrom(batch: readonly CounterOperation[], index: number): num
   return end - index;
 }
 
-/** The same operations, to be read only. */
+/** Reads of the same keys. */
 export function readsOf(batch: readonly CounterOperation[]): readonly CounterOperation[] {
   return batch.map(({ key, windowSeconds, limit }) => ({ key, windowSeconds, limit, hits: 0, guard: undefined }));
 }
 
 /**
- * Decides guarded operations on counts that were read before, where no atomic step can: calls of other processes at the same
- * time can slip through between. Within the batch nothing slips: each operation is judged on what those before it will have
- * added.
+ * Decides guarded operations on counts that were read before, where the store offers no atomic step: hits of other processes
+ * between the read and the write are missed. Within the batch none are: each operation is judged on the counts that those
+ * before it will have left.
  *
- * @param stored what reading each operation's key gave
- * @param decides whether a guard is decided here; operations of others stay as they are
+ * @param stored what the reads of {@link readsOf} returned
+ * @param decides which guards are decided here; operations of other guards stay unchanged
  */
 export function decideGuards(
   batch: readonly CounterOperation[],
-  stored: readonly (Outcome | Error)[],
+  stored: readonly StepResult[],
   decides: (guard: Guard) => boolean = () => true,
 ): readonly CounterOperation[] {
   const counts = new Map<string, number>();
@@ -37,21 +37,21 @@ export function decideGuards(
     if (typeof count === 'number') counts.set(key, count);
   });
   const decided: CounterOperation[] = [];
-  for (let index = 0; index < batch.length;) {
-    const tied = batch.slice(index, index + tiedFrom(batch, index));
-    const goesOver = tied.map(
+  for (let start = 0; start < batch.length;) {
+    const group = batch.slice(start, start + groupLength(batch, start));
+    const exceeds = group.map(
       ({ key, hits, guard, limit }) => guard !== undefined && (counts.get(key) ?? 0) + hits > limit,
     );
-    const isAnyOver = goesOver.includes(true);
-    for (const [place, operation] of tied.entries()) {
+    const anyExceeds = exceeds.includes(true);
+    for (const [index, operation] of group.entries()) {
       const { key, windowSeconds, limit, guard } = operation;
-      const hits = isAnyOver && goesOver[place] === false ? 0 : operation.hits;
+      const hits = anyExceeds && exceeds[index] === false ? 0 : operation.hits;
       counts.set(key, Math.max(0, (counts.get(key) ?? 0) + hits));
       decided.push(
         guard !== undefined && decides(guard) ? { key, windowSeconds, limit, hits, guard: undefined } : operation,
       );
     }
-    index += tied.length;
+    start += group.length;
   }
   return decided;
 }

@@ -2,39 +2,38 @@ import type { Connection } from '../connections/connection';
 import { isReply } from '../connections/store-error';
 import type { Script } from './scripts';
 
-/** Runs a script by its name, or by its text when the server has not seen it yet, or no longer. */
-export async function runScript(
-  connection: Connection,
-  script: Script,
-  keys: readonly string[],
-  steps: string,
-): Promise<unknown> {
+/** KEYS, and ARGV[1]. */
+export interface ScriptArguments {
+  readonly keys: readonly string[];
+  readonly argument: string;
+}
+
+/** Runs a script by its SHA-1, or by its text when the server does not have it (NOSCRIPT). */
+export async function runScript(connection: Connection, script: Script, args: ScriptArguments): Promise<unknown> {
   try {
-    return await runByName(connection, script, keys, steps);
+    return await runByHash(connection, script, args);
   } catch (error) {
-    // The server looked for the script and did nothing, so that asking again counts nothing twice.
+    // The server has not run anything, so the second call does not count twice.
     if (!isUnknownScript(error)) throw error;
-    return runByText(connection, script, keys, steps);
+    return runByText(connection, script, args);
   }
 }
 
-export function runByName(
+export function runByHash(
   connection: Connection,
   { sha }: Script,
-  keys: readonly string[],
-  steps: string,
+  { keys, argument }: ScriptArguments,
 ): Promise<unknown> {
-  return connection.sendForIntegers('evalsha', [sha, keys.length, ...keys, steps]);
+  return connection.sendForIntegers('evalsha', [sha, keys.length, ...keys, argument]);
 }
 
-/** Leaves the script known to the server, for what follows on the connection. */
+/** Also loads the script into the server, so that later commands can run it by its hash. */
 export function runByText(
   connection: Connection,
   { text }: Script,
-  keys: readonly string[],
-  steps: string,
+  { keys, argument }: ScriptArguments,
 ): Promise<unknown> {
-  return connection.sendForIntegers('eval', [text, keys.length, ...keys, steps]);
+  return connection.sendForIntegers('eval', [text, keys.length, ...keys, argument]);
 }
 
 export function isUnknownScript(error: unknown): boolean {
@@ -42,11 +41,11 @@ export function isUnknownScript(error: unknown): boolean {
 }
 
 /**
- * Whether the server refuses scripts as such to us: by its permissions, or because the command is not there. A script that
- * was run and may not count (`INCRBY` or a key is denied) is another matter.
+ * Whether the server rejects scripts altogether: the user lacks the permission, or the command does not exist. Not when the
+ * script ran and a command or key in it was denied.
  */
-export function isScriptRefusal(error: unknown): boolean {
-  return isReply(error) && REFUSAL.test(error.message);
+export function isScriptRejection(error: unknown): boolean {
+  return isReply(error) && SCRIPT_REJECTION.test(error.message);
 }
 
-const REFUSAL = /^NOPERM .*'(?:eval|evalsha)' command|^ERR unknown command ['`](?:eval|evalsha)['`]/i;
+const SCRIPT_REJECTION = /^NOPERM .*'(?:eval|evalsha)' command|^ERR unknown command ['`](?:eval|evalsha)['`]/i;

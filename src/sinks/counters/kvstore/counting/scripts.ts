@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 
 /**
- * One step on one counter, in Lua; the beginning of every script.
+ * One step on one counter, in Lua; every script begins with it.
  *
- * `step(key, hits, expiry)` gives the count after it, or the error of this key alone. The hits are a text, as Redis wants
- * them: to make one of a number cost it a tenth of the step, as measured. Calls go through `pcall`, because an
- * error that is raised would stop the script half way, with the keys before it counted and nobody told.
+ * `step(key, hits, expiry)` returns the count after it, or the error of this key alone. `hits` is a string, as INCRBY
+ * expects it: converting a number took a tenth of the step, as measured. Commands go through `pcall`, because an error that
+ * is raised would stop the script half way, with the keys before it counted and their counts not returned.
  *
- * - hits above 0: added; a key without expiry (new, or left so by somebody) is given it. What would pass 2^53 − 1 is taken
- *   back, since Lua and JavaScript could not tell the count any more.
- * - 0: read; an absent key stays absent and counts 0.
- * - below 0: taken away, down to 0; the expiry stays, an absent key stays absent.
+ * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds. An increment
+ *   beyond 2^53 − 1 is reverted, because Lua and JavaScript cannot represent the count exactly.
+ * - 0: reads the count; an absent key stays absent and counts 0.
+ * - below 0: subtracted, down to 0. The expiry stays; an absent key stays absent.
  */
-export const STEP = `
+const STEP = `
 local pcall = redis.pcall
 local LARGEST = 9007199254740991
 local MINUS = 45
@@ -41,25 +41,26 @@ local function step(key, hits, expiry)
 end
 `;
 
-/** A script and the name that the server knows it by once it has seen it. */
+/** A Lua script. */
 export interface Script {
   readonly text: string;
+  /** The SHA-1 of the text, by which EVALSHA runs a script that the server has loaded. */
   readonly sha: string;
 }
 
-export function script(text: string): Script {
+function script(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };
 }
 
 /**
- * Steps on counters, one after another.
+ * Applies steps in order.
  *
- * - KEYS: the key of each step; the same key may come again.
- * - ARGV[1]: a JSON list of two values a step: its hits as text, and the expiry in seconds for a key that has none.
- *   One argument, because the client and the server both pay for each.
- * - Result: a list, for each step the count after it or the error of its key.
- * - Atomic because a key must not be left without expiry between its increment and its EXPIRE, and because taking away
- *   down to 0 reads and then writes.
+ * - KEYS: the key of each step; a key may occur more than once.
+ * - ARGV[1]: a JSON list with two values per step: its hits as a string, and the expiry in seconds for a key that has none.
+ *   One argument for all steps, because every argument costs the client and the server time.
+ * - Result: a list with one value per step: the count after it, or the error of its key.
+ * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, and because subtracting down
+ *   to 0 reads and then writes.
  */
 export const COUNT = script(`${STEP}
 local steps = cjson.decode(ARGV[1])
@@ -69,14 +70,14 @@ return counts
 `);
 
 /**
- * Steps on counters, some of them tied together: when any of those would go over its limit, only those that are over or
- * would go over are taken, the others only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT).
+ * Applies steps in order, some of them in groups: when any step of a group would exceed its limit, only the steps that
+ * exceed theirs are counted, and the others are only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT).
  *
  * - KEYS: the key of each step.
- * - ARGV[1]: a JSON list of four values a step: its hits as text, the expiry in seconds for a key that has none, its limit, and how
- *   many steps from here on are tied together (1: the step stands alone).
- * - Result: a list, for each step the count after it or the error of its key.
- * - Atomic because otherwise calls at the same time would all see room before any of them takes it.
+ * - ARGV[1]: a JSON list with four values per step: its hits as a string, the expiry in seconds for a key that has none, its
+ *   limit, and how many steps from this one on form its group (1: the step is not grouped).
+ * - Result: a list with one value per step: the count after it, or the error of its key.
+ * - Atomic, because otherwise concurrent calls would all see room below the limit before any of them is counted.
  */
 export const GUARDED_COUNT = script(`${STEP}
 local steps = cjson.decode(ARGV[1])

@@ -1,17 +1,17 @@
+import { messageOf } from '../../../../text/thrown';
 import { type Address, type Credentials, type Server, parseAddress, parseCredentials } from '../connections/address';
 import type { InstanceOptions } from '../connections/options';
-import { messageOf } from '../../../../text/thrown';
 
-/** Where the servers of an instance are, and how they are spoken to. */
+/** The servers of an instance, and how to connect to them. */
 export interface Deployment {
-  readonly place: Place;
+  readonly servers: StoreServers;
   /** For the servers that hold the counters. */
   readonly credentials: Credentials | undefined;
   readonly db: number;
   readonly tls: boolean;
 }
 
-export type Place =
+export type StoreServers =
   | { readonly kind: 'single'; readonly server: Server }
   | {
       readonly kind: 'sentinel';
@@ -22,81 +22,95 @@ export type Place =
   | { readonly kind: 'cluster'; readonly seeds: readonly Server[] };
 
 /**
- * Reads what the settings say of one instance's place (document 1, section 2.4, URL formats).
+ * Reads the addresses and credentials of an instance: a single server as one address, sentinels as the name of the master and
+ * at least one address, a cluster as at least one address, separated by commas. KVSTORE_AUTH and KVSTORE_SENTINEL_AUTH take
+ * precedence over credentials in addresses.
  *
- * @param prefix how the instance's settings begin, for messages: KVSTORE or KVSTORE_PERSECOND
- * @throws Error naming the setting and what is wrong with it, without quoting an address, which may hold a password
+ * @param prefix the prefix of the instance's settings, for messages: KVSTORE or KVSTORE_PERSECOND
+ * @throws Error that names the setting and the problem, without quoting an address, which may hold a password
  */
 export function readDeployment(options: InstanceOptions, prefix: string): Deployment {
   const setting = `${prefix}_URL`;
   const auth = options.auth === undefined ? undefined : parseCredentials(options.auth);
   if (options.type === 'single') {
-    const address = readItem(options.url.trim(), setting, 'the address');
+    const address = readAddress(options.url.trim(), setting, 'the address');
     return {
-      place: { kind: 'single', server: withSocketType(address.server, options.socketType, prefix) },
+      servers: { kind: 'single', server: withSocketType(address.server, options.socketType, prefix) },
       credentials: auth ?? address.credentials,
       db: address.db ?? 0,
-      tls: readTls([address], options.tls, setting),
+      tls: options.tls || address.scheme === 'rediss',
     };
   }
   const items = options.url.split(',').map((item) => item.trim());
-  return options.type === 'sentinel'
-    ? readSentinels(items, options, auth, setting)
-    : readCluster(items, options, auth, setting);
-}
-
-function readSentinels(
-  [masterName = '', ...items]: readonly string[],
-  options: InstanceOptions,
-  credentials: Credentials | undefined,
-  setting: string,
-): Deployment {
-  if (masterName === '' || items.length === 0) {
+  if (options.type === 'cluster') return readCluster(new AddressList(items, setting, 1), options.tls, auth);
+  const [masterName = '', ...sentinels] = items;
+  if (masterName === '' || sentinels.length === 0) {
     throw new Error(`${setting} must be the name of the master, then at least one sentinel as host:port`);
   }
-  const addresses = readList(items, setting, 2);
+  const addresses = new AddressList(sentinels, setting, 2);
   const sentinelAuth = options.sentinelAuth === undefined ? undefined : parseCredentials(options.sentinelAuth);
   return {
-    place: {
+    servers: {
       kind: 'sentinel',
       masterName,
-      sentinels: addresses.map(({ server }) => server),
-      sentinelCredentials: sentinelAuth ?? shared(addresses, ({ credentials: found }) => found, setting, 'credentials'),
+      sentinels: addresses.servers,
+      sentinelCredentials: sentinelAuth ?? addresses.common('credentials', 'credentials'),
     },
-    credentials,
-    db: shared(addresses, ({ db }) => db, setting, 'databases') ?? 0,
-    tls: readTls(addresses, options.tls, setting),
+    credentials: auth,
+    db: addresses.common('db', 'databases') ?? 0,
+    tls: addresses.common('scheme', 'schemes') === 'rediss' || options.tls,
   };
 }
 
-function readCluster(
-  items: readonly string[],
-  options: InstanceOptions,
-  auth: Credentials | undefined,
-  setting: string,
-): Deployment {
-  const addresses = readList(items, setting, 1);
-  if ((shared(addresses, ({ db }) => db, setting, 'databases') ?? 0) !== 0) {
+function readCluster(addresses: AddressList, tls: boolean, auth: Credentials | undefined): Deployment {
+  const { setting, servers: seeds } = addresses;
+  if ((addresses.common('db', 'databases') ?? 0) !== 0) {
     throw new Error(`${setting} names a database; a cluster has only database 0`);
   }
   return {
-    place: { kind: 'cluster', seeds: addresses.map(({ server }) => server) },
-    credentials: auth ?? shared(addresses, ({ credentials }) => credentials, setting, 'credentials'),
+    servers: { kind: 'cluster', seeds },
+    credentials: auth ?? addresses.common('credentials', 'credentials'),
     db: 0,
-    tls: readTls(addresses, options.tls, setting),
+    tls: addresses.common('scheme', 'schemes') === 'rediss' || tls,
   };
 }
 
-function readList(items: readonly string[], setting: string, first: number): readonly Address[] {
-  return items.map((item, index) => {
-    const what = `item ${index + first}`;
-    const address = readItem(item, setting, what);
-    if (address.server.kind === 'unix') throw new Error(`${setting}: ${what} is a socket path where host:port must be`);
-    return address;
-  });
+/** The addresses of a setting that lists several servers. */
+class AddressList {
+  readonly setting: string;
+  readonly #addresses: readonly Address[];
+
+  /** @param firstItem the number of the first item in the setting, for messages */
+  constructor(items: readonly string[], setting: string, firstItem: number) {
+    this.setting = setting;
+    this.#addresses = items.map((item, index) => {
+      const what = `item ${index + firstItem}`;
+      const address = readAddress(item, setting, what);
+      if (address.server.kind === 'unix')
+        throw new Error(`${setting}: ${what} is a socket path; host:port is required`);
+      return address;
+    });
+  }
+
+  get servers(): readonly Server[] {
+    return this.#addresses.map(({ server }) => server);
+  }
+
+  /**
+   * The option that the items have in common; items may leave it out.
+   *
+   * @throws Error when items differ
+   */
+  common<Option extends 'credentials' | 'db' | 'scheme'>(option: Option, plural: string): Address[Option] {
+    const values = this.#addresses.map((address) => address[option]).filter((value) => value !== undefined);
+    if (new Set(values.map((value) => JSON.stringify(value))).size > 1) {
+      throw new Error(`${this.setting} has items with different ${plural}; all servers of the list must use the same`);
+    }
+    return values[0];
+  }
 }
 
-function readItem(text: string, setting: string, what: string): Address {
+function readAddress(text: string, setting: string, what: string): Address {
   try {
     return parseAddress(text);
   } catch (error) {
@@ -104,30 +118,11 @@ function readItem(text: string, setting: string, what: string): Address {
   }
 }
 
-/** What the items of a list say in one voice; all of them are one store. */
-function shared<T>(
-  addresses: readonly Address[],
-  read: (address: Address) => T | undefined,
-  setting: string,
-  what: string,
-): T | undefined {
-  const said = addresses.map(read).filter((value) => value !== undefined);
-  if (new Set(said.map((value) => JSON.stringify(value))).size > 1) {
-    throw new Error(`${setting} has items with different ${what}; all servers of the list are spoken to alike`);
-  }
-  return said[0];
-}
-
-function readTls(addresses: readonly Address[], isOn: boolean, setting: string): boolean {
-  const scheme = shared(addresses, (address) => address.scheme, setting, 'schemes');
-  return isOn || scheme === 'rediss';
-}
-
 function withSocketType(server: Server, type: InstanceOptions['socketType'], prefix: string): Server {
   if (type === undefined) return server;
   if ((type === 'unix') !== (server.kind === 'unix')) {
-    const is = server.kind === 'unix' ? 'a socket path' : 'host and port';
-    throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is ${is}`);
+    const actual = server.kind === 'unix' ? 'a socket path' : 'host and port';
+    throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is ${actual}`);
   }
   if (server.kind === 'unix' || type === 'tcp' || type === 'unix') return server;
   return { ...server, family: type === 'tcp4' ? 4 : 6 };

@@ -1,53 +1,52 @@
 import { type Server, nameOf } from '../connections/address';
-import { type StoreContext, openConnection } from './store-context';
-import { PooledStore } from './pooled-store';
-import type { Store } from './store';
-import { filter, take } from 'rxjs';
-import { type RetryDelay, RECONNECT, exponentialBackoff } from '../connections/backoff';
-import { ClusterStore } from './cluster/cluster-store';
-import { type Deployment, readDeployment } from './deployment';
-import { Expiry } from '../counting/expiry';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { PoolStatistics } from '../connections/pool-statistics';
-import { sentinelStore } from './sentinel/sentinel-store';
+import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
 import { StateLog } from '../connections/state-log';
 import type { TlsMaterial } from '../connections/tls-material';
+import { Expiry } from '../counting/expiry';
+import { ClusterStore } from './cluster/cluster-store';
+import { type Deployment, readDeployment } from './deployment';
+import { PooledStore } from './pooled-store';
+import { SentinelStore } from './sentinel/sentinel-store';
+import type { Store } from './store';
+import { type StoreContext, openConnection } from './store-context';
 
-/** One of the two instances: what the settings say of it, and what it goes by. */
+/** The two instances: the prefix of their settings, their name in log lines, and in statistics. */
+const INSTANCES = {
+  main: { settings: 'KVSTORE', name: 'main', poolName: 'redis_pool' },
+  perSecond: { settings: 'KVSTORE_PERSECOND', name: 'per second', poolName: 'redis_per_second_pool' },
+} as const;
+
+/** One of the two instances, its settings read. */
 export interface Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
-  /** For log lines. */
   readonly name: string;
-  /** Under which its statistics stand. */
   readonly poolName: string;
 }
 
-export function mainInstance(options: InstanceOptions): Instance {
-  return { options, deployment: readDeployment(options, 'KVSTORE'), name: 'main', poolName: 'redis_pool' };
+/** @throws Error that names the setting that cannot be used */
+export function readInstance(options: InstanceOptions, instance: keyof typeof INSTANCES): Instance {
+  const { settings, name, poolName } = INSTANCES[instance];
+  return { options, deployment: readDeployment(options, settings), name, poolName };
 }
 
-export function perSecondInstance(options: InstanceOptions): Instance {
-  return {
-    options,
-    deployment: readDeployment(options, 'KVSTORE_PERSECOND'),
-    name: 'per second',
-    poolName: 'redis_per_second_pool',
-  };
+/** What the stores of both instances share. */
+export interface SharedOptions {
+  readonly options: KvstoreOptions;
+  readonly windowsInFlight: number;
+  /** Undefined when no instance uses TLS. */
+  readonly tls: TlsMaterial | undefined;
 }
 
-/** Begins to connect to an instance. */
-export function openStore(
-  { options: instance, deployment, name, poolName }: Instance,
-  options: KvstoreOptions,
-  windowsInFlight: number,
-  tls: TlsMaterial | undefined,
-): Store {
-  const { log } = options;
-  const { initialInterval, maxInterval } = options.startup;
-  let backoff: RetryDelay = exponentialBackoff(initialInterval, Math.max(initialInterval, maxInterval));
-  const store = storeAt(deployment, {
-    instance,
+/** Starts to connect to an instance. */
+export function openStore(instance: Instance, { options, windowsInFlight, tls }: SharedOptions): Store {
+  const { deployment, name, poolName } = instance;
+  const { log, startup } = options;
+  const { initialInterval, maxInterval } = startup;
+  return storeAt(deployment, {
+    instance: instance.options,
     credentials: deployment.credentials,
     db: deployment.db,
     tls: deployment.tls ? tls : undefined,
@@ -55,39 +54,29 @@ export function openStore(
     closeConnectionOnReadonlyError: options.closeConnectionOnReadonlyError,
     windowsInFlight,
     statistics: new PoolStatistics(options.statistics, poolName),
-    backoff: (attempt) => backoff(attempt),
+    startupDelay: new StartupDelay(exponentialBackoff(initialInterval, Math.max(initialInterval, maxInterval))),
     log,
-    needlessPassword: new StateLog(
+    unusedPasswordLog: new StateLog(
       log,
-      { bad: 'the counter store asks for no password, although one is configured', good: undefined },
+      { bad: 'the counter store requires no password, but one is configured; continuing without authentication' },
       { store: name },
     ),
     name,
   });
-  // Once the service runs, callers wait for no start-up interval.
-  store.connected$
-    .pipe(
-      filter((isConnected) => isConnected),
-      take(1),
-    )
-    .subscribe(() => {
-      backoff = RECONNECT;
-    });
-  return store;
 }
 
-function storeAt({ place }: Deployment, context: StoreContext): Store {
-  if (place.kind === 'single') return singleStore(place.server, context);
-  if (place.kind === 'sentinel') return sentinelStore(place, context);
-  return new ClusterStore(place.seeds, context);
+function storeAt({ servers }: Deployment, context: StoreContext): Store {
+  if (servers.kind === 'single') return singleStore(servers.server, context);
+  if (servers.kind === 'sentinel') return new SentinelStore(servers, context);
+  return new ClusterStore(servers.seeds, context);
 }
 
 /** Counters on one server. */
-export function singleStore(server: Server, context: StoreContext): Store {
+function singleStore(server: Server, context: StoreContext): Store {
   return new PooledStore(context, {
     name: nameOf(server),
     connect: () => openConnection(server, context),
-    // The operator named this server and no other.
+    // No other server is configured to connect to.
     onReadonly: () => undefined,
   });
 }

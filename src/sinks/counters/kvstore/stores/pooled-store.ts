@@ -1,49 +1,42 @@
-import type { Observable } from 'rxjs';
+import { type Observable, type Subscription, merge } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
-import { Answers } from './answers';
-import { Connection } from '../connections/connection';
+import type { Connection } from '../connections/connection';
+import { Deadline } from '../connections/deadline';
+import type { Pool } from '../connections/pool';
+import { isReply, storeError, timedOut } from '../connections/store-error';
 import { countByCommands } from '../counting/count-by-commands';
 import { countByScript, partsOf } from '../counting/count-by-script';
-import { Deadline } from '../connections/deadline';
 import { decideGuards, readsOf } from '../counting/guards';
-import { logConnections } from '../connections/state-log';
-import type { Outcome } from '../counting/outcome';
-import { Pool } from '../connections/pool';
-import { isScriptRefusal } from '../counting/run-script';
+import { isScriptRejection } from '../counting/run-script';
+import type { StepResult } from '../counting/step-result';
+import { ReplyHandler } from './reply-handler';
 import type { Store } from './store';
-import type { StoreContext } from './store-context';
-import { isReply, storeError, timedOut } from '../connections/store-error';
+import { type StoreContext, endStartup, logConnections, openPool } from './store-context';
 
 export interface PooledStoreOptions {
   /** The server, or the name of the master, for the log. */
   readonly name: string;
-  /** A new connection to the server of the moment. */
+  /** Opens a connection to the current server. */
   readonly connect: () => Observable<Connection>;
-  /** Told when the server has said that it is a read-only replica. */
+  /** Called when the server has replied that it is a read-only replica. */
   readonly onReadonly: () => void;
 }
 
-/** Counters on one server at a time: a window is one atomic script call over one connection of a pool. */
+/** Counters on one server at a time: a window is one atomic script call on one connection of a pool. */
 export class PooledStore implements Store {
   readonly #context: StoreContext;
   readonly #pool: Pool;
-  readonly #answers: Answers;
+  readonly #replies: ReplyHandler;
+  readonly #subscription: Subscription;
 
   constructor(context: StoreContext, { name, connect, onReadonly }: PooledStoreOptions) {
     this.#context = context;
-    const { instance, windowsInFlight, statistics, backoff } = context;
-    this.#answers = new Answers(context, onReadonly);
-    this.#pool = new Pool({
-      connect,
-      size: instance.poolSize,
-      onEmpty: instance.poolOnEmptyBehavior,
-      onEmptyAfter: instance.poolOnEmptyWaitDuration,
-      windowsInFlight,
-      timeout: instance.timeout,
-      backoff,
-      statistics,
-    });
-    logConnections(this.#pool, context.log, { store: context.name, server: name });
+    this.#replies = new ReplyHandler(context, onReadonly);
+    this.#pool = openPool(context, { connect, retryDelay: context.startupDelay.next });
+    this.#subscription = merge(
+      logConnections(this.#pool, context, name),
+      endStartup(this.#pool.connected$, context),
+    ).subscribe();
   }
 
   get connected$(): Observable<boolean> {
@@ -54,25 +47,18 @@ export class PooledStore implements Store {
     return this.#pool.failures$;
   }
 
-  /** Cuts the connections that do not lead to this server. */
+  /** Cuts the connections to every other server. */
   keepOnly(server: string): void {
     this.#pool.keepOnly(server);
   }
 
-  async run(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+  async apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
     const deadline = new Deadline(this.#context.instance.timeout);
+    const parts = partsOf(batch);
     try {
-      const lease = this.#pool.lease(deadline);
-      const connection = lease instanceof Connection ? lease : await lease;
-      function cut(): void {
-        connection.destroy();
-      }
-      deadline.watch(cut);
-      try {
-        return await this.#window(connection, batch, deadline);
-      } finally {
-        this.#pool.release(connection);
-      }
+      return await this.#pool.use(deadline, (connection) =>
+        parts.length === 1 ? this.#applyPart(connection, batch) : this.#applyParts(connection, parts, deadline),
+      );
     } catch (error) {
       throw deadline.hasPassed ? timedOut() : storeError(error);
     } finally {
@@ -82,58 +68,56 @@ export class PooledStore implements Store {
 
   close(): void {
     this.#pool.close();
+    this.#subscription.unsubscribe();
   }
 
-  async #window(
+  /** One part after the other, so that operations on the same key keep their order even when a part fails. */
+  async #applyParts(
     connection: Connection,
-    batch: readonly CounterOperation[],
+    parts: readonly (readonly CounterOperation[])[],
     deadline: Deadline,
   ): Promise<readonly Count[]> {
-    const parts = partsOf(batch);
-    if (parts.length === 1) return this.#part(connection, batch);
     const counts: Count[] = [];
-    // One after another, so that operations of one key keep their order whatever becomes of a part.
-    for (const part of parts) {
+    for (const [index, part] of parts.entries()) {
       try {
-        for (const count of await this.#part(connection, part)) counts.push(count);
+        for (const count of await this.#applyPart(connection, part)) counts.push(count);
       } catch (error) {
-        // Nothing of what comes later was sent.
+        // No count is known: the window fails as a whole.
         if (counts.length === 0) throw error;
         const failure = deadline.hasPassed ? timedOut() : storeError(error);
-        while (counts.length < batch.length) counts.push(failure);
-        break;
+        // The parts after this one were not sent.
+        return [...counts, ...parts.slice(index).flatMap((unapplied) => unapplied.map(() => failure))];
       }
     }
     return counts;
   }
 
-  /** Rejects when the connection is lost; an error reply to the whole is the error of each operation. */
-  async #part(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Count[]> {
+  /** Rejects when the connection is lost; an error reply to the whole call is the error of each operation. */
+  async #applyPart(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Count[]> {
     try {
-      const { expiry } = this.#context;
-      const outcomes = connection.refusesScripts
-        ? await this.#plainly(connection, part)
-        : await countByScript(connection, part, expiry);
-      return this.#answers.counts(outcomes, connection);
+      const results = connection.rejectsScripts
+        ? await this.#countByCommands(connection, part)
+        : await countByScript(connection, part, this.#context.expiry);
+      return this.#replies.counts(results, connection);
     } catch (error) {
-      if (isScriptRefusal(error) && !connection.refusesScripts) {
-        this.#answers.scriptsRefused(connection, error as Error);
-        return this.#part(connection, part);
+      if (isScriptRejection(error) && !connection.rejectsScripts) {
+        this.#replies.scriptsRejected(connection, error as Error);
+        return this.#applyPart(connection, part);
       }
       if (!isReply(error)) {
-        // Lost already, or not to be trusted any more: its next reply may belong to this question.
+        // The connection is lost already, or its replies no longer match the commands.
         connection.destroy();
         throw error;
       }
-      const failure = this.#answers.error(error, connection);
+      const failure = this.#replies.failed(error, connection);
       return part.map(() => failure);
     }
   }
 
-  async #plainly(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Outcome[]> {
+  async #countByCommands(connection: Connection, part: readonly CounterOperation[]): Promise<readonly StepResult[]> {
     const { expiry } = this.#context;
-    if (!part.some(({ guard }) => guard !== undefined)) return countByCommands(connection, part, expiry);
-    const stored = await countByCommands(connection, readsOf(part), expiry);
-    return countByCommands(connection, decideGuards(part, stored), expiry);
+    if (!part.some(({ guard }) => guard !== undefined)) return countByCommands(connection, part, { expiry });
+    const stored = await countByCommands(connection, readsOf(part), { expiry });
+    return countByCommands(connection, decideGuards(part, stored), { expiry });
   }
 }

@@ -1,50 +1,63 @@
 import type { Count, CounterOperation, Guard } from '../../../../limiter/counter-operation';
+import { storeError } from '../connections/store-error';
 import { decideGuards, readsOf } from '../counting/guards';
 import type { Store } from './store';
-import { storeError } from '../connections/store-error';
 
-/** Limits of this many seconds are counted on the per-second instance. */
+/** Limits with this window length in seconds are counted on the per-second instance. */
 const PER_SECOND = 1;
 
+export interface InstanceStores {
+  readonly main: Store;
+  readonly perSecond: Store;
+}
+
 /**
- * Takes a window on two instances at the same time, limits per second on one, all others on the other. What fails on one
- * fails only there. No step over both is atomic: where a guard ties operations of both together, look, then count.
+ * Applies a window to both instances at the same time: limits per second on one, all others on the other. A failure of one
+ * instance fails only its operations. No step over both instances is atomic: a guard with operations on both is decided on
+ * counts that are read first.
  */
 export async function splitByInstance(
   batch: readonly CounterOperation[],
-  main: Store,
-  perSecond: Store,
+  stores: InstanceStores,
 ): Promise<readonly Count[]> {
-  if (!batch.some(isPerSecond)) return main.run(batch);
-  if (batch.every(isPerSecond)) return perSecond.run(batch);
+  if (!batch.some(isPerSecond)) return stores.main.apply(batch);
+  if (batch.every(isPerSecond)) return stores.perSecond.apply(batch);
   const spanning = spanningGuards(batch);
-  if (spanning.size === 0) return onBoth(batch, main, perSecond);
-  const stored = await onBoth(readsOf(batch), main, perSecond);
-  return onBoth(
+  if (spanning.size === 0) return applyToBoth(batch, stores);
+  const stored = await applyToBoth(readsOf(batch), stores);
+  return applyToBoth(
     decideGuards(batch, stored, (guard) => spanning.has(guard)),
-    main,
-    perSecond,
+    stores,
   );
 }
 
-async function onBoth(batch: readonly CounterOperation[], main: Store, perSecond: Store): Promise<readonly Count[]> {
-  const [onMain, onPerSecond] = await Promise.all([
-    run(
+async function applyToBoth(
+  batch: readonly CounterOperation[],
+  { main, perSecond }: InstanceStores,
+): Promise<readonly Count[]> {
+  const [mainCounts, perSecondCounts] = await Promise.all([
+    applyTo(
       main,
       batch.filter((operation) => !isPerSecond(operation)),
     ),
-    run(perSecond, batch.filter(isPerSecond)),
+    applyTo(perSecond, batch.filter(isPerSecond)),
   ]);
-  let nextOnMain = 0;
-  let nextOnPerSecond = 0;
-  return batch.map((operation) =>
-    isPerSecond(operation) ? (onPerSecond[nextOnPerSecond++] as Count) : (onMain[nextOnMain++] as Count),
-  );
+  const counts: Count[] = [];
+  let onMain = 0;
+  for (const operation of batch) {
+    if (isPerSecond(operation)) {
+      counts.push(perSecondCounts[counts.length - onMain] as Count);
+    } else {
+      counts.push(mainCounts[onMain] as Count);
+      onMain += 1;
+    }
+  }
+  return counts;
 }
 
-async function run(store: Store, operations: readonly CounterOperation[]): Promise<readonly Count[]> {
+async function applyTo(store: Store, operations: readonly CounterOperation[]): Promise<readonly Count[]> {
   try {
-    return await store.run(operations);
+    return await store.apply(operations);
   } catch (error) {
     const failure = storeError(error);
     return operations.map(() => failure);

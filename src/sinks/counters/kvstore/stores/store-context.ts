@@ -1,15 +1,16 @@
-import { type Observable, tap } from 'rxjs';
+import { type Observable, filter, merge, take, tap } from 'rxjs';
+import type { Log } from '../../../../streams/ports/log';
 import { type Credentials, type Server, nameOf } from '../connections/address';
 import { type Connection, connect } from '../connections/connection';
-import type { Log } from '../../../../streams/ports/log';
-import type { RetryDelay } from '../connections/backoff';
-import type { Expiry } from '../counting/expiry';
 import type { InstanceOptions } from '../connections/options';
+import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
-import type { StateLog } from '../connections/state-log';
+import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
+import { StateLog } from '../connections/state-log';
 import type { TlsMaterial } from '../connections/tls-material';
+import type { Expiry } from '../counting/expiry';
 
-/** What the stores of every kind are made with. */
+/** What stores of every kind need. */
 export interface StoreContext {
   readonly instance: InstanceOptions;
   readonly credentials: Credentials | undefined;
@@ -19,19 +20,63 @@ export interface StoreContext {
   readonly closeConnectionOnReadonlyError: boolean;
   readonly windowsInFlight: number;
   readonly statistics: PoolStatistics;
-  /** For connections: the waits of start-up until there has been one, then those of every day. */
-  readonly backoff: RetryDelay;
+  readonly startupDelay: StartupDelay;
   readonly log: Log;
-  /** Told of servers that take everybody, although credentials were given. */
-  readonly needlessPassword: StateLog;
+  /** Logs servers that require no password although one is configured. */
+  readonly unusedPasswordLog: StateLog;
   /** `main` or `per second`, for log lines. */
   readonly name: string;
 }
 
-/** A connection to a server that holds counters. */
+/** Opens a connection to a server that holds counters. */
 export function openConnection(server: Server, context: StoreContext, mustBeMaster = false): Observable<Connection> {
-  const { credentials, db, tls, instance, needlessPassword } = context;
+  const { credentials, db, tls, instance, unusedPasswordLog } = context;
   return connect({ server, credentials, db, tls, mustBeMaster, timeout: instance.timeout }).pipe(
-    tap(({ hasNeedlessPassword }) => hasNeedlessPassword && needlessPassword.bad(nameOf(server))),
+    tap(({ hasUnusedPassword }) => hasUnusedPassword && unusedPasswordLog.bad(nameOf(server))),
+  );
+}
+
+export interface PoolSource {
+  readonly connect: () => Observable<Connection>;
+  readonly retryDelay: RetryDelay;
+}
+
+/** Opens a pool of the size and with the limits of the instance. */
+export function openPool({ instance, windowsInFlight, statistics }: StoreContext, source: PoolSource): Pool {
+  return new Pool({
+    ...source,
+    size: instance.poolSize,
+    onEmpty: instance.poolOnEmptyBehavior,
+    onEmptyAfter: instance.poolOnEmptyWaitDuration,
+    windowsInFlight,
+    timeout: instance.timeout,
+    statistics,
+  });
+}
+
+/**
+ * Logs when a pool has lost its last connection or cannot make the first, and when it is connected again. Logs while it is
+ * subscribed to; completes when the pool is closed.
+ *
+ * @param server the server, or the name of the master
+ */
+export function logConnections(pool: Pool, { log, name }: StoreContext, server: string): Observable<unknown> {
+  const state = new StateLog(
+    log,
+    { bad: 'cannot connect to the counter store; retrying', good: 'connected to the counter store' },
+    { store: name, server },
+  );
+  return merge(
+    pool.failures$.pipe(tap((error) => !pool.isConnected && state.bad(error.message))),
+    pool.connected$.pipe(tap((isConnected) => isConnected && state.good())),
+  );
+}
+
+/** Ends the delays of start-up at the first connection, while it is subscribed to. */
+export function endStartup(connected$: Observable<boolean>, { startupDelay }: StoreContext): Observable<unknown> {
+  return connected$.pipe(
+    filter((isConnected) => isConnected),
+    take(1),
+    tap(() => startupDelay.end()),
   );
 }

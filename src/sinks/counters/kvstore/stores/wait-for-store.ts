@@ -2,11 +2,11 @@ import { type Observable, combineLatest, defer, filter, map, merge, mergeMap, ta
 import type { Store } from './store';
 
 /**
- * Emits once when every store has been reached, and completes. Fails after an attempt that failed when more time than
- * `maxElapsed` milliseconds has passed since subscribing; 0: never. The time is looked at then and not before, as the Go
- * service does it.
+ * Emits once when every store has been connected to, and completes. Fails at the first failed attempt after `maxElapsed`
+ * milliseconds since subscribing (0: no limit). As in the Go service the limit is checked after failed attempts only, so an
+ * attempt that is in progress is not aborted.
  *
- * @param now milliseconds of a clock that only goes forward
+ * @param now milliseconds of a monotonic clock
  */
 export function waitForStore(
   stores: readonly Store[],
@@ -14,26 +14,23 @@ export function waitForStore(
   now: () => number = () => performance.now(),
 ): Observable<void> {
   return defer(() => {
-    const begin = now();
-    const reached$ = combineLatest(
-      stores.map(({ connected$ }) =>
-        connected$.pipe(
+    const start = now();
+    const connected$ = combineLatest(
+      stores.map((store) =>
+        store.connected$.pipe(
           filter((isConnected) => isConnected),
           take(1),
         ),
       ),
     ).pipe(map(() => undefined));
-    const late$ = merge(...stores.map(({ failures$ }) => failures$)).pipe(
-      filter(() => maxElapsed > 0 && now() - begin >= maxElapsed),
-      mergeMap((error) =>
-        throwError(
-          () =>
-            new Error(`the counter store could not be reached within ${maxElapsed} ms: ${error.message}`, {
-              cause: error,
-            }),
-        ),
-      ),
+    const timeout$ = merge(...stores.map(({ failures$ }) => failures$)).pipe(
+      filter(() => maxElapsed > 0 && now() - start >= maxElapsed),
+      mergeMap((error) => throwError(() => notReached(error, maxElapsed))),
     );
-    return merge(reached$, late$).pipe(take(1));
+    return merge(connected$, timeout$).pipe(take(1));
   });
+}
+
+function notReached(cause: Error, maxElapsed: number): Error {
+  return new Error(`cannot connect to the counter store within ${maxElapsed} ms: ${cause.message}`, { cause });
 }

@@ -1,82 +1,86 @@
-import { BehaviorSubject, Subject, distinctUntilChanged } from 'rxjs';
+import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../../limiter/decision-error';
 import { type Server, nameOf } from '../../connections/address';
-import { Answers } from '../answers';
 import type { Connection } from '../../connections/connection';
 import { Deadline } from '../../connections/deadline';
-import { type Step, decideGuards, readsOf } from '../../counting/guards';
-import { type StoreContext, openConnection } from '../store-context';
-import { areCounts } from '../../counting/outcome';
 import { StateLog } from '../../connections/state-log';
+import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../../connections/store-error';
+import { type Step, decideGuards, readsOf } from '../../counting/guards';
+import { type StepResult, areCounts } from '../../counting/step-result';
+import { ReplyHandler } from '../reply-handler';
 import type { Store } from '../store';
-import { isReply, replyCode, slotUnheld, storeError, timedOut } from '../../connections/store-error';
-import { mapConcurrent } from './map-concurrent';
+import { type StoreContext, endStartup, logConnections, openConnection } from '../store-context';
+import { ClusterNode, type NodeReply } from './cluster-node';
 import { keySlot } from './key-slot';
-import { Node } from './node';
+import { mapConcurrent } from './map-concurrent';
 import { readRedirect } from './slots';
 import { Topology } from './topology';
 
-/** How often a step is sent elsewhere because its slot has moved, at the most. */
+/** How often a step is redirected at most. */
 const MAX_REDIRECTS = 5;
 
-/** A step on its way, and where it goes when not to the owner of its slot. */
-interface Pending {
+/** A step of a window, by its index, and the node it goes to. */
+interface RoutedStep {
   readonly index: number;
   readonly slot: number;
-  readonly ask: Server | undefined;
+  /** The node that imports the slot (ASK redirect); undefined: the owner of the slot. */
+  readonly importer: Server | undefined;
 }
 
-/** What goes to one node in one write. */
-interface Shipment {
-  readonly node: Node;
+/** The steps that go to one node in one write. */
+interface NodeSteps {
+  readonly node: ClusterNode;
   readonly isAsking: boolean;
-  readonly pending: Pending[];
+  readonly routed: RoutedStep[];
 }
 
-/** Counters on the masters of a cluster: each key by itself where its slot is, what goes to one node in one write. */
+/** One round of a window: every step is sent to its node once. Steps that are redirected go into the next round. */
+interface Round {
+  readonly steps: readonly Step[];
+  readonly deadline: Deadline;
+  /** The counts of the window so far, by the index of the step. */
+  readonly counts: Count[];
+  readonly redirected: RoutedStep[];
+  /** Redirects count as failures. */
+  readonly isLast: boolean;
+}
+
+/** Counters on the masters of a cluster: each key on the node that holds its slot, all steps of one node in one write. */
 export class ClusterStore implements Store {
   readonly #context: StoreContext;
-  readonly failures$ = new Subject<Error>();
+  readonly #failures$ = new Subject<Error>();
   readonly #connected$ = new BehaviorSubject(false);
+  readonly failures$ = this.#failures$.asObservable();
   readonly connected$ = this.#connected$.pipe(distinctUntilChanged());
-  readonly #nodes = new Map<string, Node>();
+  readonly #nodes = new Map<string, ClusterNode>();
   readonly #topology: Topology;
-  readonly #answers: Answers;
+  readonly #replies: ReplyHandler;
+  /** How many nodes a window is sent to at the same time. */
   readonly #width: number;
+  readonly #subscription = new Subscription();
 
   constructor(seeds: readonly Server[], context: StoreContext) {
     this.#context = context;
-    const { instance, log, name, backoff } = context;
-    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance;
+    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = context.instance;
     this.#width = parallelism === 0 ? poolSize : Math.min(parallelism, poolSize);
-    this.#topology = new Topology({ seeds, connect: (server) => openConnection(server, context), timeout, backoff });
-    this.#answers = new Answers(context, () => this.#topology.refresh());
-    const state = new StateLog(
-      log,
-      {
-        bad: 'no node of the cluster tells where counters are; trying until one does',
-        good: 'the cluster tells again where counters are',
-      },
-      { store: name },
-    );
-    this.#topology.masters$.subscribe((masters) => {
-      state.good();
-      this.#follow(masters);
+    this.#topology = new Topology({
+      seeds,
+      connect: (server) => openConnection(server, context),
+      timeout,
+      retryDelay: context.startupDelay.next,
     });
-    this.#topology.failures$.subscribe((error) => {
-      state.bad(error.message);
-      this.failures$.next(error);
-    });
+    this.#replies = new ReplyHandler(context, () => this.#topology.refresh());
+    this.#subscription.add(merge(this.#followTopology(), endStartup(this.connected$, context)).subscribe());
   }
 
-  async run(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+  async apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
     const deadline = new Deadline(this.#context.instance.timeout);
     try {
-      if (!batch.some(({ guard }) => guard !== undefined)) return await this.#take(batch, deadline);
-      // No step over keys of different slots is atomic: look, then count.
-      const stored = await this.#take(readsOf(batch), deadline);
-      return await this.#take(decideGuards(batch, stored), deadline);
+      if (!batch.some(({ guard }) => guard !== undefined)) return await this.#applySteps(batch, deadline);
+      // No step over keys of different slots is atomic: read first, then count.
+      const stored = await this.#applySteps(readsOf(batch), deadline);
+      return await this.#applySteps(decideGuards(batch, stored), deadline);
     } finally {
       deadline.end();
     }
@@ -86,109 +90,137 @@ export class ClusterStore implements Store {
     this.#topology.close();
     for (const { pool } of this.#nodes.values()) pool.close();
     this.#connected$.complete();
+    this.#subscription.unsubscribe();
   }
 
-  async #take(steps: readonly Step[], deadline: Deadline): Promise<readonly Count[]> {
+  async #applySteps(steps: readonly Step[], deadline: Deadline): Promise<readonly Count[]> {
     const counts: Count[] = Array.from({ length: steps.length });
-    let pending: Pending[] = steps.map(({ key }, index) => ({ index, slot: keySlot(key), ask: undefined }));
-    for (let hops = 0; pending.length > 0; hops += 1) {
-      const redirected: Pending[] = [];
-      const mayRedirect = hops < MAX_REDIRECTS;
-      await mapConcurrent(this.#shipments(pending, counts), this.#width, (shipment) =>
-        this.#ship(shipment, steps, deadline, counts, mayRedirect ? redirected : undefined),
-      );
-      pending = redirected.toSorted((one, other) => one.index - other.index);
+    let routed: RoutedStep[] = steps.map(({ key }, index) => ({ index, slot: keySlot(key), importer: undefined }));
+    for (let redirects = 0; routed.length > 0; redirects += 1) {
+      const redirected: RoutedStep[] = [];
+      const round = { steps, deadline, counts, redirected, isLast: redirects === MAX_REDIRECTS };
+      await mapConcurrent(this.#byNode(routed, counts), this.#width, (nodeSteps) => this.#send(nodeSteps, round));
+      routed = redirected.toSorted((one, other) => one.index - other.index);
     }
     return counts;
   }
 
-  /** @param redirected takes the steps whose slots have moved; undefined: they have done so often enough */
-  async #ship(
-    { node, isAsking, pending }: Shipment,
-    steps: readonly Step[],
-    deadline: Deadline,
-    counts: Count[],
-    redirected: Pending[] | undefined,
-  ): Promise<void> {
-    let answer;
+  /** Groups steps by node. Steps whose slot no node holds fail here. */
+  #byNode(steps: readonly RoutedStep[], counts: Count[]): readonly NodeSteps[] {
+    const groups = new Map<string, NodeSteps>();
+    for (const step of steps) {
+      const server = step.importer ?? this.#topology.ownerOf(step.slot);
+      if (server === undefined) {
+        this.#topology.refresh();
+        counts[step.index] = slotUnassigned();
+        continue;
+      }
+      const isAsking = step.importer !== undefined;
+      const name = `${nameOf(server)}${isAsking ? ' asking' : ''}`;
+      const group = groups.get(name);
+      if (group === undefined) groups.set(name, { node: this.#nodeAt(server), isAsking, routed: [step] });
+      else group.routed.push(step);
+    }
+    // A node that no longer answers has many windows in flight: the others do not wait for it.
+    return [...groups.values()].toSorted((one, other) => one.node.pool.inFlight - other.node.pool.inFlight);
+  }
+
+  /** Sends steps to their node, and puts each into the counts or among the redirected steps of the round. */
+  async #send({ node, isAsking, routed }: NodeSteps, round: Round): Promise<void> {
+    const { steps, deadline, counts } = round;
+    let reply: NodeReply;
     try {
       if (deadline.hasPassed) throw timedOut();
-      const group = { steps: pending.map(({ index }) => steps[index] as Step), isAsking };
-      answer = await node.take(group, deadline, (connection, error) => this.#answers.scriptsRefused(connection, error));
+      reply = await node.apply({ steps: routed.map(({ index }) => steps[index] as Step), isAsking }, deadline);
     } catch (error) {
       this.#topology.refresh();
       const failure = deadline.hasPassed ? timedOut() : storeError(error);
-      for (const { index } of pending) counts[index] = failure;
+      for (const { index } of routed) counts[index] = failure;
       return;
     }
-    const { outcomes, connection } = answer;
-    if (areCounts(outcomes)) this.#answers.good();
-    outcomes.forEach((outcome, place) => {
-      const at = pending[place] as Pending;
-      if (typeof outcome === 'number') {
-        counts[at.index] = outcome;
-        return;
+    const { results, connection } = reply;
+    if (areCounts(results)) this.#replies.succeeded();
+    for (const [position, step] of routed.entries()) {
+      const result = results[position] as StepResult;
+      if (typeof result === 'number') {
+        counts[step.index] = result;
+        continue;
       }
-      const elsewhere = redirected && this.#redirect(outcome, node, at);
-      if (elsewhere === undefined) counts[at.index] = this.#failure(outcome, connection, deadline);
-      else redirected?.push(elsewhere);
-    });
+      const redirected = round.isLast ? undefined : this.#redirect(result, node, step);
+      if (redirected === undefined) counts[step.index] = this.#failure(result, connection, deadline);
+      else round.redirected.push(redirected);
+    }
   }
 
-  /** Where the step has to go instead; the node that says so has not counted it. */
-  #redirect(error: Error, node: Node, { index, slot }: Pending): Pending | undefined {
+  /** The step routed as a MOVED or ASK error says, undefined for other errors. The node has not counted the step. */
+  #redirect(error: Error, node: ClusterNode, { index, slot }: RoutedStep): RoutedStep | undefined {
     const redirect = isReply(error) ? readRedirect(error, node.host) : undefined;
     if (redirect === undefined) return undefined;
-    if (redirect.kind === 'ASK') return { index, slot, ask: redirect.server };
+    if (redirect.kind === 'ASK') return { index, slot, importer: redirect.server };
     this.#topology.moved(slot, redirect.server);
-    return { index, slot, ask: undefined };
+    return { index, slot, importer: undefined };
   }
 
   #failure(error: Error, connection: Connection, deadline: Deadline): DecisionError {
     if (isReply(error)) {
       if (replyCode(error) === 'CLUSTERDOWN') this.#topology.refresh();
-      return this.#answers.error(error, connection);
+      return this.#replies.failed(error, connection);
     }
     this.#topology.refresh();
     return deadline.hasPassed ? timedOut() : storeError(error);
   }
 
-  /** By node. What nobody holds fails here. */
-  #shipments(pending: readonly Pending[], counts: Count[]): readonly Shipment[] {
-    const shipments = new Map<string, Shipment>();
-    for (const each of pending) {
-      const server = each.ask ?? this.#topology.ownerOf(each.slot);
-      if (server === undefined) {
-        this.#topology.refresh();
-        counts[each.index] = slotUnheld();
-        continue;
-      }
-      const isAsking = each.ask !== undefined;
-      const name = `${nameOf(server)}${isAsking ? ' asking' : ''}`;
-      const shipment = shipments.get(name);
-      if (shipment === undefined) shipments.set(name, { node: this.#nodeAt(server), isAsking, pending: [each] });
-      else shipment.pending.push(each);
-    }
-    // A node that has stopped answering has many windows under way: the others do not wait behind it.
-    return [...shipments.values()].toSorted((one, other) => one.node.pool.underWay - other.node.pool.underWay);
-  }
-
-  #nodeAt(server: Server): Node {
+  #nodeAt(server: Server): ClusterNode {
     const name = nameOf(server);
     const known = this.#nodes.get(name);
     if (known !== undefined) return known;
-    const node = new Node(server, this.#context);
+    const node = new ClusterNode(server, this.#context, (connection, error) =>
+      this.#replies.scriptsRejected(connection, error),
+    );
     this.#nodes.set(name, node);
-    node.pool.connected$.subscribe(() => this.#connected$.next(this.#isAnyConnected()));
-    node.pool.failures$.subscribe((error) => {
-      // It may have gone for good, and another taken its slots.
-      this.#topology.refresh();
-      this.failures$.next(error);
-    });
+    // Completes, and so leaves the subscription, when the pool is closed.
+    this.#subscription.add(this.#followNode(node).subscribe());
     return node;
   }
 
-  #follow(masters: ReadonlyMap<string, Server>): void {
+  #followTopology(): Observable<unknown> {
+    const state = new StateLog(
+      this.#context.log,
+      { bad: 'cannot read the cluster topology; retrying', good: 'the cluster topology is known again' },
+      { store: this.#context.name },
+    );
+    return merge(
+      this.#topology.masters$.pipe(
+        tap((masters) => {
+          state.good();
+          this.#updateNodes(masters);
+        }),
+      ),
+      this.#topology.failures$.pipe(
+        tap((error) => {
+          state.bad(error.message);
+          this.#failures$.next(error);
+        }),
+      ),
+    );
+  }
+
+  #followNode(node: ClusterNode): Observable<unknown> {
+    return merge(
+      logConnections(node.pool, this.#context, node.name),
+      node.pool.connected$.pipe(tap(() => this.#connected$.next(this.#isAnyConnected()))),
+      node.pool.failures$.pipe(
+        tap((error) => {
+          // The node may be gone and its slots held by another.
+          this.#topology.refresh();
+          this.#failures$.next(error);
+        }),
+      ),
+    );
+  }
+
+  /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */
+  #updateNodes(masters: ReadonlyMap<string, Server>): void {
     for (const [name, node] of this.#nodes) {
       if (masters.has(name)) continue;
       this.#nodes.delete(name);
@@ -199,6 +231,6 @@ export class ClusterStore implements Store {
   }
 
   #isAnyConnected(): boolean {
-    return [...this.#nodes.values()].some(({ pool }) => pool.connected$.value);
+    return [...this.#nodes.values()].some(({ pool }) => pool.isConnected);
   }
 }

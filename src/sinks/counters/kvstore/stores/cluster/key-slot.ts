@@ -2,7 +2,7 @@ const SLOTS_MASK = 0x3fff;
 const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
-/** CRC-16 as the cluster uses it (XMODEM: polynomial 0x1021, no reflection), one byte at a time. */
+/** CRC-16 as Redis Cluster uses it (XMODEM: polynomial 0x1021, no reflection), for one byte at a time. */
 const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 8;
   for (let bit = 0; bit < 8; bit += 1) crc = (crc & 0x8000) === 0 ? crc << 1 : (crc << 1) ^ 0x1021;
@@ -10,8 +10,9 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * The slot of a key: of the whole key, or of what stands between its first `{` and the first `}` after that, when there is
- * something (Redis Cluster specification, hash tags). Keys hold what callers sent, so a tag may well be there.
+ * The slot of a key: the CRC of the whole key or, when it has a hash tag, of the text between its first `{` and the next `}`
+ * (Redis Cluster specification, hash tags; an empty tag does not count). Keys contain values that callers sent, so tags do
+ * occur.
  */
 export function keySlot(key: string): number {
   const bytes = Buffer.from(key);

@@ -1,63 +1,68 @@
-import { type Observable, Subject, firstValueFrom, switchMap, timeout as timeLimit } from 'rxjs';
+import { type Observable, Subject, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
+import { asError, messageOf } from '../../../../../text/thrown';
 import { type Server, nameOf } from '../../connections/address';
-import type { RetryDelay } from '../../connections/backoff';
 import type { Connection } from '../../connections/connection';
+import type { RetryDelay } from '../../connections/retry-delay';
 import { type SlotRange, readSlots } from './slots';
-import { messageOf } from '../../../../../text/thrown';
 
 const SLOTS = 16_384;
-/** How often the nodes are asked for their slots when nothing gives a reason to, in milliseconds. */
-const EVERY = 5000;
-/** Reasons within this many milliseconds of an answer do not ask again before it is over. */
-const PAUSE = 100;
-/** What a node may take for its answer, in milliseconds: one that hangs must not keep us from the next. */
-const PATIENCE = 1000;
+/** How often the slots are read without a particular reason, in milliseconds. */
+const REFRESH_INTERVAL = 5000;
+/** Least time between two reads that {@link Topology.refresh} causes, in milliseconds. */
+const MIN_INTERVAL = 100;
+/** Time limit for one node, in milliseconds: one that hangs must not delay the query of the next. */
+const QUERY_TIMEOUT = 1000;
 
 export interface TopologyOptions {
   readonly seeds: readonly Server[];
   readonly connect: (server: Server) => Observable<Connection>;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
-  readonly backoff: RetryDelay;
+  readonly retryDelay: RetryDelay;
 }
 
 /**
- * Which node holds which slot. Asked of one node after another, a different one each time: one that has been cut off from
- * the rest still tells its old story.
+ * Which node holds which slot. Each read queries a different node first, because a node that is cut off from the others
+ * still returns the slots that it last knew; further nodes are queried when it fails.
  */
 export class Topology {
   readonly #options: TopologyOptions;
-  /** The masters that hold slots, by name, whenever they were asked for. */
-  readonly masters$ = new Subject<ReadonlyMap<string, Server>>();
-  readonly failures$ = new Subject<Error>();
+  readonly #masters$ = new Subject<ReadonlyMap<string, Server>>();
+  readonly #failures$ = new Subject<Error>();
+  /** The masters that hold slots, by name, after each read. */
+  readonly masters$ = this.#masters$.asObservable();
+  /** Reads in which every node failed. They are retried. */
+  readonly failures$ = this.#failures$.asObservable();
   readonly #owners: (Server | undefined)[] = Array.from({ length: SLOTS });
-  #known: readonly Server[];
+  /** The nodes in the order of queries. */
+  #nodes: readonly Server[];
   #timer: NodeJS.Timeout | undefined;
-  #isAsking = false;
+  #isReading = false;
   #isClosed = false;
-  #attempt = 0;
-  #lastAsked = -Infinity;
+  /** Failed reads in a row. */
+  #failedReads = 0;
+  #lastRead = -Infinity;
 
   constructor(options: TopologyOptions) {
     this.#options = options;
-    this.#known = options.seeds;
-    this.#askIn(0);
+    this.#nodes = options.seeds;
+    this.#readIn(0);
   }
 
   ownerOf(slot: number): Server | undefined {
     return this.#owners[slot];
   }
 
-  /** A node has said that the slot has moved. Only this slot: what of its range moves with it is not known yet. */
+  /** Records a MOVED reply for this slot only: the reply does not say how much of the slot's range has moved. */
   moved(slot: number, server: Server): void {
     this.#owners[slot] = server;
     this.refresh();
   }
 
-  /** There is reason to ask anew. */
+  /** Reads the slots soon, because they may have changed. */
   refresh(): void {
-    if (this.#isAsking || this.#attempt > 0) return;
-    this.#askIn(Math.max(0, this.#lastAsked + PAUSE - performance.now()));
+    if (this.#isReading || this.#failedReads > 0) return;
+    this.#readIn(Math.max(0, this.#lastRead + MIN_INTERVAL - performance.now()));
   }
 
   close(): void {
@@ -65,61 +70,57 @@ export class Topology {
     clearTimeout(this.#timer);
   }
 
-  #askIn(milliseconds: number): void {
+  #readIn(milliseconds: number): void {
     clearTimeout(this.#timer);
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      this.#isAsking = true;
-      this.#askInTurn().then(
-        () => this.#asked(undefined),
-        (error: Error) => this.#asked(error),
+      this.#isReading = true;
+      this.#read().then(
+        () => this.#finishRead(undefined),
+        (error: unknown) => this.#finishRead(asError(error)),
       );
     }, milliseconds);
   }
 
-  #asked(error: Error | undefined): void {
-    this.#isAsking = false;
-    this.#lastAsked = performance.now();
+  #finishRead(error: Error | undefined): void {
+    this.#isReading = false;
+    this.#lastRead = performance.now();
     if (error === undefined) {
-      this.#attempt = 0;
-      return this.#askIn(EVERY);
+      this.#failedReads = 0;
+      return this.#readIn(REFRESH_INTERVAL);
     }
-    this.#attempt += 1;
-    this.failures$.next(error);
-    return this.#askIn(this.#options.backoff(this.#attempt));
+    this.#failedReads += 1;
+    this.#failures$.next(error);
+    return this.#readIn(this.#options.retryDelay(this.#failedReads));
   }
 
-  async #askInTurn(): Promise<void> {
+  async #read(): Promise<void> {
     const failures: string[] = [];
-    const { seeds } = this.#options;
-    const names = new Set<string>();
-    for (const server of [...this.#known, ...seeds]) {
-      if (this.#isClosed || names.has(nameOf(server))) continue;
-      names.add(nameOf(server));
+    const queried = new Set<string>();
+    for (const server of [...this.#nodes, ...this.#options.seeds]) {
+      if (this.#isClosed || queried.has(nameOf(server))) continue;
+      queried.add(nameOf(server));
       try {
-        return this.#learn(await this.#ask(server), server);
+        return this.#update(await this.#query(server), server);
       } catch (error) {
         failures.push(`${nameOf(server)}: ${messageOf(error)}`);
       }
     }
-    throw new Error(`no node of the cluster tells who holds which slot (${failures.join('; ')})`);
+    throw new Error(`no cluster node returned the slots (${failures.join('; ')})`);
   }
 
-  #ask(server: Server): Promise<readonly SlotRange[]> {
+  async #query(server: Server): Promise<readonly SlotRange[]> {
     const { timeout, connect } = this.#options;
-    const patience = timeout > 0 ? Math.min(timeout, PATIENCE) : PATIENCE;
-    const answers$ = connect(server).pipe(
+    const reply$ = connect(server).pipe(
       switchMap((connection) => connection.send('CLUSTER', 'SLOTS')),
-      timeLimit({ first: patience }),
+      limitTime({ first: timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT }),
     );
-    return firstValueFrom(answers$).then((reply) => {
-      const ranges = readSlots(reply, server.kind === 'tcp' ? server.host : 'localhost');
-      if (ranges.length === 0) throw new Error('knows of no slots');
-      return ranges;
-    });
+    const ranges = readSlots(await firstValueFrom(reply$), server.kind === 'tcp' ? server.host : 'localhost');
+    if (ranges.length === 0) throw new Error('the list of slots is empty');
+    return ranges;
   }
 
-  #learn(ranges: readonly SlotRange[], asked: Server): void {
+  #update(ranges: readonly SlotRange[], queried: Server): void {
     const masters = new Map<string, Server>();
     this.#owners.fill(undefined);
     for (const { first, last, master } of ranges) {
@@ -128,9 +129,12 @@ export class Topology {
       masters.set(name, known);
       this.#owners.fill(known, first, last + 1);
     }
-    // Next time another one comes first.
-    const others = [...masters.values()].filter((master) => nameOf(master) !== nameOf(asked));
-    this.#known = [...others, ...[...masters.values()].filter((master) => nameOf(master) === nameOf(asked))];
-    if (!this.#isClosed) this.masters$.next(masters);
+    // The node that replied is queried last the next time.
+    function isQueried(master: Server): boolean {
+      return nameOf(master) === nameOf(queried);
+    }
+    const nodes = [...masters.values()];
+    this.#nodes = [...nodes.filter((master) => !isQueried(master)), ...nodes.filter(isQueried)];
+    if (!this.#isClosed) this.#masters$.next(masters);
   }
 }

@@ -1,25 +1,25 @@
 import { Observable, defer, merge, mergeMap, retry, timer } from 'rxjs';
 import type { Server } from '../../connections/address';
-import { RECONNECT } from '../../connections/backoff';
 import type { Connection } from '../../connections/connection';
+import { RECONNECT } from '../../connections/retry-delay';
 import { switchedTo } from './replies';
 import type { Sentinels } from './sentinels';
 
-/** How often a sentinel that is silent is asked whether it is still there, in milliseconds, and how long it may take. */
+/** How often a connection to a sentinel is checked with a PING, in milliseconds, and how long the reply may take. */
 const HEARTBEAT = 5000;
 
 /**
- * Where the master is by now, as each of the sentinels tells it: at once when it switches, and when a sentinel could be
- * reached again, since news may have been missed. The same place may come several times. Never fails, never completes.
+ * The current master as each of the sentinels reports it: when it switches, and after each connect to a sentinel, since a
+ * message may have been missed. The same master may be emitted several times. Never fails, never completes.
  *
- * Without it a master that was set back while it was alive would be counted on until the sentinels make it a replica, about
- * ten seconds, and everything counted there would be lost.
+ * Without these messages a master that was demoted while it was alive would be counted on until the sentinels make it a
+ * replica, about ten seconds later, and everything counted there in the meantime would be lost.
  */
 export function masterChanges(sentinels: Sentinels, listed: readonly Server[]): Observable<Server> {
-  return merge(...listed.map((sentinel) => newsOf(sentinel, sentinels)));
+  return merge(...listed.map((sentinel) => reportsOf(sentinel, sentinels)));
 }
 
-function newsOf(sentinel: Server, sentinels: Sentinels): Observable<Server> {
+function reportsOf(sentinel: Server, sentinels: Sentinels): Observable<Server> {
   return defer(() => sentinels.connect(sentinel)).pipe(
     mergeMap((connection) => merge(heartbeat(connection), switches(connection, sentinels))),
     retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
@@ -33,27 +33,27 @@ function switches(connection: Connection, sentinels: Sentinels): Observable<Serv
         const master = switchedTo(message, sentinels.masterName);
         if (master !== undefined) subscriber.next(master);
       })
-      // Only now is nothing missed any more.
+      // Only after the subscription, so that no switch is missed in between.
       .then(() => sentinels.master())
       .then(
         (master) => subscriber.next(master),
-        // Nobody knows the master now; who finds one will say so.
+        // No sentinel knows the master now; a message follows when there is one.
         () => undefined,
       );
   });
 }
 
-/** Cuts a connection whose peer has gone without a word; emits nothing. */
+/** Cuts the connection when its peer no longer answers. Emits nothing. */
 function heartbeat(connection: Connection): Observable<never> {
   return new Observable(() => {
-    const beat = setInterval(() => {
-      const patience = setTimeout(() => connection.destroy(), HEARTBEAT);
-      function answered(): void {
-        clearTimeout(patience);
+    const heartbeatTimer = setInterval(() => {
+      const replyTimer = setTimeout(() => connection.destroy(), HEARTBEAT);
+      function stopTimer(): void {
+        clearTimeout(replyTimer);
       }
-      connection.send('PING').then(answered, answered);
+      connection.send('PING').then(stopTimer, stopTimer);
     }, HEARTBEAT);
-    beat.unref();
-    return () => clearInterval(beat);
+    heartbeatTimer.unref();
+    return () => clearInterval(heartbeatTimer);
   });
 }

@@ -1,6 +1,6 @@
 import type { Server } from '../../connections/address';
 
-/** The place in a reply of `host`, `port`; undefined where there is none. */
+/** The server in a reply of `host`, `port`; undefined when there is none. */
 export function masterOf(reply: unknown): Server | undefined {
   if (!Array.isArray(reply)) return undefined;
   const [host, port] = reply as readonly unknown[];
@@ -8,19 +8,19 @@ export function masterOf(reply: unknown): Server | undefined {
   return { kind: 'tcp', host, port: Number(port), family: 0 };
 }
 
-/** The sentinels that a sentinel knows of and sees: a list of lists of names and values in turn. */
-export function othersOf(reply: unknown): readonly Server[] {
+/** The reachable sentinels in a reply to SENTINEL SENTINELS: a list of lists in which names and values alternate. */
+export function sentinelsOf(reply: unknown): readonly Server[] {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((fields: unknown) => {
-    function of(name: string): unknown {
+    function valueOf(name: string): unknown {
       return Array.isArray(fields) ? fields[fields.indexOf(name) + 1] : undefined;
     }
-    if (/disconnected|s_down/.test(String(of('flags')))) return [];
-    return masterOf([of('ip'), of('port')]) ?? [];
+    if (/disconnected|s_down/.test(String(valueOf('flags')))) return [];
+    return masterOf([valueOf('ip'), valueOf('port')]) ?? [];
   });
 }
 
-/** The new place in a message of `+switch-master`: name, old host and port, new host and port. */
+/** The new master in a message of `+switch-master`: its name, the old host and port, the new host and port. */
 export function switchedTo(message: string, masterName: string): Server | undefined {
   const [name, , , host, port] = message.split(' ');
   return name === masterName ? masterOf([host, port]) : undefined;

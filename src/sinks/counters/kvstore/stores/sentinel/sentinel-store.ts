@@ -1,47 +1,70 @@
-import { defer, from, switchMap } from 'rxjs';
+import { type Observable, type Subscription, defer, from, switchMap, tap } from 'rxjs';
+import type { Count, CounterOperation } from '../../../../../limiter/counter-operation';
 import { type Server, nameOf } from '../../connections/address';
-import type { Place } from '../deployment';
-import { type StoreContext, openConnection } from '../store-context';
+import type { Connection } from '../../connections/connection';
+import type { StoreServers } from '../deployment';
 import { PooledStore } from '../pooled-store';
 import type { Store } from '../store';
+import { type StoreContext, openConnection } from '../store-context';
 import { masterChanges } from './master-changes';
 import { Sentinels } from './sentinels';
 
-/** Counters on the master of the moment, which sentinels name. */
-export function sentinelStore(place: Extract<Place, { kind: 'sentinel' }>, context: StoreContext): Store {
-  const { tls, instance } = context;
-  const sentinels = new Sentinels({
-    masterName: place.masterName,
-    sentinels: place.sentinels,
-    credentials: place.sentinelCredentials,
-    tls,
-    timeout: instance.timeout,
-  });
-  function follow(master: Server): void {
-    store.keepOnly(nameOf(master));
+/** Counters on the current master, as sentinels report it. */
+export class SentinelStore implements Store {
+  readonly #context: StoreContext;
+  readonly #sentinels: Sentinels;
+  readonly #master: PooledStore;
+  readonly #subscription: Subscription;
+
+  constructor(
+    { masterName, sentinels, sentinelCredentials }: Extract<StoreServers, { kind: 'sentinel' }>,
+    context: StoreContext,
+  ) {
+    this.#context = context;
+    const { tls, instance } = context;
+    const { timeout } = instance;
+    this.#sentinels = new Sentinels({ masterName, sentinels, credentials: sentinelCredentials, tls, timeout });
+    this.#master = new PooledStore(context, {
+      name: masterName,
+      connect: () => this.#connect(),
+      onReadonly: () => {
+        // When no sentinel knows the master now, the next connection attempt logs it.
+        this.#sentinels.master().then(
+          (master) => this.#follow(master),
+          () => undefined,
+        );
+      },
+    });
+    this.#subscription = masterChanges(this.#sentinels, sentinels)
+      .pipe(tap((master) => this.#follow(master)))
+      .subscribe();
   }
-  const store = new PooledStore(context, {
-    name: place.masterName,
-    connect: () =>
-      defer(() => from(sentinels.master())).pipe(
-        switchMap((master) => {
-          follow(master);
-          return openConnection(master, context, true);
-        }),
-      ),
-    onReadonly: () => {
-      // When nobody knows the master now, who finds one will say so.
-      sentinels.master().then(follow, () => undefined);
-    },
-  });
-  const changes = masterChanges(sentinels, place.sentinels).subscribe(follow);
-  return {
-    run: (batch) => store.run(batch),
-    connected$: store.connected$,
-    failures$: store.failures$,
-    close: () => {
-      changes.unsubscribe();
-      store.close();
-    },
-  };
+
+  get connected$(): Observable<boolean> {
+    return this.#master.connected$;
+  }
+
+  get failures$(): Observable<Error> {
+    return this.#master.failures$;
+  }
+
+  apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+    return this.#master.apply(batch);
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+    this.#master.close();
+  }
+
+  #connect(): Observable<Connection> {
+    return defer(() => from(this.#sentinels.master())).pipe(
+      tap((master) => this.#follow(master)),
+      switchMap((master) => openConnection(master, this.#context, true)),
+    );
+  }
+
+  #follow(master: Server): void {
+    this.#master.keepOnly(nameOf(master));
+  }
 }

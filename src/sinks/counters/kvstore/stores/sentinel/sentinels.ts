@@ -1,12 +1,15 @@
-import { type Observable, firstValueFrom, switchMap, timeout as timeLimit } from 'rxjs';
+import { type Observable, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
+import { messageOf } from '../../../../../text/thrown';
 import { type Credentials, type Server, nameOf } from '../../connections/address';
 import { type Connection, connect } from '../../connections/connection';
 import type { TlsMaterial } from '../../connections/tls-material';
-import { masterOf, othersOf } from './replies';
-import { messageOf } from '../../../../../text/thrown';
+import { masterOf, sentinelsOf } from './replies';
 
-/** What a sentinel may take to connect, and again to answer, in milliseconds: one that hangs must not keep us from the next. */
-const PATIENCE = 1000;
+/**
+ * Time limit for connecting to a sentinel, and again for its reply, in milliseconds: one that hangs must not delay the query
+ * of the next.
+ */
+const QUERY_TIMEOUT = 1000;
 
 export interface SentinelsOptions {
   readonly masterName: string;
@@ -17,64 +20,64 @@ export interface SentinelsOptions {
   readonly timeout: number;
 }
 
-/** The sentinels: those of the settings, and those that they know of while these answer. */
+/** Finds the master: queries the sentinels of the settings, and those that these know of. */
 export class Sentinels {
   readonly #options: SentinelsOptions;
-  /** In the order in which they are asked: the one that answered last comes first. */
+  /** In the order of queries: the sentinel that replied last comes first. */
   #order: readonly Server[];
-  readonly #patience: number;
-  #asked: Promise<Server> | undefined;
+  readonly #timeout: number;
+  #query: Promise<Server> | undefined;
 
   constructor(options: SentinelsOptions) {
     this.#options = options;
     this.#order = options.sentinels;
-    this.#patience = options.timeout > 0 ? Math.min(options.timeout, PATIENCE) : PATIENCE;
+    this.#timeout = options.timeout > 0 ? Math.min(options.timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT;
   }
 
   get masterName(): string {
     return this.#options.masterName;
   }
 
-  /** Where the master is; questions at the same time are one. */
+  /** Resolves with the current master; concurrent calls share one query. Rejects when no sentinel knows it. */
   master(): Promise<Server> {
-    this.#asked ??= this.#askInTurn().finally(() => {
-      this.#asked = undefined;
+    this.#query ??= this.#queryInOrder().finally(() => {
+      this.#query = undefined;
     });
-    return this.#asked;
+    return this.#query;
   }
 
   connect(server: Server): Observable<Connection> {
     const { credentials, tls } = this.#options;
-    return connect({ server, credentials, db: 0, tls, mustBeMaster: false, timeout: this.#patience });
+    return connect({ server, credentials, db: 0, tls, mustBeMaster: false, timeout: this.#timeout });
   }
 
-  async #askInTurn(): Promise<Server> {
+  async #queryInOrder(): Promise<Server> {
     const failures: string[] = [];
     for (const sentinel of this.#order) {
       try {
-        return await this.#ask(sentinel);
+        return await this.#queryOne(sentinel);
       } catch (error) {
         failures.push(`${nameOf(sentinel)}: ${messageOf(error)}`);
       }
     }
-    throw new Error(`no sentinel names the master ${this.masterName} (${failures.join('; ')})`);
+    throw new Error(`no sentinel returned the address of the master ${this.masterName} (${failures.join('; ')})`);
   }
 
-  async #ask(sentinel: Server): Promise<Server> {
-    const answers$ = this.connect(sentinel).pipe(
+  async #queryOne(sentinel: Server): Promise<Server> {
+    const replies$ = this.connect(sentinel).pipe(
       switchMap((connection) =>
         Promise.all([
           connection.send('SENTINEL', 'get-master-addr-by-name', this.masterName),
-          // Who may not ask for the others can still be told of the master.
+          // A user without permission for the list can still get the address of the master.
           connection.send('SENTINEL', 'sentinels', this.masterName).catch(() => []),
         ]),
       ),
-      timeLimit({ first: 2 * this.#patience }),
+      limitTime({ first: 2 * this.#timeout }),
     );
-    const [master, others] = await firstValueFrom(answers$);
+    const [master, others] = await firstValueFrom(replies$);
     const server = masterOf(master);
-    if (server === undefined) throw new Error('knows no such master');
-    this.#order = distinct([sentinel, ...this.#options.sentinels, ...othersOf(others)]);
+    if (server === undefined) throw new Error('does not know the master');
+    this.#order = distinct([sentinel, ...this.#options.sentinels, ...sentinelsOf(others)]);
     return server;
   }
 }

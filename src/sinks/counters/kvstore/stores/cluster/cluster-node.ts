@@ -1,0 +1,113 @@
+import { type Server, nameOf } from '../../connections/address';
+import type { Connection } from '../../connections/connection';
+import type { Deadline } from '../../connections/deadline';
+import type { Pool } from '../../connections/pool';
+import { RECONNECT } from '../../connections/retry-delay';
+import { countByCommands } from '../../counting/count-by-commands';
+import { countArgument } from '../../counting/count-by-script';
+import type { Expiry } from '../../counting/expiry';
+import type { Step } from '../../counting/guards';
+import { isScriptRejection, isUnknownScript, runByHash, runByText } from '../../counting/run-script';
+import { COUNT } from '../../counting/scripts';
+import { type StepResult, scriptResults } from '../../counting/step-result';
+import { type StoreContext, openConnection, openPool } from '../store-context';
+
+/** Steps that go to one node in one write, each in a script call of its own because their keys are in different slots. */
+export interface NodeBatch {
+  readonly steps: readonly Step[];
+  /** The slots of the keys are being imported by this node (ASK redirect). */
+  readonly isAsking: boolean;
+}
+
+export interface NodeReply {
+  readonly connection: Connection;
+  readonly results: readonly StepResult[];
+}
+
+/** Called when the node has rejected scripts on a connection. */
+export type OnScriptsRejected = (connection: Connection, error: Error) => void;
+
+/** A master of a cluster, and the connections to it. */
+export class ClusterNode {
+  readonly name: string;
+  readonly pool: Pool;
+  readonly #server: Server;
+  readonly #expiry: Expiry;
+  readonly #onScriptsRejected: OnScriptsRejected;
+
+  constructor(server: Server, context: StoreContext, onScriptsRejected: OnScriptsRejected) {
+    this.name = nameOf(server);
+    this.pool = openPool(context, { connect: () => openConnection(server, context), retryDelay: RECONNECT });
+    this.#server = server;
+    this.#expiry = context.expiry;
+    this.#onScriptsRejected = onScriptsRejected;
+  }
+
+  /** The host that the node means when it omits one in a reply. */
+  get host(): string {
+    return this.#server.kind === 'tcp' ? this.#server.host : 'localhost';
+  }
+
+  /**
+   * Applies the steps. Resolves with the result of each, which for steps without a reply is the loss of the connection;
+   * rejects when no connection could be had.
+   */
+  apply(batch: NodeBatch, deadline: Deadline): Promise<NodeReply> {
+    return this.pool.use(deadline, async (connection) => ({
+      connection,
+      results: await this.#count(connection, batch),
+    }));
+  }
+
+  async #count(connection: Connection, batch: NodeBatch): Promise<readonly StepResult[]> {
+    if (connection.rejectsScripts) return this.#countByCommands(connection, batch);
+    const results = await this.#runScripts(connection, batch, runByHash);
+    const rejection = results.find(isScriptRejection) as Error | undefined;
+    if (rejection !== undefined) this.#onScriptsRejected(connection, rejection);
+    // Neither NOSCRIPT nor a rejection has counted anything, so these steps are sent again.
+    function isUncounted(result: StepResult | undefined): boolean {
+      return isUnknownScript(result) || isScriptRejection(result);
+    }
+    const steps = batch.steps.filter((_, index) => isUncounted(results[index]));
+    if (steps.length === 0) return results;
+    const uncounted = { steps, isAsking: batch.isAsking };
+    const repeated =
+      rejection === undefined
+        ? await this.#runScripts(connection, uncounted, runByText)
+        : await this.#countByCommands(connection, uncounted);
+    const next = repeated.values();
+    return results.map((result) => (isUncounted(result) ? (next.next().value as StepResult) : result));
+  }
+
+  /**
+   * @param runFirst how the first script call is made: by text when the node does not have the script, which also loads it
+   */
+  async #runScripts(
+    connection: Connection,
+    { steps, isAsking }: NodeBatch,
+    runFirst: typeof runByHash,
+  ): Promise<readonly StepResult[]> {
+    const replies = connection.inOneWrite(() =>
+      steps.map((step, index) => {
+        // An error of ASKING shows in the reply to the command that follows.
+        if (isAsking) connection.send('ASKING').catch(() => undefined);
+        const run = index === 0 ? runFirst : runByHash;
+        const args = { keys: [step.key], argument: countArgument([step], this.#expiry) };
+        return run(connection, COUNT, args).catch((error: Error) => error);
+      }),
+    );
+    const results: StepResult[] = [];
+    for (const reply of await Promise.all(replies)) {
+      results.push(reply instanceof Error ? reply : (scriptResults(reply, 1)[0] as StepResult));
+    }
+    return results;
+  }
+
+  async #countByCommands(connection: Connection, { steps, isAsking }: NodeBatch): Promise<readonly StepResult[]> {
+    try {
+      return await countByCommands(connection, steps, { expiry: this.#expiry, isAsking });
+    } catch (error) {
+      return steps.map(() => error as Error);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import type { Count } from '../../../../limiter/counter-operation';
+import type { DecisionError } from '../../../../limiter/decision-error';
+import type { Connection } from '../connections/connection';
+import { StateLog } from '../connections/state-log';
+import { replyCode, storeError } from '../connections/store-error';
+import { type StepResult, areCounts } from '../counting/step-result';
+import type { StoreContext } from './store-context';
+
+/** Milliseconds without an error reply after which a store counts as recovered. */
+const QUIET_PERIOD = 1000;
+
+/** Codes of errors that concern one key and not the server. */
+const KEY_ERRORS = new Set(['WRONGTYPE', 'INEXACT', 'ERR']);
+
+/**
+ * Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors.
+ */
+export class ReplyHandler {
+  readonly #context: StoreContext;
+  readonly #onReadonly: () => void;
+  readonly #replyLog: StateLog;
+  readonly #keyLog: StateLog;
+  readonly #scriptLog: StateLog;
+
+  /** @param onReadonly called when a server has replied that it is a read-only replica */
+  constructor(context: StoreContext, onReadonly: () => void) {
+    this.#context = context;
+    this.#onReadonly = onReadonly;
+    const { log, name } = context;
+    function stateLog(bad: string, good?: string): StateLog {
+      return new StateLog(log, { bad, good, quietPeriod: QUIET_PERIOD }, { store: name });
+    }
+    this.#replyLog = stateLog(
+      'the counter store replies with errors; the calls fail',
+      'the counter store no longer replies with errors',
+    );
+    this.#keyLog = stateLog('cannot count on the key of a counter; its calls fail');
+    this.#scriptLog = stateLog('the counter store rejects scripts; counting with plain commands, not atomically');
+  }
+
+  /** The counts of results. Returns the same list in the common case, in which no step failed. */
+  counts(results: readonly StepResult[], connection: Connection): readonly Count[] {
+    if (areCounts(results)) {
+      this.succeeded();
+      return results;
+    }
+    return results.map((result) => (typeof result === 'number' ? result : this.failed(result, connection)));
+  }
+
+  /** All steps of a window or of its part were counted. */
+  succeeded(): void {
+    this.#replyLog.good();
+  }
+
+  /** @returns the error for the caller of an operation that got an error reply, or whose connection was lost */
+  failed(error: Error, connection: Connection): DecisionError {
+    const code = replyCode(error);
+    const failure = storeError(error);
+    if (code === '') return failure;
+    if (KEY_ERRORS.has(code)) {
+      this.#keyLog.bad(failure.message);
+      return failure;
+    }
+    this.#replyLog.bad(`${code}: ${failure.message}`);
+    if (code === 'READONLY') {
+      if (this.#context.closeConnectionOnReadonlyError) connection.destroy();
+      this.#onReadonly();
+    }
+    return failure;
+  }
+
+  /** From now on the connection counts with plain commands. */
+  scriptsRejected(connection: Connection, error: Error): void {
+    connection.rejectsScripts = true;
+    this.#scriptLog.bad(replyCode(error));
+  }
+}
