@@ -33,7 +33,7 @@ class Received implements Disposable {
   }
 
   get isQuiet(): boolean {
-    return !this.#arrivals.isWaiting;
+    return !this.#arrivals.hasUnread;
   }
 
   [Symbol.dispose](): void {

@@ -69,7 +69,7 @@ export class WatchedRules {
   async rest(): Promise<string[]> {
     await wait(QUIET);
     const events: RuleEvent[] = [];
-    while (this.#arrivals.isWaiting) events.push(await this.#arrivals.next());
+    while (this.#arrivals.hasUnread) events.push(await this.#arrivals.next());
     return events.map(summary);
   }
 

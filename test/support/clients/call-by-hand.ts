@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { type IncomingHttpHeaders, connect } from 'node:http2';
 
 /**
- * A unary gRPC call with headers of one's own, whose caller leaves it to the service to notice the deadline.
+ * Makes a unary gRPC call with custom headers over `node:http2`. The client does not enforce a deadline itself, so that the service
+ * has to.
  *
- * @returns the status that it ends with
+ * @returns the gRPC status of the call
  */
 export async function callByHand(
   address: string,

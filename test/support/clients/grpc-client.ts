@@ -3,10 +3,10 @@ import { RateLimitRequest, RateLimitResponse } from '../../../src/gen/envoy/serv
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { entries } from '../data/requests';
 
-/** Entries as `key=value,key2=value2`, or a descriptor of the protocol. */
+/** A descriptor as the text `key=value,key2=value2`, or as the message of the protocol. */
 export type DescriptorSketch = string | RateLimitRequest['descriptors'][number];
 
-/** The decision service as a caller sees it, over grpc-js. */
+/** A client of the rate limit service over grpc-js. */
 export class RateLimitClient implements Disposable {
   readonly #client: Client;
 
@@ -21,12 +21,12 @@ export class RateLimitClient implements Disposable {
   ask(domain: string, descriptors: readonly DescriptorSketch[], hitsAddend = 0): Promise<RateLimitResponse> {
     return this.send(
       Buffer.from(
-        RateLimitRequest.encode({ domain, descriptors: descriptors.map(wireDescriptor), hitsAddend }).finish(),
+        RateLimitRequest.encode({ domain, descriptors: descriptors.map(descriptorMessage), hitsAddend }).finish(),
       ),
     );
   }
 
-  /** Sends bytes as they are, whether they are a request or not. */
+  /** Sends raw bytes, which need not be a valid request. */
   send(message: Buffer): Promise<RateLimitResponse> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
@@ -45,7 +45,7 @@ export class RateLimitClient implements Disposable {
   }
 }
 
-function wireDescriptor(sketch: DescriptorSketch): RateLimitRequest['descriptors'][number] {
+function descriptorMessage(sketch: DescriptorSketch): RateLimitRequest['descriptors'][number] {
   if (typeof sketch !== 'string') return sketch;
   return { entries: [...entries(sketch)], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
 }

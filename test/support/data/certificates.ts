@@ -9,10 +9,10 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** An authority made for one test, and what it has signed. */
+/** A certificate authority for one test. */
 export interface Authority {
   readonly ca: string;
-  /** A certificate that carries these DNS names and IP addresses. */
+  /** Issues a certificate with these DNS names and IP addresses. */
   issue(...names: string[]): Certificate;
   /** Removes its files. */
   dispose(): void;

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A folder of rule files as RUNTIME_ROOT names it, with `config` in it. */
+/** A temporary folder for RUNTIME_ROOT, with rule files in `config`. */
 export class RuleFolder implements AsyncDisposable {
   private constructor(readonly root: string) {}
 
@@ -13,12 +13,12 @@ export class RuleFolder implements AsyncDisposable {
     return folder;
   }
 
-  /** The settings that make the service read this folder, and notice files that change in place. */
+  /** The settings with which the service reads this folder and detects changes in place. */
   get env(): Readonly<Record<string, string>> {
     return { RUNTIME_ROOT: this.root, RUNTIME_WATCH_ROOT: 'false' };
   }
 
-  /** Puts a file in place as a whole, as an editor that renames does. */
+  /** Writes a file atomically by a rename, as many editors do. */
   async write(name: string, text: string): Promise<void> {
     const path = join(this.root, 'config', name);
     await mkdir(dirname(path), { recursive: true });

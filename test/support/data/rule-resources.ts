@@ -9,12 +9,12 @@ import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
 import { domainConfig, limit } from './rules';
 
-/** Rules as the resource that says the same. */
+/** The resource that is equivalent to these rules. */
 export function ruleResource(name: string, { domain, descriptors }: DomainConfig): Any {
   return resourceOf({ name, domain, descriptors: descriptors.map(descriptorOf) });
 }
 
-/** A resource of one rule, `limit` a minute for the key `key`. */
+/** A resource with one rule: `requestsPerUnit` per minute for the key `key`. */
 export function simpleResource(domain: string, requestsPerUnit: number): Any {
   return ruleResource(domain, domainConfig(domain, { key: 'key', rateLimit: limit(requestsPerUnit, 'MINUTE') }));
 }

@@ -6,13 +6,13 @@ import type { Log } from '../../../src/streams/ports/log';
 import type { RuleEvent, RuleSource } from '../../../src/streams/ports/rule-source';
 import { Arrivals } from '../waiting/arrivals';
 
-/** Waits that no test waits for. */
-const SHORT = { retryInterval: 10, initialInterval: 10, maxInterval: 20, randomFactor: 0.5, jitter: false };
+/** Short waits, in milliseconds. */
+const SHORT_BACKOFF = { retryInterval: 10, initialInterval: 10, maxInterval: 20, randomFactor: 0.5, jitter: false };
 
 export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>> &
   Partial<Server> & { target: string };
 
-/** An xDS source as the service puts it together, with short waits. */
+/** An xDS source as in the service, with short waits. */
 export function xdsSource({
   target,
   headers = {},
@@ -26,7 +26,7 @@ export function xdsSource({
     server: target,
     connect: connectAds({ target, headers, maxMessageBytes, tls, log, ...timeout }),
     node: { id: 'test-node', metadata: { zone: 'a' } },
-    backoff: SHORT,
+    backoff: SHORT_BACKOFF,
     mergeDomainConfigs: false,
     workerFile: join(__dirname, 'resources-worker-entry.cjs'),
     ...more,
@@ -34,7 +34,7 @@ export function xdsSource({
   });
 }
 
-/** A subscription to an xDS source, and what it tells. */
+/** A subscription to an xDS source, and the events that it has received. */
 export class XdsRules {
   readonly #arrivals = new Arrivals<RuleEvent>('an event');
   readonly log: LinesLog;
@@ -49,6 +49,7 @@ export class XdsRules {
     });
   }
 
+  /** Waits for the next event. */
   next(): Promise<RuleEvent> {
     return this.#arrivals.next();
   }
@@ -58,7 +59,7 @@ export class XdsRules {
   }
 }
 
-/** A log that can be read. */
+/** A log whose lines a test can read: `level message`. */
 export class LinesLog implements Log {
   readonly isDebug = true;
   readonly #lines = new Arrivals<string>('a line');
@@ -77,7 +78,7 @@ export class LinesLog implements Log {
     this.#add(`error ${message}`);
   }
 
-  /** The next line of this kind, awaited. */
+  /** Waits for the next line that matches. */
   async line(pattern: RegExp): Promise<string> {
     for (;;) {
       const line = await this.#lines.next();

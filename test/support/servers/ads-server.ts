@@ -13,19 +13,18 @@ import { Arrivals } from '../waiting/arrivals';
 
 export interface AdsServerOptions {
   readonly credentials?: ServerCredentials;
-  /** A free port if 0 or undefined. */
+  /** 0 by default, for a free port. */
   readonly port?: number;
-  /** If undefined, the test answers the streams. */
+  /** Answers all streams; without it the test does. */
   readonly cache?: SnapshotCache;
 }
 
-/** A management server: aggregated discovery over grpc-js, controlled by the test or by a snapshot cache. */
+/** A management server over grpc-js (aggregated discovery), driven by the test or by a snapshot cache. */
 export class AdsServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #streams = new Arrivals<AdsServerStream>('a stream');
   /** The requests of all streams. */
   readonly requests: DiscoveryRequest[] = [];
-
   #port = 0;
 
   private constructor(server: Server) {
@@ -42,7 +41,9 @@ export class AdsServer implements AsyncDisposable {
     }
     server.addService(SERVICE, { streamAggregatedResources: handler });
     self.#port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync(`127.0.0.1:${port}`, credentials, (error, it) => (error === null ? resolve(it) : reject(error)));
+      server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) =>
+        error === null ? resolve(bound) : reject(error),
+      );
     });
     return self;
   }
@@ -64,14 +65,14 @@ export class AdsServer implements AsyncDisposable {
     return this.#streams.next();
   }
 
-  /** Stops immediately and ends all streams. */
+  /** Closes all connections immediately. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.forceShutdown();
     await Promise.resolve();
   }
 }
 
-/** The server side of a stream. */
+/** The server's side of a stream. */
 export class AdsServerStream {
   readonly #call: ServerDuplexStream<DiscoveryRequest, Buffer>;
   readonly #requests = new Arrivals<DiscoveryRequest>('a request');
@@ -94,7 +95,7 @@ export class AdsServerStream {
     return this.#call.metadata;
   }
 
-  /** The server name that the client uses. */
+  /** The `:authority` header of the client. */
   get authority(): string {
     return this.#call.getHost();
   }
@@ -111,7 +112,7 @@ export class AdsServerStream {
     return this.#requests.next();
   }
 
-  /** Sends a valid response, with some fields overridden. */
+  /** Sends a response; the fields that are not given have valid values. */
   send(versionInfo: string, resources: readonly Any[], more: Partial<DiscoveryResponse> = {}): void {
     this.#count += 1;
     this.lastNonce = more.nonce ?? `nonce-${this.#count}`;
@@ -128,12 +129,12 @@ export class AdsServerStream {
     );
   }
 
-  /** Sends bytes unchanged, valid or not. */
+  /** Sends raw bytes, which need not be a valid response. */
   sendBytes(bytes: Uint8Array): void {
     this.#call.write(Buffer.from(bytes));
   }
 
-  /** Ends the stream with a status, or OK if undefined. */
+  /** Ends the stream with this status; with OK when there is none. */
   end(status?: Partial<StatusObject>): void {
     if (status === undefined) this.#call.end();
     else this.#call.emit('error', { code: Code.UNKNOWN, details: '', ...status });
@@ -141,18 +142,18 @@ export class AdsServerStream {
 }
 
 /**
- * Responds like the snapshot caches of common control planes, which compare only version strings. A NACK carries another version
- * than the cache's, so the rejected response is sent again immediately. A request with an old nonce is ignored.
+ * Responds like the snapshot caches of common control planes, which compare only versions. A NACK has another version than the
+ * cache, so that the rejected response is sent again immediately. A request with an old nonce is ignored.
  */
 export class SnapshotCache {
-  readonly #respondsToCurrent: boolean;
+  readonly #sendsAgain: boolean;
   #version = '';
   #resources: readonly Any[] = [];
   readonly #watches = new Map<AdsServerStream, string>();
 
-  /** @param respondsToCurrent whether a new stream that has the current version gets a response (from newer caches, not older ones) */
-  constructor(respondsToCurrent = false) {
-    this.#respondsToCurrent = respondsToCurrent;
+  /** @param sendsAgain whether a new stream that has the current version gets a response (newer caches send one, older ones do not) */
+  constructor(sendsAgain = false) {
+    this.#sendsAgain = sendsAgain;
   }
 
   publish(version: string, resources: readonly Any[]): void {
@@ -166,7 +167,7 @@ export class SnapshotCache {
   serve(stream: AdsServerStream): void {
     stream.onRequest(({ versionInfo, responseNonce }) => {
       if (responseNonce !== '' && responseNonce !== stream.lastNonce) return;
-      const isNew = responseNonce === '' && (this.#respondsToCurrent || versionInfo !== this.#version);
+      const isNew = responseNonce === '' && (this.#sendsAgain || versionInfo !== this.#version);
       if (this.#version !== '' && (isNew || versionInfo !== this.#version)) this.#respond(stream);
       else this.#watches.set(stream, versionInfo);
     });

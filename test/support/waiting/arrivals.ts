@@ -1,40 +1,42 @@
-const DEADLINE = 20_000;
+/** In milliseconds. */
+const TIMEOUT = 20_000;
 
-/** What comes by and by, handed out one at a time to a test that awaits it. */
+/** Queues items as they arrive, for a test that waits for them one by one. */
 export class Arrivals<T> {
   readonly #what: string;
-  readonly #waiting: T[] = [];
-  readonly #takers: ((item: T) => void)[] = [];
+  readonly #unread: T[] = [];
+  readonly #readers: ((item: T) => void)[] = [];
   #count = 0;
 
-  /** @param what it is, for the error when it does not come */
+  /** @param what names an item in the error of a timeout, for example `an event` */
   constructor(what: string) {
     this.#what = what;
   }
 
-  /** How many came so far. */
+  /** How many items have arrived so far. */
   get count(): number {
     return this.#count;
   }
 
-  /** Whether something has come that nobody has taken. */
-  get isWaiting(): boolean {
-    return this.#waiting.length > 0;
+  /** Whether an item has arrived that has not been read. */
+  get hasUnread(): boolean {
+    return this.#unread.length > 0;
   }
 
   add(item: T): void {
     this.#count += 1;
-    const taker = this.#takers.shift();
-    if (taker === undefined) this.#waiting.push(item);
-    else taker(item);
+    const reader = this.#readers.shift();
+    if (reader === undefined) this.#unread.push(item);
+    else reader(item);
   }
 
+  /** Returns the next item, or waits for it. */
   next(): Promise<T> {
-    const [first] = this.#waiting.splice(0, 1);
+    const [first] = this.#unread.splice(0, 1);
     if (first !== undefined) return Promise.resolve(first);
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`${this.#what} did not come`)), DEADLINE);
-      this.#takers.push((item) => {
+      const timer = setTimeout(() => reject(new Error(`${this.#what} did not arrive`)), TIMEOUT);
+      this.#readers.push((item) => {
         clearTimeout(timer);
         resolve(item);
       });

@@ -1,16 +1,16 @@
-const PATIENCE = 20_000;
+const TIMEOUT = 20_000;
 
-/** Asks again and again until the answer is something else than undefined and false; fails after a generous time. */
+/** Polls until the result is neither undefined nor false, and returns it; fails after the timeout, in milliseconds. */
 export async function until<T>(
   what: string,
-  ask: () => T | undefined | false | Promise<T | undefined | false>,
-  patience = PATIENCE,
+  poll: () => T | undefined | false | Promise<T | undefined | false>,
+  timeout = TIMEOUT,
 ): Promise<T> {
-  const deadline = Date.now() + patience;
+  const deadline = Date.now() + timeout;
   for (;;) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    if (Date.now() > deadline) throw new Error(`waited in vain until ${what}`);
+    const result = await poll();
+    if (result !== undefined && result !== false) return result;
+    if (Date.now() > deadline) throw new Error(`timed out waiting until ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

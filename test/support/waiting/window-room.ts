@@ -1,7 +1,7 @@
-/** How much of a window a handful of calls may take on a slow machine, in milliseconds. */
+/** The milliseconds that a few calls may take on a slow machine. */
 const ROOM = 5_000;
 
-/** Waits, when a minute is about to end, for the next one: counts that a test compares must fall into one window. */
+/** When the minute is about to end, waits for the next one: counts that a test compares must be in one window. */
 export async function roomInMinute(): Promise<void> {
   const left = 60_000 - (Date.now() % 60_000);
   if (left < ROOM) await new Promise((resolve) => setTimeout(resolve, left));
