@@ -15,14 +15,14 @@ const RULES = {
 
 let rules: RuleFolder;
 let weir: WeirProcess;
-let good: RateLimitClient;
+let regularClient: RateLimitClient;
 beforeAll(async () => {
   rules = await RuleFolder.with(RULES);
   weir = await WeirProcess.start({ env: rules.env });
-  good = new RateLimitClient(weir.grpcAddress);
+  regularClient = new RateLimitClient(weir.grpcAddress);
 });
 afterAll(async () => {
-  good[Symbol.dispose]();
+  regularClient[Symbol.dispose]();
   await weir[Symbol.asyncDispose]();
   await rules[Symbol.asyncDispose]();
 });
@@ -40,24 +40,24 @@ async function attacker(): Promise<RawClient> {
   return new RawClient(socket).send(hello());
 }
 
-/** A call of the decision method whose message has not come yet. */
-function begun(id: number) {
+/** The headers of a ShouldRateLimit call, without its message. */
+function callHeaders(id: number) {
   return headers(id, request(SHOULD_RATE_LIMIT, ['content-type', 'application/grpc'], ['te', 'trailers']));
 }
 
-/** Memory of the process, in MiB. */
+/** The resident memory of the service, in MiB. */
 async function residentMemory(): Promise<number> {
   const status = await readFile(`/proc/${weir.pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
-async function expectGoodAnswers(): Promise<void> {
-  expect((await good.ask('shop', ['user=good'])).overallCode).toBe(1);
+async function expectRegularService(): Promise<void> {
+  expect((await regularClient.ask('shop', ['user=regular'])).overallCode).toBe(1);
 }
 
-describe('an abuser of the gRPC port is counted under what it did, and a good client beside it is answered', () => {
+describe('an abusive gRPC client', () => {
   it.each<[kind: string, abuse: () => Buffer]>([
-    ['rapid_reset', () => times(20_000, (at) => Buffer.concat([begun(stream(at)), rstStream(stream(at))]))],
+    ['rapid_reset', () => times(20_000, (at) => Buffer.concat([callHeaders(stream(at)), rstStream(stream(at))]))],
     ['ping_flood', () => times(100, () => ping())],
     ['settings_flood', () => times(1_000, () => settings())],
     ['protocol_error', () => Buffer.concat([get(1), get(2)])],
@@ -68,19 +68,19 @@ describe('an abuser of the gRPC port is counted under what it did, and a good cl
           endStream: true,
         }),
     ],
-  ])('%s', async (kind, abuse) => {
+  ])('is counted as %s, and other clients are served', async (kind, abuse) => {
     const name = `ratelimit_server.http2.${kind}`;
     const before = (await weir.statistics()).get(name) ?? 0;
     const client = await attacker();
     client.send(abuse());
     await weir.until(`${kind} to be counted`, async () => ((await weir.statistics()).get(name) ?? 0) > before);
-    await expectGoodAnswers();
+    await expectRegularService();
     client.socket.destroy();
   });
 });
 
-it('2,000 connections that do nothing keep nobody else from being answered, and leave no memory behind', async () => {
-  await expectGoodAnswers();
+it('2,000 idle connections block no other client and leak no memory', async () => {
+  await expectRegularService();
   const before = await residentMemory();
   const idle: Socket[] = [];
   for (let batch = 0; batch < 20; batch += 1) {
@@ -91,13 +91,13 @@ it('2,000 connections that do nothing keep nobody else from being answered, and 
     for (const socket of opened) socket.write(hello());
     idle.push(...opened);
   }
-  await expectGoodAnswers();
+  await expectRegularService();
   expect((await residentMemory()) - before).toBeLessThan(100);
   for (const socket of idle) socket.destroy();
-  await expectGoodAnswers();
+  await expectRegularService();
 });
 
-it('200,000 methods that do not exist, each with a name of its own, grow neither memory nor statistics', async () => {
+it('calls of 200,000 different unknown methods grow neither memory nor statistics', async () => {
   const client = await attacker();
   function call(at: number) {
     return headers(
@@ -106,7 +106,7 @@ it('200,000 methods that do not exist, each with a name of its own, grow neither
       { endStream: true },
     );
   }
-  function answered() {
+  function responses() {
     return client.frames.filter(({ type }) => type === FrameType.HEADERS).length;
   }
   let names = 0;
@@ -116,7 +116,7 @@ it('200,000 methods that do not exist, each with a name of its own, grow neither
       const first = (round * 20 + part) * 500;
       client.frames.length = 0;
       client.send(times(500, (at) => call(first + at)));
-      await client.until('500 answers', () => answered() === 500);
+      await client.until('500 responses', () => responses() === 500);
     }
     if (round === 4) {
       names = (await weir.statistics()).size;
@@ -125,6 +125,6 @@ it('200,000 methods that do not exist, each with a name of its own, grow neither
   }
   expect((await weir.statistics()).size).toBe(names);
   expect((await residentMemory()) - memory).toBeLessThan(60);
-  await expectGoodAnswers();
+  await expectRegularService();
   client.socket.destroy();
 });

@@ -8,24 +8,24 @@ const RULES = {
 };
 const UNAVAILABLE = 14;
 
-describe('SIGTERM in the middle of load', () => {
-  it('loses no call that the service took: what it counted it answered, the rest never reached it', async () => {
+describe('the service on a termination signal', () => {
+  it('answers every call that it has counted, and rejects the others as unavailable', async () => {
     await using rules = await RuleFolder.with(RULES);
-    // A window of 20 ms keeps calls under way at every moment.
+    // With a window of 20 ms there are calls in flight at every moment.
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '20ms' } });
     const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
     const outcome = { answered: 0, highest: 0, failures: [] as unknown[] };
-    let goesOn = true;
+    let isRunning = true;
 
     const callers = clients.flatMap((client) =>
       Array.from({ length: 16 }, async () => {
-        while (goesOn) {
+        while (isRunning) {
           try {
             const { statuses } = await client.ask('shop', ['user=x']);
             outcome.answered += 1;
             outcome.highest = Math.max(outcome.highest, 1_000_000 - (statuses[0]?.limitRemaining ?? NaN));
           } catch (error) {
-            goesOn = false;
+            isRunning = false;
             outcome.failures.push(error);
           }
         }
@@ -38,16 +38,16 @@ describe('SIGTERM in the middle of load', () => {
     for (const client of clients) client[Symbol.dispose]();
 
     expect(outcome.answered).toBeGreaterThan(100);
-    // Every count that was taken came back to a caller.
+    // Every count was returned to a caller.
     expect(outcome.highest).toBe(outcome.answered);
     for (const failure of outcome.failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
   });
 
-  it('turns unhealthy at once, answers what is under way, and then ends with 0', async () => {
+  it('turns unhealthy, answers the calls in flight, and exits with 0', async () => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '1500ms' } });
     using client = new RateLimitClient(weir.grpcAddress);
-    const underWay = client.ask('shop', ['user=x']);
+    const inFlight = client.ask('shop', ['user=x']);
     await weir.until('the call to be counted', async () =>
       (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
     );
@@ -57,11 +57,11 @@ describe('SIGTERM in the middle of load', () => {
       return response.status === 500 && response.text();
     });
     expect(health).toContain('termination');
-    expect((await underWay).statuses[0]?.limitRemaining).toBe(999_999);
+    expect((await inFlight).statuses[0]?.limitRemaining).toBe(999_999);
     expect(await weir.exited).toBe(0);
   });
 
-  it('a second signal ends it at once', async () => {
+  it('exits immediately with 1 on a second signal', async () => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '9s' } });
     using client = new RateLimitClient(weir.grpcAddress);
@@ -77,7 +77,7 @@ describe('SIGTERM in the middle of load', () => {
     expect(weir.output).toContain('drain aborted by second signal');
   });
 
-  it.each(['SIGINT', 'SIGHUP'] as const)('%s ends it as SIGTERM does', async (name) => {
+  it.each(['SIGINT', 'SIGHUP'] as const)('exits with 0 on %s', async (name) => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: rules.env });
     weir.signal(name);

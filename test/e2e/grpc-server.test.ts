@@ -34,15 +34,15 @@ function checkHealth(client: Client, service: string): Promise<Status> {
     client.makeUnaryRequest(
       '/grpc.health.v1.Health/Check',
       bytes,
-      (answer: Buffer) => HealthCheckResponse.decode(answer),
+      (message: Buffer) => HealthCheckResponse.decode(message),
       Buffer.from(HealthCheckRequest.encode({ service }).finish()),
       (error, response) => (error === null && response ? resolve(response.status) : reject(error ?? new Error('none'))),
     );
   });
 }
 
-describe('gRPC health and reflection', () => {
-  it('follow the health of the service, and a Watch hears of its end', async () => {
+describe('the gRPC listener', () => {
+  it('reports the health of the service, and NOT_SERVING to a Watch at its end', async () => {
     await using weir = await WeirProcess.start({ env: rules.env });
     const client = new Client(weir.grpcAddress, credentials.createInsecure());
     for (const name of ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService']) {
@@ -50,31 +50,31 @@ describe('gRPC health and reflection', () => {
     }
     await expect(checkHealth(client, 'other')).rejects.toMatchObject({ code: 5 });
 
-    const heard$ = new Subject<Status>();
+    const statuses$ = new Subject<Status>();
     const watch = client.makeServerStreamRequest(
       '/grpc.health.v1.Health/Watch',
       bytes,
-      (answer: Buffer) => HealthCheckResponse.decode(answer),
+      (message: Buffer) => HealthCheckResponse.decode(message),
       Buffer.from(HealthCheckRequest.encode({ service: '' }).finish()),
     );
-    watch.on('data', ({ status }: HealthCheckResponse) => heard$.next(status));
+    watch.on('data', ({ status }: HealthCheckResponse) => statuses$.next(status));
     const ended = new Promise((resolve) => watch.once('error', resolve));
-    const heard = firstValueFrom(heard$.pipe(take(2), toArray()));
-    await firstValueFrom(heard$.pipe(filter((status) => status === Status.SERVING)));
+    const watched = firstValueFrom(statuses$.pipe(take(2), toArray()));
+    await firstValueFrom(statuses$.pipe(filter((status) => status === Status.SERVING)));
     weir.signal('SIGTERM');
-    expect(await heard).toEqual([Status.SERVING, Status.NOT_SERVING]);
+    expect(await watched).toEqual([Status.SERVING, Status.NOT_SERVING]);
     expect(await ended).toMatchObject({ code: 14 });
     expect(await weir.exited).toBe(0);
     client.close();
   });
 
-  it('list the services for tools that have no .proto files', async () => {
+  it('lists its services by reflection, for tools without .proto files', async () => {
     await using weir = await WeirProcess.start({ env: rules.env });
     const client = new Client(weir.grpcAddress, credentials.createInsecure());
     const call = client.makeBidiStreamRequest(
       '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo',
       bytes,
-      (answer: Buffer) => ServerReflectionResponse.decode(answer),
+      (message: Buffer) => ServerReflectionResponse.decode(message),
     );
     const answer = new Promise<ServerReflectionResponse>((resolve) => call.once('data', resolve));
     call.write(
@@ -98,8 +98,8 @@ describe('gRPC health and reflection', () => {
   });
 });
 
-describe('GRPC_UDS', () => {
-  it('serves on a Unix socket, takes the place of one left behind, and refuses one that is alive', async () => {
+describe('the gRPC listener with GRPC_UDS', () => {
+  it('listens on a Unix socket, replaces one left behind by a dead process, and fails when another process listens on it', async () => {
     const own = await mkdtemp(join(tmpdir(), 'weir-uds-'));
     const env = { ...rules.env, GRPC_UDS: join(own, 'grpc.sock') };
     async function ask() {
@@ -123,8 +123,8 @@ describe('GRPC_UDS', () => {
   });
 });
 
-describe('GRPC_MAX_CONNECTION_AGE', () => {
-  it('tells a connection to go away, and the caller notices nothing', async () => {
+describe('the gRPC listener with GRPC_MAX_CONNECTION_AGE', () => {
+  it('closes connections with GOAWAY without failing a call', async () => {
     await using weir = await WeirProcess.start({ env: { ...rules.env, GRPC_MAX_CONNECTION_AGE: '300ms' } });
     using client = new RateLimitClient(weir.grpcAddress);
     const until = Date.now() + 1500;
@@ -137,7 +137,7 @@ describe('GRPC_MAX_CONNECTION_AGE', () => {
   });
 });
 
-describe('TLS of the gRPC listener', () => {
+describe('the gRPC listener with TLS', () => {
   let authority: Authority;
   let own: string;
   beforeAll(() => {
@@ -168,8 +168,8 @@ describe('TLS of the gRPC listener', () => {
     using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
     return (await client.ask('shop', ['user=x'])).overallCode;
   }
-  /** The DNS names that the server shows to a new connection. */
-  async function shownNames(weir: WeirProcess) {
+  /** The DNS names in the server's certificate on a new connection. */
+  async function certificateNames(weir: WeirProcess) {
     const socket = connect({
       host: '127.0.0.1',
       port: weir.ports.grpc,
@@ -183,14 +183,14 @@ describe('TLS of the gRPC listener', () => {
     return names;
   }
 
-  it('answers callers that trust the certificate, with a new one while it runs, and keeps the old when the new is broken', async () => {
+  it('uses a renewed certificate without a restart, and keeps the current one when the new one is invalid', async () => {
     await put(['localhost']);
     await using weir = await WeirProcess.start({ env: env() });
     const trusting = credentials.createSsl(Buffer.from(authority.ca));
     expect(await ask(weir, trusting)).toBe(1);
 
     await put(['localhost', 'renewed']);
-    await weir.until('the new certificate', async () => (await shownNames(weir))?.includes('renewed'));
+    await weir.until('the new certificate', async () => (await certificateNames(weir))?.includes('renewed'));
 
     await writeFile(join(own, 'tls.key'), 'broken');
     await weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
@@ -198,27 +198,27 @@ describe('TLS of the gRPC listener', () => {
     expect(weir.output.match(/keeping the current ones/g)).toHaveLength(1);
   });
 
-  it('asks callers for a certificate of the CA, with the name that is wanted', async () => {
+  it('requires a client certificate of the CA with the configured name', async () => {
     await put(['localhost']);
     await using weir = await WeirProcess.start({
       env: env({ GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' }),
     });
-    function showing(pair?: { cert: string; key: string }) {
+    function withCertificate(pair?: { cert: string; key: string }) {
       return credentials.createSsl(
         Buffer.from(authority.ca),
         pair && Buffer.from(pair.key),
         pair && Buffer.from(pair.cert),
       );
     }
-    expect(await ask(weir, showing(authority.issue('proxy')))).toBe(1);
-    await expect(ask(weir, showing(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
-    await expect(ask(weir, showing())).rejects.toMatchObject({ code: 14 });
-    const stranger = newAuthority();
-    await expect(ask(weir, showing(stranger.issue('proxy')))).rejects.toMatchObject({ code: 14 });
-    stranger.dispose();
+    expect(await ask(weir, withCertificate(authority.issue('proxy')))).toBe(1);
+    await expect(ask(weir, withCertificate(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
+    await expect(ask(weir, withCertificate())).rejects.toMatchObject({ code: 14 });
+    const otherAuthority = newAuthority();
+    await expect(ask(weir, withCertificate(otherAuthority.issue('proxy')))).rejects.toMatchObject({ code: 14 });
+    otherAuthority.dispose();
   });
 
-  it('does not begin with a certificate that cannot be used', async () => {
+  it('does not start with an invalid certificate', async () => {
     await put(['localhost']);
     await writeFile(join(own, 'tls.crt'), 'broken');
     await using weir = await WeirProcess.start({ env: env(), awaitServing: false });
@@ -227,7 +227,7 @@ describe('TLS of the gRPC listener', () => {
   });
 });
 
-it('two instances that are restarted one after the other under load fail no call of a client that knows both', async () => {
+it('two instances that are restarted one after the other under load fail no call of a client that uses both', async () => {
   const [one, other] = await Promise.all([
     WeirProcess.start({ env: rules.env }),
     WeirProcess.start({ env: rules.env }),
@@ -235,18 +235,18 @@ it('two instances that are restarted one after the other under load fail no call
   using client = new RateLimitClient(
     `ipv4:${one.grpcAddress},${other.grpcAddress}`,
     credentials.createInsecure(),
-    // Back at once when an instance is there again; otherwise as any client does.
+    // Reconnects soon after an instance is back.
     {
       'grpc.service_config': ROUND_ROBIN,
       'grpc.initial_reconnect_backoff_ms': 50,
       'grpc.max_reconnect_backoff_ms': 200,
     },
   );
-  let goesOn = true;
+  let isRunning = true;
   let answered = 0;
   const failures: unknown[] = [];
   const callers = Array.from({ length: 32 }, async (_, number) => {
-    while (goesOn) {
+    while (isRunning) {
       try {
         await client.ask('shop', [`user=${number}`]);
         answered += 1;
@@ -255,8 +255,8 @@ it('two instances that are restarted one after the other under load fail no call
       }
     }
   });
-  /** Ends an instance, and starts another on the same port; waits until it has been asked. */
-  async function restarted(weir: WeirProcess) {
+  /** Ends an instance, starts another one on the same port, and waits until it has received calls. */
+  async function restart(weir: WeirProcess) {
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     const next = await WeirProcess.start({ env: { ...rules.env, GRPC_PORT: String(weir.ports.grpc) } });
@@ -265,9 +265,9 @@ it('two instances that are restarted one after the other under load fail no call
     );
     return next;
   }
-  const nextOne = await restarted(one);
-  const nextOther = await restarted(other);
-  goesOn = false;
+  const nextOne = await restart(one);
+  const nextOther = await restart(other);
+  isRunning = false;
   await Promise.all(callers);
   for (const weir of [one, other, nextOne, nextOther]) await weir[Symbol.asyncDispose]();
   expect(failures).toEqual([]);

@@ -8,7 +8,7 @@ import { ruleResource } from '../support/data/rule-resources';
 import { domainConfig, limit } from '../support/data/rules';
 import { WeirProcess } from '../support/processes/weir-process';
 
-/** Two rules that always have the same limit: an answer with two limits has seen two rulesets. */
+/** Two rules that always have the same limit: a response with two different limits comes from two rulesets. */
 const BASE = 1_000_000_000;
 const KEYS = ['left', 'right'];
 const RELOADS = 4;
@@ -20,7 +20,7 @@ function ruleFile(version: number, domain = 'shop') {
   ).join('')}`;
 }
 
-/** A place that rules come from while calls are under way. */
+/** A rule source that changes under load. */
 interface Rules extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>;
   publish(version: number): Promise<void>;
@@ -32,7 +32,7 @@ async function temporaryFolder() {
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** A link that is put in the place of another at one stroke. */
+/** Replaces a link atomically. */
 async function relink(target: string, link: string): Promise<void> {
   await symlink(target, `${link}.new`);
   await rename(`${link}.new`, link);
@@ -51,7 +51,7 @@ async function switchedLink(): Promise<Rules> {
   };
 }
 
-/** As Kubernetes does it: the files are links into `..data`, a link that is switched; what it led to is removed. */
+/** Like Kubernetes: the files are links through `..data`, a link that is switched; its old target is removed. */
 async function configMap(): Promise<Rules> {
   const { folder, remove } = await temporaryFolder();
   const mount = join(folder, 'config');
@@ -70,7 +70,7 @@ async function configMap(): Promise<Rules> {
   };
 }
 
-/** As an editor does it that keeps the old file until the new one is written. */
+/** Like an editor that renames the old file before it writes the new one. */
 async function renamingEditor(): Promise<Rules> {
   const { folder, remove } = await temporaryFolder();
   await mkdir(join(folder, 'config'));
@@ -108,14 +108,14 @@ async function managementServer(moreDomains = 0): Promise<Rules> {
   };
 }
 
-/** Callers that ask for both keys, as fast as they are answered. */
+/** Callers that send requests for both keys in a closed loop. */
 class Callers {
   readonly failures: unknown[] = [];
-  /** Answers whose two limits differed. */
+  /** The limits of responses in which they differed. */
   readonly mixtures: string[] = [];
-  /** Times that a caller was answered by rules older than those of its answer before. */
+  /** How often a caller received a limit of older rules than in its previous response. */
   stepsBack = 0;
-  answers = 0;
+  responses = 0;
   readonly #clients: readonly RateLimitClient[];
   readonly #loops: readonly Promise<void>[];
   #isStopped = false;
@@ -140,7 +140,7 @@ class Callers {
         if (left !== right || left === 0) this.mixtures.push(`${left}/${right}`);
         if (left < latest) this.stepsBack += 1;
         latest = left;
-        this.answers += 1;
+        this.responses += 1;
       } catch (error) {
         this.failures.push(error);
       }
@@ -157,13 +157,13 @@ async function successes(weir: WeirProcess) {
 }
 
 describe.each<[string, () => Promise<Rules>]>([
-  ['a link that is switched', switchedLink],
-  ['a ConfigMap that is swapped', configMap],
-  ['a file that an editor saves', renamingEditor],
-  ['a management server that pushes', () => managementServer()],
-  ['a management server that pushes 1,000 domains', () => managementServer(1000)],
-])('under load, rules of %s', (_, start) => {
-  test('are exchanged without a failed call, without a mixed answer, and without a lost count', async () => {
+  ['a switched link', switchedLink],
+  ['a swapped ConfigMap', configMap],
+  ['a file saved by an editor', renamingEditor],
+  ['a push of a management server', () => managementServer()],
+  ['a push of a management server with 1,000 domains', () => managementServer(1000)],
+])('a reload under load, caused by %s,', (_, start) => {
+  test('fails no call, mixes no rulesets in a response, and loses no count', async () => {
     await using rules = await start();
     await rules.publish(0);
     await using weir = await WeirProcess.start({ env: rules.env });
@@ -173,7 +173,7 @@ describe.each<[string, () => Promise<Rules>]>([
       for (let version = 1; version <= RELOADS; version += 1) {
         await rules.publish(version);
         await weir.until(`load ${version}`, async () => ((await successes(weir)) ?? 0) > version);
-        // The very next call is decided by them.
+        // The next call is decided by the new rules.
         expect(await limitNow(client)).toBe(BASE + version);
       }
     } finally {
@@ -182,11 +182,11 @@ describe.each<[string, () => Promise<Rules>]>([
     expect(callers.failures).toEqual([]);
     expect(callers.mixtures).toEqual([]);
     expect(callers.stepsBack).toBe(0);
-    expect(callers.answers).toBeGreaterThan(CALLERS);
+    expect(callers.responses).toBeGreaterThan(CALLERS);
     const { statuses } = await client.ask('shop', ['left=a']);
-    expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.answers - 1);
+    expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.responses - 1);
     const statistics = await weir.statistics();
-    expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.answers + RELOADS + 1);
+    expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.responses + RELOADS + 1);
     expect(statistics.get('ratelimit.service.config_load_success')).toBe(RELOADS + 1);
     expect(statistics.get('ratelimit.service.config_load_error') ?? 0).toBe(0);
     expect(statistics.get('ratelimit.config.rejected')).toBe(0);
@@ -195,15 +195,15 @@ describe.each<[string, () => Promise<Rules>]>([
   });
 });
 
-/** How many lines it has written that look like this. */
-function lines(weir: WeirProcess, pattern: RegExp) {
+/** The number of output lines that match. */
+function countLines(weir: WeirProcess, pattern: RegExp) {
   return weir.output.split('\n').filter((line) => pattern.test(line)).length;
 }
 const REJECTED = /level=error.*new rules rejected; keeping the active rules/;
 
-describe('rules that go away', () => {
+describe('the service', () => {
   test.each(['true', 'false'])(
-    'with their folder stay in force until it is back (RUNTIME_WATCH_ROOT=%s)',
+    'keeps the rules while their folder is missing (RUNTIME_WATCH_ROOT=%s)',
     async (watchRoot) => {
       const { folder, remove } = await temporaryFolder();
       await mkdir(join(folder, 'root', 'config'), { recursive: true });
@@ -222,14 +222,14 @@ describe('rules that go away', () => {
       await cp(join(folder, 'away'), join(folder, 'next'), { recursive: true });
       await writeFile(join(folder, 'next', 'config', 'shop.yaml'), ruleFile(2));
       await rename(join(folder, 'next'), join(folder, 'root'));
-      await weir.until('the new rules', async () => (await limitNow(client)) === BASE + 2);
+      await weir.until('the new rules to be active', async () => (await limitNow(client)) === BASE + 2);
       expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(0);
-      expect(lines(weir, REJECTED)).toBe(1);
+      expect(countLines(weir, REJECTED)).toBe(1);
       await remove();
     },
   );
 
-  test('with the permission to read them stay in force until it is back', async () => {
+  test('keeps the rules while it has no permission to read them', async () => {
     const { folder, remove } = await temporaryFolder();
     const config = join(folder, 'config');
     await mkdir(config);
@@ -243,13 +243,16 @@ describe('rules that go away', () => {
     expect(await weir.line(REJECTED)).toMatch(/permission denied \(EACCES\)/);
     expect(await limitNow(client)).toBe(BASE + 1);
     chmodSync(config, 0o755);
-    await weir.until('the rules again', async () => (await weir.statistics()).get('ratelimit.config.rejected') === 0);
+    await weir.until(
+      'the rules to be read again',
+      async () => (await weir.statistics()).get('ratelimit.config.rejected') === 0,
+    );
     expect(await limitNow(client)).toBe(BASE + 1);
-    expect(lines(weir, REJECTED)).toBe(1);
+    expect(countLines(weir, REJECTED)).toBe(1);
     await remove();
   });
 
-  test('with their file are gone, those of other files stay', async () => {
+  test('removes the rules of a removed file and keeps those of the other files', async () => {
     const { folder, remove } = await temporaryFolder();
     await mkdir(join(folder, 'config'));
     await writeFile(join(folder, 'config', 'shop.yaml'), ruleFile(1));
@@ -257,17 +260,17 @@ describe('rules that go away', () => {
     await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' } });
     using client = new RateLimitClient(weir.grpcAddress);
     await rm(join(folder, 'config', 'api.yaml'));
-    await weir.until('the rules without them', async () => (await successes(weir)) === 2);
+    await weir.until('the rules of the remaining file to be active', async () => (await successes(weir)) === 2);
     const { overallCode, statuses } = await client.ask('api', ['left=a']);
     expect([overallCode, statuses[0]?.currentLimit]).toEqual([1, undefined]);
     expect(await limitNow(client)).toBe(BASE + 1);
-    expect(lines(weir, REJECTED)).toBe(0);
+    expect(countLines(weir, REJECTED)).toBe(0);
     await remove();
   });
 });
 
-describe('rules of a management server', () => {
-  test('that are bad change nothing, and are told by statistics, /rlconfig and one line', async () => {
+describe('the service with a management server', () => {
+  test('keeps the active rules when new ones are invalid, and reports that in statistics, /rlconfig and one log line', async () => {
     const cache = new SnapshotCache();
     await using server = await AdsServer.start({ cache });
     cache.publish('good-1', [
@@ -288,12 +291,12 @@ describe('rules of a management server', () => {
     );
     expect((await weir.statistics()).get('ratelimit.xds.connected')).toBe(1);
     cache.publish('bad-2', [ruleResource('shop', domainConfig('shop', { key: '' }))]);
-    // The cache sends it again and again: each time counts, and is told once.
+    // The cache keeps sending the rejected response: each one is counted, and only the first one is logged.
     await weir.until(
-      'two refusals',
+      'two rejections',
       async () => ((await weir.statistics()).get('ratelimit.service.config_load_error') ?? 0) >= 2,
     );
-    expect(lines(weir, REJECTED)).toBe(1);
+    expect(countLines(weir, REJECTED)).toBe(1);
     expect(await limitNow(client)).toBe(BASE);
     expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
     expect(await weir.debug('/rlconfig')).toMatch(
@@ -304,15 +307,18 @@ describe('rules of a management server', () => {
     cache.publish('good-3', [
       ruleResource('shop', domainConfig('shop', { key: 'left', rateLimit: limit(BASE + 3, 'YEAR') })),
     ]);
-    await weir.until('the good rules', async () => (await limitNow(client)) === BASE + 3);
+    await weir.until('the valid rules to be active', async () => (await limitNow(client)) === BASE + 3);
     await server[Symbol.asyncDispose]();
-    await weir.until('the loss', async () => (await weir.statistics()).get('ratelimit.xds.connected') === 0);
+    await weir.until(
+      'the connection to be lost',
+      async () => (await weir.statistics()).get('ratelimit.xds.connected') === 0,
+    );
     expect(await limitNow(client)).toBe(BASE + 3);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
   });
 
-  test('that are not there yet keep the listeners closed, and a signal ends the wait', async () => {
+  test('keeps the listeners closed until there are rules, and exits on a signal meanwhile', async () => {
     await using server = await AdsServer.start();
     await using weir = await WeirProcess.start({
       env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },

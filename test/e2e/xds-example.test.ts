@@ -8,7 +8,7 @@ import { WeirProcess } from '../support/processes/weir-process';
 
 const EXAMPLES = join(__dirname, '../../examples');
 
-/** The example's control plane, and what it says. */
+/** The control plane of the example, and its output. */
 class ControlPlane implements AsyncDisposable {
   readonly #lines = new Arrivals<string>('a line');
   readonly #child;
@@ -34,7 +34,7 @@ class ControlPlane implements AsyncDisposable {
   }
 }
 
-test('the example of a management server does what its README says', async () => {
+test('the example management server behaves as its README describes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'weir-xds-example-'));
   await cp(join(EXAMPLES, 'config'), folder, { recursive: true });
   await using plane = new ControlPlane(folder);
@@ -44,13 +44,13 @@ test('the example of a management server does what its README says', async () =>
   });
   await plane.line(/^default connected, with no rules$/);
   await plane.line(/^ACK by default: version 1$/);
-  function limited(unit: string) {
+  function ruleFile(unit: string) {
     return `domain: shop\ndescriptors: [{key: key, rate_limit: {unit: ${unit}, requests_per_unit: 7}}]\n`;
   }
-  await writeFile(join(folder, 'shop.yaml'), limited('hour'));
+  await writeFile(join(folder, 'shop.yaml'), ruleFile('hour'));
   const [, version = ''] = await plane.line(/^ACK by default: version ([2-9])$/);
   expect(await weir.debug('/rlconfig')).toContain('shop.key: unit=HOUR requests_per_unit=7');
-  await writeFile(join(folder, 'shop.yaml'), limited('fortnight'));
+  await writeFile(join(folder, 'shop.yaml'), ruleFile('fortnight'));
   await plane.line(new RegExp(`^NACK by default, which stays at version ${version}:$`));
   await plane.line(
     /^ {2}resource 'shop\.yaml', descriptors\[0\]\.rate_limit\.unit: invalid rate limit unit 'UNKNOWN'\. /,
