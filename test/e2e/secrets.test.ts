@@ -123,7 +123,7 @@ describe('the output contains no secret', () => {
       async (weir) => {
         await serving(weir);
         const output = await observableOutput(weir);
-        for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast', '"overallCode":"OK"'])
+        for (const answer of ['gRPC answers 1 for key', 'gRPC answers 1 for fast', '"overallCode":"OK"'])
           expect(output).toContain(answer);
         await weir.until('spans and statistics to arrive', () => otlp.spans.length > 0 && statsd.lines.length > 0);
         // Both services use the same server, so both must get here before the passwords change.
@@ -251,7 +251,7 @@ describe('the output contains no secret with Sentinel, Redis Cluster and the set
     await expectNoSecrets(env, async (weir) => {
       await serving(weir);
       const output = await observableOutput(weir);
-      for (const answer of ['gRPC says 1 to key', 'gRPC says 1 to fast']) expect(output).toContain(answer);
+      for (const answer of ['gRPC answers 1 for key', 'gRPC answers 1 for fast']) expect(output).toContain(answer);
       await weir.line(/cannot export traces/);
     });
   });

@@ -197,7 +197,7 @@ describe('Prometheus scraping a service under load', () => {
     });
     expect(alert).toMatchObject({
       labels: { alertname: 'WeirCountersGivenUp', job: 'weir', severity: 'warning', odd: ODD },
-      annotations: { summary: expect.stringMatching(/^127\.0\.0\.1:\d+ forgets counters for want of room$/) },
+      annotations: { summary: expect.stringMatching(/^127\.0\.0\.1:\d+ evicts counters for lack of room$/) },
     });
   });
 });
