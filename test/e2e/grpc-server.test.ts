@@ -102,13 +102,13 @@ describe('the gRPC listener with GRPC_UDS', () => {
   it('listens on a Unix socket, replaces one left behind by a dead process, and fails when another process listens on it', async () => {
     const own = await mkdtemp(join(tmpdir(), 'weir-uds-'));
     const env = { ...rules.env, GRPC_UDS: join(own, 'grpc.sock') };
-    async function ask() {
+    async function call() {
       using client = new RateLimitClient(`unix:${env.GRPC_UDS}`);
       return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
     }
     {
       await using first = await WeirProcess.start({ env });
-      expect(await ask()).toBe(999);
+      expect(await call()).toBe(999);
       await using second = await WeirProcess.start({ env, awaitServing: false });
       expect(await second.exited).toBe(1);
       expect(second.output).toContain(`cannot listen on ${env.GRPC_UDS}: another process is already listening there`);
@@ -116,7 +116,7 @@ describe('the gRPC listener with GRPC_UDS', () => {
       await first.exited;
     }
     await using third = await WeirProcess.start({ env });
-    expect(await ask()).toBe(999);
+    expect(await call()).toBe(999);
     third.signal('SIGTERM');
     expect(await third.exited).toBe(0);
     await rm(own, { recursive: true });
@@ -164,7 +164,7 @@ describe('the gRPC listener with TLS', () => {
       ...more,
     };
   }
-  async function ask(weir: WeirProcess, channel: ChannelCredentials) {
+  async function call(weir: WeirProcess, channel: ChannelCredentials) {
     using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
     return (await client.ask('shop', ['user=x'])).overallCode;
   }
@@ -187,14 +187,14 @@ describe('the gRPC listener with TLS', () => {
     await put(['localhost']);
     await using weir = await WeirProcess.start({ env: env() });
     const trusting = credentials.createSsl(Buffer.from(authority.ca));
-    expect(await ask(weir, trusting)).toBe(1);
+    expect(await call(weir, trusting)).toBe(1);
 
     await put(['localhost', 'renewed']);
     await weir.until('the new certificate', async () => (await certificateNames(weir))?.includes('renewed'));
 
     await writeFile(join(own, 'tls.key'), 'broken');
     await weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
-    expect(await ask(weir, trusting)).toBe(1);
+    expect(await call(weir, trusting)).toBe(1);
     expect(weir.output.match(/keeping the current ones/g)).toHaveLength(1);
   });
 
@@ -210,11 +210,11 @@ describe('the gRPC listener with TLS', () => {
         pair && Buffer.from(pair.cert),
       );
     }
-    expect(await ask(weir, withCertificate(authority.issue('proxy')))).toBe(1);
-    await expect(ask(weir, withCertificate(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
-    await expect(ask(weir, withCertificate())).rejects.toMatchObject({ code: 14 });
+    expect(await call(weir, withCertificate(authority.issue('proxy')))).toBe(1);
+    await expect(call(weir, withCertificate(authority.issue('other')))).rejects.toMatchObject({ code: 14 });
+    await expect(call(weir, withCertificate())).rejects.toMatchObject({ code: 14 });
     const otherAuthority = newAuthority();
-    await expect(ask(weir, withCertificate(otherAuthority.issue('proxy')))).rejects.toMatchObject({ code: 14 });
+    await expect(call(weir, withCertificate(otherAuthority.issue('proxy')))).rejects.toMatchObject({ code: 14 });
     otherAuthority.dispose();
   });
 

@@ -111,16 +111,16 @@ describe('xdsRuleSource', () => {
   it('retries until the server is available', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const log = new LinesLog();
-      const away = cold<AdsEvent>('#', {}, new AdsStreamError('UNAVAILABLE: connection refused'));
-      const there = cold('         c1', SENT);
+      const unavailable = cold<AdsEvent>('#', {}, new AdsStreamError('UNAVAILABLE: no connection'));
+      const available = cold('         c1', SENT);
       const expected = '           30ms -1';
-      expectObservable(source([away, away, there], { scheduler, log }), '40ms !').toBe(expected);
-      expectSubscriptions(away.subscriptions).toBe(['(^!)', '10ms (^!)']);
-      expectSubscriptions(there.subscriptions).toBe('30ms ^ 9ms !');
+      expectObservable(source([unavailable, unavailable, available], { scheduler, log }), '40ms !').toBe(expected);
+      expectSubscriptions(unavailable.subscriptions).toBe(['(^!)', '10ms (^!)']);
+      expectSubscriptions(available.subscriptions).toBe('30ms ^ 9ms !');
       flush();
       expect(log.lines).toEqual([
-        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: connection refused',
-        'debug still no stream from the xDS server: UNAVAILABLE: connection refused',
+        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: no connection',
+        'debug still no stream from the xDS server: UNAVAILABLE: no connection',
         'info connected to the xDS server',
       ]);
     });

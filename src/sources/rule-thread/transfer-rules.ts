@@ -42,9 +42,9 @@ export function transferRules({ configs, errors, warnings }: CheckedRules, port:
 }
 
 function take<T>(items: IterableIterator<T>, limit: number): T[] {
-  const taken: T[] = [];
+  const result: T[] = [];
   for (let next = items.next(); !next.done; next = items.next()) {
-    if (taken.push(next.value) === limit) break;
+    if (result.push(next.value) === limit) break;
   }
-  return taken;
+  return result;
 }

@@ -111,7 +111,7 @@ describe('a valid response', () => {
     expect(session.rules.events).toHaveLength(1);
   });
 
-  test('that says the same under another version is told with it and the very same ruleset', async () => {
+  test('is loaded with the same ruleset when it has the same rules under another version', async () => {
     await using session = await startSession();
     await exchange(session.stream, '1', [simpleResource('shop', 5)]);
     expect(await exchange(session.stream, '2', [simpleResource('shop', 5)])).toMatchObject({ versionInfo: '2' });
@@ -296,5 +296,5 @@ describe('responses that arrive faster than they can be handled', () => {
 test('the stream ends on unsubscribing', async () => {
   await using session = await startSession();
   session.rules[Symbol.dispose]();
-  await expect(session.stream.gone).resolves.toBeUndefined();
+  await expect(session.stream.cancelled).resolves.toBeUndefined();
 });

@@ -77,7 +77,7 @@ export class AdsServerStream {
   readonly #call: ServerDuplexStream<DiscoveryRequest, Buffer>;
   readonly #requests = new Arrivals<DiscoveryRequest>('a request');
   /** Resolves when the client has cancelled the stream. */
-  readonly gone: Promise<void>;
+  readonly cancelled: Promise<void>;
   lastNonce = '';
   #count = 0;
 
@@ -88,7 +88,7 @@ export class AdsServerStream {
       this.#requests.add(request);
     });
     call.on('error', () => undefined);
-    this.gone = new Promise((resolve) => call.on('cancelled', () => resolve()));
+    this.cancelled = new Promise((resolve) => call.on('cancelled', () => resolve()));
   }
 
   get metadata(): Metadata {
