@@ -52,7 +52,7 @@ async function residentMemory(): Promise<number> {
 }
 
 async function expectRegularService(): Promise<void> {
-  expect((await regularClient.ask('shop', ['user=regular'])).overallCode).toBe(1);
+  expect((await regularClient.shouldRateLimit('shop', ['user=regular'])).overallCode).toBe(1);
 }
 
 describe('an abusive gRPC client', () => {

@@ -34,35 +34,39 @@ describe('the service on the example rules', () => {
 
   it('counts each user separately, over gRPC and HTTP together, and answers OVER_LIMIT beyond the limit', async () => {
     for (let call = 1; call <= 5; call += 1) {
-      const { statuses } = await client.ask('shop', ['user=both']);
+      const { statuses } = await client.shouldRateLimit('shop', ['user=both']);
       expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 11 - 2 * call });
       const response = await json(asJson('shop', 'user', 'both'));
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json']);
     }
-    expect((await client.ask('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
+    expect((await client.shouldRateLimit('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
     const over = await json(asJson('shop', 'user', 'both'));
     expect(over.status).toBe(429);
     expect(await over.json()).toMatchObject({
       overallCode: 'OVER_LIMIT',
       statuses: [{ code: 'OVER_LIMIT', currentLimit: { requestsPerUnit: 10, unit: 'MINUTE' } }],
     });
-    expect((await client.ask('shop', ['user=other'])).overallCode).toBe(Code.OK);
+    expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
   });
 
   it('bans with a limit of 0, gives the partner a higher limit, and does not limit what no rule matches', async () => {
-    const { overallCode, statuses } = await client.ask('shop', ['user=mallory', 'user=partner', 'nothing=here']);
+    const { overallCode, statuses } = await client.shouldRateLimit('shop', [
+      'user=mallory',
+      'user=partner',
+      'nothing=here',
+    ]);
     expect(overallCode).toBe(Code.OVER_LIMIT);
     expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
     expect(statuses[1]?.limitRemaining).toBe(999);
   });
 
   it('replaces the limit of the free plan during a trial', async () => {
-    const { statuses } = await client.ask('api', ['plan=free,customer=7', 'trial=yes']);
+    const { statuses } = await client.shouldRateLimit('api', ['plan=free,customer=7', 'trial=yes']);
     expect(statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit)).toEqual([undefined, 1000]);
   });
 
   it('shows the active rules and their statistics on the debug listener', async () => {
-    await client.ask('shop', ['country=no']);
+    await client.shouldRateLimit('shop', ['country=no']);
     expect(await weir.debug('/rlconfig')).toContain(
       'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n',
     );
@@ -102,7 +106,7 @@ describe('the service answers bad input with a clear error and without counting'
     const { error } = (await response.json()) as { error: { code: string; message: string } };
     expect([response.status, error.message]).toEqual([status, expect.stringContaining(message)]);
     expect(await counted()).toEqual(before);
-    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
   it.each<[what: string, call: () => Promise<unknown>, code: number, details: string]>([
@@ -112,13 +116,18 @@ describe('the service answers bad input with a clear error and without counting'
       13,
       'invalid RateLimitRequest: length beyond the end of the message at byte 2',
     ],
-    ['an empty domain', () => client.ask('', ['user=x']), 3, 'rate limit domain must not be empty'],
-    ['no descriptors', () => client.ask('shop', []), 3, 'rate limit descriptor list must not be empty'],
-    ['an entry without a key', () => client.ask('shop', ['=x']), 3, 'descriptor 1 has an entry without a key'],
+    ['an empty domain', () => client.shouldRateLimit('', ['user=x']), 3, 'rate limit domain must not be empty'],
+    ['no descriptors', () => client.shouldRateLimit('shop', []), 3, 'rate limit descriptor list must not be empty'],
+    [
+      'an entry without a key',
+      () => client.shouldRateLimit('shop', ['=x']),
+      3,
+      'descriptor 1 has an entry without a key',
+    ],
     [
       '10,000 descriptors',
       () =>
-        client.ask(
+        client.shouldRateLimit(
           'shop',
           Array.from({ length: 10_000 }, () => 'user=x'),
         ),
@@ -128,7 +137,7 @@ describe('the service answers bad input with a clear error and without counting'
     [
       'hits that no counter holds',
       () =>
-        client.ask('shop', [
+        client.shouldRateLimit('shop', [
           { entries: [{ key: 'user', value: 'x' }], limit: undefined, hitsAddend: 2n ** 60n, isNegativeHits: false },
         ]),
       3,
@@ -138,12 +147,12 @@ describe('the service answers bad input with a clear error and without counting'
     const before = await counted();
     await expect(call()).rejects.toMatchObject({ code, details });
     expect(await counted()).toEqual(before);
-    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
   it('over gRPC: a message of more than 4 MiB is RESOURCE_EXHAUSTED', async () => {
     await expect(client.send(Buffer.alloc(5 * 1024 * 1024))).rejects.toMatchObject({ code: 8 });
-    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 
   it('counts each rejected call once as a service error, on both listeners', async () => {
@@ -154,7 +163,7 @@ describe('the service answers bad input with a clear error and without counting'
     await json('{');
     await json({ domain: 'shop' });
     await expect(client.send(Buffer.from('0a05', 'hex'))).rejects.toBeDefined();
-    await expect(client.ask('', ['user=x'])).rejects.toBeDefined();
+    await expect(client.shouldRateLimit('', ['user=x'])).rejects.toBeDefined();
     expect(await errors()).toBe(before + 4);
   });
 
@@ -163,6 +172,6 @@ describe('the service answers bad input with a clear error and without counting'
     socket.on('error', () => undefined);
     socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await once(socket.resume(), 'close');
-    expect((await client.ask('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 });

@@ -21,7 +21,7 @@ describe('the service on a termination signal', () => {
       Array.from({ length: 16 }, async () => {
         while (isRunning) {
           try {
-            const { statuses } = await client.ask('shop', ['user=x']);
+            const { statuses } = await client.shouldRateLimit('shop', ['user=x']);
             outcome.answered += 1;
             outcome.highest = Math.max(outcome.highest, 1_000_000 - (statuses[0]?.limitRemaining ?? NaN));
           } catch (error) {
@@ -47,7 +47,7 @@ describe('the service on a termination signal', () => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '1500ms' } });
     using client = new RateLimitClient(weir.grpcAddress);
-    const inFlight = client.ask('shop', ['user=x']);
+    const inFlight = client.shouldRateLimit('shop', ['user=x']);
     await weir.until('the call to be counted', async () =>
       (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
     );
@@ -65,7 +65,7 @@ describe('the service on a termination signal', () => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '9s' } });
     using client = new RateLimitClient(weir.grpcAddress);
-    const lost = client.ask('shop', ['user=x']).catch((error: unknown) => error);
+    const lost = client.shouldRateLimit('shop', ['user=x']).catch((error: unknown) => error);
     await weir.until('the call to be counted', async () =>
       (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
     );

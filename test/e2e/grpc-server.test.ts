@@ -104,7 +104,7 @@ describe('the gRPC listener with GRPC_UDS', () => {
     const env = { ...rules.env, GRPC_UDS: join(own, 'grpc.sock') };
     async function call() {
       using client = new RateLimitClient(`unix:${env.GRPC_UDS}`);
-      return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
+      return (await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining;
     }
     {
       await using first = await WeirProcess.start({ env });
@@ -130,7 +130,7 @@ describe('the gRPC listener with GRPC_MAX_CONNECTION_AGE', () => {
     const until = Date.now() + 1500;
     let answered = 0;
     while (Date.now() < until) {
-      await client.ask('shop', [`user=${answered}`]);
+      await client.shouldRateLimit('shop', [`user=${answered}`]);
       answered += 1;
     }
     expect(answered).toBeGreaterThan(10);
@@ -166,7 +166,7 @@ describe('the gRPC listener with TLS', () => {
   }
   async function call(weir: WeirProcess, channel: ChannelCredentials) {
     using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
-    return (await client.ask('shop', ['user=x'])).overallCode;
+    return (await client.shouldRateLimit('shop', ['user=x'])).overallCode;
   }
   /** The DNS names in the server's certificate on a new connection. */
   async function certificateNames(weir: WeirProcess) {
@@ -248,7 +248,7 @@ it('two instances that are restarted one after the other under load fail no call
   const callers = Array.from({ length: 32 }, async (_, number) => {
     while (isRunning) {
       try {
-        await client.ask('shop', [`user=${number}`]);
+        await client.shouldRateLimit('shop', [`user=${number}`]);
         answered += 1;
       } catch (error) {
         failures.push(error);

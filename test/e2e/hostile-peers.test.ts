@@ -50,7 +50,7 @@ afterAll(async () => {
 async function expectSurvival(weir: WeirProcess, peers: readonly [HostilePeer, connections: number][]): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress);
   await weir.until('every peer to have had its connections', async () => {
-    await client.ask('d', ['k']);
+    await client.shouldRateLimit('d', ['k']);
     return peers.every(([peer, connections]) => peer.connections >= connections);
   });
   weir.signal('SIGTERM');

@@ -67,8 +67,8 @@ describe('the service on a real server', () => {
     await using other = await WeirProcess.start({ env: settings(server) });
     using client = new RateLimitClient(one.grpcAddress);
     using otherClient = new RateLimitClient(other.grpcAddress);
-    await client.ask('shop', ['user=x'], 3);
-    expect((await otherClient.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_996);
+    await client.shouldRateLimit('shop', ['user=x'], 3);
+    expect((await otherClient.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_996);
     expect(await storedHits(server, 'user_x')).toBe(4);
     expect((await one.statistics()).get('ratelimit.redis_pool.cx_active')).toBeGreaterThan(0);
   });
@@ -79,7 +79,7 @@ describe('the service on a real server', () => {
     const env = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_SOCKET_TYPE: 'unix', REDIS_PERSECOND_URL: perSecond.socket };
     await using weir = await WeirProcess.start({ env: settings(main, env) });
     using client = new RateLimitClient(weir.grpcAddress);
-    const { statuses } = await client.ask('shop', ['user=x', 'burst=x'], 2);
+    const { statuses } = await client.shouldRateLimit('shop', ['user=x', 'burst=x'], 2);
     expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([999_998, 999_998]);
     expect([await main.control.dbsize(), await storedHits(main, 'user_x')]).toEqual([1, 2]);
     expect([await perSecond.control.dbsize(), await storedHits(perSecond, 'burst_x')]).toEqual([1, 2]);
@@ -102,7 +102,7 @@ describe('the health of the service', () => {
     await weir.until('the service to turn healthy', async () => (await healthcheck(weir)) === 200);
     expect(await grpcHealth(weir)).toBe(Status.SERVING);
     using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
   it('does not depend on the connection by default; calls fail while the store is away and succeed again', async () => {
@@ -111,7 +111,7 @@ describe('the health of the service', () => {
     using client = new RateLimitClient(weir.grpcAddress);
     await server.crash();
     await weir.line(/cannot connect to the counter store/);
-    await expect(client.ask('shop', ['user=x'])).rejects.toMatchObject({
+    await expect(client.shouldRateLimit('shop', ['user=x'])).rejects.toMatchObject({
       code: UNAVAILABLE,
       details: 'there is no connection to the counter store',
     });
@@ -121,7 +121,7 @@ describe('the health of the service', () => {
 
     await server.run();
     await weir.until('calls to succeed', () =>
-      client.ask('shop', ['user=x']).then(
+      client.shouldRateLimit('shop', ['user=x']).then(
         () => true,
         () => false,
       ),
@@ -143,7 +143,7 @@ describe('the service started while the store is away', () => {
     await server.run();
     await weir.line(/msg="?serving/);
     using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
   it('exits with 1 and the reason after KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
@@ -179,11 +179,13 @@ describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
     await using weir = await WeirProcess.start({ env: settings(server, env) });
     using client = new RateLimitClient(weir.grpcAddress);
     server.signal('SIGSTOP');
-    const first = client.ask('shop', ['user=x']);
+    const first = client.shouldRateLimit('shop', ['user=x']);
     await weir.until('the first call to be in flight', async () =>
       (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
     );
-    const others = await Promise.allSettled(Array.from({ length: 5 }, () => client.ask('shop', ['user=x'])));
+    const others = await Promise.allSettled(
+      Array.from({ length: 5 }, () => client.shouldRateLimit('shop', ['user=x'])),
+    );
     server.signal('SIGCONT');
     expect((await first).statuses[0]?.limitRemaining).toBe(999_999);
     for (const other of others) {
@@ -192,7 +194,7 @@ describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
       });
     }
     // None of those that failed was counted.
-    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_998);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_998);
   });
 });
 
@@ -208,7 +210,7 @@ describe('SIGTERM while windows are in flight', () => {
       Array.from({ length: 8 }, async () => {
         while (failures.length === 0) {
           inFlight += 1;
-          await client.ask('shop', ['user=x']).then(
+          await client.shouldRateLimit('shop', ['user=x']).then(
             () => (answered += 1),
             (error: unknown) => failures.push(error),
           );

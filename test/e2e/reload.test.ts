@@ -135,7 +135,7 @@ class Callers {
     let latest = 0;
     while (!this.#isStopped) {
       try {
-        const { statuses } = await client.ask('shop', ['left=a', 'right=a']);
+        const { statuses } = await client.shouldRateLimit('shop', ['left=a', 'right=a']);
         const [left = 0, right = 0] = statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit ?? 0);
         if (left !== right || left === 0) this.mixtures.push(`${left}/${right}`);
         if (left < latest) this.stepsBack += 1;
@@ -149,7 +149,7 @@ class Callers {
 }
 
 async function limitNow(client: RateLimitClient) {
-  const { statuses } = await client.ask('shop', ['left=b']);
+  const { statuses } = await client.shouldRateLimit('shop', ['left=b']);
   return statuses[0]?.currentLimit?.requestsPerUnit;
 }
 async function successes(weir: WeirProcess) {
@@ -183,7 +183,7 @@ describe.each<[string, () => Promise<Rules>]>([
     expect(callers.mixtures).toEqual([]);
     expect(callers.stepsBack).toBe(0);
     expect(callers.responses).toBeGreaterThan(CALLERS);
-    const { statuses } = await client.ask('shop', ['left=a']);
+    const { statuses } = await client.shouldRateLimit('shop', ['left=a']);
     expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.responses - 1);
     const statistics = await weir.statistics();
     expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.responses + RELOADS + 1);
@@ -261,7 +261,7 @@ describe('the service', () => {
     using client = new RateLimitClient(weir.grpcAddress);
     await rm(join(folder, 'config', 'api.yaml'));
     await weir.until('the rules of the remaining file to be active', async () => (await successes(weir)) === 2);
-    const { overallCode, statuses } = await client.ask('api', ['left=a']);
+    const { overallCode, statuses } = await client.shouldRateLimit('api', ['left=a']);
     expect([overallCode, statuses[0]?.currentLimit]).toEqual([1, undefined]);
     expect(await limitNow(client)).toBe(BASE + 1);
     expect(countLines(weir, REJECTED)).toBe(0);

@@ -16,8 +16,8 @@ async function answers(env: Record<string, string>): Promise<[RateLimitResponse,
   await using rules = await RuleFolder.with(RULES);
   await using weir = await WeirProcess.start({ env: { ...rules.env, ...env } });
   using client = new RateLimitClient(weir.grpcAddress);
-  await client.ask('shop', ['banned=x', 'ten=x'], 4);
-  return [await client.ask('shop', ['banned=x', 'ten=x'], 4), await weir.statistics()];
+  await client.shouldRateLimit('shop', ['banned=x', 'ten=x'], 4);
+  return [await client.shouldRateLimit('shop', ['banned=x', 'ten=x'], 4), await weir.statistics()];
 }
 
 function of(key: string) {

@@ -77,7 +77,7 @@ describe('the service at its start', () => {
     await rules.write('shop.yaml', PLAIN);
     await weir.line(/msg="?serving/);
     using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
   });
 
   it('waits for a rule folder that does not exist yet', async () => {
@@ -100,7 +100,7 @@ describe('the service at its start', () => {
     };
     await using weir = await WeirProcess.start({ env });
     using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.ask('shop', ['user=x'])).rejects.toMatchObject({
+    await expect(client.shouldRateLimit('shop', ['user=x'])).rejects.toMatchObject({
       code: 9,
       details: 'no rate limit configuration loaded',
     });
@@ -111,7 +111,7 @@ describe('the service at its start', () => {
 
     await rules.write('shop.yaml', PLAIN);
     await weir.until('the service to be healthy', async () => (await weir.http('/healthcheck')).status === 200);
-    expect((await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
   });
 
   it('ends at a signal while it waits for rules', async () => {
@@ -129,7 +129,7 @@ describe('the running service', () => {
     await using weir = await WeirProcess.start({ env: rules.env });
     using client = new RateLimitClient(weir.grpcAddress);
     async function left() {
-      return (await client.ask('shop', ['user=x'])).statuses[0]?.limitRemaining;
+      return (await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining;
     }
     expect(await left()).toBe(4);
 

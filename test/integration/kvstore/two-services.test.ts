@@ -35,7 +35,7 @@ async function allowedCalls(env: Readonly<Record<string, string>>, descriptors: 
   );
   try {
     const responses = await Promise.all(
-      clients.flatMap((client) => Array.from({ length: CALLS }, () => client.ask('shop', descriptors))),
+      clients.flatMap((client) => Array.from({ length: CALLS }, () => client.shouldRateLimit('shop', descriptors))),
     );
     return responses.filter(({ overallCode }) => overallCode === RateLimitResponse_Code.OK).length;
   } finally {

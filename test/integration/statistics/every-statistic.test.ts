@@ -78,12 +78,12 @@ async function withFilesAndRedis(): Promise<Observations> {
 
 async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress, channel, NAMED);
-  await client.ask('shop', ['plain'], 10);
-  await client.ask('shop', ['plain']);
-  await client.ask('shop', ['plain']);
-  await client.ask('shop', ['shadow'], 2);
-  await client.ask('shop', ['user=a']);
-  await client.ask('shop', [
+  await client.shouldRateLimit('shop', ['plain'], 10);
+  await client.shouldRateLimit('shop', ['plain']);
+  await client.shouldRateLimit('shop', ['plain']);
+  await client.shouldRateLimit('shop', ['shadow'], 2);
+  await client.shouldRateLimit('shop', ['user=a']);
+  await client.shouldRateLimit('shop', [
     {
       entries: [{ key: 'user', value: 'a' }],
       limit: undefined,
@@ -91,10 +91,10 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
       isNegativeHits: true,
     },
   ]);
-  await client.ask('nowhere', ['plain', 'plain']);
-  await expect(client.ask('', ['plain'])).rejects.toThrow('domain');
+  await client.shouldRateLimit('nowhere', ['plain', 'plain']);
+  await expect(client.shouldRateLimit('', ['plain'])).rejects.toThrow('domain');
   // The fourth key with a value exceeds STATS_MAX_RUNTIME_KEYS.
-  for (const value of ['b', 'c']) await client.ask('shop', [`user=${value}`]);
+  for (const value of ['b', 'c']) await client.shouldRateLimit('shop', [`user=${value}`]);
   async function moves(name: string, move: () => Promise<unknown>) {
     return weir.until(`${name} to move`, async () => {
       await move();
@@ -104,13 +104,16 @@ async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.cre
   let value = 0;
   function twice() {
     value += 1;
-    return Promise.all([client.ask('shop', [`none=${value}`]), client.ask('shop', [`none=${value}`])]);
+    return Promise.all([
+      client.shouldRateLimit('shop', [`none=${value}`]),
+      client.shouldRateLimit('shop', [`none=${value}`]),
+    ]);
   }
   await moves('ratelimit.pipeline.merged_hits', twice);
   await moves('ratelimit.localcache.overwriteCount', twice);
   await moves('ratelimit.localcache.evacuateCount', twice);
   await moves('ratelimit.localcache.expiredCount', async () => {
-    await client.ask('shop', ['brief']);
+    await client.shouldRateLimit('shop', ['brief']);
     const second = Math.floor(Date.now() / 1000);
     await until('the second is over', () => Math.floor(Date.now() / 1000) > second);
     // The key is evicted only when space is needed.
@@ -141,7 +144,7 @@ function callHealth(weir: WeirProcess, channel: ReturnType<typeof credentials.cr
 async function failToCount(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress, channel, NAMED);
   await weir.until('a call that the store fails', () =>
-    client.ask('shop', ['user=a']).then(
+    client.shouldRateLimit('shop', ['user=a']).then(
       () => false,
       () => true,
     ),
@@ -166,7 +169,7 @@ async function withXdsAndMemory(): Promise<Observations> {
   });
   await services.both(async (weir) => {
     using client = new RateLimitClient(weir.grpcAddress);
-    for (const value of ['a', 'b', 'c']) await client.ask('shop', [`key=${value}`]);
+    for (const value of ['a', 'b', 'c']) await client.shouldRateLimit('shop', [`key=${value}`]);
   });
   return await services.end();
 }

@@ -55,12 +55,12 @@ export class ExportingServices implements AsyncDisposable {
   async work(): Promise<void> {
     const { onRedis, inMemory } = this.#running;
     using client = new RateLimitClient(onRedis.grpcAddress);
-    await client.ask('shop', ['k'], 9);
-    await Promise.all([client.ask('shop', ['k'], 1), client.ask('shop', ['k'], 1)]);
-    await client.ask('shop', ['shadow', 'one,two']);
-    await expect(client.ask('', ['k'])).rejects.toThrow('domain');
+    await client.shouldRateLimit('shop', ['k'], 9);
+    await Promise.all([client.shouldRateLimit('shop', ['k'], 1), client.shouldRateLimit('shop', ['k'], 1)]);
+    await client.shouldRateLimit('shop', ['shadow', 'one,two']);
+    await expect(client.shouldRateLimit('', ['k'])).rejects.toThrow('domain');
     using shadowed = new RateLimitClient(inMemory.grpcAddress);
-    await shadowed.ask('shop', ['key=a']);
+    await shadowed.shouldRateLimit('shop', ['key=a']);
   }
 
   /** Changes the statistics of failures. The services do not recover. */
@@ -80,7 +80,7 @@ export class ExportingServices implements AsyncDisposable {
     using client = new RateLimitClient(onRedis.grpcAddress);
     await onRedis.until('a call that the store fails', () =>
       // With a value that is not in the over limit cache.
-      client.ask('shop', ['k=other']).then(
+      client.shouldRateLimit('shop', ['k=other']).then(
         () => false,
         () => true,
       ),

@@ -44,17 +44,20 @@ describe('a statistic on every output', () => {
   /** Calls that change statistics, one or more with each line. */
   async function work(): Promise<void> {
     using client = new RateLimitClient(weir.grpcAddress);
-    await client.ask('shop', ['plain'], 10);
-    await client.ask('shop', ['plain']);
-    await client.ask('shop', ['plain']);
-    await Promise.all([client.ask('shop', ['user=a,path=x']), client.ask('shop', ['user=a,path=x'])]);
-    await client.ask('shop', ['shadow'], 2);
-    await client.ask('shop', ['user=back']);
-    await client.ask('shop', [
+    await client.shouldRateLimit('shop', ['plain'], 10);
+    await client.shouldRateLimit('shop', ['plain']);
+    await client.shouldRateLimit('shop', ['plain']);
+    await Promise.all([
+      client.shouldRateLimit('shop', ['user=a,path=x']),
+      client.shouldRateLimit('shop', ['user=a,path=x']),
+    ]);
+    await client.shouldRateLimit('shop', ['shadow'], 2);
+    await client.shouldRateLimit('shop', ['user=back']);
+    await client.shouldRateLimit('shop', [
       { entries: [{ key: 'user', value: 'back' }], limit: undefined, hitsAddend: 3n, isNegativeHits: true },
     ] as never);
-    await client.ask('nowhere', ['plain', 'plain']);
-    await expect(client.ask('', ['plain'])).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
+    await client.shouldRateLimit('nowhere', ['plain', 'plain']);
+    await expect(client.shouldRateLimit('', ['plain'])).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
 
     const health = callByHand(weir.grpcAddress, '/grpc.health.v1.Health/Check', new Uint8Array());
     expect(await health).toBe(status.OK);
@@ -297,7 +300,7 @@ describe('statistics on standard output', () => {
       env: { ...folder.env, USE_PUSHSTATS: 'false', STATS_FLUSH_INTERVAL: '100ms', SHADOW_MODE: 'true' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await client.ask('shop', ['k']);
+    await client.shouldRateLimit('shop', ['k']);
     const line = await weir.line(/global_shadow_mode/);
     expect(JSON.parse(line)).toEqual({
       level: 'debug',
@@ -320,7 +323,7 @@ describe('a statsd daemon', () => {
       env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '1h' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.ask('shop', ['k'])).rejects.toThrow('no rate limit configuration loaded');
+    await expect(client.shouldRateLimit('shop', ['k'])).rejects.toThrow('no rate limit configuration loaded');
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     expect(receiver.sum('ratelimit.service.call.should_rate_limit.service_error')).toBe(1);
@@ -332,7 +335,8 @@ describe('a statsd daemon', () => {
       env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '10ms' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    for (let ask = 0; ask < 50; ask += 1) await expect(client.ask('shop', ['k'])).rejects.toMatchObject({ code: 9 });
+    for (let ask = 0; ask < 50; ask += 1)
+      await expect(client.shouldRateLimit('shop', ['k'])).rejects.toMatchObject({ code: 9 });
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
   });
@@ -359,7 +363,7 @@ describe('a statsd daemon', () => {
       },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.ask('shop', ['k'])).rejects.toMatchObject({ code: 9 });
+    await expect(client.shouldRateLimit('shop', ['k'])).rejects.toMatchObject({ code: 9 });
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     expect(receiver.connections).toBe(0);

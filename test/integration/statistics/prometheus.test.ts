@@ -71,7 +71,7 @@ async function load(isOver: () => boolean): Promise<void> {
       const index = next % USERS.length;
       next += 1;
       requested[index] = (requested[index] ?? 0) + 1;
-      await client.ask('shop', [user((USERS[index] as (typeof USERS)[number])[0])]);
+      await client.shouldRateLimit('shop', [user((USERS[index] as (typeof USERS)[number])[0])]);
     }
   }
   await Promise.all(Array.from({ length: CALLERS }, caller));
@@ -190,7 +190,7 @@ describe('Prometheus scraping a service under load', () => {
     }
     expect(await firing('WeirCountersGivenUp')).toEqual([]);
     using client = new RateLimitClient(weir.grpcAddress);
-    for (let value = 0; value < 2 * KEYS_IN_MEMORY; value += 1) await client.ask('shop', [`any=${value}`]);
+    for (let value = 0; value < 2 * KEYS_IN_MEMORY; value += 1) await client.shouldRateLimit('shop', [`any=${value}`]);
     const [alert] = await prometheus.until('the alert', async () => {
       const found = await firing('WeirCountersGivenUp');
       return found.length > 0 && found;

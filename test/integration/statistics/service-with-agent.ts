@@ -22,7 +22,7 @@ export async function serviceWithAgent(url: string, env: Readonly<Record<string,
   const client = new RateLimitClient(weir.grpcAddress);
   return {
     weir,
-    ask: (hits) => client.ask('shop', ['k'], hits),
+    ask: (hits) => client.shouldRateLimit('shop', ['k'], hits),
     get changes() {
       return weir.output.match(/(?:cannot send|resumed sending) statistics/g) ?? [];
     },

@@ -20,7 +20,7 @@ async function ask(client: RateLimitClient, calls: number): Promise<void> {
   async function caller(): Promise<void> {
     for (; left > 0;) {
       left -= 1;
-      await client.ask('shop', ['k'], 2);
+      await client.shouldRateLimit('shop', ['k'], 2);
     }
   }
   await Promise.all(Array.from({ length: 8 }, caller));
@@ -68,7 +68,7 @@ describe.each(['tcp', 'udp'])('a statsd daemon over %s', (protocol) => {
     await weir.line(/cannot send statistics/);
     const before = calls;
     await countedCalls(200);
-    await client.ask('shop', ['user=a', 'user=b', 'user=c']);
+    await client.shouldRateLimit('shop', ['user=a', 'user=b', 'user=c']);
     calls += 1;
     expect(statsd.sum(HITS)).toBe(2 * before);
     await statsd.run();

@@ -18,7 +18,11 @@ export class RateLimitClient implements Disposable {
     this.#client = new Client(address, channel, options);
   }
 
-  ask(domain: string, descriptors: readonly DescriptorSketch[], hitsAddend = 0): Promise<RateLimitResponse> {
+  shouldRateLimit(
+    domain: string,
+    descriptors: readonly DescriptorSketch[],
+    hitsAddend = 0,
+  ): Promise<RateLimitResponse> {
     return this.send(
       Buffer.from(
         RateLimitRequest.encode({ domain, descriptors: descriptors.map(descriptorMessage), hitsAddend }).finish(),

@@ -36,7 +36,7 @@ async function httpResponse(port: number | undefined, path: string, init?: Reque
 async function grpcResponse({ grpcAddress }: WeirProcess, key: string): Promise<string> {
   using client = new RateLimitClient(grpcAddress);
   try {
-    const { overallCode, statuses } = await client.ask('shop', [`${key}=a`]);
+    const { overallCode, statuses } = await client.shouldRateLimit('shop', [`${key}=a`]);
     return `gRPC answers ${overallCode} for ${key}, ${JSON.stringify(statuses.map(({ code }) => code))}`;
   } catch (error) {
     const { message, details, metadata } = error as ServiceError;
