@@ -30,9 +30,9 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
     ];
   });
 
-/** The documented values of `<refusal>`. */
-export function documentedRefusals(): readonly string[] {
-  const [, list = ''] = /`<refusal>` is one of([\s\S]*)$/.exec(readFileSync(FILE, 'utf8')) ?? [];
+/** The documented values of `<rejection>`. */
+export function documentedRejections(): readonly string[] {
+  const [, list = ''] = /`<rejection>` is one of([\s\S]*)$/.exec(readFileSync(FILE, 'utf8')) ?? [];
   return [...list.matchAll(/`(\w+)`/g)].map(([, kind]) => kind as string);
 }
 

@@ -15,7 +15,7 @@ import { simpleResource } from '../../support/data/rule-resources';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { until } from '../../support/waiting/until';
 import type { WeirProcess } from '../../support/processes/weir-process';
-import { DOCUMENTED, type DocumentedStatistic, documentedRefusals } from './documented-statistics';
+import { DOCUMENTED, type DocumentedStatistic, documentedRejections } from './documented-statistics';
 import { ObservedServices, type Observations } from './observed-statistics';
 
 const RULES = `
@@ -270,8 +270,8 @@ describe('docs/statistics.md', () => {
   });
 
   it('lists every kind of rejection of the gRPC listener', () => {
-    expect(documentedRefusals()).toEqual([...REJECTIONS]);
-    expect(find('ratelimit_server.http2.<refusal>')).toBeDefined();
+    expect(documentedRejections()).toEqual([...REJECTIONS]);
+    expect(find('ratelimit_server.http2.<rejection>')).toBeDefined();
   });
 });
 
