@@ -59,7 +59,7 @@ async function withFilesAndRedis(): Promise<Observations> {
       SHADOW_MODE: 'true',
     });
     const channel = credentials.createSsl(Buffer.from(authority.ca));
-    await services.both((weir) => ask(weir, channel));
+    await services.both((weir) => sendRequests(weir, channel));
     await services.observe();
     await writeFile(certFile, 'broken');
     await folder.write('bad.yaml', 'domain: [');
@@ -76,7 +76,7 @@ async function withFilesAndRedis(): Promise<Observations> {
   }
 }
 
-async function ask(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>): Promise<void> {
+async function sendRequests(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>): Promise<void> {
   using client = new RateLimitClient(weir.grpcAddress, channel, NAMED);
   await client.shouldRateLimit('shop', ['plain'], 10);
   await client.shouldRateLimit('shop', ['plain']);

@@ -7,7 +7,7 @@ const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, re
 /** A running service that sends DogStatsD statistics to an agent, and a client. */
 export interface ServiceWithAgent extends AsyncDisposable {
   readonly weir: WeirProcess;
-  readonly ask: (hits?: number) => Promise<unknown>;
+  readonly call: (hits?: number) => Promise<unknown>;
   /** The log messages about the agent, in order: `cannot send statistics`, `resumed sending statistics`. */
   readonly changes: readonly string[];
 }
@@ -22,7 +22,7 @@ export async function serviceWithAgent(url: string, env: Readonly<Record<string,
   const client = new RateLimitClient(weir.grpcAddress);
   return {
     weir,
-    ask: (hits) => client.shouldRateLimit('shop', ['k'], hits),
+    call: (hits) => client.shouldRateLimit('shop', ['k'], hits),
     get changes() {
       return weir.output.match(/(?:cannot send|resumed sending) statistics/g) ?? [];
     },

@@ -15,7 +15,7 @@ const CALLS = `ratelimit_server.ShouldRateLimit.total_requests${TAGS}`;
 const TIMES = `ratelimit_server.ShouldRateLimit.response_time${TAGS}`;
 
 /** Makes this many calls, eight at a time. */
-async function ask(client: RateLimitClient, calls: number): Promise<void> {
+async function makeCalls(client: RateLimitClient, calls: number): Promise<void> {
   let left = calls;
   async function caller(): Promise<void> {
     for (; left > 0;) {
@@ -57,7 +57,7 @@ describe.each(['tcp', 'udp'])('a statsd daemon over %s', (protocol) => {
     using client = new RateLimitClient(weir.grpcAddress);
     let calls = 0;
     async function countedCalls(more: number): Promise<void> {
-      await ask(client, more);
+      await makeCalls(client, more);
       calls += more;
     }
     while (statsd.flushesWith(HITS) < 3) await countedCalls(100);
@@ -93,7 +93,7 @@ describe.each(['tcp', 'udp'])('a statsd daemon over %s', (protocol) => {
     await using weir = await start({ STATS_FLUSH_INTERVAL: '1h' });
     using client = new RateLimitClient(weir.grpcAddress);
     const calls = 1600;
-    await ask(client, calls);
+    await makeCalls(client, calls);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     // At most 1,000 per flush: every second one, each counted twice.

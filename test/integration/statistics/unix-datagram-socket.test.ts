@@ -5,15 +5,15 @@ import { HITS, serviceWithAgent } from './service-with-agent';
 
 test('an agent on a datagram socket receives every hit with tags, even if it starts late, crashes and restarts', async () => {
   await using folder = await SocketFolder.make();
-  await using scene = await serviceWithAgent(`unix://${folder.path}`, {
+  await using running = await serviceWithAgent(`unix://${folder.path}`, {
     STATS_FLUSH_INTERVAL: '50ms',
     EXTRA_TAGS: 'stage:prod',
   });
-  const { weir, ask } = scene;
+  const { weir, call } = running;
   function logged(count: number) {
-    return weir.until(`${count} changes`, () => scene.changes.length === count);
+    return weir.until(`${count} changes`, () => running.changes.length === count);
   }
-  await ask(3);
+  await call(3);
   await logged(1);
   {
     await using first = await UnixDatagramReceiver.start(folder.path);
@@ -22,41 +22,41 @@ test('an agent on a datagram socket receives every hit with tags, even if it sta
     await first.crash();
   }
   await logged(3);
-  await ask(4);
+  await call(4);
   {
     await using second = await UnixDatagramReceiver.start(folder.path);
     await second.until('the hits', () => second.sum(HITS) === 4);
     await logged(4);
   }
   await logged(5);
-  await ask(5);
+  await call(5);
   await using third = await UnixDatagramReceiver.start(folder.path);
   await third.until('the hits', () => third.sum(HITS) === 5);
   await logged(6);
-  await ask(2);
+  await call(2);
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
   await third.until('the last hits', () => third.sum(HITS) === 7);
   const changes = ['cannot send statistics', 'resumed sending statistics'];
-  expect(scene.changes).toEqual([...changes, ...changes, ...changes]);
+  expect(running.changes).toEqual([...changes, ...changes, ...changes]);
 });
 
 test('an agent that does not read delays no decision, and receives every hit once it reads', async () => {
   await using folder = await SocketFolder.make();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
-  await using scene = await serviceWithAgent(`unix://${folder.path}`, { STATS_FLUSH_INTERVAL: '1ms' });
-  const { weir, ask } = scene;
+  await using running = await serviceWithAgent(`unix://${folder.path}`, { STATS_FLUSH_INTERVAL: '1ms' });
+  const { weir, call } = running;
   receiver.pause();
   let hits = 0;
   await weir.until('the agent to have no room', async () => {
-    await Promise.all(Array.from({ length: 50 }, () => ask()));
+    await Promise.all(Array.from({ length: 50 }, () => call()));
     hits += 50;
-    return scene.changes.length > 0;
+    return running.changes.length > 0;
   });
   receiver.resume();
   await receiver.until('every hit', () => receiver.sum(HITS) === hits);
   receiver.pause();
-  await ask();
+  await call();
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
 });

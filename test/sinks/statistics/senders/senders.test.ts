@@ -29,9 +29,9 @@ describe('TcpSender', () => {
   });
 
   it('rejects when no process listens, and connects again once one does', async () => {
-    const gone = await TcpReceiver.start();
-    const { port } = gone;
-    await gone[Symbol.asyncDispose]();
+    const stopped = await TcpReceiver.start();
+    const { port } = stopped;
+    await stopped[Symbol.asyncDispose]();
     const sender = new TcpSender({ host: '127.0.0.1', port });
     await expect(sender.open()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     await expect(sender.send(['a:1|c'])).rejects.toThrow('the connection was lost');
@@ -117,9 +117,9 @@ describe('UdpSender', () => {
   });
 
   it('rejects when the connection is refused, and delivers once a process listens', async () => {
-    const gone = await UdpReceiver.start();
-    const { port } = gone;
-    await gone[Symbol.asyncDispose]();
+    const stopped = await UdpReceiver.start();
+    const { port } = stopped;
+    await stopped[Symbol.asyncDispose]();
     const sender = new UdpSender({ host: '127.0.0.1', port });
     await sender.open();
     await expect(sender.send(['a:1|c'])).rejects.toMatchObject({ code: 'ECONNREFUSED' });

@@ -198,9 +198,9 @@ describe('a SendingOutput whose receiver is unavailable', () => {
   });
 
   it('loses no counts over UDP while the receiver’s host refuses the datagrams', async () => {
-    const gone = await UdpReceiver.start();
-    const { port } = gone;
-    await gone[Symbol.asyncDispose]();
+    const stopped = await UdpReceiver.start();
+    const { port } = stopped;
+    await stopped[Symbol.asyncDispose]();
     const statistics = new Statistics(10_000);
     const log = recordingLog();
     const sender = new UdpSender({ host: '127.0.0.1', port });
