@@ -1,13 +1,14 @@
 import net from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { Connection, type ConnectionContext } from './connection/connection';
+import { Connection } from './connection/connection';
+import type { ConnectionContext } from './connection/connection-context';
+import { TurnQueue } from './connection/turn-queue';
 import { HeaderBlockReader } from './headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from './limits/limits';
 import type { Rejection } from './limits/rejections';
 import type { Application } from './streams/application';
 import { TlsListener } from './tls/tls-listener';
 import type { ServerTls } from './tls/tls-options';
-import { TurnQueue } from './turn-queue';
 
 /** The interval at which deadlines are checked, and so their precision. */
 const TICK_MS = 50;
@@ -49,7 +50,7 @@ export class Http2Server<M, S> {
     const limits: Limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#limits = limits;
     this.#onRejected = onRejected;
-    const turns = new TurnQueue<Connection<M, S>>();
+    const turns = new TurnQueue();
     this.#context = {
       application,
       limits,

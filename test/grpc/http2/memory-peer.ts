@@ -1,4 +1,5 @@
-import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection/connection';
+import { Connection } from '../../../src/grpc/http2/connection/connection';
+import type { ConnectionContext } from '../../../src/grpc/http2/connection/connection-context';
 import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';

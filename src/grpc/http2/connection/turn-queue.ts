@@ -1,5 +1,8 @@
-interface TurnTask {
+/** A connection, at the end of a turn of the event loop. */
+export interface TurnTask {
+  /** Writes the frames of the turn to the transport. */
   flush(): void;
+  /** Runs the streams that the turn left. */
   runScheduled(): void;
 }
 
@@ -7,18 +10,18 @@ interface TurnTask {
  * The connections that have output to write, or streams to run, once the current turn of the event loop is over. However
  * many there are, one `setImmediate` is pending.
  */
-export class TurnQueue<C extends TurnTask> {
-  #toFlush: C[] = [];
-  #toRun: C[] = [];
+export class TurnQueue {
+  #toFlush: TurnTask[] = [];
+  #toRun: TurnTask[] = [];
   #isScheduled = false;
   readonly #onTurnEnd = (): void => this.#endTurn();
 
-  flushLater(connection: C): void {
+  flushLater(connection: TurnTask): void {
     this.#toFlush.push(connection);
     this.#schedule();
   }
 
-  runLater(connection: C): void {
+  runLater(connection: TurnTask): void {
     this.#toRun.push(connection);
     this.#schedule();
   }
