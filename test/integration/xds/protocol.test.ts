@@ -275,7 +275,7 @@ describe('several resources of one domain', () => {
     const again = ruleResource('c', domainConfig('shop', { key: 'one', rateLimit: limit(3, 'MINUTE') }));
     const { errorDetail } = await exchange(session.stream, '1', [...parts, again]);
     expect(errorDetail?.message).toBe(
-      "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.one'. The same key and value stand in resource 'a', descriptors[0].key; keep one, or put what is nested in both into one.",
+      "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.one'. The same key and value are at resource 'a', descriptors[0].key; keep one of the two rules, and nest the rules of both in it.",
     );
   });
 });
