@@ -2,63 +2,11 @@ import { once } from 'node:events';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { FaultProxy } from '../../support/servers/fault-proxy';
-import { RecordedLog } from '../../support/data/recorded-log';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
+import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { type FaultRow, faultTests } from './fault-table';
-import type { Load } from './load';
-import { instance, options } from './options';
-import { playFault } from './play-fault';
-import { storedCounts } from './stored-counts';
-
-const TIMEOUT = 300;
-
-/** A running fault test. */
-interface Scene {
-  readonly server: RedisProcess;
-  readonly proxy: FaultProxy;
-  readonly load: Load;
-  readonly counters: KvstoreCounters;
-  readonly log: RecordedLog;
-}
-
-interface FaultCourse {
-  /** Begins the fault. */
-  readonly begin: (scene: Scene) => unknown;
-  /** Ends it. */
-  readonly end?: (scene: Scene) => unknown;
-  /** Counts may be lost with the server. No hit may be applied twice even then. */
-  readonly losesData?: boolean;
-  readonly directives?: readonly string[];
-  readonly poolSize?: number;
-  /** Further expectations, after the recovery. */
-  readonly then?: (scene: Scene) => unknown;
-}
-
-async function play(row: FaultRow, course: FaultCourse): Promise<void> {
-  await using server = await RedisProcess.start({ directives: course.directives ?? [] });
-  await using proxy = await FaultProxy.start(() => server);
-  const log = new RecordedLog();
-  const callers = course.poolSize ?? 4;
-  const counters = kvstoreCounters(options(instance(proxy.address, { timeout: TIMEOUT, poolSize: callers }), { log }));
-  const scene = { server, proxy, counters, log };
-  const { begin, end, losesData } = course;
-  let seen: Load | undefined;
-  await playFault({
-    row,
-    counters,
-    callers,
-    timeout: TIMEOUT,
-    begin: (load) => begin({ ...scene, load: (seen = load) }),
-    end: (load) => end?.({ ...scene, load }),
-    stored: (keys) => storedCounts(server.control, keys),
-    losesData,
-  });
-  if (seen !== undefined) await course.then?.({ ...scene, load: seen });
-}
+import { faultTests } from './fault-table';
+import { expectOneOutage, playSingleFault } from './play-single-fault';
 
 /** Makes the server save its data, and waits for the outcome. */
 async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<void> {
@@ -68,76 +16,10 @@ async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<v
   );
 }
 
-/** One line when the store is lost, one when it is back, however many connections were lost or tried in between. */
-function expectOneOutage({ log }: Scene): void {
-  expect(
-    log.messages.filter((message) => /cannot connect to the counter store/.test(message)).length,
-  ).toBeGreaterThanOrEqual(1);
-  expect(log.messages.filter((message) => /connected to the counter store/.test(message)).length).toBe(1);
-  expect(log.lines.length).toBeLessThan(12);
-}
-
-describe('a single server under load', () => {
-  faultTests('Single server', {
-    'the server crashes': (row) =>
-      play(row, {
-        begin: ({ server }) => server.crash(),
-        end: ({ server }) => server.run(),
-        losesData: true,
-        then: expectOneOutage,
-      }),
-
-    'the server hangs': (row) =>
-      play(row, {
-        begin: async ({ server, load }) => {
-          server.signal('SIGSTOP');
-          await until(
-            'calls time out and then fail immediately',
-            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
-          );
-        },
-        end: ({ server }) => server.signal('SIGCONT'),
-        then: expectOneOutage,
-      }),
-
-    'the connections are closed': (row) => play(row, { begin: ({ proxy }) => proxy.cut() }),
-
-    'the connections are reset': (row) => play(row, { begin: ({ proxy }) => proxy.reset() }),
-
-    'a connection is cut in the middle of a reply': (row) =>
-      play(row, { begin: ({ proxy }) => proxy.cutAfterReplyBytes(7), poolSize: 1 }),
-
-    'replies are lost': (row) =>
-      play(row, {
-        begin: async ({ proxy, load }) => {
-          proxy.fault = 'lost replies';
-          await until(
-            'calls time out and then fail immediately',
-            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
-          );
-        },
-        end: ({ proxy }) => (proxy.fault = 'none'),
-        then: expectOneOutage,
-      }),
-
-    'no bytes get through': (row) =>
-      play(row, {
-        begin: async ({ proxy, load }) => {
-          proxy.fault = 'black hole';
-          await until(
-            'calls time out and then fail immediately',
-            () => load.count('store_timeout') > 0 && load.count('store_failed') > 0,
-          );
-        },
-        end: ({ proxy }) => (proxy.fault = 'none'),
-        then: expectOneOutage,
-      }),
-
-    'the server sends replies without requests': (row) =>
-      play(row, { begin: ({ proxy }) => proxy.sendToClients('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n') }),
-
+describe('a single server under load, with error replies', () => {
+  faultTests('Single server: error replies', {
     'the server still loads its data': (row) =>
-      play(row, {
+      playSingleFault(row, {
         directives: ['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024'],
         begin: async ({ server }) => {
           await server.control.call('DEBUG', 'POPULATE', '300', 'filling', '100').catch(() => undefined);
@@ -151,7 +33,7 @@ describe('a single server under load', () => {
       }),
 
     'the server is busy with another script': (row) =>
-      play(row, {
+      playSingleFault(row, {
         directives: ['--busy-reply-threshold', '50'],
         begin: async ({ server }) => {
           // The test's client has to be connected before: a busy server rejects the handshake.
@@ -171,7 +53,7 @@ describe('a single server under load', () => {
       }),
 
     'the server is out of memory': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: ({ server }) => server.control.config('SET', 'maxmemory', '1'),
         end: ({ server }) => server.control.config('SET', 'maxmemory', '0'),
         then: async ({ log }) => {
@@ -180,7 +62,7 @@ describe('a single server under load', () => {
       }),
 
     'the server accepts no more clients': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: async ({ server, load, log }) => {
           // Open connections stay open, and the test's own client is one of them.
           await server.control.config('SET', 'maxclients', '1');
@@ -195,7 +77,7 @@ describe('a single server under load', () => {
       }),
 
     'the server cannot save': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: async ({ server }) => {
           // A folder with the name of the file: root cannot write there either.
           await mkdir(join(server.folder, 'dump.rdb'));
@@ -212,7 +94,7 @@ describe('a single server under load', () => {
       }),
 
     'the server becomes a replica': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: ({ server }) => server.control.call('REPLICAOF', '127.0.0.1', '1'),
         end: ({ server }) => server.control.call('REPLICAOF', 'NO', 'ONE'),
         then: ({ log, proxy }) => {
@@ -223,7 +105,7 @@ describe('a single server under load', () => {
       }),
 
     'the password is changed': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: async ({ server, log }) => {
           await server.control.config('SET', 'requirepass', 'another');
           await server.control.call('AUTH', 'another');
@@ -235,7 +117,7 @@ describe('a single server under load', () => {
       }),
 
     'scripts are flushed': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: async ({ server, load }) => {
           for (let time = 0; time < 20; time += 1) {
             await server.control.call('SCRIPT', 'FLUSH');
@@ -247,7 +129,7 @@ describe('a single server under load', () => {
       }),
 
     'scripts are forbidden': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: ({ server }) => server.control.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
         end: async ({ server, load }) => {
           const before = load.count('OK');
@@ -262,7 +144,7 @@ describe('a single server under load', () => {
       }),
 
     'a key holds a value of another type': (row) =>
-      play(row, {
+      playSingleFault(row, {
         begin: async ({ server, load, counters }) => {
           await server.control.multi().del(load.hotKey).rpush(load.hotKey, 'a list').set('text', 'a text').exec();
           const steps = [operation(load.hotKey, 1), operation('text', -1), operation('other', 1)];

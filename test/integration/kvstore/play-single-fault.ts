@@ -1,0 +1,67 @@
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { FaultProxy } from '../../support/servers/fault-proxy';
+import type { FaultRow } from './fault-table';
+import type { Load } from './load';
+import { instance, options } from './options';
+import { playFault } from './play-fault';
+import { storedCounts } from './stored-counts';
+
+/** KVSTORE_TIMEOUT in milliseconds. */
+const TIMEOUT = 300;
+
+/** A running fault test. */
+export interface Scene {
+  readonly server: RedisProcess;
+  readonly proxy: FaultProxy;
+  readonly load: Load;
+  readonly counters: KvstoreCounters;
+  readonly log: RecordedLog;
+}
+
+/** A fault, and how it ends. */
+export interface SingleFaultCourse {
+  /** Begins the fault. */
+  readonly begin: (scene: Scene) => unknown;
+  /** Ends it. */
+  readonly end?: (scene: Scene) => unknown;
+  /** Counts may be lost with the server. No hit may be applied twice even then. */
+  readonly losesData?: boolean;
+  readonly directives?: readonly string[];
+  readonly poolSize?: number;
+  /** Further expectations, after the recovery. */
+  readonly then?: (scene: Scene) => unknown;
+}
+
+/** Plays a fault of a single server behind a proxy: see {@link playFault}. */
+export async function playSingleFault(row: FaultRow, course: SingleFaultCourse): Promise<void> {
+  await using server = await RedisProcess.start({ directives: course.directives ?? [] });
+  await using proxy = await FaultProxy.start(() => server);
+  const log = new RecordedLog();
+  const callers = course.poolSize ?? 4;
+  const counters = kvstoreCounters(options(instance(proxy.address, { timeout: TIMEOUT, poolSize: callers }), { log }));
+  const scene = { server, proxy, counters, log };
+  const { begin, end, losesData } = course;
+  let seen: Load | undefined;
+  await playFault({
+    row,
+    counters,
+    callers,
+    timeout: TIMEOUT,
+    begin: (load) => begin({ ...scene, load: (seen = load) }),
+    end: (load) => end?.({ ...scene, load }),
+    stored: (keys) => storedCounts(server.control, keys),
+    losesData,
+  });
+  if (seen !== undefined) await course.then?.({ ...scene, load: seen });
+}
+
+/** One line when the store is lost, one when it is back, however many connections were lost or tried in between. */
+export function expectOneOutage({ log }: Scene): void {
+  expect(
+    log.messages.filter((message) => /cannot connect to the counter store/.test(message)).length,
+  ).toBeGreaterThanOrEqual(1);
+  expect(log.messages.filter((message) => /connected to the counter store/.test(message)).length).toBe(1);
+  expect(log.lines.length).toBeLessThan(12);
+}
