@@ -105,7 +105,7 @@ describe('the health of the service', () => {
     expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
-  it('does not depend on the connection by default; calls fail while the store is away and succeed again', async () => {
+  it('does not depend on the connection by default; calls fail while the store is unavailable and succeed again', async () => {
     await using server = await RedisProcess.start();
     await using weir = await WeirProcess.start({ env: settings(server) });
     using client = new RateLimitClient(weir.grpcAddress);
@@ -129,7 +129,7 @@ describe('the health of the service', () => {
   });
 });
 
-describe('the service started while the store is away', () => {
+describe('the service started while the store is unavailable', () => {
   it('opens its listeners when the store is available', async () => {
     await using server = await RedisProcess.start();
     await server.crash();

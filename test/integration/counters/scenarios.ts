@@ -9,7 +9,7 @@ const LARGEST = Number.MAX_SAFE_INTEGER;
 
 let prefixes = 0;
 
-/** A prefix for keys that no other scenario uses. */
+/** Returns a function that puts a prefix which no other scenario uses before a text. */
 function freshKeys(): (text?: string) => string {
   prefixes += 1;
   const prefix = `scenario_${prefixes}_`;

@@ -7,7 +7,7 @@ import type { Counters } from '../../../src/streams/ports/counters';
 export type Result = 'OK' | DecisionError['code'];
 
 const FRESH_KEYS = 4;
-/** Milliseconds between the calls of one caller: calls fail immediately while the store is away. */
+/** Milliseconds between the calls of one caller: calls fail immediately while the store is unavailable. */
 const PAUSE = 1;
 
 let runs = 0;

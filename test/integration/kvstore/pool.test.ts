@@ -86,12 +86,12 @@ describe('a pool whose connections are all busy', () => {
 
   it('assigns a connection that becomes free to the window that has waited longest', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 });
-    const answers = await Promise.all(
+    const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         apply(counters, operation('in order', 1)).then(([count]) => [index, count]),
       ),
     );
-    expect(answers).toEqual(Array.from({ length: 20 }, (_, index) => [index, index + 1]));
+    expect(results).toEqual(Array.from({ length: 20 }, (_, index) => [index, index + 1]));
   });
 });
 
@@ -145,7 +145,7 @@ describe('connected$', () => {
 });
 
 describe('counters at start', () => {
-  it('wait for the store, and log one line when it is away and one when it is connected', async () => {
+  it('wait for the store, and log one line when it is unavailable and one when it is connected', async () => {
     const log = new RecordedLog();
     proxy.fault = 'refused';
     const counters = openUnready({}, { log });

@@ -31,7 +31,7 @@ export interface PoolOptions {
 
 /**
  * The connections to one server. Each carries one window at a time and is replaced when it is lost. Windows wait while all
- * connections are busy and fail immediately while none is alive: nothing is queued for a server that is away.
+ * connections are busy and fail immediately while none is alive: nothing is queued for an unreachable server.
  */
 export class Pool {
   readonly #options: PoolOptions;
@@ -59,7 +59,7 @@ export class Pool {
     this.#queue = new LeaseQueue({ ...options, onFailed: () => (this.#inFlight -= 1) });
     this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
     this.#heartbeat.unref();
-    // The others follow when this one is connected: only one connection at a time retries while the server is away.
+    // The others follow when this one is connected: only one connection retries while the server is unreachable.
     this.#keepOneOpen();
   }
 
@@ -193,7 +193,7 @@ export class Pool {
     this.#failures$.next(error);
   }
 
-  /** Cuts idle connections whose peer no longer answers, before a window uses them. */
+  /** Cuts idle connections whose peer no longer replies, before a window uses them. */
   #checkIdle(): void {
     const { timeout } = this.#options;
     const limit = timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT;

@@ -82,7 +82,7 @@ export class PooledStore implements Store {
       try {
         for (const count of await this.#applyPart(connection, part)) counts.push(count);
       } catch (error) {
-        // No count is known: the window fails as a whole.
+        // No operation has a count, so the window fails as a whole.
         if (counts.length === 0) throw error;
         const failure = deadline.hasPassed ? timedOut() : storeError(error);
         // The parts after this one were not sent.
@@ -92,7 +92,7 @@ export class PooledStore implements Store {
     return counts;
   }
 
-  /** Rejects when the connection is lost; an error reply to the whole call is the error of each operation. */
+  /** Rejects when the connection is lost; an error reply to the call is the error of each operation. */
   async #applyPart(connection: Connection, part: readonly CounterOperation[]): Promise<readonly Count[]> {
     try {
       const results = connection.rejectsScripts

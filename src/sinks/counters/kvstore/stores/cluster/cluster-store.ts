@@ -211,7 +211,7 @@ export class ClusterStore implements Store {
       node.pool.connected$.pipe(tap(() => this.#connected$.next(this.#isAnyConnected()))),
       node.pool.failures$.pipe(
         tap((error) => {
-          // The node may be gone and its slots held by another.
+          // The node may have failed and its slots moved to another.
           this.#topology.refresh();
           this.#failures$.next(error);
         }),
