@@ -60,7 +60,7 @@ class Turns {
   #buffer = Buffer.alloc(64);
 
   constructor() {
-    function turn() {
+    const turn = () => {
       const clock = performance.now();
       const ran = this.#ran();
       this.#longest.clock = Math.max(this.#longest.clock, clock - this.#lastClock);
@@ -69,7 +69,7 @@ class Turns {
       this.#lastRan = ran;
       if (this.#isSpinning) setImmediate(turn);
       else closeSync(this.#statistics);
-    }
+    };
     this.longest();
     setImmediate(turn);
   }
