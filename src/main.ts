@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
 import './main/quiet-libraries';
+import { answerCommandLine } from './main/command-line';
 import { runService } from './main/run-service';
 import { asError } from './text/thrown';
 import type { Addresses } from './main/listeners';
-import { helpText } from './settings/docs/help-text';
 import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
 import { describeError } from './sinks/logs/describe-error';
@@ -38,10 +38,11 @@ export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses
 }
 
 if (require.main === module) {
-  if (process.argv.slice(2).some((argument) => ['-h', '-help', '--help'].includes(argument))) {
-    process.stdout.write(helpText());
-  } else {
+  const code = answerCommandLine(process.argv.slice(2), process);
+  if (code === undefined) {
     // After an aborted drain, sockets and timers may be left; the process does not wait for them.
-    void run(process.env).then((code) => process.exit(code));
+    void run(process.env).then((exitCode) => process.exit(exitCode));
+  } else {
+    process.exitCode = code;
   }
 }

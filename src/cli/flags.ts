@@ -1,3 +1,5 @@
+import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
+
 /** A flag of a program: its kind, its default and a line of help. */
 export type Flag = StringFlag | StringsFlag | NumberFlag | BooleanFlag;
 
@@ -44,9 +46,12 @@ type ValueOf<F extends Flag> = F extends StringFlag
 
 export type FlagValues<Spec extends FlagSpec> = { readonly [Name in keyof Spec]: ValueOf<Spec[Name]> };
 
+/** What every program prints instead of doing its work: its help (`-h`, `-help`) or its version (`-version`). */
+export type Information = 'help' | 'version';
+
 export interface ParsedFlags<Spec extends FlagSpec> {
-  /** Whether to print the help and ignore the rest: `-h` or `-help` is given, and the program has no flag of that name. */
-  readonly help: boolean;
+  /** What to print, ignoring the rest of the command line; only by a name that is not a flag of the program. */
+  readonly information: Information | undefined;
   readonly values: FlagValues<Spec>;
   /** The arguments after the flags. */
   readonly rest: readonly string[];
@@ -67,9 +72,9 @@ export class FlagError extends Error {
 export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[], spec: Spec): ParsedFlags<Spec> {
   const values: Record<string, string | string[] | number | boolean> = {};
   for (const [name, flag] of Object.entries(spec)) values[name] = initialValue(flag);
-  function parsed(help: boolean, rest: readonly string[]): ParsedFlags<Spec> {
+  function parsed(information: Information | undefined, rest: readonly string[]): ParsedFlags<Spec> {
     return {
-      help,
+      information,
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value has the type of its flag's kind
       values: values as FlagValues<Spec>,
       rest,
@@ -86,8 +91,9 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
     const { name, value } = splitArgument(argument);
     const flag = Object.hasOwn(spec, name) ? spec[name] : undefined;
     if (flag === undefined) {
-      if (name === 'h' || name === 'help') return parsed(true, argv.slice(at));
-      throw new FlagError(`unknown flag -${name}`);
+      const information = INFORMATION.get(name);
+      if (information !== undefined) return parsed(information, argv.slice(at));
+      throw unknownFlag(name, spec);
     }
     if (flag.kind === 'boolean') {
       values[name] = parseBoolean(name, value ?? 'true');
@@ -100,7 +106,18 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
     if (Array.isArray(list)) list.push(text);
     else values[name] = flag.kind === 'number' ? parseNumber(name, text, flag.max) : text;
   }
-  return parsed(false, argv.slice(at));
+  return parsed(undefined, argv.slice(at));
+}
+
+const INFORMATION: ReadonlyMap<string, Information> = new Map([
+  ['h', 'help'],
+  ['help', 'help'],
+  ['version', 'version'],
+]);
+
+function unknownFlag(name: string, spec: FlagSpec): FlagError {
+  const nearest = nearestName(name, [...Object.keys(spec), ...INFORMATION.keys()], KEY_TOLERANCE);
+  return new FlagError(`unknown flag -${name}${nearest === undefined ? '' : `; did you mean -${nearest}?`}`);
 }
 
 function initialValue(flag: Flag): string | string[] | number | boolean {
@@ -142,6 +159,7 @@ export function flagHelp(spec: FlagSpec): string {
   const rows = [
     ...Object.entries(spec).map(([name, flag]) => [signature(name, flag), flag.help + note(flag)] as const),
     ['-h, -help', 'print this help'] as const,
+    ['-version', 'print the version'] as const,
   ];
   const width = Math.max(...rows.map(([left]) => left.length));
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('');

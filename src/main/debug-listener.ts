@@ -7,6 +7,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
 import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
+import { VERSION } from '../cli/version';
 
 export type DebugListener = HttpServer;
 
@@ -28,6 +29,7 @@ export function openDebugListener(
   return serveDebug({
     host: debugHost,
     port: debugPort,
+    version: VERSION,
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),
     statistics: () => statistics.entries(),

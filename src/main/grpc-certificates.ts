@@ -5,19 +5,22 @@ import type { GrpcServer } from '../grpc/server/grpc-server';
 import type { Settings } from '../settings/settings';
 import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';
 import type { Certificates } from '../sources/certificates/read-certificates';
+import type { Counter } from '../statistics/counter';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 
 /** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
-  readonly #statistics: Statistics;
+  readonly #attempts: Counter;
+  readonly #failures: Counter;
   readonly #log: Log;
   readonly #events$: Observable<CertificateEvent>;
   readonly #subscriptions = new Subscription();
   readonly #clientName: string | undefined;
 
   constructor(settings: Settings, statistics: Statistics, log: Log) {
-    this.#statistics = statistics;
+    this.#attempts = statistics.counter('certs.load_attempts');
+    this.#failures = statistics.counter('certs.load_failures');
     this.#log = log;
     const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert, grpcClientTlsSan } = settings;
     this.#clientName = grpcClientTlsSan;
@@ -66,7 +69,7 @@ export class GrpcTls {
   }
 
   #count({ kind }: CertificateEvent): void {
-    this.#statistics.counter('certs.load_attempts').add(1);
-    if (kind === 'rejected') this.#statistics.counter('certs.load_failures').add(1);
+    this.#attempts.add(1);
+    if (kind === 'rejected') this.#failures.add(1);
   }
 }

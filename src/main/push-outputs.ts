@@ -1,7 +1,7 @@
 import type { Settings } from '../settings/settings';
 import { dogstatsdLines } from '../sinks/statistics/lines/dogstatsd-lines';
 import { jsonLines } from '../sinks/statistics/lines/json-lines';
-import { type LineFormat, extraTags } from '../sinks/statistics/lines/line-format';
+import { type LineFormat, nameTags } from '../sinks/statistics/lines/line-format';
 import type { Mogrifier } from '../sinks/statistics/lines/mogrify';
 import { statsdLines } from '../sinks/statistics/lines/statsd-lines';
 import { compileRe2 } from '../sinks/statistics/mapping/re2';
@@ -25,7 +25,7 @@ export async function pushOutputs(
   statistics: Statistics,
   log: Log,
 ): Promise<readonly StatisticsOutput[]> {
-  const extra = extraTags(settings.extraTags);
+  const extra = nameTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
   function add(format: LineFormat, sender: LineSender): void {
     outputs.push(new SendingOutput({ statistics, format, sender, log }));

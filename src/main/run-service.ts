@@ -20,6 +20,7 @@ import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import { type Service, service } from '../streams/service';
 import { asError } from '../text/thrown';
+import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type DebugListener, openDebugListener } from './debug-listener';
 import { type Addresses, Listeners } from './listeners';
@@ -61,7 +62,7 @@ export async function runService(
 
   const serving$ = defer(async () => {
     const addresses = { ...(await listeners.open()), debug: debug.address.port };
-    log.info('serving', addresses);
+    log.info('serving', { version: VERSION, ...addresses });
     onServing(addresses);
   });
   const drained$ = drain({
@@ -84,6 +85,7 @@ export async function runService(
 async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const outputs = await startStatisticsOutputs(settings, statistics, log);
   const tracing = await startTracing(settings, log);
   const store = counterStore(reading, statistics, log);

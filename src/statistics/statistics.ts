@@ -2,7 +2,7 @@ import { Counter } from './counter';
 import { escapeStatisticsKey } from './escape';
 import { QuantileSketch } from './quantile-sketch';
 import { RuleStatistics } from './rule-statistics';
-import { splitTags } from './tags';
+import { NO_TAGS, type Tags, joinTags, splitTags } from './tags';
 import { Timer } from './timer';
 
 /** Calls rejected as invalid or because no configuration is loaded, counted once per call for all servers. */
@@ -19,6 +19,7 @@ const MAX_RUNTIME_KEY_LENGTH = 1024;
 /** A statistic whose value is computed when it is read. */
 export interface Gauge {
   readonly name: string;
+  readonly tags: Tags;
   readonly read: () => number;
 }
 
@@ -68,8 +69,8 @@ export class Statistics {
   }
 
   /** Adds a gauge; it replaces an earlier one of the same name. */
-  gauge(name: string, read: () => number): void {
-    this.#gauges.set(name, { name, read });
+  gauge(name: string, read: () => number, tags: Tags = NO_TAGS): void {
+    this.#gauges.set(name, { name, tags, read });
   }
 
   /** The current value of the gauge of this name; NaN if there is none. */
@@ -137,12 +138,10 @@ export class Statistics {
     return counter;
   }
 
-  /** All counters that are not 0, all gauges, and a summary of each timer, in no particular order. */
+  /** All counters and gauges, a summary of each timer, and what rules have counted, in no particular order. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {
-    for (const { fullName, value } of this.#counterList) {
-      if (value !== 0) yield [fullName, value];
-    }
-    for (const { name, read } of this.#gauges.values()) yield [name, read()];
+    for (const { fullName, value } of this.#counterList) yield [fullName, value];
+    for (const { name, tags, read } of this.#gauges.values()) yield [joinTags(name, tags), read()];
     for (const [timer, durations] of this.#durations) yield* timerEntries(timer, durations);
     for (const statistics of this.#ruleList) yield* statistics.entries();
   }

@@ -6,7 +6,7 @@ export interface NameTolerance {
   readonly normalize?: (name: string) => string;
 }
 
-/** For words in rule files: case and separators are ignored, and a third of the characters may differ. */
+/** For words in rule files and flags of programs: case and separators are ignored, and a third of the characters may differ. */
 export const KEY_TOLERANCE: NameTolerance = {
   maxEdits: (length) => Math.floor(length / 3),
   normalize: (name) => name.toLowerCase().replaceAll(/[-_\s]/g, ''),

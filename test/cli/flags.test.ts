@@ -11,7 +11,7 @@ const SPEC = {
 describe('parseFlags', () => {
   it('returns the defaults when no flag is given', () => {
     expect(parseFlags([], SPEC)).toEqual({
-      help: false,
+      information: undefined,
       values: { address: 'localhost:8081', domain: '', descriptors: [], hits: 0, json: false },
       rest: [],
     });
@@ -66,17 +66,23 @@ describe('parseFlags', () => {
   it.each([['-h'], ['--help'], ['-help']])(
     'returns the request for help of %s, ignoring the arguments after it',
     (flag) => {
-      expect(parseFlags(['-json', flag, '-unknown'], SPEC).help).toBe(true);
+      expect(parseFlags(['-json', flag, '-unknown'], SPEC).information).toBe('help');
     },
   );
 
+  it.each(['-version', '--version'])('returns the request for the version of %s', (flag) => {
+    expect(parseFlags(['-json', flag, '-unknown'], SPEC).information).toBe('version');
+  });
+
   it('treats -h as an ordinary flag if the program has a flag of that name', () => {
     const spec = { h: { kind: 'string', default: '', placeholder: 'host', help: 'host' } } as const;
-    expect(parseFlags(['-h', 'x'], spec)).toEqual({ help: false, values: { h: 'x' }, rest: [] });
+    expect(parseFlags(['-h', 'x'], spec)).toEqual({ information: undefined, values: { h: 'x' }, rest: [] });
   });
 
   it.each([
-    [['-domian', 'x'], 'unknown flag -domian'],
+    [['-domian', 'x'], 'unknown flag -domian; did you mean -domain?'],
+    [['--verison'], 'unknown flag -verison; did you mean -version?'],
+    [['-port=80'], 'unknown flag -port'],
     [['--toString'], 'unknown flag -toString'],
     [['-domain'], 'missing value: -domain name'],
     [['---domain', 'x'], 'invalid flag ---domain: expected -name or -name=value'],
@@ -103,6 +109,7 @@ describe('flagHelp', () => {
         '  -hits n               hits to add',
         '  -json                 print JSON',
         '  -h, -help             print this help',
+        '  -version              print the version',
         '',
       ].join('\n'),
     );

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import packageFile from '../../package.json';
 import { type CheckRun, runCheck } from '../../src/cli/check/run-check';
 
 const SHOP = `domain: shop
@@ -152,6 +153,14 @@ describe('weir-check', () => {
       stderr: `weir-check: ${message}`,
     });
     expect(run.stderr).toContain('Usage: weir-check -config_dir DIR');
+  });
+
+  it('prints the version of package.json with -version', async () => {
+    expect(await runCheck(['--version'])).toEqual({
+      exitCode: 0,
+      stdout: `weir-check ${packageFile.version}\n`,
+      stderr: '',
+    });
   });
 
   it('prints its flags with -help', async () => {

@@ -4,6 +4,7 @@ import { type AddressInfo, type Server as NetServer, createServer } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
+import packageFile from '../../package.json';
 import { runClient } from '../../src/cli/client/run-client';
 import {
   RateLimitRequest,
@@ -273,6 +274,10 @@ describe('the output of weir-client', () => {
     expect(JSON.parse((await call(address, '-json')).out)).toEqual(JSON.parse(verdict));
   });
 
+  it('prints the version of package.json with -version', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, out: `weir-client ${packageFile.version}\n`, err: '' });
+  });
+
   it.each(['-h', '--help'])('lists the flags with %s', async (flag) => {
     const { code, out, err } = await run([flag]);
     expect({ code, err }).toEqual({ code: 0, err: '' });
@@ -313,7 +318,7 @@ describe('weir-client prints one sentence and exits with 1', () => {
       'invalid value "a=b,=c" for flag -descriptors: expected name=value instead of "=c"',
     ],
     [['-domain', 'd', '-descriptors', 'a=b', 'c=d'], 'unexpected argument "c=d"'],
-    [['-domian', 'd'], 'unknown flag -domian'],
+    [['-domian', 'd'], 'unknown flag -domian; did you mean -domain?'],
     [
       ['-domain', 'd', '-descriptors', 'a=b', '-dial_string='],
       'invalid value "" for flag -dial_string: expected host:port or unix:/path',

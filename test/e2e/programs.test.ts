@@ -1,15 +1,19 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import packageFile from '../../package.json';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const ROOT = join(__dirname, '../..');
 
+const PROGRAMS = Object.entries<string>(packageFile.bin);
+
 /** Runs a built program by its own file, as an installed one is run. */
 async function program(name: string, ...args: string[]) {
+  const file = PROGRAMS.find(([bin]) => bin === name)?.[1] ?? name;
   try {
-    const { stdout, stderr } = await promisify(execFile)(join(ROOT, 'dist/cli', `${name}.js`), args, {
+    const { stdout, stderr } = await promisify(execFile)(join(ROOT, file), args, {
       timeout: 20_000,
     });
     return { code: 0, stdout, stderr };
@@ -17,6 +21,26 @@ async function program(name: string, ...args: string[]) {
     return error as { code: number; stdout: string; stderr: string };
   }
 }
+
+describe.each(PROGRAMS)('%s', (name) => {
+  it('prints the version of package.json with --version', async () => {
+    expect(await program(name, '--version')).toEqual({
+      code: 0,
+      stdout: `${name} ${packageFile.version}\n`,
+      stderr: '',
+    });
+  });
+
+  it.each([
+    ['--verison', 'unknown flag -verison; did you mean -version?'],
+    ['serve', 'unexpected argument "serve"'],
+  ])('rejects %s, says what it is, and does nothing else', async (argument, message) => {
+    const args = name === 'weir-check' ? ['-config_dir', join(ROOT, 'examples/config'), argument] : [argument];
+    const { code, stdout, stderr } = await program(name, ...args);
+    expect([code, stdout]).toEqual([name === 'weir-check' ? 2 : 1, '']);
+    expect(stderr).toContain(`${name}: ${message}\n`);
+  });
+});
 
 describe('weir-check', () => {
   it.each(['examples/config', 'examples/envoy/config'])('reports no problem in %s', async (folder) => {

@@ -15,6 +15,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
   const server = await serveDebug({
     host: '127.0.0.1',
     port: 0,
+    version: '1.2.3',
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     statistics: () => [],
@@ -36,7 +37,7 @@ describe('the index of the debug server', () => {
     const { url } = await startDebugServer();
     expect(await textOf(url)).toBe(
       [
-        'weir: debug',
+        'weir 1.2.3: debug',
         '',
         '/rlconfig      the active rules, one per line, and their origin',
         '/stats         the current value of every statistic, one per line',
@@ -161,6 +162,7 @@ describe('/debug/pprof/profile', () => {
     const server = await serveDebug({
       host: '127.0.0.1',
       port: 0,
+      version: '1.2.3',
       rules: () => [],
       rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
       statistics: () => [],

@@ -1,4 +1,4 @@
-import { FlagError, type FlagSpec, parseFlags } from '../flags';
+import { FlagError, type FlagSpec, type Information, parseFlags } from '../flags';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
 export const CHECK_FLAGS = {
@@ -22,12 +22,12 @@ export interface CheckRequest {
 /**
  * Parses a command line.
  *
- * @returns `help` if the command line requests the help
+ * @returns what to print if the command line requests no check
  * @throws {FlagError} for an invalid command line
  */
-export function parseCheckRequest(argv: readonly string[]): CheckRequest | 'help' {
-  const { help, values, rest } = parseFlags(argv, CHECK_FLAGS);
-  if (help) return 'help';
+export function parseCheckRequest(argv: readonly string[]): CheckRequest | Information {
+  const { information, values, rest } = parseFlags(argv, CHECK_FLAGS);
+  if (information !== undefined) return information;
   const { config_dir: dir, format } = values;
   if (dir === '') throw new FlagError('flag -config_dir is required: set it to the folder with the rule files');
   if (format !== 'text' && format !== 'json') {

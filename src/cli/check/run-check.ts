@@ -1,6 +1,7 @@
 import { explainMatch } from '../../rules/explain';
 import { buildRuleset, type Entry } from '../../rules/ruleset';
-import { FlagError, flagHelp } from '../flags';
+import { VERSION } from '../version';
+import { FlagError, type Information, flagHelp } from '../flags';
 import { CHECK_FLAGS, type CheckRequest, parseCheckRequest } from './check-flags';
 import { formatExplanation } from './format-explanation';
 import { type FolderResult, readRuleFolder } from './read-rule-folder';
@@ -20,7 +21,7 @@ export interface CheckRun {
  * @param argv the command line without interpreter and program
  */
 export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
-  let request: CheckRequest | 'help';
+  let request: CheckRequest | Information;
   try {
     request = parseCheckRequest(argv);
   } catch (error) {
@@ -28,6 +29,7 @@ export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
     return { exitCode: 2, stdout: '', stderr: `weir-check: ${error.message}\n${usage()}` };
   }
   if (request === 'help') return { exitCode: 0, stdout: usage(), stderr: '' };
+  if (request === 'version') return { exitCode: 0, stdout: `weir-check ${VERSION}\n`, stderr: '' };
   const result = await readRuleFolder(request.dir, request);
   const totals = totalsOf(result, request.strict);
   if (request.explain !== undefined && result.errors.length === 0) {

@@ -1,5 +1,6 @@
 import { RateLimitResponse_Code as Code } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
+import { VERSION } from '../version';
 import { FlagError, parseFlags } from '../flags';
 import { CLIENT_FLAGS, CLIENT_HELP } from './client-flags';
 import { channelCredentials } from './credentials';
@@ -33,9 +34,9 @@ export interface ClientOptions {
 export async function runClient(argv: readonly string[], options: ClientOptions): Promise<number> {
   const { stdout, stderr, timeoutMs = TIMEOUT_MS } = options;
   try {
-    const { help, values, rest } = parseFlags(argv, CLIENT_FLAGS);
-    if (help) {
-      stdout.write(CLIENT_HELP);
+    const { information, values, rest } = parseFlags(argv, CLIENT_FLAGS);
+    if (information !== undefined) {
+      stdout.write(information === 'help' ? CLIENT_HELP : `weir-client ${VERSION}\n`);
       return ExitCode.OK;
     }
     if (rest[0] !== undefined) throw new FlagError(`unexpected argument "${rest[0]}"`);

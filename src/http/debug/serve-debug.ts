@@ -12,6 +12,8 @@ import { type RulesInfo, rlconfig } from './rlconfig';
 import { type Statistic, stats } from './stats';
 
 export interface DebugServerOptions extends TcpAddress {
+  /** The version of weir, for the index. */
+  readonly version: string;
   /** The active rules, one line each, in the order in which they are shown. */
   readonly rules: () => readonly string[];
   readonly rulesInfo: () => RulesInfo;
@@ -28,7 +30,14 @@ const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveDebug({ rules, rulesInfo, statistics, log, ...at }: DebugServerOptions): Promise<HttpServer> {
+export function serveDebug({
+  version,
+  rules,
+  rulesInfo,
+  statistics,
+  log,
+  ...at
+}: DebugServerOptions): Promise<HttpServer> {
   const profiles = [cpuProfile(), heapSnapshot()];
   const pprof = {
     path: '/debug/pprof/',
@@ -36,7 +45,7 @@ export function serveDebug({ rules, rulesInfo, statistics, log, ...at }: DebugSe
     get: indexPage('weir: profiles', profiles),
   };
   const pages = [rlconfig(rulesInfo, rules), stats(statistics), pprof];
-  const index = { path: '/', description: 'this index', get: indexPage('weir: debug', pages) };
+  const index = { path: '/', description: 'this index', get: indexPage(`weir ${version}: debug`, pages) };
 
   const router = new Router({ sensitive: true, strict: true });
   for (const { path, get } of [index, ...pages]) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));

@@ -4,7 +4,7 @@ import { settingsTable } from '../table/settings-table';
 
 const WIDTH = 100;
 
-const INTRODUCTION = `Usage: weir [-h | --help]
+const INTRODUCTION = `Usage: weir [-h | --help | --version]
 
 A rate limit service: envoy.service.ratelimit.v3 over gRPC, and JSON over HTTP.
 

@@ -28,6 +28,9 @@ descriptors:
   - { key: none, rate_limit: { unit: day, requests_per_unit: 0 } }
 `;
 
+/** The names at `/stats` and on the metrics page of a service that has answered no call. */
+let atStart: { readonly stats: readonly string[]; readonly page: readonly string[] };
+
 /** The name in the certificate; the test connects to an address. */
 const NAME = 'weir.test';
 const NAMED = { 'grpc.ssl_target_name_override': NAME, 'grpc.default_authority': NAME };
@@ -59,6 +62,7 @@ async function withFilesAndRedis(): Promise<Observations> {
       SHADOW_MODE: 'true',
     });
     const channel = credentials.createSsl(Buffer.from(authority.ca));
+    atStart = await services.known();
     await services.both((weir) => sendRequests(weir, channel));
     await services.observe();
     await writeFile(certFile, 'broken');
@@ -213,6 +217,15 @@ describe('every statistic of docs/statistics.md', () => {
       expect(observed(each, 'printed')).toBe(observed(each, 'knownToPrinter'));
     },
   );
+
+  it.each(
+    DOCUMENTED.filter(({ kind, written }) => kind === 'counter' && !written.includes('<')).map(
+      (each) => [each.written, each] as const,
+    ),
+  )('%s is known before the first call', (_, { name, metric }) => {
+    expect(atStart.stats.filter((each) => name.test(each))).toHaveLength(1);
+    expect(atStart.page.filter((each) => metric.test(each))).not.toEqual([]);
+  });
 
   it.each(['ShouldRateLimit', 'Check', 'List'])('%s is counted and timed on every output', (method) => {
     for (const output of ['pushed', 'tagged', 'printed'] as const) {

@@ -75,6 +75,13 @@ export class ObservedServices implements AsyncDisposable {
     await Promise.all(this.services.map(act));
   }
 
+  /** The names at `/stats` and on the metrics page of the first service. */
+  async known(): Promise<{ readonly stats: readonly string[]; readonly page: readonly string[] }> {
+    const stats = [...(await this.services[0].statistics()).keys()];
+    const page = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
+    return { stats, page: observedOnPages([page]).map(({ name }) => name) };
+  }
+
   /** Scrapes the metrics page, and waits until the present values of gauges have been sent. */
   async observe(): Promise<void> {
     this.#pages.push(await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text());
@@ -126,9 +133,9 @@ const KINDS: Readonly<Record<string, Kind>> = { c: 'counter', g: 'gauge', ms: 't
 function observedInLines(lines: readonly string[]): readonly Observed[] {
   const tally = new Tally();
   for (const line of lines) {
-    const [, name, value, mark] = /^([^:]+):(-?[\d.]+)\|(c|g|ms)$/.exec(line) ?? [];
+    const [, name, value, mark] = /^([^:]+):(-?[\d.]+)\|(c|g|ms)(?:\|#.*)?$/.exec(line) ?? [];
     if (name === undefined) throw new Error(`${line} is not a statsd line`);
-    tally.add(name, KINDS[mark ?? ''] ?? 'gauge', Number(value));
+    tally.add(withoutTags(name), KINDS[mark ?? ''] ?? 'gauge', Number(value));
   }
   return tally.all;
 }
@@ -142,7 +149,7 @@ function observedInJson(lines: readonly string[]): readonly Observed[] {
   for (const line of lines) {
     if (!line.startsWith('{')) continue;
     const { json } = JSON.parse(line) as Printed;
-    if (json !== undefined) tally.add(json.name, json.type, Number(json.value));
+    if (json !== undefined) tally.add(withoutTags(json.name), json.type, Number(json.value));
   }
   return tally.all;
 }
@@ -163,7 +170,15 @@ function observedOnPages(pages: readonly string[]): readonly Observed[] {
 function observedAtDebug(statistics: ReadonlyMap<string, number>): readonly Observed[] {
   return [...statistics]
     .filter(([name]) => !/\.(?:p50|p99|max)_ms$/.test(name))
-    .map(([name, value]) => ({ name: name.replace(/response_time\.count$/, 'response_time'), value, greatest: value }));
+    .map(([name, value]) => ({
+      name: withoutTags(name).replace(/response_time\.count$/, 'response_time'),
+      value,
+      greatest: value,
+    }));
+}
+
+function withoutTags(name: string): string {
+  return name.replace(/\.__.*$/, '');
 }
 
 class Tally {

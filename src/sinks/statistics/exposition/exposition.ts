@@ -49,8 +49,8 @@ interface NumberStatistic {
 }
 
 /**
- * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, when its statistic first changes, and the text of a
- * series except its value is cached. A page is written in chunks, with a turn of the event loop between them.
+ * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, for the first page that shows it, and the text of a
+ * series except its value is cached. Statistics of rules are shown once they have counted something. A page is written in chunks, with a turn of the event loop between them.
  */
 export class Exposition {
   readonly #options: ExpositionOptions;
@@ -58,7 +58,8 @@ export class Exposition {
   /** Every name that a family uses, with suffixes. */
   readonly #names = new Set<string>();
   readonly #conflicts = new Set<string>();
-  readonly #mappedCounters: boolean[] = [];
+  /** The number of counters that are mapped, in order of creation. */
+  #mappedCounters = 0;
   readonly #mappedGauges = new Set<string>();
   /** One bit for each statistic of a rule. */
   readonly #mappedRules: number[] = [];
@@ -70,7 +71,7 @@ export class Exposition {
 
   /** The chunks of a page. */
   async *page(): AsyncGenerator<string, void, void> {
-    for (const _ of this.#mapChanged()) await nextTurn();
+    for (const _ of this.#mapNew()) await nextTurn();
     let chunk = '';
     let lines = 0;
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
@@ -90,30 +91,27 @@ export class Exposition {
     if (chunk !== '') yield chunk;
   }
 
-  /** Maps the statistics that have changed for the first time; yields after every {@link BATCH} of them. */
-  *#mapChanged(): Generator<void, void, void> {
+  /** Maps the statistics that are shown for the first time; yields after every {@link BATCH} of them. */
+  *#mapNew(): Generator<void, void, void> {
     const { counters, gauges, rules } = this.#options.statistics;
-    let visited = 0;
-    for (let index = 0; index < counters.length; index += 1) {
-      const counter = counters[index] as (typeof counters)[number];
-      if (counter.value !== 0 && this.#mappedCounters[index] !== true) {
-        this.#mappedCounters[index] = true;
-        const { name, tags } = counter;
-        this.#addNumber({ type: 'counter', name, tags, read: () => counter.value });
-      }
-      visited += 1;
-      if (visited % BATCH === 0) yield;
+    while (this.#mappedCounters < counters.length) {
+      const counter = counters[this.#mappedCounters] as (typeof counters)[number];
+      this.#mappedCounters += 1;
+      const { name, tags } = counter;
+      this.#addNumber({ type: 'counter', name, tags, read: () => counter.value });
+      if (this.#mappedCounters % BATCH === 0) yield;
     }
-    for (const { name } of gauges) {
+    for (const { name, tags } of gauges) {
       if (this.#mappedGauges.has(name)) continue;
       this.#mappedGauges.add(name);
       this.#addNumber({
         type: 'gauge',
         name,
-        tags: NO_TAGS,
+        tags,
         read: () => this.#options.statistics.readGauge(name),
       });
     }
+    let visited = 0;
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as (typeof rules)[number];
       const before = this.#mappedRules[index] ?? 0;

@@ -36,7 +36,7 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
   }
   return {
     counter: (name, tags, delta) => line(name, tags, `${delta}|c`),
-    gauge: (name, value) => line(name, {}, `${value}|g`),
+    gauge: (name, tags, value) => line(name, tags, `${value}|g`),
     timer: (name, milliseconds, rate) => line(name, {}, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
   };
 }

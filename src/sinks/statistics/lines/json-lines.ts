@@ -1,5 +1,5 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
-import type { LineFormat } from './line-format';
+import { type LineFormat, nameTags } from './line-format';
 
 interface Statistic {
   readonly type: 'counter' | 'gauge' | 'timer';
@@ -28,7 +28,7 @@ export function jsonLines(extra: Tags, now: () => number): LineFormat {
   }
   return {
     counter: (name, tags, delta) => line({ type: 'counter', name, tags, value: delta }),
-    gauge: (name, value) => line({ type: 'gauge', name, value }),
+    gauge: (name, tags, value) => line({ type: 'gauge', name, tags: nameTags(tags), value }),
     timer: (name, milliseconds, rate) => line({ type: 'timer', name, value: milliseconds, rate }),
   };
 }

@@ -3,7 +3,7 @@ import { NO_TAGS, type Tags } from '../../../statistics/tags';
 /** A format of statistics, one per line, without the line terminator. */
 export interface LineFormat {
   counter(name: string, tags: Tags, delta: number): string;
-  gauge(name: string, value: number): string;
+  gauge(name: string, tags: Tags, value: number): string;
   /** @param rate the sample rate: lines per measured duration, at most 1 */
   timer(name: string, milliseconds: number, rate: number): string;
 }
@@ -11,8 +11,8 @@ export interface LineFormat {
 // oxlint-disable-next-line no-control-regex -- control characters are replaced like the delimiters
 const DELIMITERS = /[.:|\u0000-\u001f\u007f-\u009f]/g;
 
-/** EXTRA_TAGS as they appear in names: delimiters and control characters become `_`, tags without a value are omitted. */
-export function extraTags(given: Tags): Tags {
+/** Tags as they appear in names: delimiters and control characters become `_`, tags without a value are omitted. */
+export function nameTags(given: Tags): Tags {
   const tags = Object.entries(given)
     .filter(([, value]) => value !== '')
     .map((pair) => pair.map((text) => text.replaceAll(DELIMITERS, '_')));

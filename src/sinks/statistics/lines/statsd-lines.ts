@@ -1,5 +1,5 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
-import type { LineFormat } from './line-format';
+import { type LineFormat, nameTags } from './line-format';
 
 /** Plain statsd: tags are appended to the name as `.__tag=value`; durations are whole milliseconds, rounded down. */
 export function statsdLines(extra: Tags): LineFormat {
@@ -7,7 +7,8 @@ export function statsdLines(extra: Tags): LineFormat {
   return {
     counter: (name, tags, delta) =>
       `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${delta}|c`,
-    gauge: (name, value) => `${name}${suffix}:${value}|g`,
+    gauge: (name, tags, value) =>
+      `${hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix}:${value}|g`,
     timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`,
   };
 }

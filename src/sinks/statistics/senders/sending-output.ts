@@ -69,9 +69,9 @@ export class SendingOutput implements StatisticsOutput {
   async #sendGauges(): Promise<void> {
     const { statistics, format, sender } = this.#options;
     const lines: string[] = [];
-    for (const { name, read } of statistics.gauges) {
+    for (const { name, tags, read } of statistics.gauges) {
       const value = read();
-      if (Number.isFinite(value)) lines.push(format.gauge(name, value));
+      if (Number.isFinite(value)) lines.push(format.gauge(name, tags, value));
     }
     if (lines.length > 0) await sender.send(lines);
   }

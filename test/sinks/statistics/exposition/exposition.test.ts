@@ -46,9 +46,22 @@ function promtool(page: string) {
 const RULE = 'ratelimit_service_rate_limit';
 
 describe('Exposition', () => {
+  it('exports a counter that is not one of a rule as 0 from the start', async () => {
+    const { statistics, series } = expositionOf();
+    const errors = statistics.counter('ratelimit.service.config_load_error');
+    expect(await series()).toEqual(['ratelimit_service_config_load_error 0']);
+    errors.add(2);
+    expect(await series()).toEqual(['ratelimit_service_config_load_error 2']);
+  });
+
+  it('exports the tags of a gauge as labels', async () => {
+    const { statistics, series } = expositionOf({ labels: { stage: 'prod' } });
+    statistics.gauge('ratelimit.build_info', () => 1, { version: '1.2.3', node: '20.20.0' });
+    expect(await series()).toEqual(['ratelimit_build_info{node="20.20.0",stage="prod",version="1.2.3"} 1']);
+  });
+
   it('labels the statistics of rules with domain and keys, and omits those that have not changed', async () => {
     const { statistics, series } = expositionOf();
-    statistics.counter('ratelimit.service.config_load_error');
     const one = statistics.rule('shop.user_a');
     one.totalHits = 3;
     one.overLimit = 1;

@@ -1,25 +1,25 @@
 import { dogstatsdLines } from '../../../../src/sinks/statistics/lines/dogstatsd-lines';
-import { extraTags } from '../../../../src/sinks/statistics/lines/line-format';
+import { nameTags } from '../../../../src/sinks/statistics/lines/line-format';
 import { jsonLines } from '../../../../src/sinks/statistics/lines/json-lines';
 import { compileRe2 } from '../../../../src/sinks/statistics/mapping/re2';
 import { statsdLines } from '../../../../src/sinks/statistics/lines/statsd-lines';
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
-const EXTRA = extraTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
+const EXTRA = nameTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
 
-describe('extraTags', () => {
+describe('nameTags', () => {
   it('replaces delimiters and omits tags without a value', () => {
     expect(EXTRA).toEqual({ stage: 'prod', az: 'eu_west_1_a' });
-    expect(extraTags({ none: '' })).toEqual({});
-    expect(extraTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
+    expect(nameTags({ none: '' })).toEqual({});
+    expect(nameTags({ 'a|b.c': 'one\nevil:1|c' })).toEqual({ a_b_c: 'one_evil_1_c' });
   });
 });
 
 describe('statsdLines', () => {
   it('writes name, value and type when there are no tags', () => {
-    const lines = statsdLines(extraTags({}));
+    const lines = statsdLines(nameTags({}));
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c`);
-    expect(lines.gauge('a.b', 0.5)).toBe('a.b:0.5|g');
+    expect(lines.gauge('a.b', {}, 0.5)).toBe('a.b:0.5|g');
     expect(lines.timer('a.t', 12.9, 1)).toBe('a.t:12|ms');
   });
 
@@ -29,7 +29,8 @@ describe('statsdLines', () => {
     expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(
       'multiget.__az=eu_west_1_a.__code=success.__stage=prod:1|c',
     );
-    expect(lines.gauge('a.b', 7)).toBe('a.b.__az=eu_west_1_a.__stage=prod:7|g');
+    expect(lines.gauge('a.b', {}, 7)).toBe('a.b.__az=eu_west_1_a.__stage=prod:7|g');
+    expect(lines.gauge('info', { version: '1.2.3' }, 1)).toBe('info.__az=eu_west_1_a.__stage=prod.__version=1_2_3:1|g');
     expect(lines.timer('a.t', 0.7, 1)).toBe('a.t.__az=eu_west_1_a.__stage=prod:0|ms');
   });
 
@@ -46,7 +47,8 @@ describe('dogstatsdLines', () => {
       'multiget:1|c|#az:eu_west_1_a,code:success,stage:prod',
     );
     expect(lines.counter('multiget', { code: 'error' }, 1)).toBe('multiget:1|c|#az:eu_west_1_a,code:error,stage:prod');
-    expect(lines.gauge('a.b', 7)).toBe('a.b:7|g|#az:eu_west_1_a,stage:prod');
+    expect(lines.gauge('a.b', {}, 7)).toBe('a.b:7|g|#az:eu_west_1_a,stage:prod');
+    expect(lines.gauge('info', { version: '1.2.3' }, 1)).toBe('info:1|g|#az:eu_west_1_a,stage:prod,version:1.2.3');
     expect(lines.timer('a.t', 1, 0.5)).toBe('a.t:1|ms|@0.5|#az:eu_west_1_a,stage:prod');
     expect(dogstatsdLines({}, []).counter('a', {}, 1)).toBe('a:1|c');
   });
@@ -96,7 +98,7 @@ describe('dogstatsdLines', () => {
 });
 
 describe('jsonLines', () => {
-  const lines = jsonLines(extraTags({ az: 'eu' }), () => 1_700_000_000_250);
+  const lines = jsonLines(nameTags({ az: 'eu' }), () => 1_700_000_000_250);
 
   it('writes the members and messages of the Go service', () => {
     expect(lines.counter(NAME, {}, 3)).toBe(
@@ -106,9 +108,12 @@ describe('jsonLines', () => {
   });
 
   it('writes gauges and durations', () => {
-    expect(JSON.parse(lines.gauge('g', 0.25))).toMatchObject({
+    expect(JSON.parse(lines.gauge('g', {}, 0.25))).toMatchObject({
       msg: 'flushing gauge',
       json: { name: 'g.__az=eu', type: 'gauge', value: '0.250000' },
+    });
+    expect(JSON.parse(lines.gauge('info', { version: '1.2' }, 1))).toMatchObject({
+      json: { name: 'info.__az=eu.__version=1_2', value: '1.000000' },
     });
     expect(JSON.parse(lines.timer('t', 1.25, 0.5))).toMatchObject({
       msg: 'flushing timer',

@@ -1,0 +1,35 @@
+import { FlagError, parseFlags } from '../cli/flags';
+import { helpText } from '../settings/docs/help-text';
+import { hideAddressCredentials } from '../text/hide-credentials';
+import { VERSION } from '../cli/version';
+
+interface Outputs {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+}
+
+/**
+ * Does what the command line of weir requests. All settings are environment variables, so that an argument is a mistake.
+ *
+ * @param argv the command line without interpreter and program
+ * @returns the exit code; undefined when there are no arguments and the service is to be run
+ */
+export function answerCommandLine(argv: readonly string[], { stdout, stderr }: Outputs): 0 | 1 | undefined {
+  try {
+    const { information, rest } = parseFlags(argv, {});
+    if (information === 'help') stdout.write(helpText());
+    else if (information === 'version') stdout.write(`weir ${VERSION}\n`);
+    else if (rest[0] === undefined) return undefined;
+    else throw new FlagError(`unexpected argument "${withoutValue(rest[0])}"`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    stderr.write(`weir: ${error.message}\nweir is configured by environment variables; weir --help lists them.\n`);
+    return 1;
+  }
+}
+
+/** An argument for a message: it may be a setting with a secret. */
+function withoutValue(argument: string): string {
+  return hideAddressCredentials(argument.replace(/=[^]*$/, '=…'));
+}
