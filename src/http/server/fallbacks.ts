@@ -1,5 +1,6 @@
 import type { Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
+import { asError } from '../../text/thrown';
 import { HttpError } from './errors';
 
 /** Rejects every request that no route has handled. */
@@ -25,8 +26,6 @@ export function methodNotAllowed(allow: string): Middleware {
 /** Logs the errors that Koa reports outside of a response: connections that failed while a response was being sent. */
 export function logConnectionErrors(log: Log): (error: unknown) => void {
   return (error) => {
-    log.debug('an HTTP connection failed while a response was being sent', {
-      error: error instanceof Error ? error : String(error),
-    });
+    log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
   };
 }
