@@ -1,50 +1,27 @@
 import { type Observable, Subject, ignoreElements, map, of, throwError } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
-import type { Count, CounterOperation } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import { Code } from '../../src/limiter/verdict';
 import { Statistics } from '../../src/statistics/statistics';
-import type { Counters } from '../../src/streams/ports/counters';
-import { type Decisions, type WhenFull, decisions } from '../../src/streams/decisions';
+import type { CounterLane } from '../../src/streams/ports/counters';
+import { type Decisions, decisions } from '../../src/streams/decisions';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
+import { ScriptedLane, storeOf } from '../support/scripted-lanes';
 
 const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') }, { key: 'free' });
 
-/** A store that replies as the scenario says, and records what it was sent. */
-class ScriptedStore implements Counters {
-  readonly #answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>;
-  readonly sent: string[] = [];
-  readonly connected$ = new Subject<boolean>();
-
-  constructor(answer: (batch: readonly CounterOperation[]) => Observable<readonly Count[]>) {
-    this.#answer = answer;
-  }
-
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
-    this.sent.push(batch.map(({ key, hits }) => `${key.split('_')[2]}+${hits}`).join(' '));
-    return this.#answer(batch);
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-function path(counters: Counters, scheduler: TestScheduler, span = 3, windowsInFlight = 1, whenFull?: WhenFull) {
+function path(lane: CounterLane, scheduler: TestScheduler) {
   const statistics = new Statistics(10);
   const internalErrors: unknown[] = [];
   const made = decisions({
     limiter: new Limiter(DEFAULT_OPTIONS, statistics),
     ruleset: () => ruleset,
-    counters,
+    counters: storeOf(() => lane),
     statistics,
-    windowSpan: span,
-    windowsInFlight,
-    whenFull,
     scheduler,
     onInternalError: (error) => internalErrors.push(error),
   });
@@ -74,7 +51,7 @@ describe('the decision path', () => {
       const requests = cold('aab----');
       const reply = cold('       --(r|)', { r: [7, 1] });
       const expected = '      -----(xyz)';
-      const store = new ScriptedStore(() => reply);
+      const store = new ScriptedLane(() => reply);
       const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:4', y: 'a:3', z: 'b:9' });
@@ -86,7 +63,7 @@ describe('the decision path', () => {
 
   it('answers a request that needs no store synchronously, without a window', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
-      const store = new ScriptedStore(() => throwError(() => new Error('must not be called')));
+      const store = new ScriptedLane(() => throwError(() => new Error('must not be called')));
       const service = path(store, scheduler);
       expectObservable(service.windows$).toBe('-');
       const received: unknown[] = [];
@@ -107,7 +84,7 @@ describe('the decision path', () => {
       const success = cold('               -(r|)', { r: [1] });
       const expected = '      ----(xy)------z';
       const replies = [failure, success];
-      const service = path(new ScriptedStore(() => replies.shift() ?? failure), scheduler);
+      const service = path(new ScriptedLane(() => replies.shift() ?? failure), scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, {
         x: 'a:store_timeout',
@@ -125,7 +102,7 @@ describe('the decision path', () => {
       const requests = cold('a---');
       const expected = '      ---x';
       const bug = new TypeError('secret detail');
-      const service = path(new ScriptedStore(() => throwError(() => bug)), scheduler);
+      const service = path(new ScriptedLane(() => throwError(() => bug)), scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:store_failed' });
       flush();
@@ -138,7 +115,7 @@ describe('the decision path', () => {
       const requests = cold('a---bcb---------');
       const reply = cold('       ------(r|)');
       const expected = '      ---------x-----(yzw)';
-      const store = new ScriptedStore((batch) => reply.pipe(map(() => batch.map(({ hits }) => hits))));
+      const store = new ScriptedLane((batch) => reply.pipe(map(() => batch.map(({ hits }) => hits))));
       const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
@@ -149,7 +126,7 @@ describe('the decision path', () => {
 
   it('does not count a decision that was cancelled before its window closed', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const store = new ScriptedStore((batch) => of(batch.map(({ hits }) => hits)));
+      const store = new ScriptedLane((batch) => of(batch.map(({ hits }) => hits)));
       const service = path(store, scheduler);
       service.windows$.subscribe();
       const received: string[] = [];
@@ -172,7 +149,7 @@ describe('the decision path', () => {
 
   it('sends nothing to the store when every call of a window was cancelled', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
-      const store = new ScriptedStore(() => of([]));
+      const store = new ScriptedLane(() => of([]));
       const service = path(store, scheduler);
       expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 0 });
       scheduler.schedule(() => {
@@ -191,8 +168,8 @@ describe('the decision path', () => {
       const complete = cold(' ---(c|)');
       const expected = '      -----(xy)--z';
       const done = '          -----|';
-      const store = new ScriptedStore(() => reply);
-      const service = path(store, scheduler, 9);
+      const store = new ScriptedLane(() => reply, { span: 9 });
+      const service = path(store, scheduler);
       complete.subscribe(() => service.complete());
       expectObservable(service.windows$.pipe(ignoreElements())).toBe(done);
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:shutting_down' });
@@ -202,7 +179,7 @@ describe('the decision path', () => {
 
   it('reports an observer that throws, and delivers the other outcomes of its window', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
-      const service = path(new ScriptedStore((batch) => of(batch.map(({ hits }) => hits))), scheduler);
+      const service = path(new ScriptedLane((batch) => of(batch.map(({ hits }) => hits))), scheduler);
       expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 1 });
       const broken = new Error('socket gone');
       const received: string[] = [];
@@ -229,8 +206,8 @@ describe('the decision path', () => {
       const requests = cold('a----bc---------');
       const reply = cold('       ------------(r|)', { r: [1] });
       const expected = '      ----------(yz)-x';
-      const store = new ScriptedStore(() => reply);
-      const service = path(store, scheduler, 3, 1, { behavior: 'fail', after: 2 });
+      const store = new ScriptedLane(() => reply, { whenFull: { behavior: 'fail', after: 2 } });
+      const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, {
         x: 'a:9',
@@ -248,8 +225,8 @@ describe('the decision path', () => {
       const requests = cold('a----b----------');
       const reply = cold('       --------(r|)', { r: [1] });
       const expected = '      -----------x------y-';
-      const store = new ScriptedStore(() => reply);
-      const service = path(store, scheduler, 3, 1, { behavior: 'exceed', after: 2 });
+      const store = new ScriptedLane(() => reply, { whenFull: { behavior: 'exceed', after: 2 } });
+      const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
       flush();

@@ -1,16 +1,16 @@
 import { Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
-import type { CounterOperation } from '../../src/limiter/counter-operation';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
-import type { Counters } from '../../src/streams/ports/counters';
+import type { CounterLane } from '../../src/streams/ports/counters';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { type Service, type ServiceOptions, type ServiceSources, service } from '../../src/streams/service';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
+import { ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
 
 function loaded(version: string, ruleset = rulesetOf('shop')): RuleEvent {
   return { kind: 'loaded', ruleset, origin: { source: 'xDS server xds:1', version }, warnings: [] };
@@ -33,29 +33,10 @@ const HEALTH = {
   t: { healthy: false, unhealthy: ['termination'] },
 };
 
-/** A store in which every key is new; `delay` says when it replies. */
-class DelayedCounters implements Counters {
-  readonly connected$ = of(true);
-
-  readonly #delay: (counts: readonly number[]) => Observable<readonly number[]>;
-
-  constructor(delay: (counts: readonly number[]) => Observable<readonly number[]>) {
-    this.#delay = delay;
-  }
-
-  apply(batch: readonly CounterOperation[]): Observable<readonly number[]> {
-    return this.#delay(batch.map(({ hits }) => hits));
-  }
-
-  close(): Promise<void> {
-    return Promise.resolve();
-  }
-}
-
-type Given = Partial<ServiceSources & ServiceOptions> & { readonly counters?: Counters };
+type Given = Partial<ServiceSources & ServiceOptions> & { readonly lane?: CounterLane };
 
 /** The wiring of the process, with sources and a store that the scenario plays. */
-function serviceWith(scheduler: TestScheduler, { counters, startsWithoutRules, needsDomain, ...sources }: Given) {
+function serviceWith(scheduler: TestScheduler, { lane, startsWithoutRules, needsDomain, ...sources }: Given) {
   const statistics = new Statistics(10);
   const { termination$ = new Subject() } = sources;
   return service(
@@ -68,10 +49,8 @@ function serviceWith(scheduler: TestScheduler, { counters, startsWithoutRules, n
     },
     {
       limiter: new Limiter(DEFAULT_OPTIONS, statistics),
-      counters: counters ?? new DelayedCounters((counts) => of(counts)),
+      counters: storeOf(() => lane ?? new ScriptedLane((batch) => of(freshCounts(batch)))),
       statistics,
-      windowSpan: 1,
-      windowsInFlight: 1,
       scheduler,
       onInternalError: (error) => {
         throw error;
@@ -187,7 +166,8 @@ describe('the decisions of the service', () => {
       const rules$ = cold('     --a---x--b--------', RULES);
       const requests$ = hot('   v---w---x---y-----');
       const expected = '        v----w---x---y----';
-      const streams = serviceWith(scheduler, { rules$ });
+      const lane = new ScriptedLane((batch) => of(freshCounts(batch)), { span: 1 });
+      const streams = serviceWith(scheduler, { rules$, lane });
       expectObservable(
         streams.config$.pipe(map(({ loaded: active }) => active?.origin.version)),
         '^-----------------!',
@@ -210,8 +190,8 @@ describe('the decisions of the service', () => {
       const complete$ = hot('   ---c-------');
       const reply = cold('      ---(r|)');
       const expected = '        -----v-w---';
-      const counters = new DelayedCounters((counts) => reply.pipe(map(() => counts)));
-      const streams = serviceWith(scheduler, { rules$, counters });
+      const lane = new ScriptedLane((batch) => reply.pipe(map(() => freshCounts(batch))), { span: 1 });
+      const streams = serviceWith(scheduler, { rules$, lane });
       expectObservable(streams.config$.pipe(map(() => 'rules')), '^---------!');
       expectObservable(streams.windows$.pipe(map(() => 'w'))).toBe('-----(w|)');
       complete$.subscribe(() => streams.complete());

@@ -165,10 +165,9 @@ function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boo
   if (isAnyOver) {
     for (const addition of additions) addition.hits = 0;
   } else if (additions.length > 1) {
-    const guard = { operations: additions.length };
-    for (const addition of additions) addition.guard = guard;
-    // Operations with the same guard must be consecutive.
-    return [...additions, ...operations.filter(({ isNegative }) => isNegative)];
+    // Negative hits are part of the step, because they lower the count on which later additions are judged.
+    const guard = { operations: operations.length };
+    for (const operation of operations) operation.guard = guard;
   }
   return operations;
 }

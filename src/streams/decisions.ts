@@ -1,16 +1,17 @@
-import { type Observable, type SchedulerLike, Subject, catchError, identity, map, of, tap } from 'rxjs';
+import { type Observable, type SchedulerLike, catchError, identity, map, of, tap } from 'rxjs';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import { dispatch } from './dispatch';
+import { Lanes, type LanesOptions } from './lanes';
 import { Outcomes, Pending } from './pending';
-import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { Counters } from './ports/counters';
 import type { Decide, DecisionObserver, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { tracedTrip } from './traced-trip';
-import { Window, type WindowCall } from './window';
+import { Window } from './window';
 
 export interface DecisionsOptions {
   readonly limiter: Limiter;
@@ -18,25 +19,12 @@ export interface DecisionsOptions {
   readonly ruleset: () => Ruleset | undefined;
   readonly counters: Counters;
   readonly statistics: Statistics;
-  /** How long a pipeline window gathers, in milliseconds: KVSTORE_PIPELINE_WINDOW. */
-  readonly windowSpan: number;
-  readonly windowsInFlight: number;
-  /** What happens to calls while `windowsInFlight` windows are in flight; undefined: they wait until one is done. */
-  readonly whenFull?: WhenFull | undefined;
   /** Closes windows, and gives the time. */
   readonly scheduler: SchedulerLike;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
   readonly tracer?: WindowTracer | undefined;
   /** Receives what must not happen: an observer that throws, a bug. Other decisions are not affected. */
   readonly onInternalError: (error: unknown) => void;
-}
-
-/** KVSTORE_POOL_ON_EMPTY_BEHAVIOR and _WAIT_DURATION. */
-export interface WhenFull {
-  /** `exceed`: their window goes to the store over the bound; `fail`: they fail with `store_pool_empty`. */
-  readonly behavior: 'exceed' | 'fail';
-  /** Milliseconds that they wait first. */
-  readonly after: number;
 }
 
 export interface Decisions {
@@ -51,28 +39,16 @@ export interface Decisions {
 }
 
 /**
- * The decision path. A request is resolved against the rules at once; decisions that need the store are gathered into pipeline
- * windows, each window goes to the store as one batch, and its counts become verdicts.
+ * The decision path. A request is resolved against the rules at once; decisions that need the store are gathered into the pipeline
+ * windows of their lanes, each window goes to its server as one batch, and its counts become verdicts.
  *
- * A request passes through plain calls up to `requests$` and from `settle` on, as an operator chain of its own per request would
- * cost more than the decision. RxJS carries windows.
+ * A request passes through plain calls up to its lane and from `settle` on, as an operator chain per request would cost more than
+ * the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, scheduler, statistics, whenFull } = options;
+  const { limiter, ruleset, counters, scheduler, statistics } = options;
   const outcomes = new Outcomes(statistics.counter(STORE_ERRORS), options.onInternalError);
-  const requests$ = new Subject<Pending>();
-  const send = sendToStore(options, outcomes);
-  const windows$ = requests$.pipe(
-    pipelineWindow(
-      {
-        span: options.windowSpan,
-        scheduler,
-        windowsInFlight: options.windowsInFlight,
-        overflow: whenFull && { after: whenFull.after, send: whenFull.behavior === 'exceed' ? send : failPoolEmpty },
-      },
-      send,
-    ),
-  );
+  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes) });
   let isOpen = true;
 
   function decide(...[request, observer]: Parameters<Decide>): PendingDecision {
@@ -85,7 +61,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     }
     const pending = new Pending(decision, observer, outcomes);
     if (decision.operations.length === 0) pending.settle();
-    else requests$.next(pending);
+    else dispatch(pending, counters, lanes);
     return pending;
   }
 
@@ -96,30 +72,27 @@ export function decisions(options: DecisionsOptions): Decisions {
 
   function complete(): void {
     isOpen = false;
-    requests$.complete();
+    lanes.complete();
   }
 
-  return { decide, windows$, complete };
+  return { decide, windows$: lanes.windows$, complete };
 }
 
 /** A decision whose outcome was delivered before it could be cancelled. */
 const ANSWERED: PendingDecision = { cancel: () => undefined };
 
-/** Sends the calls of a closed window to the store as one batch. Emits the window when each call has its outcome; never fails. */
-function sendToStore(
-  { counters, statistics, tracer }: DecisionsOptions,
-  outcomes: Outcomes,
-): SendWindow<WindowCall, Window> {
+/** Sends the calls of a closed window to their lane as one batch. */
+function sendToStore({ statistics, tracer }: DecisionsOptions, outcomes: Outcomes): LanesOptions['send'] {
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastBatch = 0;
   statistics.gauge('ratelimit.pipeline.window_size', () => lastBatch);
 
-  return (calls) => {
+  return (lane) => (calls) => {
     const window = new Window(calls);
     lastBatch = window.batch.length;
     mergedHits.add(window.mergedHits);
     if (window.batch.length === 0) return of(window);
-    return counters.apply(window.batch).pipe(
+    return lane.apply(window.batch).pipe(
       tracer === undefined ? identity : tracedTrip(tracer, window, calls),
       tap((counts) => window.settle(counts)),
       catchError((error: unknown) => {
@@ -129,11 +102,4 @@ function sendToStore(
       map(() => window),
     );
   };
-}
-
-/** Fails the calls of a window for which the store had no free connection. */
-function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {
-  const window = new Window(calls);
-  window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
-  return of(window);
 }

@@ -4,6 +4,8 @@ import type { CallTrace } from './ports/tracer';
 
 /** An operation that receives its count in `after`. */
 export interface WindowOperation extends CounterOperation {
+  hits: number;
+  guard: Guard | undefined;
   after: number;
 }
 

@@ -2,17 +2,53 @@ import type { Observable } from 'rxjs';
 import type { Count, CounterOperation } from '../../limiter/counter-operation';
 
 /**
- * A counter store. The operations of a batch take effect in order; operations on the same key as if they were sent one by one.
+ * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the counters
+ * that it holds, and no others.
  */
 export interface Counters {
-  /**
-   * Emits once, the count after each operation, in the order of the batch, and completes; or fails as a whole with a
-   * `DecisionError`. A failed batch may have been counted once, never twice: implementations do not retry what the store
-   * may have applied. Unsubscribing does not undo what was sent.
-   */
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]>;
-  /** Whether a connection to the store is alive: the present state on subscribing, then every change. */
+  /** The lane that counts an operation at present. Operations on one key share a lane until the key moves to another server. */
+  laneOf(operation: CounterOperation): CounterLane;
+  /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
+}
+
+/** One server of a counter store. */
+export interface CounterLane {
+  readonly pipeline: LanePipeline;
+  readonly instance: CounterInstance;
+  /** Emits when the server has left the store; {@link Counters.laneOf} does not return the lane any more. */
+  readonly retired$: Observable<unknown>;
+  /**
+   * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one. Emits once, the
+   * count after each operation, in the order of the batch, and completes; or fails as a whole with a `DecisionError`. A failed
+   * batch may have been counted once, never twice: implementations do not retry what the store may have applied. Unsubscribing
+   * does not undo what was sent.
+   */
+  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]>;
+}
+
+/** How the operations for a lane are gathered and how many batches it takes. */
+export interface LanePipeline {
+  /** How long a pipeline window gathers, in milliseconds: KVSTORE_PIPELINE_WINDOW. */
+  readonly span: number;
+  /** How many windows may be in flight at once: KVSTORE_POOL_SIZE. */
+  readonly windowsInFlight: number;
+  /** What happens to a window while as many are in flight; undefined: it waits until one is done. */
+  readonly whenFull: WhenFull | undefined;
+}
+
+/** KVSTORE_POOL_ON_EMPTY_BEHAVIOR and _WAIT_DURATION. */
+export interface WhenFull {
+  /** `exceed`: the window is sent over the bound; `fail`: its calls fail with `store_pool_empty`. */
+  readonly behavior: 'exceed' | 'fail';
+  /** Milliseconds that the window waits first. */
+  readonly after: number;
+}
+
+/** What the lanes of one cluster have in common; a lane of its own has an instance of its own. Compared by identity. */
+export interface CounterInstance {
+  /** How many of the lanes work for one decision at a time: KVSTORE_CLUSTER_PIPELINE_PARALLELISM. */
+  readonly lanesAtOnce: number;
 }

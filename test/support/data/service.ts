@@ -39,8 +39,6 @@ export class TestService {
       ruleset: () => this.ruleset,
       counters: this.counters,
       statistics: this.statistics,
-      windowSpan: 0,
-      windowsInFlight: 1,
       scheduler: this.#scheduler,
       onInternalError: (error) => {
         throw error;

@@ -1,12 +1,15 @@
-import { type Observable, of } from 'rxjs';
+import { NEVER, type Observable, of } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import { DecisionError } from '../../../limiter/decision-error';
-import type { Counters } from '../../../streams/ports/counters';
+import { guardedHits } from '../../../limiter/guards';
+import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { ExpiringCounts } from './expiring-counts';
 
 export interface MemoryCountersOptions {
   /** How many keys are held at most: MEMORY_MAX_KEYS. */
   readonly maxKeys: number;
+  /** How long a pipeline window gathers, in milliseconds. */
+  readonly windowSpan?: number;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
@@ -20,13 +23,17 @@ const SWEEP_KEYS = 20_000;
  * Counters in the memory of this process: not shared with other processes, lost at a restart. A key is removed when its
  * window has passed; beyond `maxKeys` the keys that would expire first are evicted, and their counts start again at 0.
  */
-export class MemoryCounters implements Counters {
+export class MemoryCounters implements Counters, CounterLane {
   readonly connected$: Observable<boolean> = of(true);
+  readonly pipeline: LanePipeline;
+  readonly instance = { lanesAtOnce: 1 };
+  readonly retired$ = NEVER;
   readonly #counts: ExpiringCounts;
   readonly #now: () => number;
   readonly #sweeper: NodeJS.Timeout;
 
-  constructor({ maxKeys, now }: MemoryCountersOptions) {
+  constructor({ maxKeys, windowSpan = 0, now }: MemoryCountersOptions) {
+    this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.#counts = new ExpiringCounts(maxKeys);
     this.#now = now;
     this.#sweeper = setInterval(() => this.#counts.expire(this.#now(), SWEEP_KEYS), SWEEP_INTERVAL);
@@ -41,6 +48,11 @@ export class MemoryCounters implements Counters {
   /** How many keys have been evicted before their expiry. */
   get evictions(): number {
     return this.#counts.evictions;
+  }
+
+  /** The one lane of this store. */
+  laneOf(): CounterLane {
+    return this;
   }
 
   apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
@@ -66,11 +78,8 @@ export class MemoryCounters implements Counters {
 
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
   #applyGuarded(operations: readonly CounterOperation[], now: number): Count[] {
-    const exceeds = operations.map(({ key, hits, limit }) => this.#counts.get(key, now) + hits > limit);
-    const anyExceeds = exceeds.includes(true);
-    return operations.map((operation, index) =>
-      this.#applyOne(operation, anyExceeds && !exceeds[index] ? 0 : operation.hits, now),
-    );
+    const hits = guardedHits(operations, (key) => this.#counts.get(key, now));
+    return operations.map((operation, index) => this.#applyOne(operation, hits[index] as number, now));
   }
 
   #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): Count {

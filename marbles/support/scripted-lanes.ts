@@ -1,0 +1,41 @@
+import { NEVER, type Observable, of } from 'rxjs';
+import type { Count, CounterOperation } from '../../src/limiter/counter-operation';
+import type { CounterInstance, CounterLane, Counters, LanePipeline } from '../../src/streams/ports/counters';
+
+export type Reply = (batch: readonly CounterOperation[]) => Observable<readonly Count[]>;
+
+export interface LaneOptions extends Partial<LanePipeline> {
+  readonly instance?: CounterInstance;
+  readonly retired$?: Observable<unknown>;
+}
+
+/** A server that replies as the scenario says, and records each batch as `value+hits`, its operations separated by blanks. */
+export class ScriptedLane implements CounterLane {
+  readonly sent: string[] = [];
+  readonly pipeline: LanePipeline;
+  readonly instance: CounterInstance;
+  readonly retired$: Observable<unknown>;
+  readonly #reply: Reply;
+
+  constructor(reply: Reply, { instance = { lanesAtOnce: 1 }, retired$ = NEVER, ...pipeline }: LaneOptions = {}) {
+    this.#reply = reply;
+    this.pipeline = { span: 3, windowsInFlight: 1, whenFull: undefined, ...pipeline };
+    this.instance = instance;
+    this.retired$ = retired$;
+  }
+
+  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+    this.sent.push(batch.map(({ key, hits }) => `${key.split('_')[2] ?? key}${hits < 0 ? '' : '+'}${hits}`).join(' '));
+    return this.#reply(batch);
+  }
+}
+
+/** A server in which every key is new. */
+export function freshCounts(batch: readonly CounterOperation[]): readonly number[] {
+  return batch.map(({ hits }) => hits);
+}
+
+/** A store of the given lanes, whose operations go where `laneOf` says. */
+export function storeOf(laneOf: (operation: CounterOperation) => CounterLane): Counters {
+  return { laneOf, connected$: of(true), close: () => Promise.resolve() };
+}

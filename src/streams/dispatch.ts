@@ -1,0 +1,173 @@
+import type { DecisionError } from '../limiter/decision-error';
+import { guardedHits } from '../limiter/guards';
+import type { Lanes } from './lanes';
+import type { CounterInstance, CounterLane, Counters } from './ports/counters';
+import type { CallTrace } from './ports/tracer';
+import type { WindowCall, WindowOperation } from './window';
+
+/**
+ * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case. Otherwise each
+ * lane gets its part, at most `lanesAtOnce` of an instance at a time, and the call settles when every part has; the first part
+ * that fails fails the call, and parts that were not sent yet are dropped.
+ *
+ * Operations that a guard ties together over several lanes cannot be one atomic step: they are read first, then counted.
+ */
+export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): void {
+  const { operations } = call;
+  const lane = counters.laneOf(operations[0] as WindowOperation);
+  for (let index = 1; index < operations.length; index += 1) {
+    if (counters.laneOf(operations[index] as WindowOperation) === lane) continue;
+    const spread = new SpreadCall(call, counters, lanes);
+    if (operations.some(({ guard }) => guard !== undefined)) spread.readThenCount();
+    else spread.count(operations, () => call.settle());
+    return;
+  }
+  lanes.add(lane, call);
+}
+
+/** A call whose operations are counted in several lanes. */
+class SpreadCall {
+  readonly #call: WindowCall;
+  readonly #counters: Counters;
+  readonly #lanes: Lanes;
+  #hasFailed = false;
+
+  constructor(call: WindowCall, counters: Counters, lanes: Lanes) {
+    this.#call = call;
+    this.#counters = counters;
+    this.#lanes = lanes;
+  }
+
+  get trace(): CallTrace | undefined {
+    return this.#call.trace;
+  }
+
+  /** Parts that were not sent yet are not needed any more. */
+  get isOver(): boolean {
+    return this.#hasFailed || this.#call.isCancelled;
+  }
+
+  /** Sends the operations by lane; calls back when every one has its count in `after`. */
+  count(operations: readonly WindowOperation[], onCounted: () => void): void {
+    const groups = this.#groupByInstance(operations);
+    let left = groups.length;
+    for (const group of groups) {
+      group.send(() => {
+        left -= 1;
+        if (left === 0) onCounted();
+      });
+    }
+  }
+
+  readThenCount(): void {
+    const { operations } = this.#call;
+    const reads = operations.map(readOf);
+    this.count(reads, () => {
+      decideGuard(operations, reads);
+      this.count(operations, () => this.#call.settle());
+    });
+  }
+
+  fail(error: DecisionError): void {
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    this.#call.fail(error);
+  }
+
+  #groupByInstance(operations: readonly WindowOperation[]): readonly InstanceGroup[] {
+    const groups = new Map<CounterInstance, InstanceGroup>();
+    for (const operation of operations) {
+      const lane = this.#counters.laneOf(operation);
+      const known = groups.get(lane.instance);
+      const group = known ?? new InstanceGroup(this, this.#lanes, lane.instance.lanesAtOnce);
+      if (known === undefined) groups.set(lane.instance, group);
+      group.add(lane, operation);
+    }
+    return [...groups.values()];
+  }
+}
+
+/** The parts of a call that go to the lanes of one instance. */
+class InstanceGroup {
+  readonly #call: SpreadCall;
+  readonly #lanes: Lanes;
+  readonly #lanesAtOnce: number;
+  readonly #parts = new Map<CounterLane, Part>();
+  #unsent: Part[] = [];
+  #left = 0;
+
+  constructor(call: SpreadCall, lanes: Lanes, lanesAtOnce: number) {
+    this.#call = call;
+    this.#lanes = lanes;
+    this.#lanesAtOnce = lanesAtOnce;
+  }
+
+  add(lane: CounterLane, operation: WindowOperation): void {
+    const known = this.#parts.get(lane);
+    if (known === undefined) this.#parts.set(lane, new Part(this.#call, lane, operation));
+    else known.operations.push(operation);
+  }
+
+  /** Sends as many parts at a time as the instance allows; calls back when all have settled. */
+  send(onSettled: () => void): void {
+    this.#unsent = [...this.#parts.values()];
+    this.#left = this.#unsent.length;
+    for (let count = Math.min(this.#lanesAtOnce, this.#left); count > 0; count -= 1) this.#sendNext(onSettled);
+  }
+
+  #sendNext(onSettled: () => void): void {
+    const part = this.#unsent.shift();
+    if (part === undefined || this.#call.isOver) return;
+    part.onSettled = () => {
+      this.#left -= 1;
+      if (this.#left === 0) onSettled();
+      else this.#sendNext(onSettled);
+    };
+    this.#lanes.add(part.lane, part);
+  }
+}
+
+/** The operations of a call that are counted in one lane. */
+class Part implements WindowCall {
+  readonly lane: CounterLane;
+  readonly operations: WindowOperation[];
+  onSettled: () => void = () => undefined;
+  readonly #call: SpreadCall;
+
+  constructor(call: SpreadCall, lane: CounterLane, operation: WindowOperation) {
+    this.#call = call;
+    this.lane = lane;
+    this.operations = [operation];
+  }
+
+  get trace(): CallTrace | undefined {
+    return this.#call.trace;
+  }
+
+  get isCancelled(): boolean {
+    return this.#call.isOver;
+  }
+
+  settle(): void {
+    this.onSettled();
+  }
+
+  fail(error: DecisionError): void {
+    this.#call.fail(error);
+  }
+}
+
+function readOf({ key, windowSeconds, limit }: WindowOperation): WindowOperation {
+  return { key, windowSeconds, limit, hits: 0, guard: undefined, after: 0 };
+}
+
+/** Unties guarded operations, with the hits that the counts which were read allow. */
+function decideGuard(operations: readonly WindowOperation[], reads: readonly WindowOperation[]): void {
+  const stored = new Map(reads.map(({ key, after }) => [key, after]));
+  const guarded = operations.filter(({ guard }) => guard !== undefined);
+  const hits = guardedHits(guarded, (key) => stored.get(key) ?? 0);
+  guarded.forEach((operation, index) => {
+    operation.hits = hits[index] as number;
+    operation.guard = undefined;
+  });
+}

@@ -1,0 +1,89 @@
+import { type Observable, type SchedulerLike, Subject, finalize, mergeMap, of, takeUntil, tap } from 'rxjs';
+import { DecisionError } from '../limiter/decision-error';
+import { type SendWindow, pipelineWindow } from './pipeline-window';
+import type { CounterLane } from './ports/counters';
+import { Window, type WindowCall } from './window';
+
+export interface LanesOptions {
+  /** Closes windows. */
+  readonly scheduler: SchedulerLike;
+  /** Sends the calls of a closed window to a lane. Emits the window when each call has its outcome; never fails. */
+  readonly send: (lane: CounterLane) => SendWindow<WindowCall, Window>;
+}
+
+/** The calls of one lane on their way to its pipeline window. */
+interface OpenLane {
+  readonly lane: CounterLane;
+  readonly calls$: Subject<WindowCall>;
+}
+
+/** The pipeline windows of all lanes: one operator per lane, opened by the first call for it. */
+export class Lanes {
+  /**
+   * Emits each window when it has settled. Calls flow while there is a subscriber; there may be only one. Completes after
+   * {@link complete}, when every window is done.
+   */
+  readonly windows$: Observable<Window>;
+  readonly #options: LanesOptions;
+  readonly #opened$ = new Subject<OpenLane>();
+  readonly #open = new Map<CounterLane, Subject<WindowCall>>();
+  #running = 0;
+  #isCompleting = false;
+
+  constructor(options: LanesOptions) {
+    this.#options = options;
+    this.windows$ = this.#opened$.pipe(mergeMap((open) => this.#windowsOf(open)));
+  }
+
+  /** Adds a call to the open window of a lane. */
+  add(lane: CounterLane, call: WindowCall): void {
+    if (!this.#isCompleting) return (this.#open.get(lane) ?? this.#openLane(lane)).next(call);
+    // Another part of a call that was in flight when completion began.
+    const calls$ = this.#openLane(lane);
+    calls$.next(call);
+    calls$.complete();
+  }
+
+  /** Closes the open windows without waiting for their spans; `windows$` completes when nothing is in flight. */
+  complete(): void {
+    this.#isCompleting = true;
+    for (const calls$ of this.#open.values()) calls$.complete();
+    this.#completeWhenIdle();
+  }
+
+  #openLane(lane: CounterLane): Subject<WindowCall> {
+    const calls$ = new Subject<WindowCall>();
+    this.#open.set(lane, calls$);
+    this.#running += 1;
+    this.#opened$.next({ lane, calls$ });
+    return calls$;
+  }
+
+  #windowsOf({ lane, calls$ }: OpenLane): Observable<Window> {
+    const { span, windowsInFlight, whenFull } = lane.pipeline;
+    const send = this.#options.send(lane);
+    const overflow = whenFull && {
+      after: whenFull.after,
+      send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
+    };
+    return calls$.pipe(
+      takeUntil(lane.retired$.pipe(tap(() => this.#open.delete(lane)))),
+      pipelineWindow({ span, scheduler: this.#options.scheduler, windowsInFlight, overflow }, send),
+      finalize(() => {
+        this.#running -= 1;
+        this.#completeWhenIdle();
+      }),
+    );
+  }
+
+  #completeWhenIdle(): void {
+    if (this.#isCompleting && this.#running === 0) this.#opened$.complete();
+  }
+}
+
+/** Fails the calls of a window for which the lane had no free connection. */
+function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {
+  const window = new Window(calls);
+  window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
+  return of(window);
+}
