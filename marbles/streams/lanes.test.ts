@@ -23,7 +23,7 @@ function pathOver(
   return decisions({
     limiter: new Limiter({ ...DEFAULT_OPTIONS, stopIncrementWhenOverLimit }, statistics),
     ruleset: () => ruleset,
-    counters: storeOf(({ key }) => lanes[key.split('_')[2]?.[0] ?? ''] as ScriptedLane),
+    counters: storeOf(({ key }) => lanes[key.split('_')[2]?.[0] ?? '']!),
     statistics,
     scheduler,
     onInternalError: (error) => {

@@ -1,4 +1,3 @@
-import type { Count, CounterOperation, Guard } from './counter-operation';
 
 /** What a guarded step does to one operation: its hits, or 0 where it is only read. */
 export interface GuardedOperation {
