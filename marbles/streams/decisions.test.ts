@@ -124,7 +124,7 @@ describe('the decision path', () => {
     });
   });
 
-  it('does not count a decision that was cancelled before its window closed', () => {
+  it('does not send a decision that was cancelled before its window closed, and counts it as a store error', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const store = new ScriptedLane((batch) => of(batch.map(({ hits }) => hits)));
       const service = path(store, scheduler);
@@ -143,7 +143,7 @@ describe('the decision path', () => {
       flush();
       expect(store.sent).toEqual(['a+1']);
       expect(received).toEqual(['verdict']);
-      expect(errorsCounted('redis_error', service)).toBe(1);
+      expect(errorsCounted('redis_error', service)).toBe(2);
     });
   });
 

@@ -43,8 +43,9 @@ export interface DecisionContext {
  * the counts into the operations' `after`, then calls {@link verdict} once.
  */
 export class Decision {
+  /** What was asked. */
+  readonly request: RateLimitRequest;
   readonly #context: DecisionContext;
-  readonly #request: RateLimitRequest;
   readonly #resolutions: readonly Resolution[];
   readonly #nowSeconds: number;
   constructor(
@@ -56,9 +57,14 @@ export class Decision {
     nowSeconds: number,
   ) {
     this.#context = context;
-    this.#request = request;
+    this.request = request;
     this.#resolutions = resolutions;
     this.#nowSeconds = nowSeconds;
+  }
+
+  /** What applies to each descriptor, for logs; the counts are there once the decision has its verdict. */
+  get resolutions(): readonly Resolution[] {
+    return this.#resolutions;
   }
 
   /** Compares the counts with the limits, updates the statistics, and combines the statuses into a verdict. */
@@ -89,7 +95,7 @@ export class Decision {
               resolutions.map((resolution) => isQuota(resolution, options)),
             ),
       dynamicMetadata: options.dynamicMetadata
-        ? dynamicMetadata(this.#request, metadataOfAllowed(resolutions, statuses))
+        ? dynamicMetadata(this.request, metadataOfAllowed(resolutions, statuses))
         : undefined,
     };
   }

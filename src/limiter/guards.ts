@@ -1,4 +1,3 @@
-
 /** What a guarded step does to one operation: its hits, or 0 where it is only read. */
 export interface GuardedOperation {
   readonly key: string;

@@ -24,6 +24,7 @@ import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type DebugListener, openDebugListener } from './debug-listener';
 import { type Addresses, Listeners } from './listeners';
+import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
 import { ruleEvents } from './rule-events';
 import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
@@ -101,11 +102,9 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
       limiter: new Limiter(limiterOptions(settings), statistics),
       counters: store.counters,
       statistics,
-      windowSpan: settings.kvstorePipelineWindow,
-      windowsInFlight: store.windowsInFlight,
-      whenFull: store.whenFull,
       scheduler: turnScheduler,
       tracer: tracing.tracer,
+      decisionLog: decisionLog(log),
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     {

@@ -6,14 +6,14 @@ import type { Ruleset } from '../rules/ruleset';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
 import { Lanes, type LanesOptions } from './lanes';
-import { Outcomes, Pending } from './pending';
+import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
-import type { Decide, DecisionObserver, PendingDecision } from './ports/decide';
+import type { Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { tracedTrip } from './traced-trip';
 import { Window } from './window';
 
-export interface DecisionsOptions {
+export interface DecisionsOptions extends OutcomeCallbacks {
   readonly limiter: Limiter;
   /** The active rules, undefined before the first were loaded; read once per request. */
   readonly ruleset: () => Ruleset | undefined;
@@ -23,8 +23,6 @@ export interface DecisionsOptions {
   readonly scheduler: SchedulerLike;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
   readonly tracer?: WindowTracer | undefined;
-  /** Receives what must not happen: an observer that throws, a bug. Other decisions are not affected. */
-  readonly onInternalError: (error: unknown) => void;
 }
 
 export interface Decisions {
@@ -47,7 +45,7 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics } = options;
-  const outcomes = new Outcomes(statistics.counter(STORE_ERRORS), options.onInternalError);
+  const outcomes = new Outcomes(statistics.counter(STORE_ERRORS), options);
   const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes) });
   let isOpen = true;
 
@@ -57,17 +55,13 @@ export function decisions(options: DecisionsOptions): Decisions {
       if (!isOpen) throw new DecisionError('shutting_down', 'the service is shutting down');
       decision = limiter.begin(request, ruleset(), scheduler.now());
     } catch (error) {
-      return rejected(observer, error);
+      outcomes.reject(request, observer, outcomes.errorOf(error));
+      return ANSWERED;
     }
     const pending = new Pending(decision, observer, outcomes);
     if (decision.operations.length === 0) pending.settle();
     else dispatch(pending, counters, lanes);
     return pending;
-  }
-
-  function rejected(observer: DecisionObserver, error: unknown): PendingDecision {
-    outcomes.deliver(observer, outcomes.errorOf(error));
-    return ANSWERED;
   }
 
   function complete(): void {

@@ -1,27 +1,53 @@
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
+import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { Counter } from '../statistics/counter';
-import type { CancelCause, DecisionObserver, PendingDecision } from './ports/decide';
+import type { DecisionObserver, PendingDecision } from './ports/decide';
 import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './window';
+
+/** Receives each outcome before its observer does, for logs. */
+export interface DecisionLog {
+  decided(decision: Decision, outcome: Verdict | DecisionError): void;
+  /** A request that was rejected before it was decided. */
+  rejected(request: RateLimitRequest, error: DecisionError): void;
+}
+
+export interface OutcomeCallbacks {
+  /** Receives what an observer throws, and every error that is not a `DecisionError`. Other decisions are not affected. */
+  readonly onInternalError: (error: unknown) => void;
+  /** Undefined when decisions are not logged, so that the decision path does not pay for it. */
+  readonly decisionLog?: DecisionLog | undefined;
+}
 
 /** Delivers outcomes to observers, for all decisions of a service. */
 export class Outcomes {
   readonly #storeErrors: Counter;
   readonly #onInternalError: (error: unknown) => void;
+  readonly #log: DecisionLog | undefined;
 
-  /**
-   * @param storeErrors counts the decisions that the store failed
-   * @param onInternalError receives what an observer throws, and every error that is not a `DecisionError`
-   */
-  constructor(storeErrors: Counter, onInternalError: (error: unknown) => void) {
+  /** @param storeErrors counts the decisions that the store failed, or that were cancelled while they needed it */
+  constructor(storeErrors: Counter, { onInternalError, decisionLog }: OutcomeCallbacks) {
     this.#storeErrors = storeErrors;
     this.#onInternalError = onInternalError;
+    this.#log = decisionLog;
   }
 
-  /** Calls the observer. What it throws is reported, so that the other calls of its window still get their outcome. */
-  deliver(observer: DecisionObserver, outcome: Verdict | DecisionError): void {
+  /** Delivers the outcome of a decision. */
+  deliverDecided(decision: Decision, observer: DecisionObserver, outcome: Verdict | DecisionError): void {
+    this.#log?.decided(decision, outcome);
+    this.#deliver(observer, outcome);
+  }
+
+  /** Delivers the error of a request that was rejected before it was decided. */
+  reject(request: RateLimitRequest, observer: DecisionObserver, error: DecisionError): void {
+    this.#log?.rejected(request, error);
+    this.#deliver(observer, error);
+  }
+
+  /** What the observer throws is reported, so that the other calls of its window still get their outcome. */
+  #deliver(observer: DecisionObserver, outcome: Verdict | DecisionError): void {
     try {
       if (outcome instanceof DecisionError) observer.error(outcome);
       else observer.verdict(outcome);
@@ -61,9 +87,10 @@ export class Pending implements WindowCall, PendingDecision {
     return this.#observer.trace;
   }
 
-  cancel(cause: CancelCause): void {
+  /** Counts as a store error whatever the cause: a client that waits until its deadline may cancel just before it. */
+  cancel(): void {
     this.isCancelled = true;
-    if (cause === 'deadline_exceeded') this.#outcomes.countStoreError();
+    this.#outcomes.countStoreError();
   }
 
   settle(): void {
@@ -73,12 +100,13 @@ export class Pending implements WindowCall, PendingDecision {
     } catch (error) {
       outcome = this.#outcomes.errorOf(error);
     }
-    if (!this.isCancelled) this.#outcomes.deliver(this.#observer, outcome);
+    if (this.isCancelled) return;
+    this.#outcomes.deliverDecided(this.#decision, this.#observer, outcome);
   }
 
   fail(error: DecisionError): void {
     if (this.isCancelled) return;
     this.#outcomes.countStoreError();
-    this.#outcomes.deliver(this.#observer, error);
+    this.#outcomes.deliverDecided(this.#decision, this.#observer, error);
   }
 }

@@ -8,11 +8,15 @@ export interface RecordedLine {
 
 /** A log that records its lines for the test. */
 export class RecordedLog implements Log {
-  readonly isDebug = true;
+  readonly isDebug: boolean;
   readonly lines: RecordedLine[] = [];
 
+  constructor(isDebug = true) {
+    this.isDebug = isDebug;
+  }
+
   debug(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: 'debug', message, fields });
+    if (this.isDebug) this.lines.push({ level: 'debug', message, fields });
   }
 
   info(message: string, fields: LogFields = {}): void {
