@@ -4,7 +4,6 @@ import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import type { Statistics } from '../statistics/statistics';
 import type { Counters } from '../streams/ports/counters';
-import type { WhenFull } from '../streams/decisions';
 import type { Log } from '../streams/ports/log';
 import { kvstoreOptions } from './options';
 
@@ -13,8 +12,6 @@ export interface CounterStore {
   readonly counters: Counters;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
-  readonly windowsInFlight: number;
-  readonly whenFull: WhenFull | undefined;
 }
 
 /**
@@ -26,14 +23,17 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
   const { settings, given } = reading;
   if (settings.backendType === 'kvstore') {
     const counters = kvstoreCounters({ ...kvstoreOptions(settings), statistics, log });
-    const { ready$, windowsInFlight, whenFull } = counters;
-    return { counters, ready$, windowsInFlight, whenFull };
+    return { counters, ready$: counters.ready$ };
   }
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
-  const counters = new MemoryCounters({ maxKeys: settings.memoryMaxKeys, now: Date.now });
+  const counters = new MemoryCounters({
+    maxKeys: settings.memoryMaxKeys,
+    windowSpan: settings.kvstorePipelineWindow,
+    now: Date.now,
+  });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { counters, ready$: of(true), windowsInFlight: 1, whenFull: undefined };
+  return { counters, ready$: of(true) };
 }

@@ -58,6 +58,7 @@ function instanceOptions(settings: Settings, instance: InstancePrefix): Instance
     tls: get('Tls'),
     poolSize: get('PoolSize'),
     timeout: get('Timeout'),
+    pipelineWindow: settings[`${instance}PipelineWindow`],
     poolOnEmptyBehavior: get('PoolOnEmptyBehavior'),
     poolOnEmptyWaitDuration: get('PoolOnEmptyWaitDuration'),
     clusterPipelineParallelism: get('ClusterPipelineParallelism'),

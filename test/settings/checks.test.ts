@@ -192,13 +192,3 @@ test('a deprecated setting causes a warning', () => {
     expect.stringContaining('deprecated'),
   );
 });
-
-test('a pipeline window for the second store causes a warning', () => {
-  function windowWarnings(environment: Environment) {
-    return readSettings(environment).warnings.filter((warning) => warning.includes('PIPELINE_WINDOW'));
-  }
-  expect(windowWarnings({ REDIS_PERSECOND_PIPELINE_WINDOW: '1ms' })).toEqual([
-    'REDIS_PERSECOND_PIPELINE_WINDOW has no effect, because KVSTORE_PIPELINE_WINDOW applies to both stores; remove it.',
-  ]);
-  expect(windowWarnings({ REDIS_PERSECOND_PIPELINE_WINDOW: '0', REDIS_PIPELINE_WINDOW: '1ms' })).toEqual([]);
-});

@@ -23,7 +23,7 @@ export const kvstorePersecondSettings = group({
       alias: 'REDIS_PERSECOND_PIPELINE_WINDOW',
       type: duration('0 or more'),
       default: 0,
-      help: 'Has no effect: KVSTORE_PIPELINE_WINDOW applies to both stores.',
+      help: 'As KVSTORE_PIPELINE_WINDOW, for the per-second instance.',
     }),
     ...pipelineSettings(PER_SECOND_INSTANCE),
     tlsSetting(PER_SECOND_INSTANCE),

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import type { Count, CounterOperation, Guard } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
-import type { Counters } from '../../../src/streams/ports/counters';
+import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
+import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
@@ -20,8 +21,41 @@ export function operation(key: string, hits: number, more: Partial<CounterOperat
   return { key, hits, windowSeconds: 60, guard: undefined, limit: 0, ...more };
 }
 
+/**
+ * Applies a batch, the operations of each lane at the same time. Rejects when every lane fails as a whole; when only some do, their
+ * operations get the error. A guard over several lanes is a call of its own, as in the decision path.
+ */
 export async function apply(counters: Counters, ...batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-  return firstValueFrom(counters.apply(batch));
+  const counts: Count[] = Array.from({ length: batch.length });
+  const byLane = new Map<CounterLane, number[]>();
+  const spread = new Map<Guard, number[]>();
+  for (const [index, { guard }] of batch.entries()) {
+    const lanes = new Set(batch.filter((each) => each.guard === guard).map((each) => counters.laneOf(each)));
+    if (guard !== undefined && lanes.size > 1) append(spread, guard, index);
+    else append(byLane, counters.laneOf(batch[index] as CounterOperation), index);
+  }
+  using client = new LaneClient(counters);
+  const outcomes = await Promise.allSettled([
+    ...[...byLane].map(async ([lane, indices]) => {
+      const results = await firstValueFrom(lane.apply(indices.map((index) => batch[index] as CounterOperation)));
+      for (const [at, index] of indices.entries()) counts[index] = results[at] as Count;
+    }),
+    ...[...spread.values()].map(async (indices) => {
+      const results = await client.call(indices.map((index) => batch[index] as CounterOperation));
+      for (const [at, index] of indices.entries()) counts[index] = results[at] as Count;
+    }),
+  ]);
+  const errors = outcomes.flatMap((outcome) =>
+    outcome.status === 'rejected' ? [outcome.reason as DecisionError] : [],
+  );
+  if (errors.length === outcomes.length && errors.length > 0) throw errors[0];
+  return counts.map((count) => count ?? errors[0]);
+}
+
+function append<K>(lists: Map<K, number[]>, key: K, index: number): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [index]);
+  else list.push(index);
 }
 
 /** The operations under one guard, each with the limit given. */
@@ -111,6 +145,15 @@ export function countingScenarios(store: () => Counters): void {
     expect(over).toMatchObject({ code: 'store_failed', message: expect.stringContaining('2^53') });
     expect(other).toBe(1);
     expect(await apply(store(), operation(key('big'), 0), operation(key('big'), -LARGEST))).toEqual([LARGEST, 0]);
+  });
+
+  it('counts negative hits under a guard always, and judges the additions after them on the lowered count', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('a'), 10), operation(key('b'), 10));
+    const batch = guarded(10, operation(key('a'), -5), operation(key('a'), 2), operation(key('c'), 2));
+    expect(await apply(store(), ...batch)).toEqual([5, 7, 2]);
+    const full = guarded(10, operation(key('b'), -1), operation(key('b'), 2), operation(key('c'), 2));
+    expect(await apply(store(), ...full)).toEqual([9, 11, 2]);
   });
 
   it('adds all operations of a guard while none exceeds its limit', async () => {

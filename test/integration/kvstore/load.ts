@@ -1,7 +1,7 @@
-import { firstValueFrom } from 'rxjs';
 import type { Count, CounterOperation } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
 import type { Counters } from '../../../src/streams/ports/counters';
+import { LaneClient } from '../../support/clients/lane-client';
 
 /** The result of one operation for its caller. */
 export type Result = 'OK' | DecisionError['code'];
@@ -17,7 +17,10 @@ let runs = 0;
  * hot key gets a hit from every call, so no two calls may return the same count of it.
  */
 export class Load {
-  readonly #counters: Counters;
+  readonly #client: LaneClient;
+  /** Whether a key is on a server without a fault; its calls are recorded in {@link elsewhere} too. */
+  isElsewhere: ((key: string) => boolean) | undefined;
+  readonly elsewhere = { ok: 0, failed: 0, longestWait: 0 };
   readonly results = new Map<Result, number>();
   readonly unexpected: unknown[] = [];
   /** By key: whether its only hit returned a count. */
@@ -32,7 +35,7 @@ export class Load {
   #streak = 0;
 
   constructor(counters: Counters) {
-    this.#counters = counters;
+    this.#client = new LaneClient(counters);
     runs += 1;
     this.#prefix = `load_${process.pid}_${runs}_`;
     this.hotKey = `${this.#prefix}hot`;
@@ -96,18 +99,31 @@ export class Load {
         guard: undefined,
         limit: 0,
       }));
-      const begin = performance.now();
-      let counts: readonly Count[];
-      try {
-        counts = await firstValueFrom(this.#counters.apply(batch));
-      } catch (error) {
-        if (!(error instanceof DecisionError)) this.unexpected.push(error);
-        counts = batch.map(() => error as DecisionError);
-      }
-      this.longestWait = Math.max(this.longestWait, performance.now() - begin);
-      counts.forEach((count, index) => this.#record(batch[index]?.key as string, count));
+      await Promise.all(batch.map((operation) => this.#send(operation)));
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
+  }
+
+  /** Each operation is a call of its own, as the operations of one call wait for each other. */
+  async #send(operation: CounterOperation): Promise<void> {
+    const begin = performance.now();
+    let count: Count;
+    try {
+      [count] = (await this.#client.call([operation])) as [number];
+    } catch (error) {
+      if (!(error instanceof DecisionError)) this.unexpected.push(error);
+      count = error as DecisionError;
+    }
+    const wait = performance.now() - begin;
+    this.longestWait = Math.max(this.longestWait, wait);
+    if (this.isElsewhere?.(operation.key) === true) this.#recordElsewhere(count, wait);
+    this.#record(operation.key, count);
+  }
+
+  #recordElsewhere(count: Count, wait: number): void {
+    this.elsewhere.longestWait = Math.max(this.elsewhere.longestWait, wait);
+    if (typeof count === 'number') this.elsewhere.ok += 1;
+    else this.elsewhere.failed += 1;
   }
 
   #record(key: string, count: Count): void {

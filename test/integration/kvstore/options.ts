@@ -13,6 +13,7 @@ export function instance(url: string, more: Partial<InstanceOptions> = {}): Inst
     tls: false,
     poolSize: 2,
     timeout: 1000,
+    pipelineWindow: 0,
     poolOnEmptyBehavior: 'CREATE',
     poolOnEmptyWaitDuration: 1000,
     clusterPipelineParallelism: 0,

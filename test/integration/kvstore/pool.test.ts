@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
@@ -7,6 +8,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { freePorts } from '../../support/processes/free-ports';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
@@ -40,58 +42,68 @@ async function open(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOp
 }
 
 /** Sends windows whose replies the proxy holds back: they occupy their connections until the timeout. */
-function occupy(counters: KvstoreCounters, windows: number): Promise<unknown>[] {
+async function occupy(client: LaneClient, windows: number): Promise<Promise<unknown>[]> {
   proxy.fault = 'black hole';
-  return Array.from({ length: windows }, () => apply(counters, operation('busy', 1)).catch((error: unknown) => error));
+  const calls: Promise<unknown>[] = [];
+  for (let window = 0; window < windows; window += 1) {
+    calls.push(client.call([operation('busy', 1)]).catch((error: unknown) => error));
+    await setImmediate();
+  }
+  return calls;
 }
 
 function statistic(statistics: Statistics, name: string): number {
   return new Map(statistics.entries()).get(name) ?? 0;
 }
 
-describe('a pool whose connections are all busy', () => {
+describe('a lane whose connections are all busy', () => {
   it('fails further windows when KVSTORE_POOL_ON_EMPTY_BEHAVIOR is ERROR', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 1, timeout: 500 });
+    using client = new LaneClient(counters);
     await until('the pool is full', () => proxy.connections === 2);
-    const busy = occupy(counters, 2);
-    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_pool_empty' });
+    const busy = await occupy(client, 2);
+    await expect(client.call([operation('k', 1)])).rejects.toMatchObject({ code: 'store_pool_empty' });
     await Promise.all(busy);
-    expect(counters.whenFull).toEqual({ behavior: 'fail', after: 1 });
   });
 
   it('opens a connection for each further window when it is CREATE, and closes it after the window', async () => {
     const statistics = new Statistics(10);
-    const counters = await open({ poolOnEmptyBehavior: 'CREATE', timeout: 500 }, { statistics });
+    const counters = await open(
+      { poolOnEmptyBehavior: 'CREATE', poolOnEmptyWaitDuration: 1, timeout: 500 },
+      { statistics },
+    );
+    using client = new LaneClient(counters);
     await until('the pool is full', () => proxy.connections === 2);
-    const busy = occupy(counters, 2);
+    const busy = await occupy(client, 2);
     proxy.fault = 'none';
-    expect(await apply(counters, operation('created', 1))).toEqual([1]);
+    expect(await client.call([operation('created', 1)])).toEqual([1]);
     await until(
       'the extra connection is closed',
       () => statistic(statistics, 'ratelimit.redis_pool.cx_local_close') >= 1,
     );
     await Promise.all(busy);
-    expect(counters.whenFull).toEqual({ behavior: 'exceed', after: 1000 });
   });
 
-  it('lets further windows wait up to the timeout when it is WAIT', async () => {
-    const counters = await open({ poolOnEmptyBehavior: 'WAIT', timeout: 300 });
+  it('lets further windows wait for a connection when it is WAIT', async () => {
+    const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolOnEmptyWaitDuration: 1, timeout: 300 });
+    using client = new LaneClient(counters);
     await until('the pool is full', () => proxy.connections === 2);
-    const busy = occupy(counters, 2);
-    const error = await apply(counters, operation('k', 1)).catch((failure: DecisionError) => failure);
-    expect(['store_timeout', 'store_failed']).toContain((error as DecisionError).code);
+    const busy = await occupy(client, 2);
+    const waiting = client.call([operation('k', 1)]).catch((failure: DecisionError) => failure.code);
+    expect(await Promise.race([waiting, ...busy])).toMatchObject({ code: 'store_timeout' });
+    expect(['store_timeout', 'store_failed']).toContain(await waiting);
     await Promise.all(busy);
-    expect(counters.whenFull).toBeUndefined();
   });
 
-  it('assigns a connection that becomes free to the window that has waited longest', async () => {
+  it('sends windows in the order in which they were gathered', async () => {
     const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 });
-    const results = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        apply(counters, operation('in order', 1)).then(([count]) => [index, count]),
-      ),
-    );
-    expect(results).toEqual(Array.from({ length: 20 }, (_, index) => [index, index + 1]));
+    using client = new LaneClient(counters);
+    const calls: Promise<readonly number[]>[] = [];
+    for (let index = 0; index < 20; index += 1) {
+      calls.push(client.call([operation('in order', 1)]));
+      await setImmediate();
+    }
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 20 }, (_, index) => [index + 1]));
   });
 });
 

@@ -1,16 +1,12 @@
 import type { Observable, Subscription } from 'rxjs';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
-import type { PoolOnEmpty } from './options';
 import type { PoolStatistics } from './pool-statistics';
-import { noConnection, poolEmpty, timedOut } from './store-error';
+import { noConnection, timedOut } from './store-error';
 
 export interface LeaseQueueOptions {
   /** Opens a connection: emits when it can be used, fails when it is lost. */
   readonly connect: () => Observable<Connection>;
-  readonly onEmpty: PoolOnEmpty;
-  /** Milliseconds that a window waits before {@link onEmpty} applies. */
-  readonly onEmptyAfter: number;
   readonly statistics: PoolStatistics;
   /** Called when a window ends without having got a connection. */
   readonly onFailed: () => void;
@@ -23,20 +19,11 @@ interface PendingLease {
   readonly resolve: (connection: Connection) => void;
   readonly reject: (error: Error) => void;
   isSettled: boolean;
-  /** Runs until {@link LeaseQueueOptions.onEmpty} applies. */
-  onEmptyTimer: NodeJS.Timeout | undefined;
   /** The connection that is opened for this window alone. */
   extraConnection: Subscription | undefined;
 }
 
-/**
- * The windows that wait for a connection of a pool, and what happens to those that wait long
- * (KVSTORE_POOL_ON_EMPTY_BEHAVIOR):
- *
- * - WAIT: they keep waiting, at most until their deadline.
- * - ERROR: they fail with `store_pool_empty`.
- * - CREATE: each opens a connection for itself, which is closed after the window.
- */
+/** The windows that wait for a connection of a pool, at most until their deadlines, or open an extra one. */
 export class LeaseQueue {
   readonly #options: LeaseQueueOptions;
   /** Oldest first; without those that open a connection for themselves. */
@@ -50,11 +37,9 @@ export class LeaseQueue {
   /**
    * Resolves with a connection; rejects with a DecisionError.
    *
-   * @param hasWaited the window has waited long enough before it came here: {@link LeaseQueueOptions.onEmpty} applies
-   * immediately
+   * @param isExtra whether to open a connection for this window, which is closed after it
    */
-  wait(deadline: Deadline, hasWaited: boolean): Promise<Connection> {
-    const { onEmpty, onEmptyAfter } = this.#options;
+  wait(deadline: Deadline, isExtra: boolean): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const lease: PendingLease = {
         deadline,
@@ -62,14 +47,11 @@ export class LeaseQueue {
         resolve,
         reject,
         isSettled: false,
-        onEmptyTimer: undefined,
         extraConnection: undefined,
       };
-      this.#waiting.add(lease);
       deadline.watch(lease.expire);
-      if (onEmpty === 'WAIT') return;
-      if (hasWaited) this.#applyOnEmpty(lease);
-      else lease.onEmptyTimer = setTimeout(() => this.#applyOnEmpty(lease), onEmptyAfter);
+      if (isExtra) this.#openExtra(lease);
+      else this.#waiting.add(lease);
     });
   }
 
@@ -102,10 +84,8 @@ export class LeaseQueue {
     this.failAll(reason);
   }
 
-  #applyOnEmpty(lease: PendingLease): void {
-    const { onEmpty, connect, statistics } = this.#options;
-    if (onEmpty === 'ERROR') return this.#fail(lease, poolEmpty());
-    this.#waiting.delete(lease);
+  #openExtra(lease: PendingLease): void {
+    const { connect, statistics } = this.#options;
     lease.extraConnection = connect().subscribe({
       next: (connection) => {
         this.#extraConnections.set(connection, lease.extraConnection as Subscription);
@@ -132,7 +112,6 @@ export class LeaseQueue {
 
   #settle(lease: PendingLease): void {
     lease.isSettled = true;
-    clearTimeout(lease.onEmptyTimer);
     lease.deadline.unwatch(lease.expire);
     this.#waiting.delete(lease);
   }

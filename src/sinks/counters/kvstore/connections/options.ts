@@ -17,6 +17,8 @@ export interface InstanceOptions {
   readonly poolSize: number;
   /** 0: no limit. */
   readonly timeout: number;
+  /** How long a pipeline window of each server gathers. */
+  readonly pipelineWindow: number;
   readonly poolOnEmptyBehavior: PoolOnEmpty;
   readonly poolOnEmptyWaitDuration: number;
   readonly clusterPipelineParallelism: number;

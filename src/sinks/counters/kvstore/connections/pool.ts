@@ -2,7 +2,6 @@ import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, 
 import { Connection } from './connection';
 import type { Deadline } from './deadline';
 import { LeaseQueue } from './lease-queue';
-import type { PoolOnEmpty } from './options';
 import type { PoolStatistics } from './pool-statistics';
 import type { RetryDelay } from './retry-delay';
 import { noConnection } from './store-error';
@@ -14,14 +13,8 @@ export interface PoolOptions {
   /** Opens a connection: emits when it can be used, fails when it is lost. */
   readonly connect: () => Observable<Connection>;
   readonly size: number;
-  readonly onEmpty: PoolOnEmpty;
-  /** Milliseconds that a window waits before {@link onEmpty} applies. */
-  readonly onEmptyAfter: number;
-  /**
-   * How many windows the pipeline has in flight at most. A window beyond them has already waited there for {@link
-   * onEmptyAfter}.
-   */
-  readonly windowsInFlight: number;
+  /** Whether a window beyond {@link size} gets an extra connection; otherwise it waits for one of the pool. */
+  readonly opensExtra: boolean;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
   /** Called at each failure, because the delays before and after the first connection differ. */
@@ -122,12 +115,13 @@ export class Pool {
 
   /** @throws DecisionError when no connection is alive */
   #lease(deadline: Deadline): Connection | Promise<Connection> {
+    const { size, opensExtra } = this.#options;
     const connection = this.#takeIdle();
     if (connection === undefined && this.#alive.size === 0 && this.#lastFailure !== undefined) {
       throw noConnection(this.#lastFailure);
     }
     this.#inFlight += 1;
-    return connection ?? this.#queue.wait(deadline, this.#inFlight > this.#options.windowsInFlight);
+    return connection ?? this.#queue.wait(deadline, opensExtra && this.#inFlight > size);
   }
 
   #release(connection: Connection): void {

@@ -58,10 +58,6 @@ export function slotUnassigned(): DecisionError {
   return new DecisionError('store_failed', 'no cluster node holds the slot of a counter');
 }
 
-export function poolEmpty(): DecisionError {
-  return new DecisionError('store_pool_empty', 'every connection to the counter store was busy');
-}
-
 export function countTooLarge(): DecisionError {
   return new DecisionError('store_failed', TOO_LARGE);
 }

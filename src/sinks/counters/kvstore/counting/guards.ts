@@ -1,4 +1,5 @@
-import type { CounterOperation, Guard } from '../../../../limiter/counter-operation';
+import type { CounterOperation } from '../../../../limiter/counter-operation';
+import { guardedHits } from '../../../../limiter/guards';
 import type { StepResult } from './step-result';
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
@@ -20,16 +21,14 @@ export function readsOf(batch: readonly CounterOperation[]): readonly CounterOpe
 
 /**
  * Decides guarded operations on counts that were read before, where the store offers no atomic step: hits of other processes
- * between the read and the write are missed. Within the batch none are: each operation is judged on the counts that those
+ * between the read and the write are missed. Within the batch none are: each guard is judged on the counts that the operations
  * before it will have left.
  *
  * @param stored what the reads of {@link readsOf} returned
- * @param decides which guards are decided here; operations of other guards stay unchanged
  */
 export function decideGuards(
   batch: readonly CounterOperation[],
   stored: readonly StepResult[],
-  decides: (guard: Guard) => boolean = () => true,
 ): readonly CounterOperation[] {
   const counts = new Map<string, number>();
   batch.forEach(({ key }, index) => {
@@ -39,18 +38,13 @@ export function decideGuards(
   const decided: CounterOperation[] = [];
   for (let start = 0; start < batch.length;) {
     const group = batch.slice(start, start + groupLength(batch, start));
-    const exceeds = group.map(
-      ({ key, hits, guard, limit }) => guard !== undefined && (counts.get(key) ?? 0) + hits > limit,
-    );
-    const anyExceeds = exceeds.includes(true);
-    for (const [index, operation] of group.entries()) {
-      const { key, windowSeconds, limit, guard } = operation;
-      const hits = anyExceeds && exceeds[index] === false ? 0 : operation.hits;
-      counts.set(key, Math.max(0, (counts.get(key) ?? 0) + hits));
-      decided.push(
-        guard !== undefined && decides(guard) ? { key, windowSeconds, limit, hits, guard: undefined } : operation,
-      );
-    }
+    const isGuarded = group[0]?.guard !== undefined;
+    const hits = isGuarded ? guardedHits(group, (key) => counts.get(key) ?? 0) : group.map((each) => each.hits);
+    group.forEach(({ key, windowSeconds, limit }, index) => {
+      const own = hits[index] as number;
+      counts.set(key, Math.max(0, (counts.get(key) ?? 0) + own));
+      decided.push({ key, windowSeconds, limit, hits: own, guard: undefined });
+    });
     start += group.length;
   }
   return decided;

@@ -71,7 +71,8 @@ return counts
 
 /**
  * Applies steps in order, some of them in groups: when any step of a group would exceed its limit, only the steps that
- * exceed theirs are counted, and the others are only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT).
+ * exceed theirs are counted, and the others are only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). Negative hits are always
+ * counted, and lower the count on which later steps of their group are judged.
  *
  * - KEYS: the key of each step.
  * - ARGV[1]: a JSON list with four values per step: its hits as a string, the expiry in seconds for a key that has none, its
@@ -88,9 +89,15 @@ while i <= #KEYS do
   local over = {}
   local any = false
   if last > i then
+    local lowered = {}
     for j = i, last do
-      local stored = step(KEYS[j], '0', 0)
-      if type(stored) == 'number' and stored + tonumber(steps[4 * j - 3]) > steps[4 * j - 1] then
+      local key = KEYS[j]
+      local hits = tonumber(steps[4 * j - 3])
+      local stored = lowered[key] or step(key, '0', 0)
+      if hits < 0 then
+        over[j] = true
+        if type(stored) == 'number' then lowered[key] = math.max(0, stored + hits) end
+      elseif type(stored) == 'number' and stored + hits > steps[4 * j - 1] then
         over[j] = true
         any = true
       end

@@ -10,6 +10,7 @@ import { type Deployment, readDeployment } from './deployment';
 import { PooledStore } from './pooled-store';
 import { SentinelStore } from './sentinel/sentinel-store';
 import type { Store } from './store';
+import type { BatchesInFlight } from './store-lane';
 import { type StoreContext, openConnection } from './store-context';
 
 /** The two instances: the prefix of their settings, their name in log lines, and in statistics. */
@@ -35,13 +36,13 @@ export function readInstance(options: InstanceOptions, instance: keyof typeof IN
 /** What the stores of both instances share. */
 export interface SharedOptions {
   readonly options: KvstoreOptions;
-  readonly windowsInFlight: number;
   /** Undefined when no instance uses TLS. */
   readonly tls: TlsMaterial | undefined;
+  readonly inFlight: BatchesInFlight;
 }
 
 /** Starts to connect to an instance. */
-export function openStore(instance: Instance, { options, windowsInFlight, tls }: SharedOptions): Store {
+export function openStore(instance: Instance, { options, tls, inFlight }: SharedOptions): Store {
   const { deployment, name, poolName } = instance;
   const { log, startup } = options;
   const { initialInterval, maxInterval } = startup;
@@ -52,7 +53,7 @@ export function openStore(instance: Instance, { options, windowsInFlight, tls }:
     tls: deployment.tls ? tls : undefined,
     expiry: new Expiry(options.expirationJitterMaxSeconds),
     closeConnectionOnReadonlyError: options.closeConnectionOnReadonlyError,
-    windowsInFlight,
+    inFlight,
     statistics: new PoolStatistics(options.statistics, poolName),
     startupDelay: new StartupDelay(exponentialBackoff(initialInterval, Math.max(initialInterval, maxInterval))),
     log,

@@ -1,5 +1,6 @@
 import { type Observable, type Subscription, merge } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
+import type { CounterLane } from '../../../../streams/ports/counters';
 import type { Connection } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { Pool } from '../connections/pool';
@@ -11,6 +12,7 @@ import { isScriptRejection } from '../counting/run-script';
 import type { StepResult } from '../counting/step-result';
 import { ReplyHandler } from './reply-handler';
 import type { Store } from './store';
+import { StoreLane, pipelineOf } from './store-lane';
 import { type StoreContext, endStartup, logConnections, openPool } from './store-context';
 
 export interface PooledStoreOptions {
@@ -27,11 +29,18 @@ export class PooledStore implements Store {
   readonly #context: StoreContext;
   readonly #pool: Pool;
   readonly #replies: ReplyHandler;
+  readonly #lane: CounterLane;
   readonly #subscription: Subscription;
 
   constructor(context: StoreContext, { name, connect, onReadonly }: PooledStoreOptions) {
     this.#context = context;
     this.#replies = new ReplyHandler(context, onReadonly);
+    const { instance, inFlight } = context;
+    this.#lane = new StoreLane((batch) => this.#apply(batch), {
+      pipeline: pipelineOf(instance),
+      instance: { lanesAtOnce: 1 },
+      inFlight,
+    });
     this.#pool = openPool(context, { connect, retryDelay: context.startupDelay.next });
     this.#subscription = merge(
       logConnections(this.#pool, context, name),
@@ -52,7 +61,11 @@ export class PooledStore implements Store {
     this.#pool.keepOnly(server);
   }
 
-  async apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+  laneOf(): CounterLane {
+    return this.#lane;
+  }
+
+  async #apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
     const deadline = new Deadline(this.#context.instance.timeout);
     const parts = partsOf(batch);
     try {

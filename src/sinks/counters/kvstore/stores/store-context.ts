@@ -9,6 +9,7 @@ import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
 import { StateLog } from '../connections/state-log';
 import type { TlsMaterial } from '../connections/tls-material';
 import type { Expiry } from '../counting/expiry';
+import type { BatchesInFlight } from './store-lane';
 
 /** What stores of every kind need. */
 export interface StoreContext {
@@ -18,7 +19,7 @@ export interface StoreContext {
   readonly tls: TlsMaterial | undefined;
   readonly expiry: Expiry;
   readonly closeConnectionOnReadonlyError: boolean;
-  readonly windowsInFlight: number;
+  readonly inFlight: BatchesInFlight;
   readonly statistics: PoolStatistics;
   readonly startupDelay: StartupDelay;
   readonly log: Log;
@@ -42,13 +43,11 @@ export interface PoolSource {
 }
 
 /** Opens a pool of the size and with the limits of the instance. */
-export function openPool({ instance, windowsInFlight, statistics }: StoreContext, source: PoolSource): Pool {
+export function openPool({ instance, statistics }: StoreContext, source: PoolSource): Pool {
   return new Pool({
     ...source,
     size: instance.poolSize,
-    onEmpty: instance.poolOnEmptyBehavior,
-    onEmptyAfter: instance.poolOnEmptyWaitDuration,
-    windowsInFlight,
+    opensExtra: instance.poolOnEmptyBehavior === 'CREATE',
     timeout: instance.timeout,
     statistics,
   });

@@ -1,3 +1,5 @@
+import { type Observable, Subject } from 'rxjs';
+import type { CounterLane } from '../../../../../streams/ports/counters';
 import { type Server, nameOf } from '../../connections/address';
 import type { Connection } from '../../connections/connection';
 import type { Deadline } from '../../connections/deadline';
@@ -27,20 +29,29 @@ export interface NodeReply {
 /** Called when the node has rejected scripts on a connection. */
 export type OnScriptsRejected = (connection: Connection, error: Error) => void;
 
-/** A master of a cluster, and the connections to it. */
+export interface ClusterNodeOptions {
+  /** Makes the lane of the node. */
+  readonly lane: (retired$: Observable<unknown>) => CounterLane;
+  readonly onScriptsRejected: OnScriptsRejected;
+}
+
+/** A master of a cluster, its lane, and the connections to it. */
 export class ClusterNode {
   readonly name: string;
   readonly pool: Pool;
+  readonly lane: CounterLane;
   readonly #server: Server;
   readonly #expiry: Expiry;
   readonly #onScriptsRejected: OnScriptsRejected;
+  readonly #retired$ = new Subject<void>();
 
-  constructor(server: Server, context: StoreContext, onScriptsRejected: OnScriptsRejected) {
+  constructor(server: Server, context: StoreContext, { lane, onScriptsRejected }: ClusterNodeOptions) {
     this.name = nameOf(server);
     this.pool = openPool(context, { connect: () => openConnection(server, context), retryDelay: RECONNECT });
     this.#server = server;
     this.#expiry = context.expiry;
     this.#onScriptsRejected = onScriptsRejected;
+    this.lane = lane(this.#retired$.asObservable());
   }
 
   /** The host that the node means when it omits one in a reply. */
@@ -57,6 +68,12 @@ export class ClusterNode {
       connection,
       results: await this.#count(connection, batch),
     }));
+  }
+
+  /** The node holds no slots any more: closes its pool once its batches in flight have ended. */
+  retire(): void {
+    this.#retired$.next();
+    this.pool.drain();
   }
 
   async #count(connection: Connection, batch: NodeBatch): Promise<readonly StepResult[]> {

@@ -1,6 +1,7 @@
-import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
+import { BehaviorSubject, NEVER, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../../limiter/decision-error';
+import type { CounterInstance, CounterLane } from '../../../../../streams/ports/counters';
 import { type Server, nameOf } from '../../connections/address';
 import type { Connection } from '../../connections/connection';
 import { Deadline } from '../../connections/deadline';
@@ -10,10 +11,10 @@ import { type Step, decideGuards, readsOf } from '../../counting/guards';
 import { type StepResult, areCounts } from '../../counting/step-result';
 import { ReplyHandler } from '../reply-handler';
 import type { Store } from '../store';
+import { StoreLane, pipelineOf } from '../store-lane';
 import { type StoreContext, endStartup, logConnections, openConnection } from '../store-context';
 import { ClusterNode, type NodeReply } from './cluster-node';
 import { keySlot } from './key-slot';
-import { mapConcurrent } from './map-concurrent';
 import { readRedirect } from './slots';
 import { Topology } from './topology';
 
@@ -54,16 +55,21 @@ export class ClusterStore implements Store {
   readonly failures$ = this.#failures$.asObservable();
   readonly connected$ = this.#connected$.pipe(distinctUntilChanged());
   readonly #nodes = new Map<string, ClusterNode>();
+  /** Saves the decision path the name of the server. */
+  readonly #nodeByServer = new WeakMap<Server, ClusterNode>();
   readonly #topology: Topology;
   readonly #replies: ReplyHandler;
-  /** How many nodes a window is sent to at the same time. */
-  readonly #width: number;
+  /** How many nodes work for one decision at a time. */
+  readonly #instance: CounterInstance;
+  /** For keys whose slot no node holds: their operations fail. */
+  readonly #unassigned: CounterLane;
   readonly #subscription = new Subscription();
 
   constructor(seeds: readonly Server[], context: StoreContext) {
     this.#context = context;
     const { clusterPipelineParallelism: parallelism, poolSize, timeout } = context.instance;
-    this.#width = parallelism === 0 ? poolSize : Math.min(parallelism, poolSize);
+    this.#instance = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
+    this.#unassigned = this.#lane(NEVER);
     this.#topology = new Topology({
       seeds,
       connect: (server) => openConnection(server, context),
@@ -74,7 +80,14 @@ export class ClusterStore implements Store {
     this.#subscription.add(merge(this.#followTopology(), endStartup(this.connected$, context)).subscribe());
   }
 
-  async apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
+  laneOf({ key }: CounterOperation): CounterLane {
+    const server = this.#topology.ownerOf(keySlot(key));
+    if (server === undefined) return this.#unassigned;
+    return (this.#nodeByServer.get(server) ?? this.#nodeAt(server)).lane;
+  }
+
+  /** The steps of a batch go to the node of their lane, unless their slots have moved since. */
+  async #apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
     const deadline = new Deadline(this.#context.instance.timeout);
     try {
       if (!batch.some(({ guard }) => guard !== undefined)) return await this.#applySteps(batch, deadline);
@@ -99,7 +112,7 @@ export class ClusterStore implements Store {
     for (let redirects = 0; routed.length > 0; redirects += 1) {
       const redirected: RoutedStep[] = [];
       const round = { steps, deadline, counts, redirected, isLast: redirects === MAX_REDIRECTS };
-      await mapConcurrent(this.#byNode(routed, counts), this.#width, (nodeSteps) => this.#send(nodeSteps, round));
+      await Promise.all(this.#byNode(routed, counts).map((nodeSteps) => this.#send(nodeSteps, round)));
       routed = redirected.toSorted((one, other) => one.index - other.index);
     }
     return counts;
@@ -121,8 +134,7 @@ export class ClusterStore implements Store {
       if (group === undefined) groups.set(name, { node: this.#nodeAt(server), isAsking, routed: [step] });
       else group.routed.push(step);
     }
-    // A node that no longer answers has many windows in flight: the others do not wait for it.
-    return [...groups.values()].toSorted((one, other) => one.node.pool.inFlight - other.node.pool.inFlight);
+    return [...groups.values()];
   }
 
   /** Sends steps to their node, and puts each into the counts or among the redirected steps of the round. */
@@ -173,11 +185,16 @@ export class ClusterStore implements Store {
   #nodeAt(server: Server): ClusterNode {
     const name = nameOf(server);
     const known = this.#nodes.get(name);
-    if (known !== undefined) return known;
-    const node = new ClusterNode(server, this.#context, (connection, error) =>
-      this.#replies.scriptsRejected(connection, error),
-    );
+    if (known !== undefined) {
+      this.#nodeByServer.set(server, known);
+      return known;
+    }
+    const node = new ClusterNode(server, this.#context, {
+      lane: (retired$) => this.#lane(retired$),
+      onScriptsRejected: (connection, error) => this.#replies.scriptsRejected(connection, error),
+    });
     this.#nodes.set(name, node);
+    this.#nodeByServer.set(server, node);
     // Completes, and so leaves the subscription, when the pool is closed.
     this.#subscription.add(this.#followNode(node).subscribe());
     return node;
@@ -224,10 +241,20 @@ export class ClusterStore implements Store {
     for (const [name, node] of this.#nodes) {
       if (masters.has(name)) continue;
       this.#nodes.delete(name);
-      node.pool.drain();
+      node.retire();
     }
     for (const server of masters.values()) this.#nodeAt(server);
     this.#connected$.next(this.#isAnyConnected());
+  }
+
+  #lane(retired$: Observable<unknown>): CounterLane {
+    const { instance, inFlight } = this.#context;
+    return new StoreLane((batch) => this.#apply(batch), {
+      pipeline: pipelineOf(instance),
+      instance: this.#instance,
+      inFlight,
+      retired$,
+    });
   }
 
   #isAnyConnected(): boolean {

@@ -1,5 +1,5 @@
 import { type Observable, type Subscription, defer, from, switchMap, tap } from 'rxjs';
-import type { Count, CounterOperation } from '../../../../../limiter/counter-operation';
+import type { CounterLane } from '../../../../../streams/ports/counters';
 import { type Server, nameOf } from '../../connections/address';
 import type { Connection } from '../../connections/connection';
 import type { StoreServers } from '../deployment';
@@ -48,8 +48,8 @@ export class SentinelStore implements Store {
     return this.#master.failures$;
   }
 
-  apply(batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-    return this.#master.apply(batch);
+  laneOf(): CounterLane {
+    return this.#master.laneOf();
   }
 
   close(): void {
