@@ -20,10 +20,15 @@ function pathOver(
   stopIncrementWhenOverLimit = false,
 ): Decisions {
   const statistics = new Statistics(10);
+  function laneNamed(name = ''): ScriptedLane {
+    const lane = lanes[name];
+    if (lane === undefined) throw new Error(`no lane ${name}`);
+    return lane;
+  }
   return decisions({
     limiter: new Limiter({ ...DEFAULT_OPTIONS, stopIncrementWhenOverLimit }, statistics),
     ruleset: () => ruleset,
-    counters: storeOf(({ key }) => lanes[key.split('_')[2]?.[0] ?? '']!),
+    counters: storeOf(({ key }) => laneNamed(key.split('_')[2]?.[0])),
     statistics,
     scheduler,
     onInternalError: (error) => {
