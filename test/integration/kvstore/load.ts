@@ -18,9 +18,6 @@ let runs = 0;
  */
 export class Load {
   readonly #client: LaneClient;
-  /** Whether a key is on a server without a fault; its calls are recorded in {@link elsewhere} too. */
-  isElsewhere: ((key: string) => boolean) | undefined;
-  readonly elsewhere = { ok: 0, failed: 0, longestWait: 0 };
   readonly results = new Map<Result, number>();
   readonly unexpected: unknown[] = [];
   /** By key: whether its only hit returned a count. */
@@ -114,16 +111,8 @@ export class Load {
       if (!(error instanceof DecisionError)) this.unexpected.push(error);
       count = error as DecisionError;
     }
-    const wait = performance.now() - begin;
-    this.longestWait = Math.max(this.longestWait, wait);
-    if (this.isElsewhere?.(operation.key) === true) this.#recordElsewhere(count, wait);
+    this.longestWait = Math.max(this.longestWait, performance.now() - begin);
     this.#record(operation.key, count);
-  }
-
-  #recordElsewhere(count: Count, wait: number): void {
-    this.elsewhere.longestWait = Math.max(this.elsewhere.longestWait, wait);
-    if (typeof count === 'number') this.elsewhere.ok += 1;
-    else this.elsewhere.failed += 1;
   }
 
   #record(key: string, count: Count): void {

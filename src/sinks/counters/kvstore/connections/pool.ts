@@ -49,7 +49,7 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#queue = new LeaseQueue({ ...options, onFailed: () => (this.#inFlight -= 1) });
+    this.#queue = new LeaseQueue({ ...options, onFailed: () => this.#windowEnded() });
     this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
     this.#heartbeat.unref();
     // The others follow when this one is connected: only one connection retries while the server is unreachable.
@@ -125,9 +125,13 @@ export class Pool {
   }
 
   #release(connection: Connection): void {
-    this.#inFlight -= 1;
     const wasExtra = this.#queue.closeExtra(connection);
     if (!wasExtra && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
+    this.#windowEnded();
+  }
+
+  #windowEnded(): void {
+    this.#inFlight -= 1;
     if (this.#isDraining && this.#inFlight === 0) this.close();
   }
 
