@@ -1,9 +1,9 @@
 // Adds to package-lock.json the optional packages of other platforms that the registry in use does not carry. npm leaves these out
-// of the lock, and `npm ci` then rejects the lock on every machine. To be run after an install that changed the lock; the tests
+// of the lock, and `npm ci` then rejects the lock on every machine. Run it after an install that changed the lock; the tests
 // fail when it was not. The entries have no integrity: npm adds it where the package can be reached.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT, say } from './workspace.mjs';
+import { ROOT, printStatus } from './workspace.mjs';
 
 const SYSTEMS = ['android', 'darwin', 'freebsd', 'linux', 'netbsd', 'openbsd', 'openharmony', 'sunos', 'win32'];
 /** Architectures as they are written in the names of packages, and as Node names them. */
@@ -28,7 +28,7 @@ lock.packages = Object.fromEntries(
   Object.entries(lock.packages).toSorted(([one], [other]) => one.localeCompare(other, 'en')),
 );
 writeFileSync(file, `${JSON.stringify(lock, undefined, 2)}\n`);
-say(`added ${missing.length} packages of other platforms to package-lock.json`);
+printStatus(`added ${missing.length} packages of other platforms to package-lock.json`);
 
 /** The optional dependencies that no entry of the lock satisfies. Those here all have an exact version. */
 function missingPackages(packages) {
@@ -40,13 +40,13 @@ function missingPackages(packages) {
   );
 }
 
-/** The fields of a lock entry that say for which platform the package is, from its name: `@swc/core-linux-arm64-gnu`. */
+/** The fields of a lock entry that printStatus for which platform the package is, from its name: `@swc/core-linux-arm64-gnu`. */
 function platformOf(name) {
   const words = name.split(/[/-]/);
   const cpu = ARCHITECTURES.get(words.find((word) => ARCHITECTURES.has(word)));
   const os = words.find((word) => SYSTEMS.includes(word));
   if (cpu === undefined || os === undefined) {
-    say(`cannot tell the platform of ${name} from its name: add its entry to package-lock.json by hand`);
+    printStatus(`cannot derive the platform of ${name} from its name: add its entry to package-lock.json by hand`);
     process.exit(1);
   }
   const libc = words.some((word) => word.startsWith('musl')) ? 'musl' : 'glibc';

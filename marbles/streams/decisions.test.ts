@@ -181,7 +181,7 @@ describe('the decision path', () => {
     marbles(({ expectObservable, flush }, scheduler) => {
       const service = path(new ScriptedLane((batch) => of(batch.map(({ hits }) => hits))), scheduler);
       expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 1 });
-      const broken = new Error('socket gone');
+      const broken = new Error('socket closed');
       const received: string[] = [];
       scheduler.schedule(() => {
         service.decide(request('shop', ['k=a']), {

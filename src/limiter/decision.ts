@@ -43,7 +43,7 @@ export interface DecisionContext {
  * the counts into the operations' `after`, then calls {@link verdict} once.
  */
 export class Decision {
-  /** What was asked. */
+  /** The request that is decided. */
   readonly request: RateLimitRequest;
   readonly #context: DecisionContext;
   readonly #resolutions: readonly Resolution[];

@@ -67,18 +67,18 @@ describe('weir-check', () => {
 });
 
 describe('weir-client', () => {
-  it('calls a running service, and reports the answer by its exit code when asked to', async () => {
+  it('calls a running service, and reports the answer by its exit code with -exit_code', async () => {
     await using weir = await WeirProcess.start({
       env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false' },
     });
-    function ask(...more: string[]) {
+    function call(...more: string[]) {
       return program('weir-client', '-dial_string', weir.grpcAddress, '-domain', 'shop', ...more);
     }
-    expect(await ask('-descriptors', 'user=anna')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
-    expect(await ask('-descriptors', 'user=mallory')).toMatchObject({
+    expect(await call('-descriptors', 'user=anna')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
+    expect(await call('-descriptors', 'user=mallory')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^OVER_LIMIT/),
     });
-    expect(await ask('-descriptors', 'user=mallory', '-exit_code')).toMatchObject({ code: 2 });
+    expect(await call('-descriptors', 'user=mallory', '-exit_code')).toMatchObject({ code: 2 });
   });
 });

@@ -335,7 +335,7 @@ describe('a statsd daemon', () => {
       env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '10ms' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    for (let ask = 0; ask < 50; ask += 1)
+    for (let call = 0; call < 50; call += 1)
       await expect(client.shouldRateLimit('shop', ['k'])).rejects.toMatchObject({ code: 9 });
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);

@@ -8,7 +8,7 @@ import { freePorts } from './free-ports';
 
 const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 const CONFIG = join(__dirname, '../../../examples/envoy/envoy.yaml');
-const PATIENCE = 20_000;
+const TIMEOUT = 20_000;
 
 export interface EnvoyOptions {
   readonly weirPort: number;
@@ -73,7 +73,7 @@ export class EnvoyProcess implements AsyncDisposable {
   }
 
   async #ready(): Promise<void> {
-    const deadline = Date.now() + PATIENCE;
+    const deadline = Date.now() + TIMEOUT;
     for (;;) {
       const state = await fetch(`http://127.0.0.1:${this.#adminPort}/ready`).catch(() => undefined);
       if (state?.status === 200) return;

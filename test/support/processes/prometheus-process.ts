@@ -100,9 +100,9 @@ export class PrometheusProcess implements AsyncDisposable {
   }
 
   /** As {@link until}; the error holds the program's last lines. */
-  async until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {
+  async until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
     try {
-      return await until(what, ask);
+      return await until(what, read);
     } catch (error) {
       throw new Error(`${String(error)}; Prometheus wrote:\n${this.#kept.lines.slice(-30).join('\n')}`, {
         cause: error,

@@ -96,9 +96,9 @@ export class StatsdProcess implements AsyncDisposable {
   }
 
   /** As {@link until}; the error holds the program's last lines. */
-  async until<T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+  async until<T>(what: string, read: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
     try {
-      return await until(what, ask);
+      return await until(what, read);
     } catch (error) {
       throw new Error(`${String(error)}; statsd wrote:\n${this.#kept?.lines.slice(-10).join('\n')}`, { cause: error });
     }

@@ -8,7 +8,7 @@ import { freePorts } from './free-ports';
 import { underPermissions } from './permissions';
 
 const MAIN = join(__dirname, '../../../dist/main.js');
-const PATIENCE = 20_000;
+const TIMEOUT = 20_000;
 
 export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -124,10 +124,10 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   /** Polls until the value is neither undefined nor false. */
-  async until<T>(what: string, ask: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-    const deadline = Date.now() + PATIENCE;
+  async until<T>(what: string, read: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
+    const deadline = Date.now() + TIMEOUT;
     for (;;) {
-      const answer = await ask();
+      const answer = await read();
       if (answer !== undefined && answer !== false) return answer;
       if (this.#isOver) throw new Error(`the process ended while waiting for ${what}:\n${this.output}`);
       if (Date.now() > deadline) throw new Error(`timed out waiting for ${what}:\n${this.output}`);
