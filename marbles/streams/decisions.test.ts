@@ -78,7 +78,7 @@ describe('the decision path', () => {
   });
 
   it('fails the calls of a window that fails, and sends the next window', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('ab--------c----');
       const failure = cold<number[]>('-#', {}, new DecisionError('store_timeout', 'the counter store did not answer'));
       const success = cold('               -(r|)', { r: [1] });
@@ -91,6 +91,8 @@ describe('the decision path', () => {
         y: 'b:store_timeout',
         z: 'c:9',
       });
+      expectSubscriptions(failure.subscriptions).toBe('---^!');
+      expectSubscriptions(success.subscriptions).toBe('-------------^!');
       flush();
       expect(errorsCounted('redis_error', service)).toBe(2);
       expect(service.internalErrors).toEqual([]);
@@ -111,7 +113,7 @@ describe('the decision path', () => {
   });
 
   it('continues to gather while the store is busy, so that a slow store gets larger windows', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('a---bcb---------');
       const reply = cold('       ------(r|)');
       const expected = '      ---------x-----(yzw)';
@@ -119,6 +121,7 @@ describe('the decision path', () => {
       const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
+      expectSubscriptions(reply.subscriptions).toBe(['---^-----!', '---------^-----!']);
       flush();
       expect(store.sent).toEqual(['a+1', 'b+2 c+1']);
     });
@@ -162,7 +165,7 @@ describe('the decision path', () => {
   });
 
   it('answers decisions in flight after completion, rejects further requests, and completes', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('a-b--------c');
       const reply = cold('         --(r|)', { r: [1, 1] });
       const complete = cold(' ---(c|)');
@@ -173,6 +176,7 @@ describe('the decision path', () => {
       complete.subscribe(() => service.complete());
       expectObservable(service.windows$.pipe(ignoreElements())).toBe(done);
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:shutting_down' });
+      expectSubscriptions(reply.subscriptions).toBe('---^-!');
       flush();
     });
   });
@@ -202,7 +206,7 @@ describe('the decision path', () => {
   });
 
   it('fails calls that have waited for a free connection, with the behavior `fail`', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('a----bc---------');
       const reply = cold('       ------------(r|)', { r: [1] });
       const expected = '      ----------(yz)-x';
@@ -214,6 +218,7 @@ describe('the decision path', () => {
         y: 'b:store_pool_empty',
         z: 'c:store_pool_empty',
       });
+      expectSubscriptions(reply.subscriptions).toBe('---^-----------!');
       flush();
       expect(store.sent).toEqual(['a+1']);
       expect(errorsCounted('redis_error', service)).toBe(2);
@@ -221,7 +226,7 @@ describe('the decision path', () => {
   });
 
   it('sends a window over the bound after its wait, with the behavior `exceed`', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('a----b----------');
       const reply = cold('       --------(r|)', { r: [1] });
       const expected = '      -----------x------y-';
@@ -229,6 +234,7 @@ describe('the decision path', () => {
       const service = path(store, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
+      expectSubscriptions(reply.subscriptions).toBe(['---^-------!', '----------^-------!']);
       flush();
       expect(store.sent).toEqual(['a+1', 'b+1']);
     });

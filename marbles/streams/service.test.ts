@@ -86,12 +86,14 @@ describe('the service opens its listeners', () => {
   });
 
   it('when the store has been reached and the first rules are loaded', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const rules$ = cold('      --1------', RULES);
       const storeReady$ = cold(' -----(r|)');
       const expected = '         s----o---';
       const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
       expectObservable(phase$, ' ^--------!').toBe(expected, PHASES);
+      expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
+      expectSubscriptions(rules$.subscriptions).toBe('     ^----!');
     });
   });
 
@@ -103,6 +105,7 @@ describe('the service opens its listeners', () => {
       const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
       expectObservable(phase$).toBe(expected, PHASES);
       expectSubscriptions(rules$.subscriptions).toBe('^----!');
+      expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
     });
   });
 });
@@ -114,10 +117,11 @@ describe('the health of the service', () => {
     ['is bad again when the last domain is removed', ' -1-0-1-', 'ch-c-h-'],
     ['does not change with rejected rules', '           -x-1-x-', 'c--h---'],
   ])('with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED %s', (_, rules, expected) => {
-    marbles(({ cold, expectObservable }, scheduler) => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const rules$ = cold(rules.trim(), RULES);
       const { health$ } = serviceWith(scheduler, { rules$, needsDomain: true });
       expectObservable(health$, '-------!').toBe(expected, HEALTH);
+      expectSubscriptions(rules$.subscriptions).toBe('^------!');
     });
   });
 
