@@ -381,7 +381,7 @@ describe('the service does not start, and names the setting, with', () => {
         DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
         DOG_STATSD_MOGRIFIER_A_NAME: 'x',
       },
-      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
+      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: \(\?=/,
     ],
     [
       'a mapping file that does not exist',
