@@ -56,6 +56,13 @@ describe('the address of a single server', () => {
     expect(() => read('/run/x', { socketType: 'tcp' })).toThrow(
       'KVSTORE_SOCKET_TYPE is tcp, but KVSTORE_URL is a socket path',
     );
+    expect(() => read('10.0.0.1:1', { socketType: 'tcp6' })).toThrow(
+      'KVSTORE_SOCKET_TYPE is tcp6, but KVSTORE_URL is an IPv4 address',
+    );
+    expect(() => read('[::1]:1', { socketType: 'tcp4' })).toThrow(
+      'KVSTORE_SOCKET_TYPE is tcp4, but KVSTORE_URL is an IPv6 address',
+    );
+    expect(read('[::1]:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('::1', 1, 6) });
   });
 
   it.each([

@@ -18,10 +18,10 @@ const OPTIONS = {
 } as const;
 
 /**
- * Reads the first document of a text; an empty scalar when the text has only white space and comments. Returns `undefined` when
- * it cannot be read; the report has the reason.
+ * Reads the first document of a text. `undefined` when it cannot be read (the report has the reason), `null` when the text has
+ * only white space and comments.
  */
-export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | undefined {
+export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | null | undefined {
   try {
     return readDocument(source, report);
   } catch (error) {
@@ -34,17 +34,18 @@ export function parseYaml(source: SourceText, report: ProblemReport): YamlNode |
   }
 }
 
-function readDocument(source: SourceText, report: ProblemReport): YamlNode | undefined {
+function readDocument(source: SourceText, report: ProblemReport): YamlNode | null | undefined {
   const documents = new Composer(OPTIONS).compose(new Parser().parse(source.text));
   const first = documents.next();
-  if (first.done === true) return buildTree(null, source, report);
+  if (first.done === true) return null;
   const document = first.value;
   if (reportSyntax(document, source, report)) return undefined;
-  reportSecondDocument(documents, source, report);
+  const hasSecond = reportSecondDocument(documents, source, report);
+  if (isEmpty(document) && !hasSecond) return null;
   return buildTree(document.contents, source, report);
 }
 
-function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): void {
+function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): boolean {
   for (const document of rest) {
     if (isEmpty(document)) continue;
     const [offset] = document.range;
@@ -57,8 +58,9 @@ function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceTex
         advice: 'Give each domain its own file: only the text before this `---` or `...` is read.',
       },
     );
-    return;
+    return true;
   }
+  return false;
 }
 
 function isEmpty({ contents, errors }: Document.Parsed): boolean {

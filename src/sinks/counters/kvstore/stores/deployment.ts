@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { messageOf } from '../../../../text/thrown';
 import { type Address, type Credentials, type Server, parseAddress, parseCredentials } from '../connections/address';
 import type { InstanceOptions } from '../connections/options';
@@ -125,5 +126,11 @@ function withSocketType(server: Server, type: InstanceOptions['socketType'], pre
     throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is ${actual}`);
   }
   if (server.kind === 'unix' || type === 'tcp' || type === 'unix') return server;
-  return { ...server, family: type === 'tcp4' ? 4 : 6 };
+  const family = type === 'tcp4' ? 4 : 6;
+  // Node resolves only names by the family, and connects to an address of the other one.
+  const actual = isIP(server.host);
+  if (actual !== 0 && actual !== family) {
+    throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is an IPv${actual} address`);
+  }
+  return { ...server, family };
 }
