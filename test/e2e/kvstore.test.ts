@@ -1,6 +1,9 @@
+import { constants } from 'node:http2';
 import { Client, credentials } from '@grpc/grpc-js';
 import { HealthCheckResponse, HealthCheckResponse_ServingStatus as Status } from '../../src/gen/grpc/health/v1/health';
-import { RateLimitClient } from '../support/clients/grpc-client';
+import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
+import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
+import { Http2Connection } from '../support/clients/http2-connection';
 import { isListening } from '../support/processes/is-listening';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RuleFolder } from '../support/data/rule-folder';
@@ -195,6 +198,64 @@ describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
     }
     // None of those that failed was counted.
     expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_998);
+  });
+});
+
+describe('the statistic redis_error', () => {
+  const CALLS = 20;
+  const REQUEST = requestMessage('shop', ['user=x']);
+  const DEADLINE_EXCEEDED = 4;
+  let server: RedisProcess;
+  let weir: WeirProcess;
+  let client: RateLimitClient;
+  beforeAll(async () => {
+    server = await RedisProcess.start();
+    weir = await WeirProcess.start({ env: settings(server) });
+    client = new RateLimitClient(weir.grpcAddress);
+    // Connects, so that the deadlines of the calls do not include it.
+    await client.send(REQUEST);
+  });
+  beforeEach(() => server.signal('SIGSTOP'));
+  afterEach(async () => {
+    server.signal('SIGCONT');
+    await client.send(REQUEST);
+  });
+  afterAll(async () => {
+    client[Symbol.dispose]();
+    await weir[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
+  });
+
+  async function counts() {
+    const statistics = await weir.statistics();
+    return {
+      begun: statistics.get('ratelimit.service.rate_limit.shop.user.total_hits') ?? 0,
+      errors: statistics.get('ratelimit.service.call.should_rate_limit.redis_error') ?? 0,
+    };
+  }
+
+  it('counts each call that a client resets at its deadline while the store hangs', async () => {
+    const before = await counts();
+    const calls = Array.from({ length: CALLS }, () => client.send(REQUEST, Date.now() + 60));
+    for (const outcome of await Promise.allSettled(calls)) {
+      expect(outcome).toMatchObject({ reason: { code: DEADLINE_EXCEEDED } });
+    }
+    await weir.until('every call that the service has begun to be counted', async () => {
+      const { begun, errors } = await counts();
+      return begun > before.begun && errors - before.errors === begun - before.begun;
+    });
+  });
+
+  it('counts each call that a client resets before its deadline while the store hangs', async () => {
+    using connection = new Http2Connection(weir.grpcAddress);
+    const before = await counts();
+    const calls = Array.from({ length: CALLS }, () =>
+      connection.call(SHOULD_RATE_LIMIT, REQUEST, { 'grpc-timeout': '20S' }),
+    );
+    await weir.until('the calls to be in flight', async () => (await counts()).begun === before.begun + CALLS);
+    expect((await counts()).errors).toBe(before.errors);
+    for (const { stream } of calls) stream.close(constants.NGHTTP2_CANCEL);
+    await weir.until('the resets to be counted', async () => (await counts()).errors === before.errors + CALLS);
   });
 });
 

@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { type IncomingHttpHeaders, connect } from 'node:http2';
+import { Http2Connection } from './http2-connection';
 
 /**
  * Makes a unary gRPC call with custom headers over `node:http2`. The client does not enforce a deadline itself, so that the service
@@ -13,23 +12,6 @@ export async function callByHand(
   message: Uint8Array,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<number> {
-  const session = connect(`http://${address}`);
-  const stream = session.request({
-    ':method': 'POST',
-    ':path': path,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    ...headers,
-  });
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  stream.end(Buffer.concat([prefix, message]));
-  let status: unknown;
-  for (const event of ['response', 'trailers']) {
-    stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
-  }
-  stream.resume();
-  await once(stream, 'close');
-  session.close();
-  return Number(status);
+  using connection = new Http2Connection(address);
+  return await connection.call(path, message, headers).status;
 }

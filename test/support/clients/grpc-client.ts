@@ -23,21 +23,18 @@ export class RateLimitClient implements Disposable {
     descriptors: readonly DescriptorSketch[],
     hitsAddend = 0,
   ): Promise<RateLimitResponse> {
-    return this.send(
-      Buffer.from(
-        RateLimitRequest.encode({ domain, descriptors: descriptors.map(descriptorMessage), hitsAddend }).finish(),
-      ),
-    );
+    return this.send(requestMessage(domain, descriptors, hitsAddend));
   }
 
-  /** Sends raw bytes, which need not be a valid request. */
-  send(message: Buffer): Promise<RateLimitResponse> {
+  /** Sends raw bytes, which need not be a valid request. After `deadline`, in Unix milliseconds, the client resets the call. */
+  send(message: Buffer, deadline = Infinity): Promise<RateLimitResponse> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
         SHOULD_RATE_LIMIT,
         (bytes: Buffer) => bytes,
         (bytes: Buffer) => RateLimitResponse.decode(bytes),
         message,
+        { deadline },
         (error: ServiceError | null, response?: RateLimitResponse) =>
           error === null && response !== undefined ? resolve(response) : reject(error ?? new Error('no response')),
       );
@@ -47,6 +44,12 @@ export class RateLimitClient implements Disposable {
   [Symbol.dispose](): void {
     this.#client.close();
   }
+}
+
+export function requestMessage(domain: string, descriptors: readonly DescriptorSketch[], hitsAddend = 0): Buffer {
+  return Buffer.from(
+    RateLimitRequest.encode({ domain, descriptors: descriptors.map(descriptorMessage), hitsAddend }).finish(),
+  );
 }
 
 function descriptorMessage(sketch: DescriptorSketch): RateLimitRequest['descriptors'][number] {
