@@ -123,20 +123,6 @@ describe('the gRPC listener with GRPC_UDS', () => {
   });
 });
 
-describe('the gRPC listener with GRPC_MAX_CONNECTION_AGE', () => {
-  it('closes connections with GOAWAY without failing a call', async () => {
-    await using weir = await WeirProcess.start({ env: { ...rules.env, GRPC_MAX_CONNECTION_AGE: '300ms' } });
-    using client = new RateLimitClient(weir.grpcAddress);
-    const until = Date.now() + 1500;
-    let answered = 0;
-    while (Date.now() < until) {
-      await client.shouldRateLimit('shop', [`user=${answered}`]);
-      answered += 1;
-    }
-    expect(answered).toBeGreaterThan(10);
-  });
-});
-
 describe('the gRPC listener with TLS', () => {
   let authority: Authority;
   let own: string;
