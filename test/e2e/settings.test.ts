@@ -74,3 +74,27 @@ describe('decisions follow the setting', () => {
     expectAct(...(await answers({ [name]: value })));
   });
 });
+
+describe('the response headers', () => {
+  it('have the names of LIMIT_LIMIT_HEADER, LIMIT_REMAINING_HEADER and LIMIT_RESET_HEADER', async () => {
+    await using rules = await RuleFolder.with(RULES);
+    await using weir = await WeirProcess.start({
+      env: {
+        ...rules.env,
+        LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+        LIMIT_LIMIT_HEADER: 'X-Allowed',
+        LIMIT_REMAINING_HEADER: 'X-Left',
+        LIMIT_RESET_HEADER: 'X-Seconds-To-Go',
+      },
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    const { statuses, responseHeadersToAdd } = await client.shouldRateLimit('shop', ['ten=x'], 4);
+    const reset = String(statuses[0]?.durationUntilReset?.seconds);
+    expect(responseHeadersToAdd.map(({ key, value }) => [key, value])).toEqual([
+      ['X-Allowed', '10'],
+      ['X-Left', '6'],
+      ['X-Seconds-To-Go', reset],
+    ]);
+    expect(Number(reset)).toBeGreaterThan(0);
+  });
+});

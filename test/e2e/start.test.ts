@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { RuleFolder } from '../support/data/rule-folder';
 import { RateLimitClient } from '../support/clients/grpc-client';
+import { isListening } from '../support/processes/is-listening';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const MAIN = join(__dirname, '../../dist/main.js');
@@ -65,6 +66,18 @@ describe('the service at its start', () => {
     taken.close();
     expect(code).toBe(1);
     expect(stderr).toContain(String(port));
+  });
+
+  it('listens on the addresses of HOST, GRPC_HOST and DEBUG_HOST, and on no others', async () => {
+    await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
+    const env = { ...rules.env, HOST: '127.0.0.2', GRPC_HOST: '127.0.0.3', DEBUG_HOST: '127.0.0.4' };
+    await using weir = await WeirProcess.start({ env });
+    const { http, grpc, debug } = weir.ports;
+    using client = new RateLimitClient(`127.0.0.3:${grpc}`);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
+    expect((await fetch(`http://127.0.0.2:${http}/healthcheck`)).status).toBe(200);
+    expect((await fetch(`http://127.0.0.4:${debug}/rlconfig`)).status).toBe(200);
+    expect(await Promise.all([http, grpc, debug].map(isListening))).toEqual([false, false, false]);
   });
 
   it('does not serve decisions before the first good rules, also after rules that were rejected', async () => {

@@ -8,6 +8,7 @@ const EXAMPLE = {
   RUNTIME_ROOT: join(__dirname, '../../../examples/envoy'),
   RUNTIME_WATCH_ROOT: 'false',
   LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+  LIMIT_RESET_HEADER: 'X-Seconds-To-Go',
 };
 
 describe('weir behind Envoy, with the configuration of examples/envoy,', () => {
@@ -37,11 +38,12 @@ describe('weir behind Envoy, with the configuration of examples/envoy,', () => {
     expect((await envoy.get('/orders', { 'x-user': 'bert' })).status).toBe(200);
   });
 
-  it('returns the limit, the remaining requests and the reset time as headers', async () => {
+  it('returns the limit, the remaining requests and the reset time as headers with the names that are set', async () => {
     const { headers } = await envoy.get('/orders', { 'x-user': 'carl' });
     expect([headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual(['3', '2']);
-    expect(Number(headers.get('ratelimit-reset'))).toBeGreaterThan(0);
-    expect(Number(headers.get('ratelimit-reset'))).toBeLessThanOrEqual(60);
+    expect(headers.has('ratelimit-reset')).toBe(false);
+    expect(Number(headers.get('x-seconds-to-go'))).toBeGreaterThan(0);
+    expect(Number(headers.get('x-seconds-to-go'))).toBeLessThanOrEqual(60);
   });
 
   it('counts several descriptors of one request, each against its own rule', async () => {

@@ -16,13 +16,26 @@ function linkTo({ traceId, spanId }: Span) {
   return { traceId, spanId };
 }
 
+/** The names of the service in spans: of a service with default settings, and of one that sets them. */
+const NAMING = {
+  http: { env: {}, resource: { 'service.name': 'RateLimit', 'service.instance.id': expect.stringMatching(UUID_4) } },
+  grpc: {
+    env: {
+      TRACING_SERVICE_NAME: 'limits',
+      TRACING_SERVICE_NAMESPACE: 'edge',
+      TRACING_SERVICE_INSTANCE_ID: 'limits-7',
+    },
+    resource: { 'service.name': 'limits', 'service.namespace': 'edge', 'service.instance.id': 'limits-7' },
+  },
+} as const;
+
 describe.each(['http', 'grpc'] as const)('spans that a real collector receives over %s', (protocol) => {
   let service: TracedService;
   beforeAll(async () => {
     service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url(protocol),
-      TRACING_SERVICE_NAMESPACE: 'edge',
+      ...NAMING[protocol].env,
       OTEL_RESOURCE_ATTRIBUTES: 'zone=a,service.name=loses,service.version=7',
       OTEL_SERVICE_NAME: 'loses too',
       // Concurrent calls share a pipeline window.
@@ -49,13 +62,7 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector receives o
       links: [],
       status: 'unset',
     });
-    expect(call.resource).toMatchObject({
-      'service.name': 'RateLimit',
-      'service.namespace': 'edge',
-      'service.instance.id': expect.stringMatching(UUID_4),
-      'service.version': '7',
-      zone: 'a',
-    });
+    expect(call.resource).toMatchObject({ ...NAMING[protocol].resource, 'service.version': '7', zone: 'a' });
     expect(window).toMatchObject({
       name: 'counter store pipeline',
       parentSpanId: call.spanId,
