@@ -28,6 +28,8 @@ export async function startService(dist, settings) {
     ...settings,
   };
   return new Promise((resolve, reject) => {
-    void run(environment, ({ grpc }) => resolve(grpc)).then((code) => reject(new Error(`weir exited with ${code}`)));
+    void run(environment, ({ grpc }) => resolve(grpc.port)).then((code) =>
+      reject(new Error(`weir exited with ${code}`)),
+    );
   });
 }

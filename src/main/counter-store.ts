@@ -12,6 +12,8 @@ export interface CounterStore {
   readonly counters: Counters;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
+  /** Its kind and its addresses, without credentials, for log lines. */
+  readonly description: string;
 }
 
 /**
@@ -23,7 +25,7 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
   const { settings, given } = reading;
   if (settings.backendType === 'kvstore') {
     const counters = kvstoreCounters({ ...kvstoreOptions(settings), statistics, log });
-    return { counters, ready$: counters.ready$ };
+    return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
@@ -35,5 +37,5 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
   });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { counters, ready$: of(true) };
+  return { counters, ready$: of(true), description: 'memory' };
 }

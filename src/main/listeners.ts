@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
@@ -14,11 +15,11 @@ import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
 import { GrpcTls } from './grpc-certificates';
 
-/** Where the service listens: ports, or the path of a Unix socket. */
+/** Where the listeners for decisions are. */
 export interface Addresses {
-  readonly grpc: number | string;
-  readonly http: number;
-  readonly debug: number;
+  /** The path of a Unix socket with `GRPC_UDS`. */
+  readonly grpc: AddressInfo | string;
+  readonly http: AddressInfo;
 }
 
 export interface ListenersOptions {
@@ -45,11 +46,10 @@ export class Listeners {
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
-  async open(): Promise<Omit<Addresses, 'debug'>> {
+  async open(): Promise<Addresses> {
     this.#http = await this.#openHttp();
     this.#grpc = await this.#openGrpc();
-    const { address } = this.#grpc;
-    return { grpc: typeof address === 'string' ? address : address.port, http: this.#http.address.port };
+    return { grpc: this.#grpc.address, http: this.#http.address };
   }
 
   /** Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace` milliseconds. */

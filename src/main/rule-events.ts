@@ -6,6 +6,7 @@ import { xdsRuleSource } from '../sources/xds/xds-rule-source';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
+import { RuleLog } from './rule-log';
 import { forwardGrpcLibraryLogs } from './grpc-library';
 
 /**
@@ -16,6 +17,7 @@ import { forwardGrpcLibraryLogs } from './grpc-library';
 export function ruleEvents(settings: Settings, statistics: Statistics, log: Log): Observable<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
+  const ruleLog = new RuleLog(log);
   let loadedAt = 0;
   let isRejected = false;
   statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
@@ -25,13 +27,12 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
       isRejected = event.kind === 'rejected';
       if (event.kind === 'rejected') {
         errors.add(1);
-        if (event.isRepeated !== true) log.error(`new rules rejected; keeping the active rules: ${event.reason}`);
+        ruleLog.rejected(event, loadedAt > 0);
         return;
       }
       successes.add(1);
       loadedAt = Math.floor(Date.now() / 1000);
-      for (const warning of event.warnings) log.warn(warning);
-      log.info('rules loaded', { source: event.origin.source, version: event.origin.version });
+      ruleLog.loaded(event);
     }),
   );
 }

@@ -10,6 +10,7 @@ import {
   lastValueFrom,
   of,
   share,
+  take,
 } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
 import type { LoadedSettings } from '../settings/read-settings';
@@ -24,6 +25,7 @@ import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type DebugListener, openDebugListener } from './debug-listener';
 import { type Addresses, Listeners } from './listeners';
+import { LifeLog } from './life-log';
 import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
 import { ruleEvents } from './rule-events';
@@ -39,7 +41,7 @@ interface Parts {
   readonly outputs: StatisticsOutputs;
   readonly tracing: ServiceTracing;
   readonly store: CounterStore;
-  readonly signal$: Observable<unknown>;
+  readonly signal$: Observable<NodeJS.Signals>;
   readonly streams: Service;
 }
 
@@ -58,14 +60,22 @@ export async function runService(
   const parts = await makeParts(reading, log);
   const { streams, statistics, tracing, signal$ } = parts;
   const subscriptions = subscribe(streams);
+  const life = new LifeLog(log);
   const debug = await openDebugListener(reading.settings, { config$: streams.config$, statistics, log });
   const listeners = new Listeners(reading.settings, { streams, statistics, log, tracer: tracing.tracer });
 
   const serving$ = defer(async () => {
-    const addresses = { ...(await listeners.open()), debug: debug.address.port };
-    log.info('serving', { version: VERSION, ...addresses });
+    const addresses = await listeners.open();
+    life.serving({
+      ...addresses,
+      debug: debug.address,
+      metrics: parts.outputs.metricsAddress,
+      store: parts.store.description,
+      rules: streams.config$.value.loaded,
+    });
     onServing(addresses);
   });
+  subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
   const drained$ = drain({
     steps: drainSteps(parts, listeners, debug),
     signal$,
@@ -80,7 +90,7 @@ export async function runService(
     }),
     finalize(() => subscriptions.unsubscribe()),
   );
-  return exitCode(await lastValueFrom(outcome$), log);
+  return life.drained(await lastValueFrom(outcome$));
 }
 
 async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
@@ -142,10 +152,4 @@ function drainSteps(
     { name: 'traces', run: () => tracing.finish() },
     { name: 'debug listener', run: () => defer(() => debug.close()) },
   ];
-}
-
-function exitCode(outcome: DrainOutcome, log: Log): number {
-  if (outcome.kind === 'drained') return 0;
-  log.error(`drain aborted by ${outcome.why}; still in flight: ${outcome.step}`);
-  return 1;
 }

@@ -1,3 +1,4 @@
+import type { AddressInfo } from 'node:net';
 import {
   type Observable,
   Subscription,
@@ -25,6 +26,8 @@ const LAST_FLUSH_TIMEOUT = 2_000;
 export interface StatisticsOutputs {
   /** Flushes every output a last time, within {@link LAST_FLUSH_TIMEOUT}, and closes all outputs. */
   finish(): Observable<unknown>;
+  /** Where Prometheus scrapes; undefined without `USE_PULLMETRICS`. */
+  readonly metricsAddress: AddressInfo | undefined;
 }
 
 /**
@@ -37,7 +40,7 @@ export async function startStatisticsOutputs(
   statistics: Statistics,
   log: Log,
 ): Promise<StatisticsOutputs> {
-  if (settings.disableStats) return { finish: () => of(undefined) };
+  if (settings.disableStats) return { finish: () => of(undefined), metricsAddress: undefined };
   const outputs = await pushOutputs(settings, statistics, log);
   const listener = settings.usePullmetrics ? await openMetricsListener(settings, statistics, log) : undefined;
   const subscription = new Subscription();
@@ -48,6 +51,7 @@ export async function startStatisticsOutputs(
     return { output, flush$ };
   });
   return {
+    metricsAddress: listener?.address,
     finish: () => {
       // The first flush$ joins one in flight, which may have missed the last changes; the second sends them.
       const last$ = flushes.map(({ output, flush$ }) =>

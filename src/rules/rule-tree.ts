@@ -112,6 +112,12 @@ export class Level {
     return rules.withoutValue;
   }
 
+  /** The rule with exactly this key and configured value; an empty value stands for the rule without one. */
+  get(key: string, value: string): Rule | undefined {
+    const rules = this.#byKey.get(key);
+    return value === '' ? rules?.withoutValue : rules?.byValue.get(value);
+  }
+
   /** Every rule of the level, in no particular order. */
   *rules(): IterableIterator<Rule> {
     for (const { byValue, withoutValue } of this.#byKey.values()) {

@@ -9,8 +9,14 @@ export interface Entry {
 
 /** All active rules. Immutable: a reload creates another one. */
 export class Ruleset {
-  /** @param domains the top level of each domain */
-  constructor(readonly domains: ReadonlyMap<string, Level>) {}
+  /**
+   * @param domains the top level of each domain
+   * @param size the number of rules
+   */
+  constructor(
+    readonly domains: ReadonlyMap<string, Level>,
+    readonly size: number,
+  ) {}
 
   /** The top level of a domain, undefined when no rule file names it. */
   domain(name: string): Level | undefined {
@@ -44,6 +50,7 @@ export function buildRuleset(configs: readonly DomainConfig[]): Ruleset {
 /** Builds a ruleset incrementally, so that a large one can be built between other work. */
 export class RulesetBuilder {
   readonly #domains = new Map<string, Level>();
+  #size = 0;
 
   /** Adds top-level descriptors to a domain; may be called repeatedly with parts of them, in order. */
   add({ domain, descriptors }: DomainConfig): void {
@@ -58,12 +65,12 @@ export class RulesetBuilder {
   addRule(domain: string, config: RuleConfig, parent: Rule | undefined): Rule {
     const rule = new Rule(config, domain, parent);
     const level = parent === undefined ? this.#topLevel(domain) : (parent.nested ??= new Level());
-    level.add(rule);
+    if (level.add(rule)) this.#size += 1;
     return rule;
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains);
+    return new Ruleset(this.#domains, this.#size);
   }
 
   #addRules(domain: string, configs: readonly RuleConfig[], parent: Rule | undefined): void {

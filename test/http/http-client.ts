@@ -33,6 +33,7 @@ export function recordingLog(): Log & { readonly lines: string[] } {
     isDebug: true,
     debug: write('debug'),
     info: write('info'),
+    notice: write('notice'),
     warn: write('warn'),
     error: write('error'),
   };

@@ -13,7 +13,7 @@ export const processSettings = group({
       // trace and panic, which only the Go service has, map to the nearest level.
       type: choice({ fatal: ['panic'], error: [], warning: ['warn'], info: [], debug: ['trace'] }),
       default: 'warning',
-      help: 'Minimum level of the log lines that are written.',
+      help: 'Minimum level of the log lines that are written; `warning` includes those about start, reloads and stop.',
     }),
     setting({
       field: 'logFormat',

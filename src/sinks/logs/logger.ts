@@ -31,7 +31,7 @@ export interface Logger extends Log {
 /** Fields that are masked because of their name. */
 const SECRET_FIELDS = ['password', 'auth', 'authorization', 'token', 'secret', 'credentials'];
 
-const PINO_LEVELS = { debug: 'debug', info: 'info', warning: 'warn', error: 'error', fatal: 'fatal' } as const;
+const PINO_METHODS = { debug: 'debug', info: 'info', warning: 'warn', error: 'error', fatal: 'fatal' } as const;
 
 /**
  * The logger of the service. Lines are written synchronously, so that none is lost when the process exits. Credentials in URLs,
@@ -48,7 +48,7 @@ export function createLogger({
   }
   const logger = pino(
     {
-      level: PINO_LEVELS[level],
+      level: 'debug',
       base: null,
       messageKey: '@message',
       timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
@@ -57,16 +57,21 @@ export function createLogger({
     },
     { write: (line: string) => stream.write(escapeInvisible(format === 'json' ? line : toText(line))) },
   );
-  function write(at: 'debug' | 'info' | 'warn' | 'error' | 'fatal') {
-    return (message: string, fields?: LogFields) => {
-      if (logger.isLevelEnabled(at)) logger[at](toRecord(fields, masked), masked(message));
-    };
+  function isWritten(at: LogLevel): boolean {
+    return LOG_LEVELS.indexOf(at) >= LOG_LEVELS.indexOf(level);
+  }
+  /** @param importance the level that decides whether lines of this kind are written */
+  function write(at: LogLevel, importance = at) {
+    if (!isWritten(importance)) return () => undefined;
+    const method = PINO_METHODS[at];
+    return (message: string, fields?: LogFields) => logger[method](toRecord(fields, masked), masked(message));
   }
   return {
-    isDebug: logger.isLevelEnabled('debug'),
+    isDebug: isWritten('debug'),
     debug: write('debug'),
     info: write('info'),
-    warn: write('warn'),
+    notice: write('info', 'warning'),
+    warn: write('warning'),
     error: write('error'),
     fatal: write('fatal'),
   };

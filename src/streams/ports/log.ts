@@ -12,6 +12,11 @@ export interface Log {
   readonly isDebug: boolean;
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
+  /**
+   * A step in the life of the service that needs no action: it serves, its rules were replaced, it stops. The line has the
+   * level `info` and is also written when only warnings and errors are.
+   */
+  notice(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
 }

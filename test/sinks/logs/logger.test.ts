@@ -111,6 +111,18 @@ describe('log levels', () => {
       expect(log.isDebug).toBe(level === 'debug');
     },
   );
+
+  it.each([
+    ['debug', 1],
+    ['info', 1],
+    ['warning', 1],
+    ['error', 0],
+    ['fatal', 0],
+  ] as const)('from %s on: notices are written %i times, with the level info', (level, written) => {
+    const { lines, log } = recorded({ level });
+    log.notice('serving');
+    expect(lines.filter((line) => line.endsWith(' level=info msg="serving"\n'))).toHaveLength(written);
+  });
 });
 
 describe('credentials', () => {

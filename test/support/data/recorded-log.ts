@@ -1,7 +1,7 @@
 import type { Log, LogFields } from '../../../src/streams/ports/log';
 
 export interface RecordedLine {
-  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly level: 'debug' | 'info' | 'notice' | 'warn' | 'error';
   readonly message: string;
   readonly fields: LogFields;
 }
@@ -21,6 +21,10 @@ export class RecordedLog implements Log {
 
   info(message: string, fields: LogFields = {}): void {
     this.lines.push({ level: 'info', message, fields });
+  }
+
+  notice(message: string, fields: LogFields = {}): void {
+    this.lines.push({ level: 'notice', message, fields });
   }
 
   warn(message: string, fields: LogFields = {}): void {

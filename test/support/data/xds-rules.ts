@@ -71,6 +71,9 @@ export class LinesLog implements Log {
   info(message: string): void {
     this.#add(`info ${message}`);
   }
+  notice(message: string): void {
+    this.#add(`notice ${message}`);
+  }
   warn(message: string): void {
     this.#add(`warn ${message}`);
   }

@@ -2,6 +2,7 @@ import { type Observable, combineLatest, distinctUntilChanged, map } from 'rxjs'
 import type { Counters } from '../../../streams/ports/counters';
 import type { KvstoreOptions } from './connections/options';
 import { TlsMaterial } from './connections/tls-material';
+import { describeDeployment } from './stores/deployment';
 import { openStore, readInstance } from './stores/open-store';
 import type { Store } from './stores/store';
 import type { BatchesInFlight } from './stores/store-lane';
@@ -17,6 +18,8 @@ export interface KvstoreCounters extends Counters {
    * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
    */
   readonly ready$: Observable<void>;
+  /** The kind and the addresses of the instances, without credentials, for log lines. */
+  readonly description: string;
 }
 
 /**
@@ -42,6 +45,7 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
       map((states) => !states.includes(false)),
       distinctUntilChanged(),
     ),
+    description: instances.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStore(stores, startup.maxElapsedTime),
     close: async () => {
       await Promise.all(inFlight);

@@ -1,6 +1,13 @@
 import { isIP } from 'node:net';
 import { messageOf } from '../../../../text/thrown';
-import { type Address, type Credentials, type Server, parseAddress, parseCredentials } from '../connections/address';
+import {
+  type Address,
+  type Credentials,
+  type Server,
+  nameOf,
+  parseAddress,
+  parseCredentials,
+} from '../connections/address';
 import type { InstanceOptions } from '../connections/options';
 
 /** The servers of an instance, and how to connect to them. */
@@ -21,6 +28,17 @@ export type StoreServers =
       readonly sentinelCredentials: Credentials | undefined;
     }
   | { readonly kind: 'cluster'; readonly seeds: readonly Server[] };
+
+/** A deployment for log lines, without credentials: `single localhost:6379`, `cluster node-1:6379,node-2:6379 over TLS`. */
+export function describeDeployment({ servers, tls }: Deployment): string {
+  return `${servers.kind} ${describeServers(servers)}${tls ? ' over TLS' : ''}`;
+}
+
+function describeServers(servers: StoreServers): string {
+  if (servers.kind === 'single') return nameOf(servers.server);
+  if (servers.kind === 'cluster') return servers.seeds.map(nameOf).join();
+  return `${servers.masterName} at ${servers.sentinels.map(nameOf).join()}`;
+}
 
 /**
  * Reads the addresses and credentials of an instance: a single server as one address, sentinels as the name of the master and

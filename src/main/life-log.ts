@@ -1,0 +1,69 @@
+import type { AddressInfo } from 'node:net';
+import { VERSION } from '../cli/version';
+import type { DrainOutcome } from '../streams/drain';
+import type { LoadedConfig } from '../streams/current-config';
+import type { Log } from '../streams/ports/log';
+
+/** Where a listener listens: an address and a port, or the path of a Unix socket. */
+export type ListenerAddress = AddressInfo | string;
+
+/** What the service serves, and where. */
+export interface Serving {
+  readonly grpc: ListenerAddress;
+  readonly http: ListenerAddress;
+  readonly debug: ListenerAddress;
+  /** Undefined without a page for Prometheus. */
+  readonly metrics: ListenerAddress | undefined;
+  /** The kind and the addresses of the counter store, without credentials. */
+  readonly store: string;
+  /** The active rules; undefined when the service was started without. */
+  readonly rules: LoadedConfig | undefined;
+}
+
+/** Logs the life of the service: that it serves, that it stops, and how it has stopped. */
+export class LifeLog {
+  readonly #log: Log;
+  readonly #now: () => number;
+  #drainBegan = NaN;
+
+  /** @param now milliseconds of a monotonic clock */
+  constructor(log: Log, now: () => number = () => performance.now()) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  serving({ grpc, http, debug, metrics, store, rules }: Serving): void {
+    this.#log.notice('serving', {
+      version: VERSION,
+      grpc: nameOf(grpc),
+      http: nameOf(http),
+      debug: nameOf(debug),
+      metrics: metrics && nameOf(metrics),
+      store,
+      source: rules?.origin.source ?? 'none: no rules are loaded yet',
+      domains: rules?.ruleset.domains.size ?? 0,
+      rules: rules?.ruleset.size ?? 0,
+    });
+  }
+
+  draining(signal: string): void {
+    this.#drainBegan = this.#now();
+    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal });
+  }
+
+  /** @returns the exit code of the process */
+  drained(outcome: DrainOutcome): 0 | 1 {
+    const fields = { duration: `${Math.round(this.#now() - this.#drainBegan)}ms` };
+    if (outcome.kind === 'drained') {
+      this.#log.notice('drained; the process exits', { ...fields, exit_code: 0 });
+      return 0;
+    }
+    this.#log.error(`drain aborted by ${outcome.why}; still in flight: ${outcome.step}`, { ...fields, exit_code: 1 });
+    return 1;
+  }
+}
+
+function nameOf(at: ListenerAddress): string {
+  if (typeof at === 'string') return at;
+  return at.family === 'IPv6' ? `[${at.address}]:${at.port}` : `${at.address}:${at.port}`;
+}

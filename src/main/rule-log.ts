@@ -1,0 +1,88 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Named, type RulesetChanges, compareRulesets } from '../rules/compare-rulesets';
+import type { Ruleset } from '../rules/ruleset';
+import type { Log } from '../streams/ports/log';
+import type { RulesLoaded, RulesRejected } from '../streams/ports/rule-source';
+
+/** The longest name in a list of changes, in characters. */
+const MAX_NAME = 60;
+
+/** Logs loads of rules: each rejection, its end, and what each load has changed. */
+export class RuleLog {
+  readonly #log: Log;
+  #isRejected = false;
+  /** The rules of the last line; undefined before the first. */
+  #logged: Ruleset | undefined;
+  /** Loads that have no line yet. Only the newest one gets its own: it has replaced the others. */
+  #newest: RulesLoaded | undefined;
+  #isComparing = false;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  rejected({ reason, isRepeated }: RulesRejected, hasRules: boolean): void {
+    this.#isRejected = true;
+    if (isRepeated === true) return;
+    if (hasRules) this.#log.error(`new rules rejected; keeping the active rules: ${reason}`);
+    else this.#log.error(`rules rejected; none are active: ${reason}`);
+  }
+
+  loaded(event: RulesLoaded): void {
+    for (const warning of event.warnings) this.#log.warn(warning);
+    if (this.#isRejected) this.#log.error('the rules are valid again');
+    this.#isRejected = false;
+    this.#newest = event;
+    if (!this.#isComparing) void this.#logLoads();
+  }
+
+  async #logLoads(): Promise<void> {
+    this.#isComparing = true;
+    for (let event = this.#takeNewest(); event !== undefined; event = this.#takeNewest()) {
+      const { origin, ruleset } = event;
+      const changes = this.#logged && describeChanges(await comparison(this.#logged, ruleset));
+      this.#logged = ruleset;
+      const fields = { ...origin, domains: ruleset.domains.size, rules: ruleset.size, changes };
+      if (changes === NO_CHANGES) this.#log.info('rules loaded', fields);
+      else this.#log.notice('rules loaded', fields);
+    }
+    this.#isComparing = false;
+  }
+
+  #takeNewest(): RulesLoaded | undefined {
+    const newest = this.#newest;
+    this.#newest = undefined;
+    return newest;
+  }
+}
+
+/** Compares in steps, one per turn of the event loop, so that decisions continue. */
+async function comparison(before: Ruleset, after: Ruleset): Promise<RulesetChanges> {
+  const steps = compareRulesets(before, after);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await nextTurn();
+  }
+}
+
+const NO_CHANGES = 'none';
+
+/** For example `1 domain added (edge); 2 rules changed (shop.user, shop.plan_free)`. */
+function describeChanges(changes: RulesetChanges): string {
+  const parts = [
+    part('domain', 'added', changes.domainsAdded),
+    part('domain', 'removed', changes.domainsRemoved),
+    part('rule', 'added', changes.rulesAdded),
+    part('rule', 'removed', changes.rulesRemoved),
+    part('rule', 'changed', changes.rulesChanged),
+  ].filter((text) => text !== '');
+  return parts.join('; ') || NO_CHANGES;
+}
+
+function part(noun: string, verb: string, { count, names }: Named): string {
+  if (count === 0) return '';
+  const short = names.map((name) => (name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name));
+  const list = [...short, ...(count > names.length ? ['…'] : [])].join(', ');
+  return `${count} ${noun}${count === 1 ? '' : 's'} ${verb} (${list})`;
+}

@@ -1,0 +1,121 @@
+import type { Level, Rule } from './rule-tree';
+import type { Ruleset } from './ruleset';
+import { plainStatisticsKey } from './statistics-key';
+
+/** How many domains or rules, and the names of the first ones. */
+export interface Named {
+  readonly count: number;
+  /** At most {@link MAX_NAMES}: domains, or the statistics keys of rules without request values. */
+  readonly names: readonly string[];
+}
+
+/** What is different in a ruleset. A rule is identified by its domain and the keys and values on the way to it. */
+export interface RulesetChanges {
+  readonly domainsAdded: Named;
+  readonly domainsRemoved: Named;
+  readonly rulesAdded: Named;
+  readonly rulesRemoved: Named;
+  /** Rules whose limit, flags or metadata are different. */
+  readonly rulesChanged: Named;
+}
+
+export const MAX_NAMES = 3;
+
+/** How many rules are visited between two interruptions: less than a millisecond. */
+const RULES_PER_STEP = 500;
+
+/**
+ * Compares two rulesets. The generator yields after every few hundred rules, so that the caller can do other work in between; its
+ * return value is the result. The order of rules is not compared.
+ */
+export function* compareRulesets(before: Ruleset, after: Ruleset): Generator<void, RulesetChanges> {
+  const changes = new Changes();
+  if (before === after) return changes;
+  const levels: LevelPair[] = [];
+  for (const [domain, level] of after.domains) {
+    const old = before.domain(domain);
+    if (old === undefined) changes.domainsAdded.add(() => domain);
+    levels.push([old, level]);
+  }
+  for (const [domain, level] of before.domains) {
+    if (after.domain(domain) !== undefined) continue;
+    changes.domainsRemoved.add(() => domain);
+    levels.push([level, undefined]);
+  }
+  let visited = 0;
+  for (let pair = levels.pop(); pair !== undefined; pair = levels.pop()) {
+    for (const [old, rule] of rulePairs(pair)) {
+      changes.add(old, rule);
+      if (old?.nested !== undefined || rule?.nested !== undefined) levels.push([old?.nested, rule?.nested]);
+      visited += 1;
+      if (visited % RULES_PER_STEP === 0) yield;
+    }
+  }
+  return changes;
+}
+
+/** The same level of both trees; undefined where a tree does not have it. */
+type LevelPair = readonly [before: Level | undefined, after: Level | undefined];
+
+/** Each rule of either level with its counterpart in the other one. */
+function* rulePairs([before, after]: LevelPair): IterableIterator<readonly [Rule | undefined, Rule | undefined]> {
+  for (const rule of after?.rules() ?? []) yield [before?.get(rule.key, rule.value), rule];
+  for (const old of before?.rules() ?? []) {
+    const rule = after?.get(old.key, old.value);
+    // The rules of both levels have been yielded above; here they only count as work.
+    yield rule === undefined ? [old, undefined] : [undefined, undefined];
+  }
+}
+
+class Changes implements RulesetChanges {
+  readonly domainsAdded = new NameList();
+  readonly domainsRemoved = new NameList();
+  readonly rulesAdded = new NameList();
+  readonly rulesRemoved = new NameList();
+  readonly rulesChanged = new NameList();
+
+  add(old: Rule | undefined, rule: Rule | undefined): void {
+    if (rule === undefined) {
+      if (old !== undefined) this.rulesRemoved.add(() => plainStatisticsKey(old));
+    } else if (old === undefined) this.rulesAdded.add(() => plainStatisticsKey(rule));
+    else if (!isSame(old, rule)) this.rulesChanged.add(() => plainStatisticsKey(rule));
+  }
+}
+
+class NameList implements Named {
+  count = 0;
+  readonly names: string[] = [];
+
+  add(name: () => string): void {
+    this.count += 1;
+    if (this.names.length < MAX_NAMES) this.names.push(name());
+  }
+}
+
+/** Whether two rules of the same key and value are equal, apart from the rules nested in them. */
+function isSame(one: Rule, other: Rule): boolean {
+  return (
+    one.shadowMode === other.shadowMode &&
+    one.quotaMode === other.quotaMode &&
+    one.detailedMetric === other.detailedMetric &&
+    one.valueToMetric === other.valueToMetric &&
+    one.shareThreshold === other.shareThreshold &&
+    isSameLimit(one.limit, other.limit) &&
+    isSameJson(one.metadata, other.metadata)
+  );
+}
+
+function isSameLimit(one: Rule['limit'], other: Rule['limit']): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return (
+    one.unit === other.unit &&
+    one.requestsPerUnit === other.requestsPerUnit &&
+    one.unlimited === other.unlimited &&
+    one.name === other.name &&
+    isSameJson(one.replaces, other.replaces)
+  );
+}
+
+function isSameJson(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
