@@ -1,10 +1,15 @@
 import type { Middleware } from 'koa';
 
-/** A page of the debug server. */
-export interface DebugEndpoint {
+/** A line of an index. */
+export interface IndexLine {
   readonly path: string;
-  /** One line for the index. */
   readonly description: string;
+}
+
+/** A page of the debug server. */
+export interface DebugEndpoint extends IndexLine {
+  /** The same page with other query parameters, for the index. */
+  readonly variants?: readonly IndexLine[];
   /** Handles GET. */
   readonly get: Middleware;
 }

@@ -1,10 +1,9 @@
 import type { Middleware } from 'koa';
-import type { DebugEndpoint } from './endpoint';
+import type { DebugEndpoint, IndexLine } from './endpoint';
 
-type Line = Pick<DebugEndpoint, 'path' | 'description'>;
-
-/** Lists endpoints: as HTML with links for clients that prefer it, else as text. */
-export function indexPage(title: string, lines: readonly Line[]): Middleware {
+/** Lists endpoints and their variants: as HTML with links for clients that prefer it, else as text. */
+export function indexPage(title: string, endpoints: readonly DebugEndpoint[]): Middleware {
+  const lines = endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.variants ?? [])]);
   return (ctx) => {
     ctx.vary('Accept');
     if (ctx.accepts('text/plain', 'text/html') === 'text/html') {
@@ -17,12 +16,12 @@ export function indexPage(title: string, lines: readonly Line[]): Middleware {
   };
 }
 
-function asText(title: string, lines: readonly Line[]): string {
+function asText(title: string, lines: readonly IndexLine[]): string {
   const width = Math.max(...lines.map(({ path }) => path.length));
   return [title, '', ...lines.map(({ path, description }) => `${path.padEnd(width)}  ${description}`), ''].join('\n');
 }
 
-function asHtml(title: string, lines: readonly Line[]): string {
+function asHtml(title: string, lines: readonly IndexLine[]): string {
   const rows = lines.map(({ path, description }) => `<dt><a href="${path}">${path}</a></dt><dd>${description}</dd>`);
   return `<!doctype html>
 <html lang="en">

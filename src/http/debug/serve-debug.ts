@@ -5,9 +5,9 @@ import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from '../server/http-server';
 import type { TcpAddress } from '../../net/listen';
-import { cpuProfile } from './cpu-profile';
-import { heapSnapshot } from './heap-snapshot';
 import { indexPage } from './index-page';
+import { cpuProfile } from './profiles/cpu-profile';
+import { heapProfiles } from './profiles/heap-profile';
 import { type RulesInfo, rlconfig } from './rlconfig';
 import { type Statistic, stats } from './stats';
 
@@ -22,7 +22,7 @@ export interface DebugServerOptions extends TcpAddress {
   readonly log: Log;
 }
 
-/** While a CPU profile is recorded, nothing is sent for up to five minutes. A shutdown does not wait for it. */
+/** While a profile is recorded, nothing is sent for up to five minutes. A shutdown does not wait for it. */
 const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 400_000, grace: 500 };
 
 /**
@@ -38,7 +38,7 @@ export function serveDebug({
   log,
   ...at
 }: DebugServerOptions): Promise<HttpServer> {
-  const profiles = [cpuProfile(), heapSnapshot()];
+  const profiles = [cpuProfile(), ...heapProfiles()];
   const pprof = {
     path: '/debug/pprof/',
     description: 'profiles of the running service',
