@@ -1,4 +1,4 @@
-import type { Environment } from './variables/environment';
+import { type Environment, lookUp } from './variables/environment';
 import { readVariable } from './variables/read-variable';
 import { type Pairs, pairs } from './values/lists';
 import { text } from './values/text';
@@ -10,6 +10,8 @@ export interface Mogrifier {
   readonly name: string;
   /** A regular expression in RE2 syntax, not anchored. */
   readonly pattern: string;
+  /** The variable that contains the pattern. */
+  readonly patternVariable: string;
   /** The name to send; `$n` is replaced with capture group n of the pattern. */
   readonly output: string;
   /** The tags to send; `$n` in a value is replaced likewise. */
@@ -46,27 +48,32 @@ export function readMogrifiers(environment: Environment, names: readonly string[
     return result;
   }
   function readRequired(mogrifier: string, part: 'PATTERN' | 'NAME') {
-    const variable = `${mogrifier}_${part}`;
-    const { givenAs, value } = read(variable, text());
+    const { givenAs, value = '' } = read(`${mogrifier}_${part}`, text());
+    // The names of one program, as in the list.
+    const variable = givenAs ?? `${listName.startsWith('USE_') ? ALIAS : NAME}${mogrifier}_${part}`;
     if (givenAs === undefined) {
       problems.push(
-        `${NAME}${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ${mogrifier} ` +
-          'from the list.',
+        `${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ${mogrifier} from ` +
+          'the list.',
       );
     }
-    return value ?? '';
+    return { value, variable };
   }
 
   const listed = names.map((name) => name.toUpperCase());
-  const mogrifiers = listed.map((name) => ({
-    name,
-    pattern: readRequired(name, 'PATTERN'),
-    output: readRequired(name, 'NAME'),
-    tags: read(`${name}_TAGS`, tags).value ?? {},
-  }));
+  const mogrifiers = listed.map((name) => {
+    const pattern = readRequired(name, 'PATTERN');
+    return {
+      name,
+      pattern: pattern.value,
+      patternVariable: pattern.variable,
+      output: readRequired(name, 'NAME').value,
+      tags: read(`${name}_TAGS`, tags).value ?? {},
+    };
+  });
 
-  for (const variable of Object.keys(environment)) {
-    const name = VARIABLE.exec(variable)?.groups?.['name'];
+  for (const variable of mogrifierVariables(environment)) {
+    const name = nameIn(variable);
     if (name !== undefined && !listed.includes(name)) {
       warnings.push(
         `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
@@ -75,4 +82,15 @@ export function readMogrifiers(environment: Environment, names: readonly string[
     }
   }
   return { mogrifiers, problems, warnings };
+}
+
+/** The variables of mogrifiers that are set, listed or not. */
+export function mogrifierVariables(environment: Environment): readonly string[] {
+  const names = Object.keys(environment).filter((variable) => nameIn(variable) !== undefined);
+  return lookUp(environment, names).map(({ name }) => name);
+}
+
+/** The name of the mogrifier to which a variable belongs; undefined for other variables. */
+function nameIn(variable: string): string | undefined {
+  return VARIABLE.exec(variable)?.groups?.['name'];
 }

@@ -1,16 +1,23 @@
 import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Check } from './checks/check';
-import { ineffectiveSettings } from './checks/ineffective-settings';
 import { listenerChecks } from './checks/listeners';
 import { findPlannedFeatures } from './checks/planned-features';
 import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
+import {
+  type SettingStates,
+  findIneffectiveSettings,
+  findUnmetCondition,
+  noEffect,
+} from './checks/ineffective-settings';
 import { derivedDefaults } from './derived-defaults';
-import { type MogrifiersResult, readMogrifiers } from './mogrifiers';
+import { type MogrifiersResult, mogrifierVariables, readMogrifiers } from './mogrifiers';
 import type { Field, Settings, SettingsView } from './settings';
+import type { SettingState } from './table/condition';
 import { DerivedDefault, type Setting, namesOf } from './table/setting';
 import { settingsTable } from './table/settings-table';
+import { TAGGED_OUTPUT } from './table/statistics-outputs';
 import { type Environment, lookUp } from './variables/environment';
 import { readVariable } from './variables/read-variable';
 
@@ -18,8 +25,14 @@ import { readVariable } from './variables/read-variable';
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 
-  /** One sentence for each problem. */
-  constructor(readonly problems: readonly string[]) {
+  /**
+   * @param problems one sentence for each
+   * @param logFormat the format in which to report them: LOG_FORMAT
+   */
+  constructor(
+    readonly problems: readonly string[],
+    readonly logFormat: Settings['logFormat'],
+  ) {
     super(
       ['The settings are invalid (weir --help describes them):', ...problems.map((problem) => `  ${problem}`)].join(
         '\n',
@@ -32,12 +45,15 @@ export interface LoadedSettings {
   readonly settings: Settings;
   /** The settings that the environment sets, each with its variable; all others have their defaults. */
   readonly given: ReadonlyMap<Field, string>;
+  /** The variable that sets a setting, or else its neutral name: for messages about the setting. */
+  readonly nameOf: SettingsView['nameOf'];
   /** Warnings for the log, one sentence each, without secrets. */
   readonly warnings: readonly string[];
 }
 
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
 const neutralNames = new Map(rows.map(({ field, name }) => [field, name] as const));
+const rowsByName = new Map(rows.map((row) => [row.name, row] as const));
 const knownNames = new Set(rows.flatMap(namesOf));
 
 const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
@@ -67,7 +83,11 @@ export function readSettings(environment: Environment): LoadedSettings {
   for (const [field, derive] of Object.entries<(view: SettingsView) => unknown>(derivedDefaults)) {
     if (values[field] instanceof DerivedDefault) values[field] = derive(view);
   }
-  const mogrifiers = isValid('taggedstatsMogrifiers') ? mogrifiersOf(environment, view) : NO_MOGRIFIERS;
+  const states: SettingStates = {
+    stateOf: (name) => stateOf(rowOf(name), view),
+    isValid: (name) => isValid(rowOf(name).field),
+  };
+  const mogrifiers = isValid('taggedstatsMogrifiers') ? mogrifiersOf(environment, view, states) : NO_MOGRIFIERS;
   values['mogrifiers'] = mogrifiers.mogrifiers;
 
   function runChecks(checks: readonly Check[]) {
@@ -80,13 +100,28 @@ export function readSettings(environment: Environment): LoadedSettings {
   problems.push(...mogrifiers.problems, ...runChecks(problemChecks), ...planned.problems);
   warnings.push(
     ...mogrifiers.warnings,
-    ...runChecks(ineffectiveSettings),
+    ...findIneffectiveSettings(settingsTable, states),
     ...planned.warnings,
     ...findMisspelledNames(environment),
   );
 
-  if (problems.length > 0) throw new SettingsError(problems);
-  return { settings: deepFreeze(settings), given, warnings };
+  if (problems.length > 0) throw new SettingsError(problems, settings.logFormat);
+  return { settings: deepFreeze(settings), given, nameOf: view.nameOf, warnings };
+}
+
+function rowOf(name: string): Setting<Field> {
+  const row = rowsByName.get(name);
+  if (row === undefined) throw new Error(`the settings table has no row ${name}`);
+  return row;
+}
+
+function stateOf({ field, type }: Setting<Field>, { settings, isGiven, nameOf }: SettingsView): SettingState {
+  const value: unknown = settings[field];
+  return {
+    variable: nameOf(field),
+    isGiven: isGiven(field),
+    value: value === undefined ? undefined : type.format(value),
+  };
 }
 
 /** Reads each row by itself. An invalid setting gets its default, so that the other settings can still be checked. */
@@ -110,8 +145,12 @@ function readRows(environment: Environment) {
 const NO_MOGRIFIERS: MogrifiersResult = { mogrifiers: [], problems: [], warnings: [] };
 
 /** The mogrifiers of the DogStatsD output. */
-function mogrifiersOf(environment: Environment, { settings, nameOf }: SettingsView): MogrifiersResult {
-  if (!settings.useTaggedstats) return NO_MOGRIFIERS;
+function mogrifiersOf(environment: Environment, view: SettingsView, states: SettingStates): MogrifiersResult {
+  const { settings, nameOf } = view;
+  const reason = findUnmetCondition([TAGGED_OUTPUT], states);
+  if (reason !== undefined) {
+    return { ...NO_MOGRIFIERS, warnings: mogrifierVariables(environment).map((name) => noEffect(name, reason)) };
+  }
   return readMogrifiers(environment, settings.taggedstatsMogrifiers, nameOf('taggedstatsMogrifiers'));
 }
 

@@ -3,54 +3,10 @@ import { readVariable } from '../../src/settings/variables/read-variable';
 import { DerivedDefault, type Setting } from '../../src/settings/table/setting';
 import { settingsTable } from '../../src/settings/table/settings-table';
 import { problemsOf } from './problems-of';
+import { twoTexts } from './two-texts';
 
 const rows: readonly Setting[] = settingsTable.flatMap((group): readonly Setting[] => group.settings);
 const withAlias = rows.flatMap((row) => (row.alias === undefined ? [] : [{ ...row, alias: row.alias }]));
-
-/** Texts of which every setting parses at least two as different values. */
-const TEXTS = [
-  'false',
-  'true',
-  '7s',
-  '9s',
-  '11',
-  '13',
-  '0.25',
-  '0.75',
-  '/a',
-  '/b',
-  'a:1',
-  'b:2',
-  'a=1',
-  'b=2',
-  'one',
-  'two',
-];
-const WORDS = [
-  'memory',
-  'kvstore',
-  'single',
-  'cluster',
-  'CREATE',
-  'WAIT',
-  'FILE',
-  'GRPC_XDS_SOTW',
-  'tcp',
-  'udp',
-  'unix',
-];
-const MORE = ['http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c._tcp.d', ':1', ':2'];
-
-function twoTexts({ type, name }: Setting): readonly [string, string] {
-  const texts = new Map<string, string>();
-  for (const text of [...TEXTS, ...WORDS, ...MORE]) {
-    const result = type.parse(text);
-    if ('value' in result && result.notice === undefined) texts.set(type.format(result.value), text);
-  }
-  const [one, other] = texts.values();
-  if (one === undefined || other === undefined) throw new Error(`${name} accepts fewer than two of the texts`);
-  return [one, other];
-}
 
 describe('the settings table', () => {
   test('contains every variable and every field once', () => {

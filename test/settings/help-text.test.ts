@@ -10,7 +10,7 @@ describe('the help text', () => {
   const help = helpText();
 
   test('begins with the usage', () => {
-    expect(help).toMatch(/^Usage: weir \[-h \| --help\]\n/);
+    expect(help).toMatch(/^Usage: weir \[-h \| --help \| --version\]\n/);
   });
 
   test('fits a terminal of 100 columns', () => {

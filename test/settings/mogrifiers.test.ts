@@ -15,16 +15,22 @@ describe('mogrifiers', () => {
       DOG_STATSD_MOGRIFIER_OTHER_NAME: 'y',
     });
     expect(settings.mogrifiers).toEqual([
-      { name: 'DOMAIN', pattern: '^ratelimit\\.(.*)$', output: 'limit.$1', tags: { domain: '$1', kind: 'rule' } },
-      { name: 'OTHER', pattern: 'x', output: 'y', tags: {} },
+      {
+        name: 'DOMAIN',
+        pattern: '^ratelimit\\.(.*)$',
+        patternVariable: 'TAGGEDSTATS_MOGRIFIER_DOMAIN_PATTERN',
+        output: 'limit.$1',
+        tags: { domain: '$1', kind: 'rule' },
+      },
+      { name: 'OTHER', pattern: 'x', patternVariable: 'DOG_STATSD_MOGRIFIER_OTHER_PATTERN', output: 'y', tags: {} },
     ]);
     expect(Object.isFrozen(settings.mogrifiers[0]?.tags)).toBe(true);
   });
 
   test('require a pattern and a name', () => {
     expect(problemsOf({ ...TAGGED, USE_DOG_STATSD_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_A_NAME: ' ' })).toEqual([
-      'TAGGEDSTATS_MOGRIFIER_A_PATTERN is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
-      'TAGGEDSTATS_MOGRIFIER_A_NAME is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
+      'DOG_STATSD_MOGRIFIER_A_PATTERN is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
+      'DOG_STATSD_MOGRIFIER_A_NAME is not set, but USE_DOG_STATSD_MOGRIFIERS contains A; set the variable, or remove A from the list.',
     ]);
   });
 
@@ -64,9 +70,10 @@ describe('mogrifiers', () => {
     );
   });
 
-  test('are ignored while the DogStatsD output is off', () => {
-    expect(
-      readSettings({ TAGGEDSTATS_MOGRIFIERS: 'a', TAGGEDSTATS_MOGRIFIER_B_TAGS: '?' }).settings.mogrifiers,
-    ).toEqual([]);
+  test('are ignored with a warning for each variable while the DogStatsD output is off', () => {
+    const { settings, warnings } = readSettings({ TAGGEDSTATS_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_B_TAGS: '?' });
+    expect(settings.mogrifiers).toEqual([]);
+    const reason = 'has no effect, because USE_TAGGEDSTATS is false by default.';
+    expect(warnings).toEqual([`DOG_STATSD_MOGRIFIER_B_TAGS ${reason}`, `TAGGEDSTATS_MOGRIFIERS ${reason}`]);
   });
 });

@@ -45,8 +45,15 @@ describe('docs/settings.md', () => {
     expect(anchorOf(title)).toBe(anchor);
   });
 
+  test('states what a setting requires to have an effect', () => {
+    expect(page).toContain('\n\nOnly with `BACKEND_TYPE=kvstore`. `KVSTORE_PIPELINE_WINDOW` is listed');
+    expect(page).toContain('\n\nOnly with `BACKEND_TYPE=kvstore` and with `KVSTORE_PERSECOND=true`.');
+    expect(page).toMatch(/^\| `KVSTORE_SENTINEL_AUTH` .* Only with `KVSTORE_TYPE=sentinel`\. \|$/m);
+    expect(page).toMatch(/^\| `GRPC_PORT` .* Only without `GRPC_UDS`\. \|$/m);
+  });
+
   test('marks the settings of planned features', () => {
-    expect(page).toContain('\n\nNot available yet: planned for a later release. Only for `BACKEND_TYPE=plaincache`.');
+    expect(page).toContain('\n\nNot available yet: planned for a later release. Only with `BACKEND_TYPE=plaincache`.');
     expect(page).toMatch(/^\| `WORKERS` .* Not available yet: planned for a later release\. \|$/m);
     expect(page).toMatch(/^\| `BACKEND_TYPE` .* plaincache: planned for a later release\. \|$/m);
   });

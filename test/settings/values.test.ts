@@ -1,3 +1,4 @@
+import { socketPath } from '../../src/settings/values/socket-path';
 import { boolean, choice, logFormat } from '../../src/settings/values/choices';
 import { grpcHeaders, list, pairs } from '../../src/settings/values/lists';
 import {
@@ -160,6 +161,21 @@ describe('hostName', () => {
   });
   test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('rejects %s', (text) => {
     expect(parseValue(hostName, text)).toBe('rejected');
+  });
+});
+
+describe('socketPath', () => {
+  const longest = process.platform === 'linux' ? 107 : 103;
+
+  test.each([`/${'x'.repeat(longest - 1)}`, 'relative.sock'])('accepts %s', (path) => {
+    expect(parseValue(socketPath, path)).toBe(path);
+  });
+
+  test.each([`/${'x'.repeat(longest)}`, `/${'é'.repeat(longest / 2)}x`])('rejects %s and states the limit', (path) => {
+    expect(socketPath.parse(path)).toEqual({
+      rejected: true,
+      hint: `the path of a socket may have at most ${longest} bytes on this system`,
+    });
   });
 });
 

@@ -1,3 +1,4 @@
+import type { Condition } from '../table/condition';
 import { DerivedDefault, type Setting, type SettingFamily, type SettingGroup } from '../table/setting';
 
 const NOT_YET = 'Not available yet: planned for a later release.';
@@ -24,6 +25,7 @@ function describeSetting(group: SettingGroup, setting: Setting): Description {
   const { name, alias, type, plannedFeature, plannedValues = {} } = setting;
   const help = [setting.help];
   for (const value of Object.keys(plannedValues)) help.push(`${value}: planned for a later release.`);
+  help.push(...onlyUnder(setting.requires));
   if (plannedFeature !== undefined && group.plannedFeature === undefined) help.push(NOT_YET);
   return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help.join(' ') };
 }
@@ -34,11 +36,21 @@ function describeDefault({ type, default: value, defaultText }: Setting): string
   return value === undefined ? undefined : type.format(value) || undefined;
 }
 
-function describeFamily({ name, alias, allowed, defaultText, help }: SettingFamily): Description {
-  return { name, alias, allowed, default: defaultText, help };
+function describeFamily({ name, alias, allowed, defaultText, requires, help }: SettingFamily): Description {
+  return { name, alias, allowed, default: defaultText, help: [help, ...onlyUnder(requires)].join(' ') };
 }
 
 /** The remarks below the heading of a group. */
-export function notesOf({ note, plannedFeature }: SettingGroup): string | undefined {
-  return plannedFeature === undefined ? note : [NOT_YET, note].join(' ').trimEnd();
+export function notesOf({ note, plannedFeature, requires }: SettingGroup): string | undefined {
+  const notes = [
+    ...(plannedFeature === undefined ? [] : [NOT_YET]),
+    ...onlyUnder(requires),
+    ...(note === undefined ? [] : [note]),
+  ];
+  return notes.length === 0 ? undefined : notes.join(' ');
+}
+
+/** One sentence, or none if there are no conditions. */
+function onlyUnder(conditions: readonly Condition[] = []): readonly string[] {
+  return conditions.length === 0 ? [] : [`Only ${conditions.map(({ text }) => text).join(' and ')}.`];
 }

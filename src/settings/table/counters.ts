@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { planned } from './planned';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
@@ -27,6 +28,7 @@ export const counterSettings = group({
       name: 'MEMORY_MAX_KEYS',
       type: wholeNumber({ min: 1 }),
       default: 1_000_000,
+      requires: [is('BACKEND_TYPE', 'memory')],
       help: 'Maximum number of counters in the memory store.',
     }),
     setting({
@@ -49,6 +51,7 @@ export const counterSettings = group({
       name: 'EXPIRATION_JITTER_MAX_SECONDS',
       type: wholeNumber({ min: 0, max: LONGEST_JITTER }),
       default: 300,
+      requires: [is('BACKEND_TYPE', 'kvstore', 'plaincache')],
       help: 'Counters in a shared store expire after their window plus a random delay below this many seconds.',
     }),
     setting({

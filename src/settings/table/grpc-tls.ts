@@ -1,9 +1,11 @@
+import { is, isSet } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { filePath, text } from '../values/text';
 
 export const grpcTlsSettings = group({
   title: 'TLS of the gRPC listener',
+  requires: [is('GRPC_SERVER_USE_TLS', 'true')],
   settings: [
     setting({
       field: 'grpcServerUseTls',
@@ -38,6 +40,7 @@ export const grpcTlsSettings = group({
       name: 'GRPC_CLIENT_TLS_SAN',
       type: text('DNS name'),
       default: undefined,
+      requires: [isSet('GRPC_CLIENT_TLS_CACERT')],
       help: 'DNS name that the client certificate must contain.',
     }),
   ],

@@ -1,3 +1,4 @@
+import { is, isNot } from './condition';
 import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
 import { wholeNumber } from '../values/numbers';
@@ -57,6 +58,7 @@ export function serverSettings<const Prefix extends string>(instance: InstanceNa
       ...names(instance, 'SocketType', 'SOCKET_TYPE'),
       type: choice({ tcp: [], tcp4: [], tcp6: [], unix: [] }),
       default: derived(`unix if ${instance.name}_URL is a path, else tcp`),
+      requires: [is(`${instance.name}_TYPE`, 'single')],
       help: 'Socket type of the connections to a single server.',
     }),
     setting({
@@ -71,6 +73,7 @@ export function serverSettings<const Prefix extends string>(instance: InstanceNa
       type: credentials,
       default: undefined,
       secret: 'value',
+      requires: [is(`${instance.name}_TYPE`, 'sentinel')],
       help: 'Credentials for the sentinels.',
     }),
   ];
@@ -101,6 +104,7 @@ export function poolSettings<const Prefix extends string>(instance: InstanceName
       ...names(instance, 'PoolOnEmptyWaitDuration', 'POOL_ON_EMPTY_WAIT_DURATION'),
       type: duration('0 or more'),
       default: 1000,
+      requires: [isNot(`${instance.name}_POOL_ON_EMPTY_BEHAVIOR`, 'WAIT')],
       help: 'How long to wait for a free connection before CREATE or ERROR applies.',
     }),
   ];
@@ -113,12 +117,14 @@ export function pipelineSettings<const Prefix extends string>(instance: Instance
       ...names(instance, 'PipelineLimit', 'PIPELINE_LIMIT'),
       type: wholeNumber({ min: 0 }),
       default: 0,
+      isDeprecated: true,
       help: 'Deprecated, has no effect.',
     }),
     setting({
       ...names(instance, 'ClusterPipelineParallelism', 'CLUSTER_PIPELINE_PARALLELISM'),
       type: wholeNumber({ min: 0 }),
       default: 1,
+      requires: [is(`${instance.name}_TYPE`, 'cluster')],
       help: 'Cluster nodes to send to concurrently, at most the pool size; 0: as many as the pool size.',
     }),
   ];

@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
 import { PER_SECOND_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
@@ -6,6 +7,7 @@ import { group, setting } from './setting';
 export const kvstorePersecondSettings = group({
   title: 'Second key-value store (Redis or Valkey), for per-second limits',
   note: 'Each setting has the meaning of its KVSTORE_* counterpart. The settings of TLS files, health and startup apply to both stores.',
+  requires: [is('BACKEND_TYPE', 'kvstore'), is('KVSTORE_PERSECOND', 'true')],
   settings: [
     setting({
       field: 'kvstorePersecond',

@@ -1,12 +1,31 @@
+import { anyOf, is, matches } from './condition';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
 import { filePath } from '../values/text';
 import { MAIN_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
 import { group, setting } from './setting';
 
+/** The files are common to both stores; a URL can request TLS too. */
+const STORE_TLS = [
+  anyOf('with KVSTORE_TLS=true, KVSTORE_PERSECOND_TLS=true or a rediss:// URL', [
+    is('KVSTORE_TLS', 'true'),
+    is('KVSTORE_PERSECOND_TLS', 'true'),
+    requestsTls('KVSTORE_URL'),
+    requestsTls('KVSTORE_PERSECOND_URL'),
+  ]),
+];
+
+function requestsTls(name: string) {
+  return matches(name, /rediss:\/\//i, {
+    text: `with a rediss:// URL in ${name}`,
+    isOtherwise: 'has no rediss:// URL',
+  });
+}
+
 export const kvstoreSettings = group({
   title: 'Key-value store (Redis or Valkey)',
-  note: 'Only for BACKEND_TYPE=kvstore. KVSTORE_PIPELINE_WINDOW is listed under Counters.',
+  note: 'KVSTORE_PIPELINE_WINDOW is listed under Counters.',
+  requires: [is('BACKEND_TYPE', 'kvstore')],
   settings: [
     ...serverSettings(MAIN_INSTANCE),
     ...poolSettings(MAIN_INSTANCE),
@@ -18,6 +37,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_CACERT',
       type: filePath,
       default: undefined,
+      requires: STORE_TLS,
       help: 'PEM file with the CA of the servers of both stores, trusted in addition to the CAs of the system.',
     }),
     setting({
@@ -26,6 +46,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_CLIENT_CERT',
       type: filePath,
       default: undefined,
+      requires: STORE_TLS,
       help: 'PEM file with the client certificate for the servers of both stores.',
     }),
     setting({
@@ -34,6 +55,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_CLIENT_KEY',
       type: filePath,
       default: undefined,
+      requires: STORE_TLS,
       help: 'PEM file with the private key of that certificate.',
     }),
     setting({
@@ -42,6 +64,7 @@ export const kvstoreSettings = group({
       alias: 'REDIS_TLS_SKIP_HOSTNAME_VERIFICATION',
       type: boolean,
       default: false,
+      requires: STORE_TLS,
       help: 'Verifies the certificate of a server, but not the host name in it.',
     }),
     setting({

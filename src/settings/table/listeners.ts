@@ -1,8 +1,9 @@
+import { isNot, isNotSet } from './condition';
 import { group, setting } from './setting';
 import { duration } from '../values/duration';
 import { hostName } from '../values/addresses';
 import { port } from '../values/numbers';
-import { filePath } from '../values/text';
+import { socketPath } from '../values/socket-path';
 
 const HOUR = 3_600_000;
 
@@ -23,13 +24,21 @@ export const listenerSettings = group({
       name: 'GRPC_HOST',
       type: hostName,
       default: '0.0.0.0',
+      requires: [isNotSet('GRPC_UDS')],
       help: 'Address of the gRPC listener.',
     }),
-    setting({ field: 'grpcPort', name: 'GRPC_PORT', type: port, default: 8081, help: 'Port of the gRPC listener.' }),
+    setting({
+      field: 'grpcPort',
+      name: 'GRPC_PORT',
+      type: port,
+      default: 8081,
+      requires: [isNotSet('GRPC_UDS')],
+      help: 'Port of the gRPC listener.',
+    }),
     setting({
       field: 'grpcUds',
       name: 'GRPC_UDS',
-      type: filePath,
+      type: socketPath,
       default: undefined,
       help: 'Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.',
     }),
@@ -45,6 +54,7 @@ export const listenerSettings = group({
       name: 'GRPC_MAX_CONNECTION_AGE_GRACE',
       type: duration('0 or more'),
       default: HOUR,
+      requires: [isNot('GRPC_MAX_CONNECTION_AGE', '0')],
       help: 'Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.',
     }),
     setting({

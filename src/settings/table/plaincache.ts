@@ -1,3 +1,4 @@
+import { is, isSet } from './condition';
 import { planned } from './planned';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
@@ -9,8 +10,9 @@ import { wholeNumber } from '../values/numbers';
 
 export const plaincacheSettings = group({
   title: 'Plain cache (memcached)',
-  note: 'Only for BACKEND_TYPE=plaincache. Every instance of weir needs the same servers in the same order.',
+  note: 'Every instance of weir needs the same servers in the same order.',
   plannedFeature: planned.plaincache,
+  requires: [is('BACKEND_TYPE', 'plaincache')],
   settings: [
     setting({
       field: 'plaincacheHostPort',
@@ -34,6 +36,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_SRV_REFRESH',
       type: duration('0 or more'),
       default: 0,
+      requires: [isSet('PLAINCACHE_SRV')],
       help: 'Interval between lookups of that record; 0: only at startup.',
     }),
     setting({
@@ -58,6 +61,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CACERT',
       type: filePath,
       default: undefined,
+      requires: [is('PLAINCACHE_TLS', 'true')],
       help: 'PEM file with the CA of the servers, trusted in addition to the CAs of the system.',
     }),
     setting({
@@ -66,6 +70,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CLIENT_CERT',
       type: filePath,
       default: undefined,
+      requires: [is('PLAINCACHE_TLS', 'true')],
       help: 'PEM file with the client certificate.',
     }),
     setting({
@@ -74,6 +79,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_CLIENT_KEY',
       type: filePath,
       default: undefined,
+      requires: [is('PLAINCACHE_TLS', 'true')],
       help: 'PEM file with the private key of that certificate.',
     }),
     setting({
@@ -82,6 +88,7 @@ export const plaincacheSettings = group({
       alias: 'MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION',
       type: boolean,
       default: false,
+      requires: [is('PLAINCACHE_TLS', 'true')],
       help: 'Verifies the certificate of a server, but not the host name in it.',
     }),
   ],

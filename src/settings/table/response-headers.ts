@@ -1,9 +1,11 @@
+import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { headerName } from '../values/text';
 
 export const responseHeaderSettings = group({
   title: 'Response headers',
+  requires: [is('LIMIT_RESPONSE_HEADERS_ENABLED', 'true')],
   settings: [
     setting({
       field: 'limitResponseHeadersEnabled',

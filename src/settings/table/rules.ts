@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { filePath } from '../values/text';
@@ -39,6 +40,7 @@ export const ruleSettings = group({
       name: 'RUNTIME_ROOT',
       type: filePath,
       default: '/srv/runtime_data/current',
+      requires: [is('CONFIG_TYPE', 'FILE')],
       help: 'Directory that contains the configuration, or a symbolic link to it.',
     }),
     setting({
@@ -46,6 +48,7 @@ export const ruleSettings = group({
       name: 'RUNTIME_SUBDIRECTORY',
       type: filePath,
       default: '',
+      requires: [is('CONFIG_TYPE', 'FILE')],
       help: 'Directory below RUNTIME_ROOT.',
     }),
     setting({
@@ -53,6 +56,7 @@ export const ruleSettings = group({
       name: 'RUNTIME_APPDIRECTORY',
       type: filePath,
       default: 'config',
+      requires: [is('CONFIG_TYPE', 'FILE')],
       help: 'Directory below RUNTIME_SUBDIRECTORY that contains the rule files.',
     }),
     setting({
@@ -60,6 +64,7 @@ export const ruleSettings = group({
       name: 'RUNTIME_IGNOREDOTFILES',
       type: boolean,
       default: false,
+      requires: [is('CONFIG_TYPE', 'FILE')],
       help: 'Skips files and directories whose names begin with a dot.',
     }),
     setting({
@@ -67,6 +72,7 @@ export const ruleSettings = group({
       name: 'RUNTIME_WATCH_ROOT',
       type: boolean,
       default: true,
+      requires: [is('CONFIG_TYPE', 'FILE')],
       help: 'Reloads the rules when RUNTIME_ROOT is switched to another directory; false: when a rule file changes.',
     }),
   ],

@@ -1,3 +1,4 @@
+import type { Condition } from './condition';
 import type { ValueType } from '../values/value-type';
 
 /** The default of a setting that follows from other settings: computed in `derived-defaults.ts`, described by `text`. */
@@ -22,6 +23,10 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly secret?: 'value' | 'credentials';
   /** One line of help. */
   readonly help: string;
+  /** The conditions, all of them, under which the setting has an effect. When one does not hold, setting it is warned about. */
+  readonly requires?: readonly Condition[];
+  /** Accepted for compatibility with existing environments, but without effect. */
+  readonly isDeprecated?: true;
   /** The planned feature to which this setting belongs. Until its release the setting is parsed, checked and warned about. */
   readonly plannedFeature?: string;
   /** Values, as formatted, that need a planned feature, with that feature. They are rejected: ignoring them would be wrong. */
@@ -39,6 +44,8 @@ export interface SettingFamily {
   readonly alias: string;
   readonly allowed: string;
   readonly defaultText: string;
+  /** As {@link Setting.requires}. */
+  readonly requires: readonly Condition[];
   readonly help: string;
 }
 
@@ -49,6 +56,8 @@ export interface SettingGroup<Rows extends readonly Setting[] = readonly Setting
   readonly note?: string;
   /** As {@link Setting.plannedFeature}, for the whole group. */
   readonly plannedFeature?: string;
+  /** As {@link Setting.requires}, for all settings of the group except those that a condition names. */
+  readonly requires?: readonly Condition[];
   readonly settings: Rows;
   readonly families?: readonly SettingFamily[];
 }

@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { ratio } from '../values/numbers';
@@ -6,6 +7,7 @@ import { text } from '../values/text';
 export const traceSettings = group({
   title: 'Traces (OpenTelemetry)',
   note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply as well.',
+  requires: [is('TRACING_ENABLED', 'true')],
   settings: [
     setting({
       field: 'tracingEnabled',

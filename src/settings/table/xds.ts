@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
@@ -8,7 +9,7 @@ import { filePath, text } from '../values/text';
 
 export const xdsSettings = group({
   title: 'Rules from an xDS server',
-  note: 'Only for CONFIG_TYPE=GRPC_XDS_SOTW.',
+  requires: [is('CONFIG_TYPE', 'GRPC_XDS_SOTW')],
   settings: [
     setting({
       field: 'configGrpcXdsServerUrl',
@@ -94,6 +95,7 @@ export const xdsSettings = group({
       name: 'CONFIG_GRPC_XDS_SERVER_TLS_CACERT',
       type: filePath,
       default: undefined,
+      requires: [is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true')],
       help: 'PEM file with the CA of the server, trusted in addition to the CAs of the system.',
     }),
     setting({
@@ -101,6 +103,7 @@ export const xdsSettings = group({
       name: 'CONFIG_GRPC_XDS_SERVER_TLS_SAN',
       type: text('DNS name'),
       default: undefined,
+      requires: [is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true')],
       help: 'Name that the certificate of the server must contain, instead of its host name.',
     }),
     setting({
@@ -108,6 +111,7 @@ export const xdsSettings = group({
       name: 'CONFIG_GRPC_XDS_CLIENT_TLS_CERT',
       type: filePath,
       default: undefined,
+      requires: [is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true')],
       help: 'PEM file with the client certificate.',
     }),
     setting({
@@ -115,6 +119,7 @@ export const xdsSettings = group({
       name: 'CONFIG_GRPC_XDS_CLIENT_TLS_KEY',
       type: filePath,
       default: undefined,
+      requires: [is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true')],
       help: 'PEM file with the private key of that certificate.',
     }),
   ],

@@ -1,4 +1,5 @@
 import { type ValueType, accepted, rejected } from './value-type';
+import { TOO_LONG, isTooLong } from './socket-path';
 import { textLike } from './text';
 
 const NAME_OR_IPV4 = /^[\w.-]+$/;
@@ -71,9 +72,6 @@ const SCHEMES: ReadonlyMap<string, SocketType> = new Map([
   ['unixgram://', 'datagram'],
   ['unixstream://', 'stream'],
 ]);
-/** The longest socket path on Linux, in bytes; a longer one would be silently truncated. */
-const LONGEST_PATH = 107;
-
 export const statisticsHost: ValueType<StatisticsHost> = {
   allowed: `${hostName.allowed}, unix:///path or unixstream:///path`,
   parse(text) {
@@ -92,7 +90,7 @@ export const statisticsHost: ValueType<StatisticsHost> = {
 
 function parseSocket(socketPath: string, socketType: SocketType) {
   if (!/^\/.*[^/]$/.test(socketPath)) return rejected('write the absolute path of a socket after the scheme');
-  if (Buffer.byteLength(socketPath) > LONGEST_PATH) return rejected(`the path may have at most ${LONGEST_PATH} bytes`);
+  if (isTooLong(socketPath)) return rejected(TOO_LONG);
   return accepted({ socketPath, socketType });
 }
 
