@@ -156,7 +156,7 @@ describe('the output of weir-client', () => {
       answering({
         overallCode: Code.OVER_LIMIT,
         statuses: [
-          { ...NO_LIMIT, currentLimit: minute, limitRemaining: 9, durationUntilReset: { seconds: 30n, nanos: 0 } },
+          { ...NO_LIMIT, currentLimit: minute, limitRemaining: 9, durationUntilReset: { seconds: 15_023n, nanos: 0 } },
           {
             code: Code.OVER_LIMIT,
             currentLimit: { ...minute, requestsPerUnit: 5, name: 'few' },
@@ -177,8 +177,8 @@ describe('the output of weir-client', () => {
       err: '',
       out: [
         'OVER_LIMIT',
-        '  user=ann                        OK          9 of 10 per minute left, resets in 30s',
-        '  remote_address=10.0.0.1,path=/  OVER_LIMIT  0 of 5 per minute left, resets in 1.500s (few)',
+        '  user=ann                        OK          9 of 10 per minute left, resets in 4h10m23s',
+        '  remote_address=10.0.0.1,path=/  OVER_LIMIT  0 of 5 per minute left, resets in 1.5s (few)',
         '  c=d                             OK          no limit applies',
         '  e=f                             OK          unlimited',
         'response header RateLimit-Limit: 5',

@@ -5,7 +5,7 @@ import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
-import { durationJson } from './response-json';
+import { formatDuration } from './format-duration';
 
 /** The remaining hits of an unlimited rule. */
 const UNLIMITED = 0xffff_ffff;
@@ -33,7 +33,7 @@ function codeName(code: Code): string {
 }
 
 function outcome({ currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus): string {
-  const reset = durationUntilReset === undefined ? '' : `, resets in ${durationJson(durationUntilReset)}`;
+  const reset = durationUntilReset === undefined ? '' : `, resets in ${formatDuration(durationUntilReset)}`;
   if (currentLimit === undefined || currentLimit.unit === Unit.UNKNOWN) {
     return limitRemaining === UNLIMITED ? 'unlimited' : `no limit applies${reset}`;
   }
