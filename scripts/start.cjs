@@ -1,11 +1,39 @@
 // Runs the built service with the example rules and, once it listens, prints what to try: npm start.
+const { readFileSync } = require('node:fs');
+const { join } = require('node:path');
+const { parseEnv } = require('node:util');
 const { run } = require('../dist/main.js');
 
+/** Settings of quickstart.env that would contradict settings of the environment: each with what replaces it. */
+const REPLACED = [
+  [/^BACKEND_TYPE$/, /^(?:(?:KVSTORE|REDIS)_URL|(?:PLAINCACHE|MEMCACHE)_(?:HOST_PORT|SRV))=/],
+  [/^DISABLE_STATS$/, /^USE_(?:PUSHSTATS|STATSD|TAGGEDSTATS|DOG_STATSD|PULLMETRICS|PROMETHEUS)=/],
+  [/^RUNTIME_/, /^CONFIG_TYPE=(?!FILE$)/i],
+];
+
+/** The settings of quickstart.env that the environment neither sets nor replaces. */
+function quickstartSettings(environment) {
+  const given = Object.entries(environment).filter(([, value]) => value !== '');
+  const settings = parseEnv(readFileSync(join(__dirname, '../examples/quickstart.env'), 'utf8'));
+  function isReplaced(name) {
+    return REPLACED.some(
+      ([pattern, replacement]) =>
+        pattern.test(name) && given.some(([other, value]) => replacement.test(`${other}=${value}`)),
+    );
+  }
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => !(name in environment) && !isReplaced(name)));
+}
+
+const settings = quickstartSettings(process.env);
+
 function printSuggestions({ grpc, http, debug }) {
+  const facts = [
+    ...('BACKEND_TYPE' in settings ? ['Counters are stored in this process.'] : []),
+    ...('RUNTIME_ROOT' in settings ? ['The rules are in examples/config/ and are reloaded when a file changes.'] : []),
+  ];
   process.stderr.write(`
 weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${debug}.
-Counters are stored in this process. The rules are in examples/config/ and are reloaded when a file changes.
-Press Ctrl+C to stop.
+${facts.map((fact) => `${fact}\n`).join('')}Press Ctrl+C to stop.
 
 Try it in another terminal:
 
@@ -19,4 +47,4 @@ Open http://localhost:${debug}/ in a browser for the active rules, statistics an
 `);
 }
 
-void run(process.env, printSuggestions).then((code) => process.exit(code));
+void run({ ...settings, ...process.env }, printSuggestions).then((code) => process.exit(code));

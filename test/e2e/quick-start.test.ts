@@ -1,0 +1,82 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import packageFile from '../../package.json';
+import { freePorts } from '../support/processes/free-ports';
+
+const ROOT = join(__dirname, '../..');
+
+/** What `npm start` runs after the installation and the build. */
+async function start(env: Readonly<Record<string, string>>) {
+  const [http, grpc, debug, metrics] = await freePorts(4);
+  const child = spawn('sh', ['-c', packageFile.scripts.start], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env['PATH'],
+      PORT: String(http),
+      GRPC_PORT: String(grpc),
+      DEBUG_PORT: String(debug),
+      ...(env['USE_PULLMETRICS'] !== undefined && { PULLMETRICS_ADDR: `127.0.0.1:${metrics}` }),
+      ...env,
+    },
+  });
+  const lines: string[] = [];
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const serving = new Promise<void>((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface(stream).on('line', (line) => {
+        lines.push(line);
+        if (line.startsWith('Press Ctrl+C')) resolve();
+      });
+    }
+    child.once('close', () => reject(new Error(lines.join('\n'))));
+  });
+  await serving;
+  return {
+    lines,
+    metrics: `http://127.0.0.1:${metrics}/metrics`,
+    debug: (path: string) => fetch(`http://127.0.0.1:${debug}${path}`).then((response) => response.text()),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+/** The log lines that weir writes before its suggestions. */
+function logged(lines: readonly string[]) {
+  return lines.filter((line) => line.startsWith('time='));
+}
+
+describe('npm start', () => {
+  it('runs with the example rules, and logs nothing at the default level', async () => {
+    await using weir = await start({});
+    expect(await weir.debug('/rlconfig')).toContain('shop.user');
+    expect(logged(weir.lines)).toEqual([]);
+    expect(weir.lines).toContain('Counters are stored in this process.');
+  });
+
+  it('serves metrics with USE_PULLMETRICS=true', async () => {
+    await using weir = await start({ USE_PULLMETRICS: 'true' });
+    expect(await (await fetch(weir.metrics)).text()).toContain(
+      `ratelimit_build_info{node="${process.versions.node}",version="${packageFile.version}"} 1`,
+    );
+    expect(logged(weir.lines)).toEqual([]);
+  });
+
+  it('warns when the environment both disables statistics and enables an output', async () => {
+    await using weir = await start({ USE_PULLMETRICS: 'true', DISABLE_STATS: 'true' });
+    expect(logged(weir.lines)).toEqual([
+      expect.stringContaining('USE_PULLMETRICS has no effect, because DISABLE_STATS is true.'),
+      expect.stringContaining('PULLMETRICS_ADDR has no effect, because DISABLE_STATS is true.'),
+    ]);
+    await expect(fetch(weir.metrics)).rejects.toThrow('fetch failed');
+  });
+
+  it('takes the rules of a management server without warnings about settings that the operator has not set', async () => {
+    const env = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: 'localhost:1' };
+    await using weir = await start({ ...env, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' });
+    expect(weir.lines.filter((line) => line.includes('has no effect'))).toEqual([]);
+  });
+});
