@@ -24,7 +24,7 @@ export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses
     reading = readSettings(environment);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    process.stderr.write(`${mask(error.message)}\n`);
+    reportInvalidSettings(error, mask);
     return 1;
   }
   const log = createLogger({ level: reading.settings.logLevel, format: reading.settings.logFormat, mask });
@@ -35,6 +35,16 @@ export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses
     log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
   }
+}
+
+/** Writes one text, or with LOG_FORMAT=json one log line for each problem, to standard error. */
+function reportInvalidSettings({ message, problems, logFormat }: SettingsError, mask: (text: string) => string): void {
+  if (logFormat === 'text') {
+    process.stderr.write(`${mask(message)}\n`);
+    return;
+  }
+  const log = createLogger({ level: 'fatal', format: logFormat, mask });
+  for (const problem of problems) log.fatal(`invalid setting: ${problem}`);
 }
 
 if (require.main === module) {

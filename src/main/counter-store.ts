@@ -24,7 +24,7 @@ export interface CounterStore {
 export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
   const { settings, given } = reading;
   if (settings.backendType === 'kvstore') {
-    const counters = kvstoreCounters({ ...kvstoreOptions(settings), statistics, log });
+    const counters = kvstoreCounters({ ...kvstoreOptions(reading), statistics, log });
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }
   if (!given.has('backendType')) {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { HttpServer } from '../http/server/http-server';
 import { serveMetrics } from '../http/serve-metrics';
-import type { Settings } from '../settings/settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { builtInMapping } from '../sinks/statistics/mapping/built-in-mapping';
@@ -16,14 +16,19 @@ import { messageOf } from '../text/thrown';
  *
  * @throws when the mapping file or the listen address cannot be used, naming the setting
  */
-export async function openMetricsListener(settings: Settings, statistics: Statistics, log: Log): Promise<HttpServer> {
+export async function openMetricsListener(
+  reading: LoadedSettings,
+  statistics: Statistics,
+  log: Log,
+): Promise<HttpServer> {
+  const { settings } = reading;
   const labels = extraLabels(settings.extraTags);
   // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.
   const { processMetrics } = await import('../sinks/statistics/exposition/process-metrics.js');
   const ofProcess = processMetrics(labels);
   const exposition = new Exposition({
     statistics,
-    mapper: mapperOf(settings, log),
+    mapper: mapperOf(reading, log),
     labels,
     reserved: ofProcess.names,
     onConflict: (metric) =>
@@ -45,7 +50,7 @@ export async function openMetricsListener(settings: Settings, statistics: Statis
   return server;
 }
 
-function mapperOf(settings: Settings, log: Log): Mapper {
+function mapperOf({ settings, nameOf }: LoadedSettings, log: Log): Mapper {
   const path = settings.pullmetricsMapperYaml;
   if (path === undefined) return new Mapper(builtInMapping(settings.pullmetricsResponseTimeAsMilliseconds));
   try {
@@ -53,6 +58,6 @@ function mapperOf(settings: Settings, log: Log): Mapper {
     for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
     return new Mapper(file);
   } catch (error) {
-    throw new Error(`PULLMETRICS_MAPPER_YAML=${path} cannot be used: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${nameOf('pullmetricsMapperYaml')}=${path} cannot be used: ${messageOf(error)}`, { cause: error });
   }
 }

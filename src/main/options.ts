@@ -1,4 +1,5 @@
 import type { LimiterOptions } from '../limiter/options';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import type { InstanceField, InstancePrefix } from '../settings/table/kvstore-instance';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
@@ -24,10 +25,11 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 }
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
-export function kvstoreOptions(settings: Settings): Omit<KvstoreOptions, 'statistics' | 'log'> {
+export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 'statistics' | 'log'> {
+  const { settings } = reading;
   return {
-    main: instanceOptions(settings, 'kvstore'),
-    perSecond: settings.kvstorePersecond ? instanceOptions(settings, 'kvstorePersecond') : undefined,
+    main: instanceOptions(reading, 'kvstore'),
+    perSecond: settings.kvstorePersecond ? instanceOptions(reading, 'kvstorePersecond') : undefined,
     tlsFiles: {
       caFile: settings.kvstoreTlsCacert,
       certFile: settings.kvstoreTlsClientCert,
@@ -45,13 +47,14 @@ export function kvstoreOptions(settings: Settings): Omit<KvstoreOptions, 'statis
 }
 
 /** The options of one instance, from the settings with its prefix. */
-function instanceOptions(settings: Settings, instance: InstancePrefix): InstanceOptions {
+function instanceOptions({ settings, nameOf }: LoadedSettings, instance: InstancePrefix): InstanceOptions {
   function get<Name extends InstanceField>(name: Name) {
     return settings[`${instance}${name}` as const];
   }
   return {
     type: get('Type'),
     url: get('Url') ?? '',
+    variables: { url: nameOf(`${instance}Url`), socketType: nameOf(`${instance}SocketType`) },
     socketType: get('SocketType'),
     auth: get('Auth'),
     sentinelAuth: get('SentinelAuth'),

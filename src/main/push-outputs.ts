@@ -1,3 +1,4 @@
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { dogstatsdLines } from '../sinks/statistics/lines/dogstatsd-lines';
 import { jsonLines } from '../sinks/statistics/lines/json-lines';
@@ -18,24 +19,25 @@ import { messageOf } from '../text/thrown';
 /**
  * The enabled outputs that are flushed periodically: statsd, DogStatsD, or standard output when no other output is enabled.
  *
- * @throws when a mogrifier or PUSHSTATS_HOST cannot be used, naming the setting
+ * @throws when a mogrifier or the socket of the daemon cannot be used, naming the variable
  */
 export async function pushOutputs(
-  settings: Settings,
+  reading: LoadedSettings,
   statistics: Statistics,
   log: Log,
 ): Promise<readonly StatisticsOutput[]> {
+  const { settings } = reading;
   const extra = nameTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
   function add(format: LineFormat, sender: LineSender): void {
     outputs.push(new SendingOutput({ statistics, format, sender, log }));
   }
   if (settings.usePushstats) {
-    add(statsdLines(extra), await senderTo(settings, { framing: 'lines', protocol: settings.pushstatsProtocol }));
+    add(statsdLines(extra), await senderTo(reading, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }
   if (settings.useTaggedstats) {
     const format = dogstatsdLines(extra, mogrifiersOf(settings));
-    add(format, await senderTo(settings, { framing: 'packets', protocol: 'udp' }));
+    add(format, await senderTo(reading, { framing: 'packets', protocol: 'udp' }));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', process.stdout));
@@ -50,16 +52,19 @@ interface Transport {
   readonly protocol: 'tcp' | 'udp';
 }
 
-async function senderTo(settings: Settings, { framing, protocol }: Transport): Promise<LineSender> {
+async function senderTo({ settings, nameOf }: LoadedSettings, { framing, protocol }: Transport): Promise<LineSender> {
   const { pushstatsHost: to, pushstatsPort: port } = settings;
   if ('socketPath' in to) {
     const { socketPath: path, socketType } = to;
-    return socketType === 'stream' ? new UnixStreamSender({ path, framing }) : unixDatagramSender(path);
+    return socketType === 'stream'
+      ? new UnixStreamSender({ path, framing })
+      : unixDatagramSender(path, nameOf('pushstatsHost'));
   }
   return protocol === 'tcp' ? new TcpSender({ host: to.host, port }) : new UdpSender({ host: to.host, port });
 }
 
-async function unixDatagramSender(path: string): Promise<LineSender> {
+/** @param variable the variable that contains the path */
+async function unixDatagramSender(path: string, variable: string): Promise<LineSender> {
   try {
     // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some platforms.
     const { UnixDatagramSender } = await import('../sinks/statistics/senders/unix-datagram-sender.js');
@@ -67,7 +72,7 @@ async function unixDatagramSender(path: string): Promise<LineSender> {
   } catch (error) {
     const [reason] = messageOf(error).split('\n');
     throw new Error(
-      `PUSHSTATS_HOST=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, cannot be ` +
+      `${variable}=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, cannot be ` +
         `loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon listen on ` +
         'a stream socket, unixstream:///path',
       { cause: error },
@@ -76,13 +81,11 @@ async function unixDatagramSender(path: string): Promise<LineSender> {
 }
 
 function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
-  return mogrifiers.map(({ name, pattern, output, tags }) => {
+  return mogrifiers.map(({ pattern, patternVariable, output, tags }) => {
     try {
       return { pattern: compileRe2(pattern), output, tags };
     } catch (error) {
-      throw new Error(`TAGGEDSTATS_MOGRIFIER_${name}_PATTERN is not a valid regular expression: ${messageOf(error)}`, {
-        cause: error,
-      });
+      throw new Error(`${patternVariable} is not a valid regular expression: ${messageOf(error)}`, { cause: error });
     }
   });
 }

@@ -97,7 +97,7 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
-  const outputs = await startStatisticsOutputs(settings, statistics, log);
+  const outputs = await startStatisticsOutputs(reading, statistics, log);
   const tracing = await startTracing(settings, log);
   const store = counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());

@@ -13,7 +13,7 @@ import {
   share,
   timer,
 } from 'rxjs';
-import type { Settings } from '../settings/settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/ports/log';
@@ -33,16 +33,17 @@ export interface StatisticsOutputs {
 /**
  * Starts the statistics outputs that the settings enable.
  *
- * @throws when a mogrifier, a mapping file or the listen address cannot be used, naming the setting
+ * @throws when a mogrifier, a mapping file or the listen address cannot be used, naming the variable
  */
 export async function startStatisticsOutputs(
-  settings: Settings,
+  reading: LoadedSettings,
   statistics: Statistics,
   log: Log,
 ): Promise<StatisticsOutputs> {
+  const { settings } = reading;
   if (settings.disableStats) return { finish: () => of(undefined), metricsAddress: undefined };
-  const outputs = await pushOutputs(settings, statistics, log);
-  const listener = settings.usePullmetrics ? await openMetricsListener(settings, statistics, log) : undefined;
+  const outputs = await pushOutputs(reading, statistics, log);
+  const listener = settings.usePullmetrics ? await openMetricsListener(reading, statistics, log) : undefined;
   const subscription = new Subscription();
   const flushes = outputs.map((output) => {
     // Shared, so that the last flush can wait for one in flight.

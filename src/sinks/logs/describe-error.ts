@@ -1,14 +1,23 @@
 const MAX_CAUSES = 5;
 
-/** An error as one text: its message, followed by those of its causes. An internal error includes its stack. */
+/**
+ * An error as one text: its message, followed by those of its causes unless it quotes them. An internal error includes its stack.
+ */
 export function describeError(error: Error): string {
   const messages: string[] = [];
-  let cause: unknown = error;
-  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth += 1) {
-    messages.push(isInternalError(cause) ? (cause.stack ?? String(cause)) : shortMessage(cause));
-    cause = cause.cause;
+  let next: unknown = error;
+  for (let depth = 0; next instanceof Error && depth < MAX_CAUSES; depth += 1) {
+    const cause = next;
+    const message = isInternalError(cause) ? (cause.stack ?? String(cause)) : shortMessage(cause);
+    if (!messages.some((earlier) => quotes(earlier, message, cause))) messages.push(message);
+    next = cause.cause;
   }
   return messages.join(': ');
+}
+
+/** Whether a text contains the message of an error, or stands for it with its code in parentheses. */
+function quotes(text: string, message: string, error: Error): boolean {
+  return text.includes(message) || ('code' in error && text.includes(`(${String(error.code)})`));
 }
 
 function shortMessage(error: Error): string {

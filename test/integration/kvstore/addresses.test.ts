@@ -3,7 +3,7 @@ import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connec
 import { instance } from './options';
 
 function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
-  return readDeployment(instance(url, more), 'KVSTORE');
+  return readDeployment(instance(url, more));
 }
 
 function tcp(host: string, port: number, family = 0): object {
@@ -51,16 +51,16 @@ describe('the address of a single server', () => {
   it('must agree with KVSTORE_SOCKET_TYPE, which also selects the IP version', () => {
     expect(read('store:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('store', 1, 6) });
     expect(() => read('store:1', { socketType: 'unix' })).toThrow(
-      'KVSTORE_SOCKET_TYPE is unix, but KVSTORE_URL is host and port',
+      'REDIS_SOCKET_TYPE is unix, but REDIS_URL is host and port',
     );
     expect(() => read('/run/x', { socketType: 'tcp' })).toThrow(
-      'KVSTORE_SOCKET_TYPE is tcp, but KVSTORE_URL is a socket path',
+      'REDIS_SOCKET_TYPE is tcp, but REDIS_URL is a socket path',
     );
     expect(() => read('10.0.0.1:1', { socketType: 'tcp6' })).toThrow(
-      'KVSTORE_SOCKET_TYPE is tcp6, but KVSTORE_URL is an IPv4 address',
+      'REDIS_SOCKET_TYPE is tcp6, but REDIS_URL is an IPv4 address',
     );
     expect(() => read('[::1]:1', { socketType: 'tcp4' })).toThrow(
-      'KVSTORE_SOCKET_TYPE is tcp4, but KVSTORE_URL is an IPv6 address',
+      'REDIS_SOCKET_TYPE is tcp4, but REDIS_URL is an IPv6 address',
     );
     expect(read('[::1]:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('::1', 1, 6) });
   });
@@ -78,7 +78,7 @@ describe('the address of a single server', () => {
     ['redis://ann:%zz@store', 'the address has a % that is not followed by two hexadecimal digits'],
     ['redis://secret@store/x', 'the address has a database that is not an integer'],
   ])('%p is rejected with a message that does not quote it', (url, problem) => {
-    expect(() => read(url)).toThrow(`KVSTORE_URL: ${problem}`);
+    expect(() => read(url)).toThrow(`REDIS_URL: ${problem}`);
     expect(() => read(url)).not.toThrow(/secret|se#cret/);
   });
 });
@@ -109,7 +109,7 @@ describe('the addresses of sentinels', () => {
   });
 
   it.each(['counters', 'counters,', ',a:1', ''])('%p is rejected', (url) => {
-    expect(() => read(url, sentinel)).toThrow(/KVSTORE_URL/);
+    expect(() => read(url, sentinel)).toThrow(/REDIS_URL/);
   });
 });
 
@@ -121,11 +121,11 @@ describe('the addresses of a cluster', () => {
   });
 
   it.each([
-    ['a:1,', 'KVSTORE_URL: item 2 is not host:port'],
-    ['a:1,/run/x', 'KVSTORE_URL: item 2 is a socket path; host:port is required'],
-    ['redis://a:1/3', 'KVSTORE_URL names a database; a cluster has only database 0'],
-    ['redis://a:1,rediss://b:1', 'KVSTORE_URL has items with different schemes'],
-    ['redis://x:y@a:1,redis://x:z@b:1', 'KVSTORE_URL has items with different credentials'],
+    ['a:1,', 'REDIS_URL: item 2 is not host:port'],
+    ['a:1,/run/x', 'REDIS_URL: item 2 is a socket path; host:port is required'],
+    ['redis://a:1/3', 'REDIS_URL names a database; a cluster has only database 0'],
+    ['redis://a:1,rediss://b:1', 'REDIS_URL has items with different schemes'],
+    ['redis://x:y@a:1,redis://x:z@b:1', 'REDIS_URL has items with different credentials'],
   ])('%p is rejected', (url, problem) => {
     expect(() => read(url, cluster)).toThrow(problem);
   });

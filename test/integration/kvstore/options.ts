@@ -7,6 +7,7 @@ export function instance(url: string, more: Partial<InstanceOptions> = {}): Inst
   return {
     type: 'single',
     url,
+    variables: { url: 'REDIS_URL', socketType: 'REDIS_SOCKET_TYPE' },
     socketType: undefined,
     auth: undefined,
     sentinelAuth: undefined,

@@ -97,7 +97,7 @@ describe('a logged error', () => {
   it('is written in finite length when it is its own cause', () => {
     const error = new Error('loop');
     error.cause = error;
-    expect(textOf((log) => log.error('x', { error }))).toContain('loop: loop');
+    expect(textOf((log) => log.error('x', { error }))).toMatch(/error=loop\n$/);
   });
 });
 

@@ -8,6 +8,8 @@ export type PoolOnEmpty = 'CREATE' | 'ERROR' | 'WAIT';
 export interface InstanceOptions {
   readonly type: 'single' | 'sentinel' | 'cluster';
   readonly url: string;
+  /** The variables that set these two options, for messages. */
+  readonly variables: { readonly url: string; readonly socketType: string };
   /** Undefined: derived from the address. Used for a single server only. */
   readonly socketType: 'tcp' | 'tcp4' | 'tcp6' | 'unix' | undefined;
   /** `password` or `user:password`; takes precedence over the credentials of the address. */

@@ -45,16 +45,15 @@ function describeServers(servers: StoreServers): string {
  * at least one address, a cluster as at least one address, separated by commas. KVSTORE_AUTH and KVSTORE_SENTINEL_AUTH take
  * precedence over credentials in addresses.
  *
- * @param prefix the prefix of the instance's settings, for messages: KVSTORE or KVSTORE_PERSECOND
  * @throws Error that names the setting and the problem, without quoting an address, which may hold a password
  */
-export function readDeployment(options: InstanceOptions, prefix: string): Deployment {
-  const setting = `${prefix}_URL`;
+export function readDeployment(options: InstanceOptions): Deployment {
+  const setting = options.variables.url;
   const auth = options.auth === undefined ? undefined : parseCredentials(options.auth);
   if (options.type === 'single') {
     const address = readAddress(options.url.trim(), setting, 'the address');
     return {
-      servers: { kind: 'single', server: withSocketType(address.server, options.socketType, prefix) },
+      servers: { kind: 'single', server: withSocketType(address.server, options) },
       credentials: auth ?? address.credentials,
       db: address.db ?? 0,
       tls: options.tls || address.scheme === 'rediss',
@@ -137,18 +136,18 @@ function readAddress(text: string, setting: string, what: string): Address {
   }
 }
 
-function withSocketType(server: Server, type: InstanceOptions['socketType'], prefix: string): Server {
+function withSocketType(server: Server, { socketType: type, variables }: InstanceOptions): Server {
   if (type === undefined) return server;
   if ((type === 'unix') !== (server.kind === 'unix')) {
     const actual = server.kind === 'unix' ? 'a socket path' : 'host and port';
-    throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is ${actual}`);
+    throw new Error(`${variables.socketType} is ${type}, but ${variables.url} is ${actual}`);
   }
   if (server.kind === 'unix' || type === 'tcp' || type === 'unix') return server;
   const family = type === 'tcp4' ? 4 : 6;
   // Node resolves only names by the family, and connects to an address of the other one.
   const actual = isIP(server.host);
   if (actual !== 0 && actual !== family) {
-    throw new Error(`${prefix}_SOCKET_TYPE is ${type}, but ${prefix}_URL is an IPv${actual} address`);
+    throw new Error(`${variables.socketType} is ${type}, but ${variables.url} is an IPv${actual} address`);
   }
   return { ...server, family };
 }

@@ -13,10 +13,10 @@ import type { Store } from './store';
 import type { BatchesInFlight } from './store-lane';
 import { type StoreContext, openConnection } from './store-context';
 
-/** The two instances: the prefix of their settings, their name in log lines, and in statistics. */
+/** The two instances: their name in log lines, and in statistics. */
 const INSTANCES = {
-  main: { settings: 'KVSTORE', name: 'main', poolName: 'redis_pool' },
-  perSecond: { settings: 'KVSTORE_PERSECOND', name: 'per second', poolName: 'redis_per_second_pool' },
+  main: { name: 'main', poolName: 'redis_pool' },
+  perSecond: { name: 'per second', poolName: 'redis_per_second_pool' },
 } as const;
 
 /** One of the two instances, its settings read. */
@@ -29,8 +29,7 @@ export interface Instance {
 
 /** @throws Error that names the setting that cannot be used */
 export function readInstance(options: InstanceOptions, instance: keyof typeof INSTANCES): Instance {
-  const { settings, name, poolName } = INSTANCES[instance];
-  return { options, deployment: readDeployment(options, settings), name, poolName };
+  return { options, deployment: readDeployment(options), ...INSTANCES[instance] };
 }
 
 /** What the stores of both instances share. */
