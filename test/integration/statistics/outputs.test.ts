@@ -381,17 +381,17 @@ describe('the service does not start, and names the setting, with', () => {
         DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
         DOG_STATSD_MOGRIFIER_A_NAME: 'x',
       },
-      /TAGGEDSTATS_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
+      /DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
     ],
     [
       'a mapping file that does not exist',
       { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/nowhere.yaml' },
-      /PULLMETRICS_MAPPER_YAML=\/nowhere\.yaml cannot be used: .*no such file/,
+      /PROMETHEUS_MAPPER_YAML=\/nowhere\.yaml cannot be used: .*no such file/,
     ],
     [
       'an invalid mapping file',
       { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: __filename },
-      /PULLMETRICS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
+      /PROMETHEUS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
     ],
   ])('%s', async (_, env, message) => {
     await using weir = await WeirProcess.start({ env, awaitServing: false });
