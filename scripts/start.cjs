@@ -26,8 +26,10 @@ function quickstartSettings(environment) {
 
 const settings = quickstartSettings(process.env);
 
-function printSuggestions({ grpc, http, debug }) {
+function printSuggestions({ metrics, ...listeners }) {
+  const [grpc, http, debug] = [listeners.grpc, listeners.http, listeners.debug].map((at) => at.port ?? at);
   const facts = [
+    ...(metrics === undefined ? [] : [`Metrics for Prometheus are on port ${metrics.port}.`]),
     ...('BACKEND_TYPE' in settings ? ['Counters are stored in this process.'] : []),
     ...('RUNTIME_ROOT' in settings ? ['The rules are in examples/config/ and are reloaded when a file changes.'] : []),
   ];

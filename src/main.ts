@@ -4,7 +4,7 @@ import './main/quiet-libraries';
 import { answerCommandLine } from './main/command-line';
 import { runService } from './main/run-service';
 import { asError } from './text/thrown';
-import type { Addresses } from './main/listeners';
+import type { Serving } from './main/life-log';
 import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
 import { describeError } from './sinks/logs/describe-error';
@@ -17,7 +17,7 @@ import { hideSecrets } from './text/hide-credentials';
  * @param onServing called when the listeners are open
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was aborted
  */
-export async function run(environment: NodeJS.ProcessEnv, onServing?: (addresses: Addresses) => void): Promise<number> {
+export async function run(environment: NodeJS.ProcessEnv, onServing?: (serving: Serving) => void): Promise<number> {
   const mask = hideSecrets(secretsOf(environment));
   let reading: LoadedSettings;
   try {

@@ -24,8 +24,8 @@ import { asError } from '../text/thrown';
 import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type DebugListener, openDebugListener } from './debug-listener';
-import { type Addresses, Listeners } from './listeners';
-import { LifeLog } from './life-log';
+import { Listeners } from './listeners';
+import { LifeLog, type Serving } from './life-log';
 import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
 import { ruleEvents } from './rule-events';
@@ -48,14 +48,14 @@ interface Parts {
 /**
  * Makes the parts of the service, subscribes to its streams, opens the listeners when it is ready, and drains at the first signal.
  *
- * @param onServing called with the addresses when the listeners are open
+ * @param onServing called when the listeners are open
  * @returns the exit code, when the process may end
  * @throws what prevents the service from running, for example a port that is in use
  */
 export async function runService(
   reading: LoadedSettings,
   log: Log,
-  onServing: (addresses: Addresses) => void = () => undefined,
+  onServing: (serving: Serving) => void = () => undefined,
 ): Promise<number> {
   const parts = await makeParts(reading, log);
   const { streams, statistics, tracing, signal$ } = parts;
@@ -65,15 +65,15 @@ export async function runService(
   const listeners = new Listeners(reading.settings, { streams, statistics, log, tracer: tracing.tracer });
 
   const serving$ = defer(async () => {
-    const addresses = await listeners.open();
-    life.serving({
-      ...addresses,
+    const serving: Serving = {
+      ...(await listeners.open()),
       debug: debug.address,
       metrics: parts.outputs.metricsAddress,
       store: parts.store.description,
       rules: streams.config$.value.loaded,
-    });
-    onServing(addresses);
+    };
+    life.serving(serving);
+    onServing(serving);
   });
   subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
   const drained$ = drain({

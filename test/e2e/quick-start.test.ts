@@ -35,6 +35,7 @@ async function start(env: Readonly<Record<string, string>>) {
   await serving;
   return {
     lines,
+    ports: { http, grpc, debug, metrics },
     metrics: `http://127.0.0.1:${metrics}/metrics`,
     debug: (path: string) => fetch(`http://127.0.0.1:${debug}${path}`).then((response) => response.text()),
     async [Symbol.asyncDispose]() {
@@ -44,30 +45,35 @@ async function start(env: Readonly<Record<string, string>>) {
   };
 }
 
-/** The log lines that weir writes before its suggestions. */
-function logged(lines: readonly string[]) {
-  return lines.filter((line) => line.startsWith('time='));
+/** The log lines that report trouble. */
+function troubles(lines: readonly string[]) {
+  return lines.filter((line) => / level=(?!info)/.test(line));
 }
 
 describe('npm start', () => {
-  it('runs with the example rules, and logs nothing at the default level', async () => {
+  it('runs with the example rules, says where, and logs no warning', async () => {
     await using weir = await start({});
     expect(await weir.debug('/rlconfig')).toContain('shop.user');
-    expect(logged(weir.lines)).toEqual([]);
+    expect(troubles(weir.lines)).toEqual([]);
     expect(weir.lines).toContain('Counters are stored in this process.');
+    const { http, grpc, debug } = weir.ports;
+    expect(weir.lines).toContain(
+      `weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${debug}.`,
+    );
   });
 
   it('serves metrics with USE_PULLMETRICS=true', async () => {
     await using weir = await start({ USE_PULLMETRICS: 'true' });
+    expect(weir.lines).toContain(`Metrics for Prometheus are on port ${weir.ports.metrics}.`);
     expect(await (await fetch(weir.metrics)).text()).toContain(
       `ratelimit_build_info{node="${process.versions.node}",version="${packageFile.version}"} 1`,
     );
-    expect(logged(weir.lines)).toEqual([]);
+    expect(troubles(weir.lines)).toEqual([]);
   });
 
   it('warns when the environment both disables statistics and enables an output', async () => {
     await using weir = await start({ USE_PULLMETRICS: 'true', DISABLE_STATS: 'true' });
-    expect(logged(weir.lines)).toEqual([
+    expect(troubles(weir.lines)).toEqual([
       expect.stringContaining('USE_PULLMETRICS has no effect, because DISABLE_STATS is true.'),
       expect.stringContaining('PULLMETRICS_ADDR has no effect, because DISABLE_STATS is true.'),
     ]);
