@@ -74,13 +74,12 @@ describe('the settings of the xDS client', () => {
     expect(weir.output).not.toContain('serving');
   });
 
-  it('define the delays before it connects again', async () => {
+  it('define how the delays before it connects again grow', async () => {
     await using ads = await AdsServer.start();
     await using weir = await WeirProcess.start({
       env: {
         ...XDS,
         CONFIG_GRPC_XDS_SERVER_URL: ads.address,
-        CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '10ms',
         XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms',
         XDS_CLIENT_BACKOFF_RANDOM_FACTOR: '100',
         XDS_CLIENT_BACKOFF_MAX_INTERVAL: '500ms',
@@ -88,15 +87,33 @@ describe('the settings of the xDS client', () => {
       },
       awaitServing: false,
     });
-    (await ads.nextStream()).end({ details: 'first failure, retried after the initial interval' });
+    (await ads.nextStream()).end({ details: 'retried after the initial interval' });
     const second = await ads.nextStream();
     const failed = performance.now();
-    second.end({ details: 'second failure, retried after the longest interval' });
+    second.end({ details: 'retried after the longest interval' });
     const third = await ads.nextStream();
     // A timer may fire a millisecond early.
     expect(performance.now() - failed).toBeGreaterThanOrEqual(499);
-    third.end({ details: 'third failure, retried after the longest interval again' });
-    // With the default of 3 s, so many streams would take longer than the test may.
+    // Without its maximum, the third delay would be longer than the test may take.
+    third.end({ details: 'retried after the longest interval again' });
+    (await ads.nextStream()).send('1', [simpleResource('shop', 5)]);
+    await weir.line(/msg="?serving/);
+  });
+
+  it('define the first delays after streams that failed and after streams that worked', async () => {
+    await using ads = await AdsServer.start();
+    await using weir = await WeirProcess.start({
+      env: {
+        ...XDS,
+        CONFIG_GRPC_XDS_SERVER_URL: ads.address,
+        CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '10ms',
+        XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms',
+        XDS_CLIENT_BACKOFF_RANDOM_FACTOR: '0',
+      },
+      awaitServing: false,
+    });
+    // With the default delays of 10 s and 3 s, so many streams would take longer than the test may.
+    for (let streams = 0; streams < 4; streams += 1) (await ads.nextStream()).end({ details: 'failed' });
     for (let streams = 0; streams < 12; streams += 1) {
       const stream = await ads.nextStream();
       await stream.nextRequest();
