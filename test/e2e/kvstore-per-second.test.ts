@@ -158,55 +158,93 @@ describe('two instances with different credentials, TLS, pools and windows', () 
   });
 });
 
+type Prefix = 'KVSTORE' | 'KVSTORE_PERSECOND';
+
+/** Calls to a service whose two servers hang. The settings of one instance make its calls fail, those of the other let them wait. */
+class HangingCalls implements AsyncDisposable {
+  /** What became of the calls, in the order in which they ended. */
+  readonly ended: string[] = [];
+  readonly #weir: WeirProcess;
+  readonly #client: RateLimitClient;
+
+  private constructor(weir: WeirProcess) {
+    this.#weir = weir;
+    this.#client = new RateLimitClient(weir.grpcAddress);
+  }
+
+  static async start(servers: Readonly<Record<Prefix, RedisProcess>>, failing: Prefix, waiting: Prefix) {
+    const weir = await WeirProcess.start({
+      env: {
+        ...rules.env,
+        BACKEND_TYPE: 'kvstore',
+        KVSTORE_PERSECOND: 'true',
+        [`${failing}_URL`]: servers[failing].address,
+        [`${failing}_POOL_SIZE`]: '1',
+        [`${failing}_TIMEOUT`]: '4s',
+        [`${failing}_POOL_ON_EMPTY_BEHAVIOR`]: 'ERROR',
+        [`${failing}_POOL_ON_EMPTY_WAIT_DURATION`]: '1100ms',
+        [`${waiting}_URL`]: servers[waiting].address,
+        [`${waiting}_POOL_SIZE`]: '1',
+        // Shorter than the default, so that these calls fail first if the other timeout is ignored.
+        [`${waiting}_TIMEOUT`]: '9s',
+        [`${waiting}_POOL_ON_EMPTY_BEHAVIOR`]: 'WAIT',
+      },
+    });
+    return new HangingCalls(weir);
+  }
+
+  /** Makes a call, and returns its duration in milliseconds once the service has begun to decide it. */
+  async begin(name: string, unit: Unit): Promise<{ readonly duration: Promise<number> }> {
+    const hits = `ratelimit.service.rate_limit.shop.${unit}.total_hits`;
+    const before = (await this.#weir.statistics()).get(hits) ?? 0;
+    const duration = this.#call(name, unit);
+    await this.#weir.until('the call to begin', async () => (await this.#weir.statistics()).get(hits) === before + 1);
+    return { duration };
+  }
+
+  async #call(name: string, unit: Unit): Promise<number> {
+    const begun = performance.now();
+    const outcome = await this.#client.shouldRateLimit('shop', [`${unit}=x`]).then(
+      () => 'OK',
+      ({ code }: { code: number }) => code,
+    );
+    this.ended.push(`${name}: ${outcome}`);
+    return performance.now() - begun;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#client[Symbol.dispose]();
+    await this.#weir[Symbol.asyncDispose]();
+  }
+}
+
 describe('two instances that both hang', () => {
   it('fail and hold up calls each by its own timeout and pool policy', async () => {
     await using main = await RedisProcess.start();
     await using perSecond = await RedisProcess.start();
-    await using weir = await WeirProcess.start({
-      env: {
-        ...rules.env,
-        BACKEND_TYPE: 'kvstore',
-        KVSTORE_URL: main.address,
-        KVSTORE_POOL_SIZE: '1',
-        // Shorter than the default, which would apply to per-second limits if their own was ignored.
-        KVSTORE_TIMEOUT: '9s',
-        KVSTORE_POOL_ON_EMPTY_BEHAVIOR: 'WAIT',
-        KVSTORE_PERSECOND: 'true',
-        KVSTORE_PERSECOND_URL: perSecond.address,
-        KVSTORE_PERSECOND_POOL_SIZE: '1',
-        KVSTORE_PERSECOND_TIMEOUT: '3s',
-        KVSTORE_PERSECOND_POOL_ON_EMPTY_BEHAVIOR: 'ERROR',
-        KVSTORE_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION: '1100ms',
-      },
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
-    const ended: string[] = [];
-    async function call(unit: Unit) {
-      const begun = performance.now();
-      const outcome = await client.shouldRateLimit('shop', [`${unit}=x`]).then(
-        () => 'OK',
-        ({ code }: { code: number }) => code,
-      );
-      ended.push(`${unit}: ${outcome}`);
-      return performance.now() - begun;
-    }
-    /** Makes a call, and returns when the service has begun to decide it. */
-    async function begin(unit: Unit) {
-      const name = `ratelimit.service.rate_limit.shop.${unit}.total_hits`;
-      const before = (await weir.statistics()).get(name) ?? 0;
-      const duration = call(unit);
-      await weir.until('the call to be in flight', async () => (await weir.statistics()).get(name) === before + 1);
-      return { duration };
-    }
+    const servers = { KVSTORE: main, KVSTORE_PERSECOND: perSecond };
+    await using failsPerSecond = await HangingCalls.start(servers, 'KVSTORE_PERSECOND', 'KVSTORE');
+    await using failsMain = await HangingCalls.start(servers, 'KVSTORE', 'KVSTORE_PERSECOND');
     for (const server of [main, perSecond]) server.signal('SIGSTOP');
-    const calls = [];
-    for (const unit of ['hour', 'hour', 'second', 'second'] as const) calls.push(await begin(unit));
-    // A timer may fire a millisecond early.
-    expect(await calls[3]?.duration).toBeGreaterThanOrEqual(1_099);
-    expect(await calls[2]?.duration).toBeGreaterThanOrEqual(2_999);
-    main.signal('SIGCONT');
-    await Promise.all(calls.map(({ duration }) => duration));
-    expect(ended).toEqual([`second: ${RESOURCE_EXHAUSTED}`, `second: ${UNAVAILABLE}`, 'hour: OK', 'hour: OK']);
-    perSecond.signal('SIGCONT');
+
+    async function play(calls: HangingCalls, failing: Unit, waiting: Unit) {
+      const waitingCalls = [await calls.begin('first', waiting), await calls.begin('second', waiting)];
+      const first = await calls.begin('with the connection', failing);
+      const second = await calls.begin('without a connection', failing);
+      // A timer may fire a millisecond early.
+      expect(await second.duration).toBeGreaterThanOrEqual(1_099);
+      expect(await first.duration).toBeGreaterThanOrEqual(3_999);
+      return waitingCalls.map(({ duration }) => duration);
+    }
+    const waiting = await Promise.all([play(failsPerSecond, 'second', 'hour'), play(failsMain, 'hour', 'second')]);
+    for (const server of [main, perSecond]) server.signal('SIGCONT');
+    await Promise.all(waiting.flat());
+    const expected = [
+      `without a connection: ${RESOURCE_EXHAUSTED}`,
+      `with the connection: ${UNAVAILABLE}`,
+      'first: OK',
+      'second: OK',
+    ];
+    expect([failsPerSecond.ended, failsMain.ended]).toEqual([expected, expected]);
   });
 });

@@ -3,6 +3,7 @@ import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RedisSentinels } from '../support/processes/redis/redis-sentinels';
+import { RedisTls } from '../support/processes/redis/redis-tls';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
@@ -99,6 +100,44 @@ describe('KVSTORE_SOCKET_TYPE and KVSTORE_PERSECOND_SOCKET_TYPE', () => {
     );
     expect(await weir.exited).toBe(1);
     expect(weir.output).toContain(message);
+  });
+});
+
+describe('KVSTORE_TLS and KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION', () => {
+  it('let the main instance use a server whose certificate is for another name', async () => {
+    using tls = new RedisTls();
+    await using main = await RedisProcess.start({ ...tls.server, directives: tls.directives('elsewhere.example') });
+    const { caFile = '', certFile = '', keyFile = '' } = tls.files({ withCertificate: true });
+    await using weir = await start({
+      KVSTORE_URL: main.address,
+      KVSTORE_TLS: 'true',
+      KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true',
+      KVSTORE_TLS_CACERT: caFile,
+      KVSTORE_TLS_CLIENT_CERT: certFile,
+      KVSTORE_TLS_CLIENT_KEY: keyFile,
+      KVSTORE_PERSECOND: 'false',
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.shouldRateLimit('shop', ['user=x', 'burst=x']);
+    expect(await main.control.dbsize()).toBe(2);
+  });
+});
+
+describe('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', () => {
+  it('makes the service reconnect when the server has become a replica', async () => {
+    await using main = await RedisProcess.start();
+    await using weir = await start({
+      KVSTORE_URL: main.address,
+      KVSTORE_POOL_SIZE: '1',
+      KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true',
+      KVSTORE_PERSECOND: 'false',
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await main.control.call('REPLICAOF', '127.0.0.1', '1');
+    await expect(client.shouldRateLimit('shop', ['user=x'])).rejects.toMatchObject({ code: 14 });
+    await weir.until('a new connection', async () => {
+      return ((await weir.statistics()).get('ratelimit.redis_pool.cx_total') ?? 0) > 1;
+    });
   });
 });
 

@@ -121,6 +121,6 @@ describe('the settings of the xDS client', () => {
       await stream.nextRequest();
       stream.end();
     }
-    await weir.line(/msg="?serving/);
+    expect(await weir.line(/msg="?serving/)).toBeDefined();
   });
 });
