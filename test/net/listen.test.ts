@@ -6,8 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { listen } from '../../src/net/listen';
 
-jest.setTimeout(30_000);
-
 const LOOPBACK = '127.0.0.1';
 const ANSWER = 'weir';
 const servers: net.Server[] = [];

@@ -23,7 +23,7 @@ export interface ReadResult {
 }
 
 /**
- * Reads rule files and checks them. Never throws, for any bytes. A file with only white space and comments is skipped.
+ * Reads rule files and checks them. Never throws, for any bytes.
  * @param files in the order in which their rules are tried, which is that of their paths
  */
 export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptions): ReadResult {
@@ -36,6 +36,6 @@ function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIt
   for (const { path, content } of files) {
     const source = decodeText(path, content, report);
     const root = source && (parsePlainYaml(source.text) ?? parseYaml(source, report));
-    if (source !== undefined && root !== undefined && root !== null) yield { source, root };
+    if (source !== undefined && root !== undefined) yield { source, root };
   }
 }

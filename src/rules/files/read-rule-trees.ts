@@ -5,7 +5,7 @@ import { FieldReader } from './fields/field-reader';
 import { ReadContext, type RuleLocation } from './fields/read-context';
 import type { ProblemReport } from './problems/problem-report';
 import { type DescriptorLevel, readDescriptors } from './read-descriptors';
-import type { SourceDocument } from './problems/source-text';
+import type { SourceDocument, SourceRange } from './problems/source-text';
 import { showText, describeNode } from './yaml/yaml-text';
 import type { YamlMap, YamlNode } from './yaml/yaml-tree';
 
@@ -19,6 +19,9 @@ export interface RuleTreeOptions {
   /** Joins the top-level lists of trees that describe one domain; otherwise that is an error. */
   readonly mergeDomainConfigs: boolean;
 }
+
+const EMPTY_DOMAIN = { code: 'empty-domain', message: 'config file cannot have empty domain' } as const;
+const FILE_START: SourceRange = { offset: 0, end: 1 };
 
 /**
  * Reads trees into rules and checks them.
@@ -36,6 +39,9 @@ export function readRuleTrees(
     const context = new ReadContext(source, locations, report);
     if (root.kind === 'map') {
       domains.read(context, root);
+    } else if (root.kind === 'scalar' && root.plain && root.text === '') {
+      const advice = 'The file has no rules: write `domain: <name>` and `descriptors:`, or delete it.';
+      context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
     } else {
       const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
       const advice = 'Start the file with `domain: <name>` and `descriptors:`.';
@@ -86,11 +92,8 @@ function reportEmptyDomain(fields: FieldReader): void {
   const field = fields.get('domain');
   // The wrong type has been reported.
   if (field !== undefined && field.value.kind !== 'scalar') return;
-  fields.context.report(field?.key ?? fields.start, {
-    code: 'empty-domain',
-    message: 'config file cannot have empty domain',
-    advice: 'Write `domain: <name>` at the top of the file.',
-  });
+  const advice = 'Write `domain: <name>` at the top of the file.';
+  fields.context.report(field?.key ?? fields.start, { ...EMPTY_DOMAIN, advice });
 }
 
 function reportDuplicateDomain(fields: FieldReader, domain: string, first: SourceDocument): void {
@@ -105,7 +108,7 @@ function reportNoDescriptors(fields: FieldReader): void {
   const field = fields.get('descriptors');
   const isEmpty = field === undefined || (field.value.kind === 'list' && field.value.items.length === 0);
   if (!isEmpty) return;
-  fields.context.report(field?.key ?? fields.get('domain')?.value ?? { offset: 0, end: 1 }, {
+  fields.context.report(field?.key ?? fields.get('domain')?.value ?? FILE_START, {
     code: 'no-descriptors',
     message: 'the file has no descriptors, so it limits nothing',
     advice: 'Write rules under `descriptors`, or delete the file.',

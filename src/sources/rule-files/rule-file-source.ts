@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import {
   type SchedulerLike,
   asyncScheduler,
@@ -22,9 +22,9 @@ import { RuleFolder } from './rule-folder';
 export interface RuleFileOptions extends LoadOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
   readonly root: string;
-  /** RUNTIME_SUBDIRECTORY */
+  /** RUNTIME_SUBDIRECTORY: below the root, also when it begins with a slash. */
   readonly subdirectory: string;
-  /** RUNTIME_APPDIRECTORY */
+  /** RUNTIME_APPDIRECTORY: below the subdirectory, also when it begins with a slash. */
   readonly appDirectory: string;
   /** RUNTIME_IGNOREDOTFILES */
   readonly ignoreDotFiles: boolean;
@@ -61,7 +61,7 @@ const TIMING: RuleFileTiming = {
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
   const { timing = TIMING, scheduler = asyncScheduler } = options;
   const { settle, confirm, pollInterval } = timing;
-  const dir = resolve(options.root, options.subdirectory, options.appDirectory);
+  const dir = resolve(join(options.root, options.subdirectory, options.appDirectory));
   const events$ = defer(() => {
     const folder = new RuleFolder(dir, options);
     const hints$ = folder.hints$.pipe(settleHints(settle, scheduler));

@@ -6,8 +6,8 @@ import { FolderWatches } from '../watching/folder-watches';
 import type { ScanResult } from './confirm-change';
 import { folderWarnings } from './folder-warnings';
 import { type LoadOptions, loadRules } from './loading/load-rules';
-import { type FileFacts, type SnapshotResult, readConsistently } from './reading/snapshot';
-import { type FolderStat, statFolder } from './reading/stat-folder';
+import { type SnapshotResult, readConsistently } from './reading/snapshot';
+import { type FileStat, type FolderStat, statFolder } from './reading/stat-folder';
 import { mayBeUnfinished } from './reading/unfinished-changes';
 
 export interface RuleFolderOptions extends LoadOptions {
@@ -28,7 +28,7 @@ export interface RuleScan extends ScanResult {
 
 interface ValidRules {
   readonly digest: string;
-  readonly facts: ReadonlyMap<string, FileFacts>;
+  readonly files: ReadonlyMap<string, FileStat>;
   readonly ruleset: Ruleset;
   readonly warnings: readonly string[];
 }
@@ -44,7 +44,7 @@ const MAX_STATS = 20;
 const MANY_FILES = 300;
 /** Characters of the digest that a version shows. */
 const SHORT_DIGEST = 12;
-const NO_FACTS: ReadonlyMap<string, FileFacts> = new Map();
+const NO_FILES: ReadonlyMap<string, FileStat> = new Map();
 const READ_AGAIN_ON_SWITCH =
   'These files are read again when a link or folder on the path to them is switched; with RUNTIME_WATCH_ROOT=false also when they are changed in place.';
 
@@ -118,19 +118,20 @@ export class RuleFolder {
   #load({ stat, snapshot, error }: SnapshotResult): Observable<RuleScan> {
     this.#isLarge = stat.listing.files.length > MANY_FILES;
     if (snapshot === undefined) return of(this.#rejected({ key: error, fingerprint: undefined }, error));
-    const { digest, facts } = snapshot;
+    const { digest } = snapshot;
+    const { files } = stat;
     const folder = { key: `${stat.rulesPath}@${digest}`, fingerprint: this.#fingerprintOf(stat), stat };
     const known = [this.#lastScan, this.#confirmed].find((scan) => scan?.key === folder.key);
     if (known !== undefined) {
-      return of({ ...known, fingerprint: folder.fingerprint, rules: known.rules && { ...known.rules, facts } });
+      return of({ ...known, fingerprint: folder.fingerprint, rules: known.rules && { ...known.rules, files } });
     }
     const valid = this.#validRules;
-    if (valid?.digest === digest) return of(this.#loaded(folder, { ...valid, facts }));
+    if (valid?.digest === digest) return of(this.#loaded(folder, { ...valid, files }));
     return loadRules(snapshot.files, this.#options).pipe(
       map((loaded) =>
         loaded.ruleset === undefined
           ? this.#rejected(folder, this.#explain(loaded.errors))
-          : this.#loaded(folder, { digest, facts, ...loaded }),
+          : this.#loaded(folder, { digest, files, ...loaded }),
       ),
     );
   }
@@ -144,9 +145,9 @@ export class RuleFolder {
         version: `${stat.rulesPath}@${rules.digest.slice(0, SHORT_DIGEST)}`,
       },
       warnings: [...this.#watches.warnings, ...folderWarnings(this.#dir, stat.listing), ...rules.warnings],
-      files: rules.facts.size,
+      files: rules.files.size,
     };
-    const isUnfinished = mayBeUnfinished(this.#validRules?.facts ?? NO_FACTS, rules.facts);
+    const isUnfinished = mayBeUnfinished(this.#validRules?.files ?? NO_FILES, rules.files);
     return { key, fingerprint, mayBeIncomplete: this.#confirmed !== undefined && isUnfinished, event, rules };
   }
 

@@ -9,8 +9,6 @@ import { RawClient, connectTls, eventually } from './raw-client';
 import { type TestServer, startServer } from './start-server';
 import { TestApplication } from './test-application';
 
-jest.setTimeout(30_000);
-
 let authority: Authority;
 let other: Authority;
 const rejections: Rejection[] = [];

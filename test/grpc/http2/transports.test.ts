@@ -24,8 +24,6 @@ import { TestApplication } from './test-application';
 
 type Transport = 'cleartext' | 'TLS' | 'a Unix socket';
 
-jest.setTimeout(30_000);
-
 describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('an HTTP/2 server over %s', (transport) => {
   const folder = mkdtempSync(join(tmpdir(), 'weir-http2-'));
   const rejections: Rejection[] = [];

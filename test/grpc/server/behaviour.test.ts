@@ -2,8 +2,6 @@ import { gzipSync } from 'node:zlib';
 import { type RawCall, type RawResponse, callRaw, prefixed } from './raw-call';
 import { type TestServer, startReference, startServer } from './servers';
 
-jest.setTimeout(30_000);
-
 const MIB = 2 ** 20;
 const OK = { http: '200', status: '0', messages: ['hello'] };
 function failed(status: number, http = '200'): Partial<RawResponse> {

@@ -16,8 +16,6 @@ import { type RawClient, connectPlain, eventually } from '../http2/raw-client';
 import { callRaw, prefixed } from './raw-call';
 import { type TestServer, methods, Seen, startServer } from './servers';
 
-jest.setTimeout(30_000);
-
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 

@@ -10,8 +10,6 @@ import { reflectionService } from '../../../src/grpc/server/reflection/reflectio
 import { type GrpcServer, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import { eventually } from '../http2/raw-client';
 
-jest.setTimeout(30_000);
-
 const SERVING = 1;
 const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;

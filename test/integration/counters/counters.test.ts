@@ -32,7 +32,7 @@ beforeAll(async () => {
     if (outcome.status === 'fulfilled') started.push(outcome.value);
   }
   [single, perSecond, withoutScripts, sentinels, cluster, clusterWithoutScripts] = await Promise.all(begun);
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all(opened.map((counters) => counters.close()));

@@ -8,7 +8,7 @@ import { type FaultCourse, playFailover } from './play-failover';
 let cluster: RedisCluster;
 beforeAll(async () => {
   cluster = await RedisCluster.start({ replicas: 1 });
-}, 30_000);
+});
 afterAll(() => cluster[Symbol.asyncDispose]());
 
 function play(row: FaultRow, course: FaultCourse): Promise<void> {

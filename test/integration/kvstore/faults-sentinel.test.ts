@@ -8,7 +8,7 @@ import { storedCounts } from './stored-counts';
 let sentinels: RedisSentinels;
 beforeAll(async () => {
   sentinels = await RedisSentinels.start();
-}, 30_000);
+});
 afterAll(() => sentinels[Symbol.asyncDispose]());
 
 function play(row: FaultRow, course: FaultCourse): Promise<void> {

@@ -18,7 +18,7 @@ const opened: KvstoreCounters[] = [];
 
 beforeAll(async () => {
   [server, second] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
-}, 30_000);
+});
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((counters) => counters.close()));
   await Promise.all([server.control.flushall(), second.control.flushall()]);
@@ -162,4 +162,4 @@ it('keySlot returns the slot that CLUSTER KEYSLOT returns', async () => {
     'x'.repeat(300),
   ];
   for (const key of keys) expect([key, keySlot(key)]).toEqual([key, await control?.cluster('KEYSLOT', key)]);
-}, 30_000);
+});

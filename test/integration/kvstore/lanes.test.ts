@@ -116,7 +116,7 @@ describe('a node of a cluster that hangs', () => {
     // The others do not take the node for failed before the calls end.
     cluster = await RedisCluster.start({ nodeTimeout: 60_000 });
     stopped = cluster.servers[0] as RedisProcess;
-  }, 30_000);
+  });
   afterEach(() => stopped.signal('SIGCONT'));
   afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -147,7 +147,7 @@ describe('KVSTORE_CLUSTER_PIPELINE_PARALLELISM', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {
     cluster = await RedisCluster.start();
-  }, 30_000);
+  });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
   it.each([

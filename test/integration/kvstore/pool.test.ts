@@ -19,7 +19,7 @@ const opened: KvstoreCounters[] = [];
 
 beforeAll(async () => {
   server = await RedisProcess.start();
-}, 30_000);
+});
 beforeEach(async () => {
   proxy = await FaultProxy.start(() => server);
 });

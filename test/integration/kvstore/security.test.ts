@@ -46,7 +46,7 @@ describe('credentials', () => {
       directives: ['--requirepass', PASSWORD, '--user', 'ann', 'on', `>${PASSWORD}`, '~*', '&*', '+@all'],
       control: { password: PASSWORD },
     });
-  }, 30_000);
+  });
   afterAll(() => server[Symbol.asyncDispose]());
 
   it('may be a password that contains a colon with its user, or a user of the ACL', async () => {
@@ -121,7 +121,7 @@ describe('credentials of sentinels and clusters', () => {
     expect(await counts({ main })).toBe(1);
     await expect(counts({ main: { ...main, sentinelAuth: undefined } })).rejects.toThrow('NOAUTH');
     await expect(counts({ main: { ...main, auth: 'wrong' } })).rejects.toThrow('WRONGPASS');
-  }, 30_000);
+  });
 
   it('are used for every node of the cluster', async () => {
     await using cluster = await RedisCluster.start({
@@ -136,7 +136,7 @@ describe('credentials of sentinels and clusters', () => {
       return found.every((count) => typeof count === 'number') && found;
     });
     expect(new Set(results)).toEqual(new Set([0]));
-  }, 30_000);
+  });
 });
 
 describe('TLS', () => {
@@ -176,7 +176,7 @@ describe('TLS', () => {
       skipHostnameVerification: false,
     };
     server = await tlsServer('localhost');
-  }, 30_000);
+  });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
     authority.dispose();
@@ -241,7 +241,7 @@ describe('TLS', () => {
     await again();
     await again();
     expect(log.messages.filter((message) => message.includes('keeping the current ones')).length).toBe(1);
-  }, 30_000);
+  });
 
   it('uses a new pair after the server has rejected the previous one', async () => {
     const stranger = newAuthority();
@@ -261,5 +261,5 @@ describe('TLS', () => {
     } finally {
       stranger.dispose();
     }
-  }, 30_000);
+  });
 });

@@ -64,7 +64,7 @@ describe('sentinels and servers with TLS', () => {
       directives: directives('redis.example'),
       sentinelOptions: { ...tls.server, directives: directives('127.0.0.1') },
     });
-  }, 30_000);
+  });
   afterAll(() => sentinels[Symbol.asyncDispose]());
 
   function main(more: Partial<InstanceOptions> = {}): InstanceOptions {
@@ -83,7 +83,7 @@ describe('sentinels and servers with TLS', () => {
       await countUntilSuccess(counters, 'k');
       return Number(await sentinels.replica.control.get('k')) > 1;
     });
-  }, 30_000);
+  });
 
   it('are each verified by the host name of the connection unless verification is skipped', async () => {
     const byName = main({ url: sentinels.url.replaceAll('127.0.0.1', 'localhost') });
@@ -116,7 +116,7 @@ describe('a cluster with TLS that requires client certificates', () => {
       // All nodes have the address 127.0.0.1; the certificate of the last one is for another address.
       directivesOf: (index) => tls.directives(index === 2 ? '127.0.0.2' : '127.0.0.1'),
     });
-  }, 30_000);
+  });
   afterAll(() => cluster[Symbol.asyncDispose]());
 
   function main(): InstanceOptions {

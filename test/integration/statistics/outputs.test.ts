@@ -96,6 +96,13 @@ describe('a statistic on every output', () => {
         DOG_STATSD_MOGRIFIER_RULES_TAGS: 'domain:$1,descriptor:$2',
         LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
         KVSTORE_PIPELINE_WINDOW: '100ms',
+        // Clients of Datadog add tags and statistics of their own for these.
+        DD_ENV: 'other',
+        DD_SERVICE: 'other',
+        DD_ENTITY_ID: 'other',
+        DD_TAGS: 'other:1',
+        DD_EXTERNAL_ENV: 'other',
+        DD_AGENT_HOST: 'nowhere.invalid',
       },
     });
     await work();
@@ -214,6 +221,11 @@ describe('a statistic on every output', () => {
       expect(daemons.tcp.lines.some((line) => line.startsWith(`${name}.__az=eu_1.__stage=prod:`))).toBe(true);
       expect(pulled(name.replaceAll('.', '_'))).toBeGreaterThanOrEqual(0);
     }
+  });
+
+  it('is not accompanied by tags or statistics of a client library', () => {
+    expect(daemons.udp.lines.filter((line) => /other|datadog/.test(line))).toEqual([]);
+    expect(daemons.udp.lines.filter((line) => !/^[^:|]+:[^:|]+\|(?:c|g|ms)\|#[^|]+$/.test(line))).toEqual([]);
   });
 
   it('a duration is recorded per call, failed ones included: in whole milliseconds when pushed, in seconds when scraped', async () => {
@@ -381,7 +393,7 @@ describe('the service does not start, and names the setting, with', () => {
         DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
         DOG_STATSD_MOGRIFIER_A_NAME: 'x',
       },
-      /DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: \(\?=x is not valid in RE2 syntax/,
+      /DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: \(\?=/,
     ],
     [
       'a mapping file that does not exist',

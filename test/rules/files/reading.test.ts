@@ -95,12 +95,23 @@ descriptors:
     ['comments', '# one\n  # two\n'],
     ['a document marker', '---\n'],
     ['a marker and comments', '# one\n---\n# two\n...\n'],
-  ])('with only %s is skipped', (_, text) => {
-    expect(read(text, 'domain: d\ndescriptors: [{key: k}]')).toEqual({
-      configs: [domainConfig('d', { key: 'k' })],
-      errors: [],
-      warnings: [],
-    });
+    ['a byte order mark', '\ufeff'],
+  ])('is rejected when it has only %s', (_, text) => {
+    const { errors } = read(text, 'domain: d\ndescriptors: [{key: k}]');
+    expect(errors).toEqual([
+      expect.objectContaining({
+        file: 'a.yaml',
+        line: 1,
+        column: 1,
+        code: 'empty-domain',
+        message: 'config file cannot have empty domain',
+      }),
+    ]);
+  });
+
+  it('is rejected when its first document is empty, with a warning about the second one', () => {
+    const { errors, warnings } = read('---\n---\ndomain: d\ndescriptors: [{key: k}]\n');
+    expect([codes(errors), codes(warnings)]).toEqual([['empty-domain'], ['second-document']]);
   });
 
   it.each([

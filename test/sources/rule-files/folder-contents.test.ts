@@ -108,6 +108,18 @@ describe('the rule file source', () => {
     expect(await all.next()).toBe('a=1');
   });
 
+  it.each([
+    ['a leading slash', '/sub', '/config'],
+    ['a trailing slash', 'sub/', 'config/'],
+    ['doubled slashes', '//sub//', '//config//'],
+    ['several names', '', 'sub/config'],
+    ['the folder above', 'other', '../sub/config'],
+  ])('joins the directories of its settings below the root: %s', async (_, subdirectory, appDirectory) => {
+    tree.write('root/sub/config/b.yaml', rules('b', 1));
+    using below = new WatchedRules({ root: tree.at('root'), subdirectory, appDirectory });
+    expect(await below.next()).toBe('b=1');
+  });
+
   it('reads rules through a relative root', async () => {
     const before = process.cwd();
     process.chdir(tree.base);

@@ -19,6 +19,15 @@ describe('the rule file source, while an edit is in progress,', () => {
     expect(await watched.rest()).toEqual([]);
   });
 
+  it('ignores the intermediate state when a file is replaced by an empty one, which is written afterwards', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    tree.replace('config/a.yaml', '');
+    await wait(250);
+    tree.write('config/a.yaml', rules('a', 2));
+    expect(await watched.next()).toBe('a=2');
+    expect(await watched.rest()).toEqual([]);
+  });
+
   it('ignores the intermediate state when a file is written in parts, each of which is a valid rule file', async () => {
     const watched = await watch('a=1', LONG_RECHECK);
     const text = 'domain: a\ndescriptors:\n  - key: one\n  - key: two\n  - key: three\n  - key: four\n';
@@ -69,6 +78,8 @@ it('the rule file source emits a state that may be intermediate when it stays th
   tree.write('config/b.yaml', rules('b', 1));
   const watched = await watch('a=1 b=1');
   truncateSync(tree.at('config/a.yaml'));
+  expect(await watched.next()).toMatch(/^rejected: a\.yaml:1:1: config file cannot have empty domain/);
+  tree.remove('config/a.yaml');
   expect(await watched.next()).toBe('b=1');
   tree.write('config/b.yaml', 'domain: b');
   expect(await watched.next()).toBe('b=undefined');

@@ -8,7 +8,7 @@ import { freePorts } from './free-ports';
 
 const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 const CONFIG = join(__dirname, '../../../examples/envoy/envoy.yaml');
-const TIMEOUT = 20_000;
+const TIMEOUT = 60_000;
 
 export interface EnvoyOptions {
   readonly weirPort: number;

@@ -8,7 +8,7 @@ import { freePorts } from './free-ports';
 import { underPermissions } from './permissions';
 
 const MAIN = join(__dirname, '../../../dist/main.js');
-const TIMEOUT = 20_000;
+const TIMEOUT = 60_000;
 
 export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;

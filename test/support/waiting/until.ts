@@ -1,4 +1,4 @@
-const TIMEOUT = 20_000;
+const TIMEOUT = 60_000;
 
 /** Polls until the result is neither undefined nor false, and returns it; fails after the timeout, in milliseconds. */
 export async function until<T>(

@@ -18,10 +18,10 @@ const OPTIONS = {
 } as const;
 
 /**
- * Reads the first document of a text. `undefined` when it cannot be read (the report has the reason), `null` when the text has
- * only white space and comments.
+ * Reads the first document of a text; an empty scalar when the text has only white space and comments. Returns `undefined` when
+ * it cannot be read; the report has the reason.
  */
-export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | null | undefined {
+export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | undefined {
   try {
     return readDocument(source, report);
   } catch (error) {
@@ -34,18 +34,17 @@ export function parseYaml(source: SourceText, report: ProblemReport): YamlNode |
   }
 }
 
-function readDocument(source: SourceText, report: ProblemReport): YamlNode | null | undefined {
+function readDocument(source: SourceText, report: ProblemReport): YamlNode | undefined {
   const documents = new Composer(OPTIONS).compose(new Parser().parse(source.text));
   const first = documents.next();
-  if (first.done === true) return null;
+  if (first.done === true) return buildTree(null, source, report);
   const document = first.value;
   if (reportSyntax(document, source, report)) return undefined;
-  const hasSecond = reportSecondDocument(documents, source, report);
-  if (isEmpty(document) && !hasSecond) return null;
+  reportSecondDocument(documents, source, report);
   return buildTree(document.contents, source, report);
 }
 
-function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): boolean {
+function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): void {
   for (const document of rest) {
     if (isEmpty(document)) continue;
     const [offset] = document.range;
@@ -58,9 +57,8 @@ function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceTex
         advice: 'Give each domain its own file: only the text before this `---` or `...` is read.',
       },
     );
-    return true;
+    return;
   }
-  return false;
 }
 
 function isEmpty({ contents, errors }: Document.Parsed): boolean {

@@ -1,9 +1,10 @@
 import type { Tags } from '../../../statistics/tags';
+import type { Pattern, PatternMatch } from '../mapping/re2';
 
 /** A rule that renames the statistics whose names match a pattern and gives them tags. */
 export interface Mogrifier {
   /** Matched against the name without tags; not anchored. */
-  readonly pattern: RegExp;
+  readonly pattern: Pattern;
   /** The new name. It and the values of the tags are templates, see {@link expand}. */
   readonly output: string;
   readonly tags: Tags;
@@ -30,7 +31,7 @@ export function mogrify(mogrifiers: readonly Mogrifier[], name: string): Mogrifi
  * reference to a number without a group is kept as written, as is a named reference when the pattern has no named groups; a
  * group that did not participate in the match, or a name without a group, expands to an empty string.
  */
-function expand(template: string, match: RegExpExecArray): string {
+function expand(template: string, match: PatternMatch): string {
   return template.replaceAll(/\$(?:(\d+)|\{(\w+)\})/g, (written, bare?: string, braced?: string) => {
     const reference = bare ?? braced ?? '';
     if (!/^\d+$/.test(reference)) return match.groups === undefined ? written : (match.groups[reference] ?? '');

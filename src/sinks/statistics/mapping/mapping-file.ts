@@ -7,7 +7,7 @@ import {
   observerOf,
   readObserverOptions,
 } from './observer-options';
-import { RegexSyntaxError, compileRe2 } from './re2';
+import { type Pattern, RegexSyntaxError, compileRe2 } from './re2';
 import { undefinedReferences } from './templates';
 
 export interface MappingFile extends MappingTable {
@@ -66,7 +66,7 @@ export function readMappingFile(text: string): MappingFile {
 
 /** The statsd exporter expands such references to empty strings without a warning. */
 function referenceWarnings({ match, name, labels }: Mapping): readonly string[] {
-  const matched = match instanceof RegExp ? match.source : match.join('.');
+  const matched = 'exec' in match ? match.source : match.join('.');
   return undefinedReferences(match, [name, ...Object.values(labels)]).map(
     (reference) =>
       `the mapping for ${matched} has no group for ${reference}, which expands to an empty string; a group followed by text is written \${1}.`,
@@ -97,7 +97,7 @@ function readMapping(map: DocumentMap, defaults: Defaults): Mapping {
   };
 }
 
-function readRegex(map: DocumentMap, match: string): RegExp {
+function readRegex(map: DocumentMap, match: string): Pattern {
   try {
     return compileRe2(match);
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { Pattern } from './re2';
 import { type Captures, expandGlobTemplate, expandRegexTemplate } from './templates';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
@@ -22,7 +23,7 @@ export type Observer = HistogramObserver | SummaryObserver;
 /** One mapping of a mapping file in the statsd exporter's format. */
 export interface Mapping {
   /** A glob as its components between the dots, where `*` matches any one; or a regular expression, which is not anchored. */
-  readonly match: readonly string[] | RegExp;
+  readonly match: readonly string[] | Pattern;
   /** Undefined: statistics of every type. */
   readonly type: StatisticType | undefined;
   /** Whether matching statistics are not exported. */
@@ -57,14 +58,14 @@ export interface Mapped {
 export class Mapper {
   readonly unmapped: Observer;
   readonly #globs: readonly (Mapping & { readonly match: readonly string[] })[];
-  readonly #regexes: readonly (Mapping & { readonly match: RegExp })[];
+  readonly #regexes: readonly (Mapping & { readonly match: Pattern })[];
 
   constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
     const globs = mappings.filter(isGlob);
     // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
     this.#globs = isMostSpecificFirst ? globs.toSorted((one, other) => (stars(one) < stars(other) ? -1 : 1)) : globs;
-    this.#regexes = mappings.filter(isRegex);
+    this.#regexes = mappings.filter(isPattern);
   }
 
   /** Undefined when no mapping matches. */
@@ -85,11 +86,11 @@ export class Mapper {
 }
 
 function isGlob(mapping: Mapping): mapping is Mapping & { readonly match: readonly string[] } {
-  return !(mapping.match instanceof RegExp);
+  return !isPattern(mapping);
 }
 
-function isRegex(mapping: Mapping): mapping is Mapping & { readonly match: RegExp } {
-  return mapping.match instanceof RegExp;
+function isPattern(mapping: Mapping): mapping is Mapping & { readonly match: Pattern } {
+  return 'exec' in mapping.match;
 }
 
 function stars({ match }: { readonly match: readonly string[] }): string {

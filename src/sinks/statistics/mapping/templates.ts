@@ -1,3 +1,5 @@
+import { type Pattern, compileRe2 } from './re2';
+
 /** What a match captured: the whole name first, then its groups, undefined for a group that did not participate. */
 export interface Captures {
   readonly groups: readonly (string | undefined)[];
@@ -32,12 +34,12 @@ export function expandRegexTemplate(template: string, { groups, named }: Capture
 
 /** The references of the templates, as written, that no capture of the match can fill. */
 export function undefinedReferences(
-  match: readonly string[] | RegExp,
+  match: readonly string[] | Pattern,
   templates: readonly string[],
 ): readonly string[] {
-  const isGlob = !(match instanceof RegExp);
+  const isGlob = !('exec' in match);
   // With an empty alternative the regular expression matches anything, and the match lists all groups.
-  const all = isGlob ? null : new RegExp(`${match.source}|`, match.flags).exec('');
+  const all = isGlob ? null : compileRe2(`${match.source}|`).exec('');
   const count = isGlob ? match.filter((component) => component === '*').length : (all?.length ?? 1) - 1;
   const names = Object.keys(all?.groups ?? {});
   return templates

@@ -4,18 +4,11 @@ import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { RuleFile } from '../../../rules/files/read-rule-files';
 import { codeOf } from '../../watching/fs-error';
-import { type FileStat, type FolderStat, pathErrorText } from './stat-folder';
-
-/** What is kept of a file after its content has been released. */
-export interface FileFacts extends FileStat {
-  /** Empty, or only white space. */
-  readonly isBlank: boolean;
-}
+import { type FolderStat, pathErrorText } from './stat-folder';
 
 /** All rule files of one moment: never some from before a switch and some from after it. */
 export interface Snapshot {
   readonly files: readonly RuleFile[];
-  readonly facts: ReadonlyMap<string, FileFacts>;
   /** Equal when the paths and contents of all files are. */
   readonly digest: string;
 }
@@ -53,7 +46,6 @@ export async function readConsistently(statFolder: () => Promise<FolderStat>): P
 
 async function readFiles(stat: FolderStat): Promise<SnapshotResult> {
   const files: RuleFile[] = [];
-  const facts = new Map<string, FileFacts>();
   const hash = createHash('sha256');
   const paths = stat.listing.files;
   for (let first = 0; first < paths.length; first += PARALLEL_FILES) {
@@ -64,8 +56,6 @@ async function readFiles(stat: FolderStat): Promise<SnapshotResult> {
       if (read?.status !== 'fulfilled') return { stat, error: unreadable(stat, path, read?.reason) };
       const content = read.value;
       files.push({ path, content });
-      const { inode, stamp } = stat.files.get(path) ?? NO_STAT;
-      facts.set(path, { inode, stamp, isBlank: !content.some((byte) => byte > SPACE) });
       hash.update(`${path}\n${content.length}\n`);
       for (let at = 0; at < content.length; at += HASHED_PER_TURN) {
         if (at > 0) await setImmediate();
@@ -73,11 +63,8 @@ async function readFiles(stat: FolderStat): Promise<SnapshotResult> {
       }
     }
   }
-  return { stat, snapshot: { files, facts, digest: hash.digest('hex') } };
+  return { stat, snapshot: { files, digest: hash.digest('hex') } };
 }
-
-const SPACE = 0x20;
-const NO_STAT: FileStat = { inode: '', stamp: '' };
 
 function unreadable({ folder }: FolderStat, path: string, error: unknown): string {
   return `the rule file ${path} cannot be read: ${pathErrorText(join(folder, path), codeOf(error))}`;

@@ -97,6 +97,16 @@ describe('dogstatsdLines', () => {
   });
 });
 
+describe('dogstatsdLines for tag values that a caller sent', () => {
+  it('keeps the series of different values apart', () => {
+    const lines = dogstatsdLines({}, [{ pattern: compileRe2('user_(.*)'), output: 'hits', tags: { user: '$1' } }]);
+    const values = ['a@b.c', 'a#b.c', 'a:b.c', 'a_b.c', 'a b.c'];
+    expect(values.map((value) => lines.counter(`user_${value}`, {}, 1))).toEqual(
+      values.map((value) => `hits:1|c|#user:${value}`),
+    );
+  });
+});
+
 describe('jsonLines', () => {
   const lines = jsonLines(nameTags({ az: 'eu' }), () => 1_700_000_000_250);
 

@@ -1,12 +1,12 @@
-import type { FileFacts } from '../../../../src/sources/rule-files/reading/snapshot';
+import type { FileStat } from '../../../../src/sources/rule-files/reading/stat-folder';
 import { mayBeUnfinished } from '../../../../src/sources/rule-files/reading/unfinished-changes';
 
-function file(inode: string, stamp: string, isBlank = false): FileFacts {
-  return { inode, stamp, isBlank };
+function file(inode: string, stamp: string): FileStat {
+  return { inode, stamp };
 }
 const before = new Map([
   ['a.yaml', file('1', 'x')],
-  ['b.yaml', file('2', 'y', true)],
+  ['b.yaml', file('2', 'y')],
 ]);
 
 describe('a change of files', () => {
@@ -16,15 +16,7 @@ describe('a change of files', () => {
       what: 'a file was replaced by another one',
       now: [
         ['a.yaml', file('3', 'z')],
-        ['b.yaml', file('2', 'y', true)],
-      ],
-      may: false,
-    },
-    {
-      what: 'a blank file was replaced by another blank one',
-      now: [
-        ['a.yaml', file('1', 'x')],
-        ['b.yaml', file('3', 'z', true)],
+        ['b.yaml', file('2', 'y')],
       ],
       may: false,
     },
@@ -32,15 +24,7 @@ describe('a change of files', () => {
       what: 'a file was written in place',
       now: [
         ['a.yaml', file('1', 'z')],
-        ['b.yaml', file('2', 'y', true)],
-      ],
-      may: true,
-    },
-    {
-      what: 'a file was replaced by a blank one',
-      now: [
-        ['a.yaml', file('3', 'z', true)],
-        ['b.yaml', file('2', 'y', true)],
+        ['b.yaml', file('2', 'y')],
       ],
       may: true,
     },
