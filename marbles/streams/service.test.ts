@@ -93,7 +93,7 @@ describe('the service opens its listeners', () => {
       const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
       expectObservable(phase$, ' ^--------!').toBe(expected, PHASES);
       expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
-      expectSubscriptions(rules$.subscriptions).toBe('     ^----!');
+      expectSubscriptions(rules$.subscriptions).toBe('     ^-!');
     });
   });
 
@@ -104,7 +104,7 @@ describe('the service opens its listeners', () => {
       const expected = '         s----#';
       const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
       expectObservable(phase$).toBe(expected, PHASES);
-      expectSubscriptions(rules$.subscriptions).toBe('^----!');
+      expectSubscriptions(rules$.subscriptions).toBe('^-!');
       expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
     });
   });

@@ -1,9 +1,10 @@
 import { Router } from '@koa/router';
-import Koa, { type Middleware } from 'koa';
+import Koa from 'koa';
 import type { Health } from '../streams/health';
 import type { Decide } from '../streams/ports/decide';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
+import { healthcheckRoute } from './healthcheck';
 import { errorBoundary } from './server/error-boundary';
 import { jsonRoute } from './json/json-route';
 import type { TcpAddress } from '../net/listen';
@@ -50,14 +51,4 @@ export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
   return startHttpServer(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
-}
-
-/** `GET /healthcheck`: 200 `OK`, or 500 with the unhealthy components. */
-function healthcheckRoute(health: () => Health): Middleware {
-  return (ctx) => {
-    const { healthy, unhealthy } = health();
-    ctx.status = healthy ? 200 : 500;
-    ctx.type = 'text/plain';
-    ctx.body = healthy ? 'OK' : `unhealthy: ${unhealthy.join(', ')}`;
-  };
 }

@@ -5,6 +5,7 @@ import { listRules } from '../rules/list-rules';
 import type { Settings } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
+import type { Health } from '../streams/health';
 import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
@@ -14,6 +15,7 @@ export type DebugListener = HttpServer;
 export interface DebugListenerSources {
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
+  readonly health: () => Health;
   readonly log: Log;
 }
 
@@ -24,7 +26,7 @@ export interface DebugListenerSources {
  */
 export function openDebugListener(
   { debugHost, debugPort }: Settings,
-  { config$, statistics, log }: DebugListenerSources,
+  { config$, statistics, health, log }: DebugListenerSources,
 ): Promise<DebugListener> {
   return serveDebug({
     host: debugHost,
@@ -32,6 +34,7 @@ export function openDebugListener(
     version: VERSION,
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),
+    health,
     statistics: () => statistics.entries(),
     log,
   });

@@ -11,6 +11,7 @@ import {
   of,
   share,
   take,
+  takeUntil,
 } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
 import type { LoadedSettings } from '../settings/read-settings';
@@ -28,6 +29,7 @@ import { Listeners } from './listeners';
 import { LifeLog, type Serving } from './life-log';
 import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
+import { Readiness } from './readiness';
 import { ruleEvents } from './rule-events';
 import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
 import { type ServiceTracing, startTracing } from './tracing';
@@ -61,7 +63,13 @@ export async function runService(
   const { streams, statistics, tracing, signal$ } = parts;
   const subscriptions = subscribe(streams);
   const life = new LifeLog(log);
-  const debug = await openDebugListener(reading.settings, { config$: streams.config$, statistics, log });
+  const readiness = new Readiness(streams);
+  const debug = await openDebugListener(reading.settings, {
+    config$: streams.config$,
+    statistics,
+    health: () => readiness.health,
+    log,
+  });
   const listeners = new Listeners(reading.settings, { streams, statistics, log, tracer: tracing.tracer });
 
   const serving$ = defer(async () => {
@@ -72,10 +80,12 @@ export async function runService(
       store: parts.store.description,
       rules: streams.config$.value.loaded,
     };
+    readiness.opened();
     life.serving(serving);
     onServing(serving);
   });
   subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
+  subscriptions.add(readiness.logAwaited(log).pipe(takeUntil(signal$)).subscribe());
   const drained$ = drain({
     steps: drainSteps(parts, listeners, debug),
     signal$,

@@ -1,4 +1,5 @@
-import { type Observable, combineLatest, concat, filter, map, of, share } from 'rxjs';
+import { type Observable, concat, filter, map, of, share } from 'rxjs';
+import { type Awaited, EVERYTHING, awaited } from './awaited';
 import { type CurrentConfig, NO_CONFIG, currentConfig } from './current-config';
 import { type DecisionsOptions, decisions } from './decisions';
 import { type Health, STARTING, health } from './health';
@@ -36,6 +37,8 @@ export interface Service {
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
   readonly health$: Latest<Health>;
+  /** What the service waits for before it serves. */
+  readonly awaited$: Latest<readonly Awaited[]>;
   /** `starting`, `serving` once store and rules are there, `draining` from the first signal on; then completes. */
   readonly phase$: Observable<Phase>;
   /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
@@ -60,6 +63,7 @@ export function service(
     STARTING,
   );
   const configured$ = startsWithoutRules ? of(true) : config$.pipe(filter(({ loaded }) => loaded !== undefined));
+  const awaited$ = latest(awaited({ rules: configured$, 'counter store': storeReady$ }), EVERYTHING);
   const path = decisions({
     ...dependencies,
     ruleset: () => config$.value.loaded?.ruleset,
@@ -68,7 +72,8 @@ export function service(
     decide: path.decide,
     config$,
     health$,
-    phase$: lifecycle({ ready$: combineLatest([storeReady$, configured$]), termination$ }),
+    awaited$,
+    phase$: lifecycle({ ready$: awaited$.pipe(filter(({ length }) => length === 0)), termination$ }),
     windows$: path.windows$.pipe(share()),
     complete: () => path.complete(),
   };

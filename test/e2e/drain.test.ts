@@ -57,6 +57,7 @@ describe('the service on a termination signal', () => {
       return response.status === 500 && response.text();
     });
     expect(health).toContain('termination');
+    expect(await weir.debugHealth()).toEqual([500, health]);
     expect((await inFlight).statuses[0]?.limitRemaining).toBe(999_999);
     expect(await weir.exited).toBe(0);
   });

@@ -141,7 +141,10 @@ describe('the service started while the store is unavailable', () => {
     // The rules are active, so the service waits only for the store.
     await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.user'));
     expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
-    expect(weir.output).not.toContain('serving');
+    expect(weir.output).not.toMatch(/msg="?serving/);
+    await weir.line(/level=warning msg="no connection to the counter store; not serving until it is reached"/);
+    expect(weir.output).not.toContain('no active rules');
+    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the counter store']);
 
     await server.run();
     await weir.line(/msg="?serving/);

@@ -326,8 +326,10 @@ describe('the service with a management server', () => {
     });
     await (await server.nextStream()).nextRequest();
     await expect(weir.http('/healthcheck')).rejects.toThrow('fetch failed');
+    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
+    await weir.line(/no active rules; not serving until valid rules are loaded/);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
-    expect(weir.output).not.toMatch(/serving/);
+    expect(weir.output).not.toMatch(/msg="?serving/);
   });
 });

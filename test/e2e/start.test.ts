@@ -86,9 +86,12 @@ describe('the service at its start', () => {
     await weir.line(/cannot have empty domain/);
     expect(await refuses(`http://127.0.0.1:${weir.ports.http}/healthcheck`)).toBe(true);
     expect(await weir.debug('/rlconfig')).toContain('# no configuration loaded yet');
+    await weir.line(/level=warning msg="no active rules; not serving until valid rules are loaded"/);
+    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
 
     await rules.write('shop.yaml', PLAIN);
     await weir.line(/msg="?serving/);
+    expect(await weir.debugHealth()).toEqual([200, 'OK']);
     using client = new RateLimitClient(weir.grpcAddress);
     expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
   });
@@ -98,7 +101,7 @@ describe('the service at its start', () => {
     await rm(join(rules.root, 'config'), { recursive: true });
     await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
     await weir.line(/does not exist/);
-    expect(weir.output).not.toContain('serving');
+    expect(weir.output).not.toMatch(/msg="?serving/);
     await mkdir(join(rules.root, 'config'));
     await writeFile(join(rules.root, 'config', 'shop.yaml'), PLAIN);
     await weir.line(/msg="?serving/);

@@ -17,6 +17,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     version: '1.2.3',
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
+    health: () => ({ healthy: true, unhealthy: [] }),
     statistics: () => [],
     log: recordingLog(),
     ...options,
@@ -40,6 +41,7 @@ describe('the index of the debug server', () => {
         '',
         '/rlconfig      the active rules, one per line, and their origin',
         '/stats         the current value of every statistic, one per line',
+        '/healthcheck   whether the service can be called, from its start on',
         '/debug/pprof/  profiles of the running service',
         '',
       ].join('\n'),
@@ -50,7 +52,7 @@ describe('the index of the debug server', () => {
     const { url } = await startDebugServer();
     const html = await textOf(url, 'text/html,application/xhtml+xml,*/*;q=0.8');
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path!);
-    expect(links).toEqual(['/rlconfig', '/stats', '/debug/pprof/']);
+    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/debug/pprof/']);
     for (const path of links) await textOf(url + path);
   });
 
@@ -59,6 +61,17 @@ describe('the index of the debug server', () => {
     const text = await textOf(url + path);
     expect(text).toMatch(/^\/debug\/pprof\/profile {12}a CPU profile .* for go tool pprof$/m);
     expect(text).toMatch(/^\/debug\/pprof\/heap\?format=v8 {5}a heap snapshot .* developer tools/m);
+  });
+});
+
+describe('/healthcheck of the debug server', () => {
+  it.each([
+    [{ healthy: true, unhealthy: [] }, 200, 'OK'],
+    [{ healthy: false, unhealthy: ['termination', 'x'] }, 500, 'unhealthy: termination, x'],
+  ])('answers as that of the HTTP server: %j', async (health, status, text) => {
+    const { url } = await startDebugServer({ health: () => health });
+    const response = await fetch(`${url}/healthcheck`);
+    expect([response.status, await response.text()]).toEqual([status, text]);
   });
 });
 
@@ -125,7 +138,12 @@ describe('an unknown path or method of the debug server', () => {
     const response = await fetch(`${url}/debug`);
     expect([response.status, await response.json()]).toEqual([
       404,
-      { error: { code: 'not_found', message: 'no such path; available: /, /rlconfig, /stats, /debug/pprof/' } },
+      {
+        error: {
+          code: 'not_found',
+          message: 'no such path; available: /, /rlconfig, /stats, /healthcheck, /debug/pprof/',
+        },
+      },
     ]);
   });
 

@@ -1,6 +1,8 @@
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import type { Health } from '../../streams/health';
 import type { Log } from '../../streams/ports/log';
+import { healthcheckRoute } from '../healthcheck';
 import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from '../server/http-server';
@@ -17,6 +19,8 @@ export interface DebugServerOptions extends TcpAddress {
   /** The active rules, one line each, in the order in which they are shown. */
   readonly rules: () => readonly string[];
   readonly rulesInfo: () => RulesInfo;
+  /** What `/healthcheck` answers. */
+  readonly health: () => Health;
   /** The current value of every statistic, in any order. */
   readonly statistics: () => Iterable<Statistic>;
   readonly log: Log;
@@ -26,7 +30,7 @@ export interface DebugServerOptions extends TcpAddress {
 const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 400_000, grace: 500 };
 
 /**
- * Starts the debug server: an index, `/rlconfig`, `/stats` and `/debug/pprof/`.
+ * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck` and `/debug/pprof/`.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -34,6 +38,7 @@ export function serveDebug({
   version,
   rules,
   rulesInfo,
+  health,
   statistics,
   log,
   ...at
@@ -44,7 +49,12 @@ export function serveDebug({
     description: 'profiles of the running service',
     get: indexPage('weir: profiles', profiles),
   };
-  const pages = [rlconfig(rulesInfo, rules), stats(statistics), pprof];
+  const healthcheck = {
+    path: '/healthcheck',
+    description: 'whether the service can be called, from its start on',
+    get: healthcheckRoute(health),
+  };
+  const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, pprof];
   const index = { path: '/', description: 'this index', get: indexPage(`weir ${version}: debug`, pages) };
 
   const router = new Router({ sensitive: true, strict: true });

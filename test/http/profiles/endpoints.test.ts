@@ -21,6 +21,7 @@ async function startDebugServer() {
     version: '1.2.3',
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
+    health: () => ({ healthy: true, unhealthy: [] }),
     statistics: () => [],
     log: recordingLog(),
   });

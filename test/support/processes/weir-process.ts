@@ -106,6 +106,12 @@ export class WeirProcess implements AsyncDisposable {
     return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`)).text();
   }
 
+  /** Status and text of `/healthcheck` on the debug listener. */
+  async debugHealth(): Promise<readonly [number, string]> {
+    const response = await fetch(`http://127.0.0.1:${this.ports.debug}/healthcheck`);
+    return [response.status, await response.text()];
+  }
+
   /** The statistics by name, as /stats shows them. */
   async statistics(): Promise<ReadonlyMap<string, number>> {
     const lines = (await this.debug('/stats')).trimEnd().split('\n');

@@ -1,0 +1,52 @@
+import { type Observable, asyncScheduler, tap, timer } from 'rxjs';
+import type { Awaited } from '../streams/awaited';
+import type { Health } from '../streams/health';
+import type { Log } from '../streams/ports/log';
+import type { Service } from '../streams/service';
+
+/** Milliseconds after which it is logged what the service is waiting for. */
+const LOG_AFTER = 1_000;
+
+/** How each item is named in health checks, and its log line. */
+const AWAITED: Readonly<Record<Awaited, { readonly health: string; readonly message: string }>> = {
+  rules: {
+    health: 'waiting for the first valid rules',
+    message: 'no active rules; not serving until valid rules are loaded',
+  },
+  'counter store': {
+    health: 'waiting for the counter store',
+    message: 'no connection to the counter store; not serving until it is reached',
+  },
+};
+
+/** Whether the service can be called: its health, and until its listeners are open what it waits for. */
+export class Readiness {
+  readonly #streams: Pick<Service, 'health$' | 'awaited$'>;
+  #hasOpened = false;
+
+  constructor(streams: Pick<Service, 'health$' | 'awaited$'>) {
+    this.#streams = streams;
+  }
+
+  /** The listeners for decisions are open. */
+  opened(): void {
+    this.#hasOpened = true;
+  }
+
+  get health(): Health {
+    const health = this.#streams.health$.value;
+    if (this.#hasOpened) return health;
+    const awaited = this.#streams.awaited$.value.map((item) => AWAITED[item].health);
+    const missing = awaited.length > 0 ? awaited : ['opening the listeners'];
+    return { healthy: false, unhealthy: [...health.unhealthy, ...missing] };
+  }
+
+  /** Logs what is still awaited one second after subscribing, one line for each item; then completes. */
+  logAwaited(log: Log, scheduler = asyncScheduler): Observable<unknown> {
+    return timer(LOG_AFTER, scheduler).pipe(
+      tap(() => {
+        for (const item of this.#streams.awaited$.value) log.warn(AWAITED[item].message);
+      }),
+    );
+  }
+}
