@@ -10,7 +10,7 @@ const layers = [
   {
     folder: 'src/net',
     mayReach: ['src/net', 'core'],
-    why: 'net/ opens listeners with Node alone; it imports nothing of weir.',
+    why: 'net/ opens listeners and reads trusted certificates with Node alone; it imports nothing of weir.',
   },
   {
     folder: 'src/statistics',
@@ -39,12 +39,12 @@ const layers = [
   },
   {
     folder: 'src/sources',
-    mayReach: ['src/sources', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
+    mayReach: ['src/sources', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
     why: 'A source delivers through the ports of streams/; it does not depend on sinks, servers or settings.',
   },
   {
     folder: 'src/sinks',
-    mayReach: ['src/sinks', 'src/streams', ...PURE, 'node_modules', 'core'],
+    mayReach: ['src/sinks', 'src/net', 'src/streams', ...PURE, 'node_modules', 'core'],
     why: 'A sink receives through the ports of streams/; it does not depend on sources, servers or settings.',
   },
   {
@@ -69,7 +69,17 @@ const layers = [
   },
   {
     folder: 'src/cli',
-    mayReach: ['src/cli', 'src/streams', ...PURE, 'src/settings', 'src/gen', 'src/sources', 'node_modules', 'core'],
+    mayReach: [
+      'src/cli',
+      'src/net',
+      'src/streams',
+      ...PURE,
+      'src/settings',
+      'src/gen',
+      'src/sources',
+      'node_modules',
+      'core',
+    ],
     why: 'A command-line program is a composition root of its own, but does not start the service.',
   },
 ];

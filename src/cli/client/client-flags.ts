@@ -28,7 +28,7 @@ export const CLIENT_FLAGS = {
     kind: 'string',
     default: '',
     placeholder: 'file',
-    help: 'PEM file with the CA of the server, trusted instead of the well-known CAs',
+    help: 'PEM file with the CA of the server, trusted instead of the CAs of the system',
   },
   'grpc-cert-file': { kind: 'string', default: '', placeholder: 'file', help: 'PEM file with the client certificate' },
   'grpc-key-file': {

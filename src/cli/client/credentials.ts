@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import { trustedRoots } from '../../net/trusted-roots';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 
@@ -30,7 +31,7 @@ export function channelCredentials(flags: TlsFlags): ChannelCredentials {
   }
   const [ca, certificate, key] = FILE_FLAGS.map((name) => read(name, flags[name]));
   try {
-    return credentials.createSsl(ca, key, certificate);
+    return credentials.createSsl(ca ?? Buffer.from(trustedRoots().join('\n')), key, certificate);
   } catch (cause) {
     throw new FlagError(`invalid TLS files: ${messageOf(cause)}`, { cause });
   }

@@ -9,6 +9,7 @@ import {
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { loggingExporter } from './logging-exporter';
+import { type OtlpTls, otlpTls, secureContextOf } from './otlp-tls';
 import { OtlpTracer } from './otlp-tracer';
 import { retryingExporter } from './retrying-exporter';
 import { unixClock } from './unix-clock';
@@ -67,14 +68,21 @@ async function newProvider(options: TracingOptions): Promise<BasicTracerProvider
 }
 
 async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
+  const tls = otlpTls(protocol);
   if (protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
     const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
     const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
-    return retryingExporter(new OTLPTraceExporter(), timeoutMillis);
+    const exporter = new OTLPTraceExporter(tls && { credentials: await grpcCredentials(tls) });
+    return retryingExporter(exporter, timeoutMillis);
   }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter();
+  return new OTLPTraceExporter(tls && { httpAgentOptions: { keepAlive: true, secureContext: secureContextOf(tls) } });
+}
+
+async function grpcCredentials({ ca, cert, key }: OtlpTls) {
+  const { ChannelCredentials } = await import('@grpc/grpc-js');
+  return ChannelCredentials.createSsl(Buffer.from(ca), key, cert);
 }
 
 /**

@@ -58,6 +58,16 @@ describe('the standard settings of the OTLP exporter', () => {
     await expectArrival(service);
   });
 
+  it.each<Protocol>(['http', 'grpc'])('may leave the certificates to the operating system (%s)', async (protocol) => {
+    const { OTEL_EXPORTER_OTLP_CERTIFICATE: ca, ...others } = gatewaySettings('OTEL_EXPORTER_OTLP');
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL: protocol,
+      ...others,
+      SSL_CERT_FILE: ca!,
+    });
+    await expectArrival(service);
+  });
+
   it.each<Protocol>(['http', 'grpc'])('for traces override the general ones (%s)', async (protocol) => {
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,

@@ -1,13 +1,13 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { rootCertificates } from 'node:tls';
 import { ChannelCredentials } from '@grpc/grpc-js';
+import { trustedRoots } from '../../../net/trusted-roots';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
 
 /** Paths of PEM files. */
 export interface AdsTlsFiles {
-  /** Authorities that are trusted in addition to the root certificates of Node (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
+  /** Authorities that are trusted in addition to those of {@link trustedRoots} (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
   readonly ca: string | undefined;
   /** The client certificate, set together with its key (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
   readonly certificate: string | undefined;
@@ -66,10 +66,10 @@ function contentsOf(path: string | undefined): Buffer | undefined {
 
 /** Checks the certificates first: grpc-js accepts any text as one and fails at the handshake without a reason. */
 function credentialsOf({ ca, certificate, key }: Contents): ChannelCredentials {
-  const authorities = ca && certificatesIn(ca, 'the CA file');
+  const authorities = ca === undefined ? [] : certificatesIn(ca, 'the CA file');
   if (certificate !== undefined) certificatesIn(certificate, 'the certificate file');
-  const roots = authorities && Buffer.from([...rootCertificates, ...authorities].join('\n'));
-  return ChannelCredentials.createSsl(roots ?? null, key ?? null, certificate ?? null);
+  const roots = Buffer.from([...trustedRoots(), ...authorities].join('\n'));
+  return ChannelCredentials.createSsl(roots, key ?? null, certificate ?? null);
 }
 
 function certificatesIn(pem: Buffer, what: string): readonly string[] {

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import * as tls from 'node:tls';
+import tls from 'node:tls';
+import { trustedRoots } from '../../../../net/trusted-roots';
 import type { Log } from '../../../../streams/ports/log';
 import { asError, messageOf } from '../../../../text/thrown';
 import type { StoreTlsFiles } from './options';
@@ -65,7 +66,7 @@ function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: LoadedFiles):
     // createSecureContext silently ignores a CA that is not a certificate.
     if (ca !== undefined) void new X509Certificate(ca);
     const context = tls.createSecureContext({
-      ...(ca !== undefined && { ca: [...systemRoots(), ca] }),
+      ca: [...trustedRoots(), ...(ca === undefined ? [] : [ca])],
       ...(cert !== undefined && { cert }),
       ...(key !== undefined && { key }),
     });
@@ -74,13 +75,6 @@ function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: LoadedFiles):
     const names = [caFile, certFile, keyFile].filter((name) => name !== undefined);
     throw new Error(`cannot use the TLS files ${names.join(', ')}: ${messageOf(error)}`, { cause: error });
   }
-}
-
-/** The system's CAs, which `ca` would otherwise replace. */
-function systemRoots(): readonly string[] {
-  // Newer Node versions include the CAs that the operator has added (NODE_EXTRA_CA_CERTS); Node 20 has only the bundled ones.
-  const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => readonly string[] };
-  return getCACertificates?.('default') ?? tls.rootCertificates;
 }
 
 function read(file: string | undefined): string | undefined {
