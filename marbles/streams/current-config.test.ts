@@ -12,6 +12,8 @@ const events: Record<string, RuleEvent> = {
   a: { kind: 'loaded', ruleset: first, origin: origin('1'), warnings: [] },
   b: { kind: 'loaded', ruleset: second, origin: origin('2'), warnings: [] },
   x: { kind: 'rejected', reason: 'shop.yaml:1:1: bad' },
+  A: { kind: 'loaded', ruleset: first, origin: origin('1'), warnings: [], isRepeated: true },
+  X: { kind: 'rejected', reason: 'shop.yaml:1:1: bad', isRepeated: true },
 };
 
 const nothing = { loaded: undefined, rejected: undefined };
@@ -36,6 +38,20 @@ describe('the current configuration', () => {
         1: { loaded: loadedFirst(2), rejected: undefined },
         2: { loaded: loadedFirst(2), rejected: rejected(5) },
         3: { loaded: loadedSecond(8), rejected: undefined },
+      });
+      expectSubscriptions(source.subscriptions).toBe(subscribed);
+    });
+  });
+
+  it('emits nothing and keeps its times when the last load is repeated', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const source = cold('  --a--A--x--X--|', events);
+      const expected = '     0-1-----2-----|';
+      const subscribed = '   ^-------------!';
+      expectObservable(source.pipe(currentConfig(scheduler))).toBe(expected, {
+        0: nothing,
+        1: { loaded: loadedFirst(2), rejected: undefined },
+        2: { loaded: loadedFirst(2), rejected: rejected(8) },
       });
       expectSubscriptions(source.subscriptions).toBe(subscribed);
     });

@@ -31,6 +31,7 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
         return;
       }
       successes.add(1);
+      if (event.isRepeated === true) return;
       loadedAt = Math.floor(Date.now() / 1000);
       ruleLog.loaded(event);
     }),

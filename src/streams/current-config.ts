@@ -1,4 +1,4 @@
-import { type OperatorFunction, type SchedulerLike, scan, startWith } from 'rxjs';
+import { type OperatorFunction, type SchedulerLike, filter, scan, startWith } from 'rxjs';
 import type { Ruleset } from '../rules/ruleset';
 import type { RuleEvent, RuleOrigin } from './ports/rule-source';
 
@@ -28,11 +28,13 @@ export const NO_CONFIG: CurrentConfig = { loaded: undefined, rejected: undefined
 
 /**
  * Folds the events of a rule source into the current configuration: loaded rules replace the active ones as a whole, rejected
- * rules change nothing but the rejection. Emits {@link NO_CONFIG} at once, then once per event; completes and fails with the source.
+ * rules change nothing but the rejection, a repeated load or rejection changes nothing. Emits {@link NO_CONFIG} at once, then once
+ * per event that is not repeated; completes and fails with the source.
  */
 export function currentConfig(scheduler: SchedulerLike): OperatorFunction<RuleEvent, CurrentConfig> {
   return (events$) =>
     events$.pipe(
+      filter(({ isRepeated }) => isRepeated !== true),
       scan((current: CurrentConfig, event): CurrentConfig => {
         const at = scheduler.now();
         if (event.kind === 'rejected') return { ...current, rejected: { reason: event.reason, at } };

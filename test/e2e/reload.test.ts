@@ -269,6 +269,34 @@ describe('the service', () => {
   });
 });
 
+describe('the service', () => {
+  test.each([
+    ['the permissions of a rule file change', (file: string) => Promise.resolve(chmodSync(file, 0o600))],
+    ['the same contents are written to a rule file', (file: string) => writeFile(file, ruleFile(1))],
+  ])('counts a load and changes nothing else when %s', async (_, change) => {
+    const { folder, remove } = await temporaryFolder();
+    const file = join(folder, 'config', 'shop.yaml');
+    await mkdir(join(folder, 'config'));
+    await writeFile(file, ruleFile(1));
+    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' } });
+    using client = new RateLimitClient(weir.grpcAddress);
+    expect(await limitNow(client)).toBe(BASE + 1);
+    const before = await weir.statistics();
+    const rules = await weir.debug('/rlconfig');
+    await change(file);
+    await weir.until('the load to be counted', async () => (await successes(weir)) === 2);
+    const after = await weir.statistics();
+    expect([before.get('runtime.load_attempts'), after.get('runtime.load_attempts')]).toEqual([1, 2]);
+    for (const name of ['ratelimit.config.loaded_at', 'runtime.num_values', 'ratelimit.config.rejected'])
+      expect([name, after.get(name)]).toEqual([name, before.get(name)]);
+    expect(await weir.debug('/rlconfig')).toBe(rules);
+    expect(countLines(weir, /rules loaded/)).toBe(1);
+    const { statuses } = await client.shouldRateLimit('shop', ['left=b']);
+    expect(statuses[0]?.limitRemaining).toBe(BASE + 1 - 2);
+    await remove();
+  });
+});
+
 describe('the service with a management server', () => {
   test('keeps the active rules when new ones are invalid, and reports that in statistics, /rlconfig and one log line', async () => {
     const cache = new SnapshotCache();

@@ -1,22 +1,11 @@
 import { join, resolve } from 'node:path';
-import {
-  type SchedulerLike,
-  asyncScheduler,
-  defer,
-  distinctUntilChanged,
-  finalize,
-  map,
-  merge,
-  of,
-  repeat,
-  tap,
-  timer,
-} from 'rxjs';
+import { type SchedulerLike, asyncScheduler, defer, finalize, merge, of, repeat, tap, timer } from 'rxjs';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
 import { type SettleTiming, settleHints } from '../watching/settle-hints';
 import { type ConfirmTiming, confirmChange } from './confirm-change';
 import type { LoadOptions } from './loading/load-rules';
+import { reportChanges } from './report-changes';
 import { RuleFolder } from './rule-folder';
 
 export interface RuleFileOptions extends LoadOptions {
@@ -51,12 +40,12 @@ const TIMING: RuleFileTiming = {
 };
 
 /**
- * Rules from files. A change notification of the file system is only a hint to scan the folder; a scan that finds the same
- * files with the same contents emits nothing. For file systems without change notification the folder is also polled.
+ * Rules from files. A change notification of the file system is only a hint to scan the folder; a scan that finds the folder as it
+ * was emits nothing. For file systems without change notification the folder is also polled.
  *
  * A file that is being written never becomes the ruleset: a change that may be incomplete is scanned again, and emitted when
- * it has stayed the same. Each event differs from the previous one. Rules that return after a rejection are emitted again,
- * with the same `Ruleset` object.
+ * it has stayed the same. Rules that return after a rejection are emitted again, with the same `Ruleset` object. A change that
+ * leaves all contents the same (other permissions or times, the same bytes written again) repeats the last event, marked so.
  */
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
   const { timing = TIMING, scheduler = asyncScheduler } = options;
@@ -68,9 +57,8 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     const polls$ = defer(() => timer(folder.isLarge ? 2 * pollInterval : pollInterval, scheduler)).pipe(repeat());
     return merge(hints$, polls$, of('start')).pipe(
       exhaustMapWithTrailing(() => confirmChange(() => folder.scan(), confirm, scheduler)),
-      distinctUntilChanged((before, now) => before.key === now.key),
       tap((scan) => folder.confirm(scan)),
-      map(({ event }) => event),
+      reportChanges(),
       finalize(() => folder.close()),
     );
   });

@@ -1,11 +1,12 @@
 import { type Observable, catchError, defer, map, of, switchMap, tap } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
-import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
+import type { RulesLoaded } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { FolderWatches } from '../watching/folder-watches';
 import type { ScanResult } from './confirm-change';
 import { folderWarnings } from './folder-warnings';
 import { type LoadOptions, loadRules } from './loading/load-rules';
+import type { ReportableScan } from './report-changes';
 import { type SnapshotResult, readConsistently } from './reading/snapshot';
 import { type FileStat, type FolderStat, statFolder } from './reading/stat-folder';
 import { mayBeUnfinished } from './reading/unfinished-changes';
@@ -18,8 +19,7 @@ export interface RuleFolderOptions extends LoadOptions {
 }
 
 /** What one scan of a rule folder found, and the event that reports it. */
-export interface RuleScan extends ScanResult {
-  readonly event: RuleEvent;
+export interface RuleScan extends ScanResult, ReportableScan {
   /** While the folder has this fingerprint, reading it again would find the same; undefined: it has to be read again. */
   readonly fingerprint: string | undefined;
   /** The rules, when they are valid. */
@@ -33,8 +33,11 @@ interface ValidRules {
   readonly warnings: readonly string[];
 }
 
-/** The folder that rules were read from, and the key and fingerprint of the scan that read them. */
-interface ScannedFolder extends Pick<RuleScan, 'key' | 'fingerprint'> {
+/** What identifies a scan and the state of the folder. */
+type ScanIdentity = Pick<RuleScan, 'key' | 'state' | 'fingerprint'>;
+
+/** The folder that rules were read from, and the identity of the scan that read them. */
+interface ScannedFolder extends ScanIdentity {
   readonly stat: FolderStat;
 }
 
@@ -80,7 +83,7 @@ export class RuleFolder {
       switchMap((read) => ('key' in read ? of(read) : this.#load(read))),
       catchError((error: unknown) => {
         const reason = `cannot read the rules: ${messageOf(error)}`;
-        return of(this.#rejected({ key: reason, fingerprint: undefined }, reason));
+        return of(this.#rejected({ key: reason, state: reason, fingerprint: undefined }, reason));
       }),
       map((scan) => (scan.key === this.#confirmed?.key ? { ...scan, mayBeIncomplete: false } : scan)),
       tap((scan) => this.#remember(scan)),
@@ -117,13 +120,15 @@ export class RuleFolder {
 
   #load({ stat, snapshot, error }: SnapshotResult): Observable<RuleScan> {
     this.#isLarge = stat.listing.files.length > MANY_FILES;
-    if (snapshot === undefined) return of(this.#rejected({ key: error, fingerprint: undefined }, error));
+    const state = this.#stateOf(stat);
+    if (snapshot === undefined) return of(this.#rejected({ key: error, state, fingerprint: undefined }, error));
     const { digest } = snapshot;
     const { files } = stat;
-    const folder = { key: `${stat.rulesPath}@${digest}`, fingerprint: this.#fingerprintOf(stat), stat };
+    const fingerprint = this.#fingerprintOf(stat);
+    const folder = { key: `${stat.rulesPath}@${digest}`, state, fingerprint, stat };
     const known = [this.#lastScan, this.#confirmed].find((scan) => scan?.key === folder.key);
     if (known !== undefined) {
-      return of({ ...known, fingerprint: folder.fingerprint, rules: known.rules && { ...known.rules, files } });
+      return of({ ...known, state, fingerprint, rules: known.rules && { ...known.rules, files } });
     }
     const valid = this.#validRules;
     if (valid?.digest === digest) return of(this.#loaded(folder, { ...valid, files }));
@@ -136,7 +141,7 @@ export class RuleFolder {
     );
   }
 
-  #loaded({ key, fingerprint, stat }: ScannedFolder, rules: ValidRules): RuleScan {
+  #loaded({ stat, ...identity }: ScannedFolder, rules: ValidRules): RuleScan {
     const event: RulesLoaded = {
       kind: 'loaded',
       ruleset: rules.ruleset,
@@ -148,23 +153,27 @@ export class RuleFolder {
       files: rules.files.size,
     };
     const isUnfinished = mayBeUnfinished(this.#validRules?.files ?? NO_FILES, rules.files);
-    return { key, fingerprint, mayBeIncomplete: this.#confirmed !== undefined && isUnfinished, event, rules };
+    return { ...identity, mayBeIncomplete: this.#confirmed !== undefined && isUnfinished, event, rules };
   }
 
-  #rejected({ key, fingerprint }: Pick<RuleScan, 'key' | 'fingerprint'>, reason: string): RuleScan {
+  #rejected({ key, state, fingerprint }: ScanIdentity, reason: string): RuleScan {
     const mayBeIncomplete = this.#confirmed !== undefined;
-    return { key, fingerprint, mayBeIncomplete, event: { kind: 'rejected', reason }, rules: undefined };
+    return { key, state, fingerprint, mayBeIncomplete, event: { kind: 'rejected', reason }, rules: undefined };
   }
 
   #explain(errors: readonly string[]): string {
     return this.#options.watchRoot ? [...errors, READ_AGAIN_ON_SWITCH].join('\n') : errors.join('\n');
   }
 
+  /** Changes with everything that causes a load in the mode of RUNTIME_WATCH_ROOT. */
+  #stateOf({ identity, stamp }: FolderStat): string {
+    return this.#options.watchRoot ? identity : stamp;
+  }
+
   /** Two stats with the same fingerprint: the rules need not be read again. */
-  #fingerprintOf({ identity, stamp, hasRecentChange, error }: FolderStat): string | undefined {
-    if (error !== undefined) return undefined;
-    if (this.#options.watchRoot) return identity;
-    return hasRecentChange ? undefined : stamp;
+  #fingerprintOf(stat: FolderStat): string | undefined {
+    if (stat.error !== undefined) return undefined;
+    return stat.hasRecentChange && !this.#options.watchRoot ? undefined : this.#stateOf(stat);
   }
 
   /** A stat that includes all files, taken after everything that can switch them is watched. */

@@ -17,6 +17,8 @@ export interface RulesLoaded {
   readonly warnings: readonly string[];
   /** How many files the rules were read from; undefined when they do not come from files. */
   readonly files?: number;
+  /** The active rules have been loaded again: this counts as another load, and changes nothing. */
+  readonly isRepeated?: true;
 }
 
 export interface RulesRejected {

@@ -124,16 +124,50 @@ describe('the rule file source, when files change in place,', () => {
 });
 
 describe('the rule file source', () => {
-  it('emits nothing when only times or permissions change, or when the same contents are written again', async () => {
+  it.each([
+    ['its permissions change', () => chmodSync(tree.at('config/a.yaml'), 0o600)],
+    ['its times change', () => utimesSync(tree.at('config/a.yaml'), 1, 1)],
+    ['the same contents are written to it', () => tree.write('config/a.yaml', rules('a', 1))],
+    ['it is replaced by a file with the same contents', () => tree.replace('config/a.yaml', rules('a', 1))],
+    [
+      'it is removed and created again with the same contents',
+      () => {
+        tree.remove('config/a.yaml');
+        tree.write('config/a.yaml', rules('a', 1));
+      },
+    ],
+  ])('repeats the loaded event once, with the same ruleset, when a file stays the same but %s', async (_, change) => {
     const watched = await watch();
-    chmodSync(tree.at('config/a.yaml'), 0o600);
-    utimesSync(tree.at('config/a.yaml'), 1, 1);
+    change();
+    const repeated = await watched.nextEvent();
+    expect(repeated).toEqual({ ...watched.events[0], isRepeated: true });
+    expect(repeated).toHaveProperty('ruleset', watched.rulesets[0]);
     expect(await watched.rest()).toEqual([]);
-    tree.write('config/a.yaml', rules('a', 1));
-    tree.replace('config/a.yaml', rules('a', 1));
+    tree.replace('config/a.yaml', rules('a', 2));
+    expect(await watched.nextEvent()).not.toHaveProperty('isRepeated');
+  });
+
+  it('repeats the loaded event when permissions change where the file system gives no notification', async () => {
+    linkSync(tree.at('config/a.yaml'), tree.at('same.yaml'));
+    const watched = await watch('a=1', { ...HINTS_ONLY, pollInterval: 100 });
+    chmodSync(tree.at('same.yaml'), 0o600);
+    expect(await watched.nextEvent()).toHaveProperty('isRepeated', true);
     expect(await watched.rest()).toEqual([]);
+  });
+
+  it('emits nothing when something other than rule files changes in the folder', async () => {
+    const watched = await watch();
     tree.write('config/notes.txt', 'not a rule');
     tree.folder('config/empty');
+    chmodSync(tree.at('config'), 0o700);
+    expect(await watched.rest()).toEqual([]);
+  });
+
+  it('emits nothing when permissions change or the same contents are written while only switches are watched', async () => {
+    using watched = new WatchedRules({ root: tree.base, watchRoot: true });
+    expect(await watched.next()).toBe('a=1');
+    chmodSync(tree.at('config/a.yaml'), 0o600);
+    tree.replace('config/a.yaml', rules('a', 1));
     expect(await watched.rest()).toEqual([]);
   });
 

@@ -8,11 +8,13 @@ let watch: RuleTreeFixture['watch'];
 useRuleTree((fixture) => ({ tree, watch } = fixture));
 
 describe('the rule file source, on invalid rules,', () => {
-  it('rejects them once per different error, not once per scan', async () => {
+  it('rejects them once per change, not once per scan, and marks a rejection of the same contents as repeated', async () => {
     const watched = await watch();
     tree.write('config/a.yaml', 'domain: a\ndescriptor: []\n');
     expect(await watched.next()).toMatch(/^rejected: a\.yaml:2:1: config error, unknown key 'descriptor'/);
+    expect(await watched.rest()).toEqual([]);
     chmodSync(tree.at('config/a.yaml'), 0o600);
+    expect(await watched.nextEvent()).toEqual({ ...watched.events[1], isRepeated: true });
     expect(await watched.rest()).toEqual([]);
     tree.write('config/a.yaml', 'domain: ""\n');
     expect(await watched.next()).toMatch(/^rejected: a\.yaml:1:\d+: config file cannot have empty domain/);
