@@ -28,7 +28,7 @@ describe('what prevents the service from starting', () => {
       { ...MEMORY, DISABLE_STATS: 'false', USE_PROMETHEUS: 'true', PROMETHEUS_MAPPER_YAML: FILE },
     ],
     [
-      'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: Invalid regular expression: /(/u: Unterminated group',
+      'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: missing closing ): (',
       {
         ...MEMORY,
         DISABLE_STATS: 'false',

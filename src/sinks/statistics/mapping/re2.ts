@@ -28,7 +28,8 @@ export function compileRe2(source: string): Pattern {
     return new Re2Pattern(source);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
-    throw new RegexSyntaxError(descriptionOf(error), { cause: error });
+    // Without the cause, which says the same in other words.
+    throw new RegexSyntaxError(descriptionOf(error));
   }
 }
 
