@@ -107,8 +107,8 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
     });
   }
 
-  static async start({ port = 0 } = {}): Promise<UdpReceiver> {
-    const socket = createSocket('udp4').bind(port, '127.0.0.1');
+  static async start({ port = 0, host = '127.0.0.1' } = {}): Promise<UdpReceiver> {
+    const socket = createSocket('udp4').bind(port, host);
     await once(socket, 'listening');
     return new UdpReceiver(socket);
   }

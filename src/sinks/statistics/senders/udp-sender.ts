@@ -1,4 +1,5 @@
 import { type Socket, createSocket } from 'node:dgram';
+import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { packets } from './framing';
@@ -9,35 +10,57 @@ export interface UdpSenderOptions {
   readonly port: number;
   /** Milliseconds to wait for an ICMP error after the first datagrams; 50 if undefined. */
   readonly icmpWait?: number;
+  /** Milliseconds after which the host is resolved again; 30 s if undefined. */
+  readonly resolveInterval?: number;
+  /** The addresses of a host; those that the system knows if undefined. */
+  readonly resolve?: (host: string) => Promise<readonly LookupAddress[]>;
 }
 
 /** The payload of an Ethernet frame less the headers of IPv6 and a tunnel; the size that statsd daemons recommend. */
 const MAX_DATAGRAM = 1432;
 const ICMP_WAIT = 50;
+const RESOLVE_INTERVAL = 30_000;
 
 /**
  * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
- * from its host, so the first {@link send} after {@link open} waits for one.
+ * from its host, so the first {@link send} after {@link open} waits for one. A host that has disappeared sends no error, so its
+ * name is resolved again at intervals.
  */
 export class UdpSender implements LineSender {
-  readonly #options: UdpSenderOptions;
+  readonly #options: Required<UdpSenderOptions>;
   readonly destination: string;
   #socket: Socket | undefined;
   #error: Error | undefined;
   #hasWaited = false;
+  #address = '';
+  #resolvedAt = 0;
+  /** Whether the address of the socket is no longer one of the host. */
+  #hasMoved = false;
 
   constructor(options: UdpSenderOptions) {
-    this.#options = options;
+    this.#options = { icmpWait: ICMP_WAIT, resolveInterval: RESOLVE_INTERVAL, resolve: systemAddresses, ...options };
     this.destination = `udp://${options.host}:${options.port}`;
   }
 
   async open(): Promise<void> {
     this.#hasWaited = false;
-    if (this.#socket !== undefined && this.#error === undefined) return;
+    if (this.#socket !== undefined && this.#error === undefined && !this.#hasMoved) {
+      if (performance.now() - this.#resolvedAt >= this.#options.resolveInterval) void this.#checkAddress();
+      return;
+    }
     this.close();
     this.#error = undefined;
-    const { host, port } = this.#options;
-    const { address, family } = await lookup(host);
+    this.#hasMoved = false;
+    await this.#connect();
+  }
+
+  async #connect(): Promise<void> {
+    const { host, port, resolve: addressesOf } = this.#options;
+    const [first] = await addressesOf(host);
+    if (first === undefined) throw new Error(`${host} has no address`);
+    const { address, family } = first;
+    this.#address = address;
+    this.#resolvedAt = performance.now();
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
     socket.unref();
     this.#socket = socket;
@@ -55,7 +78,7 @@ export class UdpSender implements LineSender {
     for (const { bytes } of packets(lines, MAX_DATAGRAM)) await this.#send(bytes);
     if (!this.#hasWaited) {
       this.#hasWaited = true;
-      await wait(this.#options.icmpWait ?? ICMP_WAIT, undefined, { ref: false });
+      await wait(this.#options.icmpWait, undefined, { ref: false });
     }
     if (this.#error !== undefined) throw this.#error;
   }
@@ -64,6 +87,18 @@ export class UdpSender implements LineSender {
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.close();
+  }
+
+  /** Runs beside the flush, so that a slow name server delays none; the next {@link open} connects to the new address. */
+  async #checkAddress(): Promise<void> {
+    const socket = this.#socket;
+    this.#resolvedAt = performance.now();
+    try {
+      const addresses = await this.#options.resolve(this.#options.host);
+      if (this.#socket === socket) this.#hasMoved = !addresses.some(({ address }) => address === this.#address);
+    } catch {
+      // The last known address stays in use.
+    }
   }
 
   #send(datagram: Buffer): Promise<void> {
@@ -82,4 +117,8 @@ export class UdpSender implements LineSender {
       });
     });
   }
+}
+
+function systemAddresses(host: string): Promise<readonly LookupAddress[]> {
+  return lookup(host, { all: true });
 }
