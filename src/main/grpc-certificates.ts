@@ -1,13 +1,16 @@
 import { resolve } from 'node:path';
-import { type Observable, Subscription, firstValueFrom, shareReplay, skip } from 'rxjs';
+import { type Observable, Subscription, filter, firstValueFrom, shareReplay, skip, switchMap } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { GrpcServer } from '../grpc/server/grpc-server';
 import type { Settings } from '../settings/settings';
 import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';
+import { type Validity, expiryWarnings, validityOf } from '../sources/certificates/expiry-warnings';
 import type { Certificates } from '../sources/certificates/read-certificates';
 import type { Counter } from '../statistics/counter';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
+
+const DAY = 24 * 60 * 60 * 1000;
 
 /** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
@@ -17,6 +20,7 @@ export class GrpcTls {
   readonly #events$: Observable<CertificateEvent>;
   readonly #subscriptions = new Subscription();
   readonly #clientName: string | undefined;
+  #validity: Validity | undefined;
 
   constructor(settings: Settings, statistics: Statistics, log: Log) {
     this.#attempts = statistics.counter('certs.load_attempts');
@@ -30,7 +34,22 @@ export class GrpcTls {
       key: resolve(grpcServerTlsKey ?? ''),
       clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
     }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
-    this.#subscriptions.add(this.#events$.subscribe());
+    this.#subscriptions.add(
+      this.#events$
+        .pipe(
+          filter((event) => event.kind === 'loaded'),
+          switchMap(({ certificates }) => {
+            this.#validity = validityOf(certificates.cert);
+            return expiryWarnings(this.#validity);
+          }),
+        )
+        .subscribe((left) => this.#warnOfExpiry(left)),
+    );
+  }
+
+  /** When the certificate in use expires, in Unix seconds; 0 before it is loaded. */
+  get expiresAt(): number {
+    return Math.floor((this.#validity?.until ?? 0) / 1000);
   }
 
   /**
@@ -62,6 +81,15 @@ export class GrpcTls {
 
   close(): void {
     this.#subscriptions.unsubscribe();
+  }
+
+  #warnOfExpiry(left: number): void {
+    const days = Math.floor(left / DAY);
+    const message =
+      left <= 0
+        ? 'the certificate of the gRPC listener has expired'
+        : `the certificate of the gRPC listener expires in ${days} ${days === 1 ? 'day' : 'days'}`;
+    this.#log.warn(message, { expires: new Date(this.expiresAt * 1000).toISOString() });
   }
 
   #serverTls({ cert, key, clientCa }: Certificates): ServerTls {

@@ -43,6 +43,7 @@ export class Listeners {
     this.#settings = settings;
     this.#options = options;
     this.#tls = settings.grpcServerUseTls ? new GrpcTls(settings, options.statistics, options.log) : undefined;
+    options.statistics.gauge('certs.expires_at', () => this.#tls?.expiresAt ?? 0);
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */

@@ -251,6 +251,7 @@ describe('the example alerts', () => {
       WeirWithoutRules: 'inactive',
       WeirOldRules: 'pending',
       WeirXdsDisconnected: 'inactive',
+      WeirCertificateExpires: 'inactive',
       WeirCountersGivenUp: 'inactive',
     });
   });
@@ -279,6 +280,9 @@ describe('the example alerts', () => {
           input_series: [
             { series: 'up{job="weir",instance="a"}', values: '1x9 0x9 1x9' },
             { series: 'ratelimit_config_loaded_at{job="weir",instance="a"}', values: '1000000000x30' },
+            { series: 'certs_expires_at{job="weir",instance="a"}', values: '2592000x120' },
+            { series: 'certs_expires_at{job="weir",instance="b"}', values: '864000x120' },
+            { series: 'certs_expires_at{job="weir",instance="c"}', values: '0x120' },
             { series: 'ratelimit_config_rejected{job="weir",instance="a"}', values: '0x4 1x10 0x15' },
             {
               series: 'ratelimit_service_should_rate_limit_error{job="weir",instance="a",err_type="redis_error"}',
@@ -333,6 +337,16 @@ describe('the example alerts', () => {
             ]),
             alert('WeirOldRules', '20m', []),
             alert('WeirWithoutRules', '20m', []),
+            alert('WeirCertificateExpires', '30m', []),
+            alert('WeirCertificateExpires', '90m', [
+              {
+                exp_labels: { job: 'weir', instance: 'b', severity: 'warning' },
+                exp_annotations: {
+                  summary: 'The certificate of b expires at 1970-01-11 00:00:00 +0000 UTC',
+                  description: 'Callers will reject it. Replace the files; they are read again when they change.',
+                },
+              },
+            ]),
             alert('WeirStoreErrors', '5m', []),
             alert('WeirStoreErrors', '12m', [
               {
