@@ -20,7 +20,7 @@ export function readDescriptors(parent: FieldReader, level: DescriptorLevel): Ru
   return parent.list('descriptors', 'it contains no rules').map((item) => readDescriptor(parent.context, item, level));
 }
 
-function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
+export function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
   const fields = new FieldReader(context, 'descriptor', map);
   const key = readKey(fields);
   const value = readValue(fields);
@@ -40,9 +40,10 @@ function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLev
   };
   const location = locationOf(fields, limit);
   context.locations.set(rule, location);
-  if (key === '') return rule;
-  const first = registerSibling(level, rule, location);
-  if (first !== undefined) reportDuplicate(context, location, { path, first });
+  if (key !== '' && !fields.hasWrongType('value')) {
+    const first = registerSibling(level, rule, location);
+    if (first !== undefined) reportDuplicate(context, location, { path, first });
+  }
   checkEffect(fields, rule);
   return rule;
 }
@@ -51,7 +52,7 @@ function readKey(fields: FieldReader): string {
   const { context, start } = fields;
   const key = fields.text('key');
   const field = fields.get('key');
-  if (key === '' && (field === undefined || field.value.kind === 'scalar')) {
+  if (key === '' && !fields.hasWrongType('key')) {
     const advice = 'Write `key: <key of a request entry>`.';
     context.report(field?.key ?? start, { code: 'empty-key', message: 'descriptor has empty key', advice });
   }
@@ -64,7 +65,7 @@ function readKey(fields: FieldReader): string {
 
 function readValue(fields: FieldReader): string {
   const value = fields.text('value');
-  if (value === '' && fields.get('value')?.value.kind === 'scalar')
+  if (value === '' && fields.get('value') !== undefined && !fields.hasWrongType('value'))
     fields.reportEmpty('value', 'the rule matches any value');
   return value;
 }

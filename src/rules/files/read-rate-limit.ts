@@ -1,7 +1,7 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { RateLimitConfig } from '../rule-config';
 import { UNIT_NAMES, unitByName, type UnitName } from '../unit';
-import { FieldReader, isNull } from './fields/field-reader';
+import { FieldReader, isNull, mapsIn } from './fields/field-reader';
 import type { ReadContext } from './fields/read-context';
 import type { SourceRange } from './problems/source-text';
 import { isOctalByZero, numberOf, scalarType } from './yaml/yaml-scalar';
@@ -43,9 +43,10 @@ export function readRateLimit(descriptor: FieldReader): ReadRateLimit | undefine
       const advice = 'Write `unit` and `requests_per_unit` below it.';
       descriptor.reportType('rate_limit', value, { expected: 'a mapping', advice });
     }
-    return undefined;
   }
-  const fields = new FieldReader(descriptor.context, 'rate_limit', ...under, value);
+  const [last, ...others] = mapsIn(value).toReversed();
+  if (last === undefined) return undefined;
+  const fields = new FieldReader(descriptor.context, 'rate_limit', ...under, ...others.toReversed(), last);
   const unlimited = fields.boolean('unlimited');
   const name = fields.text('name');
   const replaces = readReplaces(fields, name);
@@ -66,8 +67,8 @@ export function readRateLimit(descriptor: FieldReader): ReadRateLimit | undefine
 function readUnit({ fields, key, unlimited }: LimitFields): UnitName | undefined {
   const value = fields.get('unit')?.value;
   const text = fields.text('unit');
-  // The wrong type has been reported; an invalid unit would be a second message for the same mistake.
-  if (value !== undefined && value.kind !== 'scalar') return undefined;
+  // An invalid unit would be a second message for the same mistake.
+  if (fields.hasWrongType('unit') || (text === '' && fields.hasWrongType('unlimited'))) return undefined;
   const unit = unitByName(text);
   if (unlimited) {
     if (value === undefined || text === '') return undefined;
@@ -96,7 +97,7 @@ function readUnit({ fields, key, unlimited }: LimitFields): UnitName | undefined
 function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
   const field = fields.get('requests_per_unit');
   if (field === undefined || isNull(field.value)) {
-    if (!unlimited) {
+    if (!unlimited && !fields.hasWrongType('unlimited')) {
       fields.context.report(field?.key ?? key, {
         code: 'missing-requests-per-unit',
         message: '`rate_limit` has no requests_per_unit',
@@ -179,8 +180,7 @@ function readReplaces(fields: FieldReader, ownName: string): readonly ReplacesEn
     const name = inner.text('name');
     const range = value ?? item;
     if (name === '') {
-      // The wrong type has been reported.
-      if (value !== undefined && value.kind !== 'scalar') continue;
+      if (inner.hasWrongType('name')) continue;
       fields.context.report(range, {
         code: 'empty-replaces',
         message: 'should not have an empty replaces entry',

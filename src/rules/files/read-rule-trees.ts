@@ -1,10 +1,10 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
 import { CheckContext } from './checks/check-context';
 import { checkRules } from './checks/check-rules';
-import { FieldReader } from './fields/field-reader';
+import { FieldReader, mapsIn } from './fields/field-reader';
 import { ReadContext, type RuleLocation } from './fields/read-context';
 import type { ProblemReport } from './problems/problem-report';
-import { type DescriptorLevel, readDescriptors } from './read-descriptors';
+import { type DescriptorLevel, readDescriptor, readDescriptors } from './read-descriptors';
 import type { SourceDocument, SourceRange } from './problems/source-text';
 import { showText, describeNode } from './yaml/yaml-text';
 import type { YamlMap, YamlNode } from './yaml/yaml-tree';
@@ -33,7 +33,7 @@ export function readRuleTrees(
   options: RuleTreeOptions,
   report: ProblemReport,
 ): readonly DomainConfig[] {
-  const domains = new DomainCollector(options);
+  const domains = new DomainCollector(options, report);
   const locations = new Map<RuleConfig, RuleLocation>();
   for (const { source, root } of trees) {
     const context = new ReadContext(source, locations, report);
@@ -46,11 +46,21 @@ export function readRuleTrees(
       const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
       const advice = 'Start the file with `domain: <name>` and `descriptors:`.';
       context.report(root, { code: 'not-a-mapping', message, advice });
+      for (const map of mapsIn(root)) readMisplaced(context, map, domains);
     }
   }
-  const configs = domains.configs();
-  if (!report.hasErrors) checkRules(configs, new CheckContext(locations, report));
-  return configs;
+  // A file of any domain may be missing among those that are merged.
+  if (report.errorCount === 0 || !options.mergeDomainConfigs) {
+    checkRules(domains.configsWithoutErrors(), new CheckContext(locations, report));
+  }
+  return domains.configs();
+}
+
+/** Reads a mapping that is an item of a list at the top level, so that its problems are reported in the same run. */
+function readMisplaced(context: ReadContext, map: YamlMap, domains: DomainCollector): void {
+  const names = map.entries.map(({ key }) => (key.kind === 'scalar' ? key.text : ''));
+  if (names.includes('domain') || names.includes('descriptors')) domains.read(context, map);
+  else if (names.includes('key')) readDescriptor(context, map, { path: '', siblings: new Map() });
 }
 
 /** The rules of a domain that have been read so far. */
@@ -58,42 +68,55 @@ interface CollectedDomain {
   readonly descriptors: RuleConfig[];
   readonly siblings: DescriptorLevel['siblings'];
   readonly source: SourceDocument;
+  hasErrors: boolean;
 }
 
 class DomainCollector {
   readonly #domains = new Map<string, CollectedDomain>();
   readonly #options: RuleTreeOptions;
 
-  constructor(options: RuleTreeOptions) {
+  readonly #report: ProblemReport;
+
+  constructor(options: RuleTreeOptions, report: ProblemReport) {
     this.#options = options;
+    this.#report = report;
   }
 
   configs(): readonly DomainConfig[] {
     return Array.from(this.#domains, ([domain, { descriptors }]): DomainConfig => ({ domain, descriptors }));
   }
 
+  configsWithoutErrors(): readonly DomainConfig[] {
+    return this.configs().filter(({ domain }) => this.#domains.get(domain)?.hasErrors === false);
+  }
+
   read(context: ReadContext, root: YamlMap): void {
     const merge = this.#options.mergeDomainConfigs;
+    const errorsBefore = this.#report.errorCount;
     const fields = new FieldReader(context, 'top level', root);
     const domain = fields.text('domain');
     const known = this.#domains.get(domain);
     if (domain === '') reportEmptyDomain(fields);
     else if (known !== undefined && !merge) reportDuplicateDomain(fields, domain, known.source);
     const joined = merge && domain !== '' ? known : undefined;
-    const collected: CollectedDomain = joined ?? { descriptors: [], siblings: new Map(), source: context.source };
+    const collected: CollectedDomain = joined ?? {
+      descriptors: [],
+      siblings: new Map(),
+      source: context.source,
+      hasErrors: false,
+    };
     const rules = readDescriptors(fields, { path: domain, siblings: collected.siblings });
     for (const rule of rules) collected.descriptors.push(rule);
     if (domain !== '') reportNoDescriptors(fields);
+    if (this.#report.errorCount > errorsBefore) collected.hasErrors = true;
     if (known === undefined && domain !== '') this.#domains.set(domain, collected);
   }
 }
 
 function reportEmptyDomain(fields: FieldReader): void {
-  const field = fields.get('domain');
-  // The wrong type has been reported.
-  if (field !== undefined && field.value.kind !== 'scalar') return;
+  if (fields.hasWrongType('domain')) return;
   const advice = 'Write `domain: <name>` at the top of the file.';
-  fields.context.report(field?.key ?? fields.start, { ...EMPTY_DOMAIN, advice });
+  fields.context.report(fields.get('domain')?.key ?? fields.start, { ...EMPTY_DOMAIN, advice });
 }
 
 function reportDuplicateDomain(fields: FieldReader, domain: string, first: SourceDocument): void {

@@ -498,6 +498,68 @@ descriptors:
     expect(codes(read(text).errors)).toEqual(['empty-key', 'unknown-key']);
   });
 
+  it.each([
+    [
+      'a mapping instead of the list of descriptors',
+      'domain: d\ndescriptors: {key: k, rate_limit: {unit: minut, requests_per_unit: 1}}',
+      ['wrong-type', 'invalid-unit'],
+    ],
+    [
+      'a list instead of a limit',
+      'domain: d\ndescriptors: [{key: k, rate_limit: [{unit: minut}, {requests_per_unit: -1, nme: x}]}]',
+      ['wrong-type', 'invalid-unit', 'invalid-requests-per-unit', 'unknown-key'],
+    ],
+    [
+      'a list instead of a descriptor',
+      'domain: d\ndescriptors: [[{key: k, shadow_mode: 1}]]',
+      ['list-item-not-a-mapping', 'wrong-type'],
+    ],
+    [
+      'a list of domains instead of the top level',
+      '- domain: d\n  descriptors: [{key: k, shadow_mode: 1}]',
+      ['not-a-mapping', 'wrong-type'],
+    ],
+    [
+      'a list of descriptors instead of the top level',
+      '- {key: k, rate_limit: {unit: minut, requests_per_unit: 1}}',
+      ['not-a-mapping', 'invalid-unit'],
+    ],
+    [
+      'a list instead of a key',
+      'domain: d\ndescriptors: [{key: [k], value: v, share_threshold: true}]',
+      ['wrong-type', 'share-threshold-without-wildcard'],
+    ],
+    [
+      'a list instead of the domain',
+      'domain: [d]\ndescriptors: [{kex: k}]',
+      ['wrong-type', 'unknown-key', 'empty-key'],
+    ],
+  ])('after %s is reported too', (_, text, expected) => {
+    expect(codes(read(text).errors).toSorted()).toEqual(expected.toSorted());
+  });
+
+  it.each([
+    ['the value of one of two rules', '{key: k}, {key: k, value: [v]}'],
+    ['the value of a rule with a shared threshold', '{key: k, value: [v], share_threshold: true}'],
+    ['`unlimited` in a limit without unit and number', '{key: k, rate_limit: {unlimited: "yes"}}'],
+    ['the limit of a rule in shadow mode', '{key: k, shadow_mode: true, detailed_metric: true, rate_limit: 5}'],
+  ])('that only follows from the wrong type of %s is not reported', (_, rules) => {
+    const { errors, warnings } = read(`domain: d\ndescriptors: [${rules}]`);
+    expect([codes(errors), codes(warnings)]).toEqual([['wrong-type'], []]);
+  });
+
+  it('leaves the warnings about several rules of other domains as they are', () => {
+    const reach = 'domain: e\ndescriptors: [{key: a, value: "*"}, {key: a}]';
+    const { errors, warnings } = read('domain: d\ndescriptors: [{kex: b}]', reach);
+    expect([codes(errors), codes(warnings)]).toEqual([['empty-key', 'unknown-key'], ['unreachable-rule']]);
+  });
+
+  it('suppresses these warnings for all domains when domains are merged, because rules of any may be missing', () => {
+    const texts = ['domain: [', 'domain: e\ndescriptors: [{key: a, value: "*"}, {key: a}]'];
+    const files = texts.map((text, i) => ({ path: `${i}.yaml`, content: new TextEncoder().encode(text) }));
+    expect(readRuleFiles(files, { mergeDomainConfigs: true }).warnings).toEqual([]);
+  });
+
   it('suppresses the warnings about several rules, which may be wrong for incomplete rules', () => {
     const { errors, warnings } = read('domain: d\ndescriptors: [{key: a, value: "*"}, {key: a}, {kex: b}]');
     expect(codes(errors)).toEqual(['empty-key', 'unknown-key']);

@@ -14,6 +14,37 @@ function warningsOf(...rules: readonly string[]): readonly string[] {
 
 const LIMIT = 'rate_limit: {unit: day, requests_per_unit: 1}';
 
+describe('ignored-value-to-metric', () => {
+  const both = 'detailed_metric: true, value_to_metric: true';
+
+  it.each([
+    ['without nested rules', `{key: k, ${both}, ${LIMIT}}`, true],
+    [
+      'with a nested limit, whose key has the value',
+      `{key: k, ${both}, ${LIMIT}, descriptors: [{key: l, ${LIMIT}}]}`,
+      false,
+    ],
+    [
+      'with a limit nested more deeply',
+      `{key: k, ${both}, ${LIMIT}, descriptors: [{key: l, descriptors: [{key: m, ${LIMIT}}]}]}`,
+      false,
+    ],
+    [
+      'with a nested unlimited rule, which is counted too',
+      `{key: k, ${both}, ${LIMIT}, descriptors: [{key: l, rate_limit: {unlimited: true}}]}`,
+      false,
+    ],
+    [
+      'with a nested limit that has detailed_metric itself',
+      `{key: k, ${both}, ${LIMIT}, descriptors: [{key: l, detailed_metric: true, ${LIMIT}}]}`,
+      true,
+    ],
+    ['with a nested rule that has no limit', `{key: k, ${both}, ${LIMIT}, descriptors: [{key: l}]}`, true],
+  ])('is correct for a rule with both flags %s', (_, rule, isReported) => {
+    expect(warningsOf(rule)).toEqual(isReported ? ['ignored-value-to-metric 1'] : []);
+  });
+});
+
 describe('unreachable-rule', () => {
   it.each([
     [

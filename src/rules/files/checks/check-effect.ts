@@ -8,14 +8,14 @@ export function checkEffect(fields: FieldReader, rule: RuleConfig): void {
   function report(name: string, details: ProblemDetails) {
     fields.context.report(fields.get(name)?.key ?? { offset: 0, end: 0 }, details);
   }
-  if (rule.shareThreshold && !rule.value.includes('*')) {
+  if (rule.shareThreshold && !rule.value.includes('*') && !fields.hasWrongType('value')) {
     report('share_threshold', {
       code: 'share-threshold-without-wildcard',
       message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
       advice: 'Write a `value` with a `*`, or remove share_threshold.',
     });
   }
-  if (rule.detailedMetric && rule.valueToMetric) {
+  if (rule.detailedMetric && rule.valueToMetric && !isReadBelow(rule)) {
     report('value_to_metric', {
       code: 'ignored-value-to-metric',
       message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
@@ -23,6 +23,7 @@ export function checkEffect(fields: FieldReader, rule: RuleConfig): void {
     });
   }
   if (rule.rateLimit === undefined) {
+    if (fields.hasWrongType('rate_limit')) return;
     const names = rule.detailedMetric ? [...limitFieldsOf(rule), 'detailed_metric'] : limitFieldsOf(rule);
     for (const name of names) {
       report(name, {
@@ -40,6 +41,11 @@ export function checkEffect(fields: FieldReader, rule: RuleConfig): void {
       });
     }
   }
+}
+
+/** Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without `detailed_metric`. */
+function isReadBelow({ descriptors }: RuleConfig): boolean {
+  return descriptors.some((nested) => (nested.rateLimit && !nested.detailedMetric) || isReadBelow(nested));
 }
 
 /** The fields set in a rule that have an effect only with a limit that counts. */

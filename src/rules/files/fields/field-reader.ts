@@ -18,6 +18,7 @@ export class FieldReader {
   /** The start of the mapping, to mark in a message about an absent field. */
   readonly start: SourceRange;
   readonly #fields: ReadonlyMap<string, Field>;
+  #wrongTypes: Set<string> | undefined;
 
   /** @param layers the mapping, preceded by those that it extends (see `mergeFields`) */
   constructor(context: ReadContext, section: Section, ...layers: readonly [...YamlMap[], YamlMap]) {
@@ -28,6 +29,11 @@ export class FieldReader {
 
   get(name: string): Field | undefined {
     return this.#fields.get(name);
+  }
+
+  /** Whether the value of a field that was read has the wrong type: what depends on it is not known then. */
+  hasWrongType(name: string): boolean {
+    return this.#wrongTypes?.has(name) === true;
   }
 
   /** A scalar's source text, of any type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent or null. */
@@ -61,7 +67,8 @@ export class FieldReader {
   }
 
   /**
-   * A list of mappings.
+   * A list of mappings. Mappings in a value or an item of the wrong type are read too, so that their problems are reported in the
+   * same run.
    * @param consequence what it means when the field is empty, for a message
    */
   list(name: string, consequence: string): readonly YamlMap[] {
@@ -73,17 +80,17 @@ export class FieldReader {
     }
     if (value.kind !== 'list') {
       this.reportType(name, value, { expected: 'a list', advice: 'Start each item with `- `.' });
-      return [];
+      return mapsIn(value);
     }
-    return value.items.filter((item): item is YamlMap => {
-      if (item.kind === 'map') return true;
+    for (const item of value.items) {
+      if (item.kind === 'map') continue;
       this.context.report(item, {
         code: 'list-item-not-a-mapping',
         message: `config error, yaml file contains list of type other than map: ${printNode(item)}`,
         advice: `Each item of \`${name}\` must be a mapping: \`- key: value\`.`,
       });
-      return false;
-    });
+    }
+    return mapsIn(value);
   }
 
   /** Reports a field without a value, and what that means. */
@@ -96,10 +103,17 @@ export class FieldReader {
   reportType(name: string, value: YamlNode, { expected, advice }: ExpectedType): void {
     const message = `error loading config file: \`${name}\` must be ${expected}, but is ${describeNode(value)}`;
     this.context.report(value, { code: 'wrong-type', message, advice });
+    (this.#wrongTypes ??= new Set()).add(name);
   }
 }
 
 /** Whether a node has no value: omitted, `~` or `null`. */
 export function isNull(node: YamlNode): boolean {
   return node.kind === 'scalar' && scalarType(node) === 'null';
+}
+
+/** The node itself if it is a mapping, or the mappings in it if it is a list. */
+export function mapsIn(node: YamlNode): readonly YamlMap[] {
+  if (node.kind === 'list') return node.items.flatMap(mapsIn);
+  return node.kind === 'map' ? [node] : [];
 }

@@ -8,8 +8,8 @@ export class ProblemReport {
   readonly #warnings: Problem[] = [];
   readonly #reported = new Set<string>();
 
-  get hasErrors(): boolean {
-    return this.#errors.length > 0;
+  get errorCount(): number {
+    return this.#errors.length;
   }
 
   add(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {
