@@ -1,13 +1,17 @@
 /** The estimated memory of an entry in addition to its key: the map's slot, the object and its numbers. */
-const ENTRY_OVERHEAD_BYTES = 96;
+const ENTRY_OVERHEAD_BYTES = 120;
 
 interface OverLimit {
+  readonly key: string;
   /** The limit that the count was over. */
   readonly limit: number;
   /** Unix seconds. */
   readonly expiresAt: number;
   /** Unix seconds of the last hit, or of the creation. */
   accessedAt: number;
+  /** The neighbours in order of addition. */
+  older: OverLimit | undefined;
+  newer: OverLimit | undefined;
 }
 
 /**
@@ -17,6 +21,9 @@ interface OverLimit {
 export class OverLimitCache {
   readonly #maxBytes: number;
   readonly #entries = new Map<string, OverLimit>();
+  // The order is not left to the map: after removals, finding its first entry takes time in proportion to their number.
+  #oldest: OverLimit | undefined;
+  #newest: OverLimit | undefined;
   #bytes = 0;
   #accessTimes = 0;
   hits = 0;
@@ -61,16 +68,12 @@ export class OverLimitCache {
     const cost = costOf(key);
     if (cost > this.#maxBytes) return;
     if (this.#remove(key)) this.overwritten += 1;
-    this.#entries.set(key, { limit, expiresAt, accessedAt: nowSeconds });
-    this.#accessTimes += nowSeconds;
-    this.#bytes += cost;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.#maxBytes) break;
-      const isExpired = (this.#entries.get(oldest)?.expiresAt ?? Infinity) <= nowSeconds;
-      this.#remove(oldest);
+    this.#append({ key, limit, expiresAt, accessedAt: nowSeconds, older: this.#newest, newer: undefined });
+    while (this.#bytes > this.#maxBytes && this.#oldest !== undefined) {
       // The key of an ended window is not looked up again, so its expiry is detected here.
-      if (isExpired) this.expired += 1;
+      if (this.#oldest.expiresAt <= nowSeconds) this.expired += 1;
       else this.evicted += 1;
+      this.#remove(this.#oldest.key);
     }
   }
 
@@ -79,10 +82,23 @@ export class OverLimitCache {
     this.#remove(key);
   }
 
+  #append(entry: OverLimit): void {
+    this.#entries.set(entry.key, entry);
+    if (entry.older === undefined) this.#oldest = entry;
+    else entry.older.newer = entry;
+    this.#newest = entry;
+    this.#accessTimes += entry.accessedAt;
+    this.#bytes += costOf(entry.key);
+  }
+
   #remove(key: string): boolean {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     this.#entries.delete(key);
+    if (entry.older === undefined) this.#oldest = entry.newer;
+    else entry.older.newer = entry.newer;
+    if (entry.newer === undefined) this.#newest = entry.older;
+    else entry.newer.older = entry.older;
     this.#accessTimes -= entry.accessedAt;
     this.#bytes -= costOf(key);
     return true;

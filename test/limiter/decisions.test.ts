@@ -569,8 +569,8 @@ describe('the local cache', () => {
       service.decide(request('shop', [descriptor(`k=${user}`, { hitsAddend: 5 })]));
     }
     const gauges = new Map(service.statistics.entries());
-    expect(gauges.get('ratelimit.localcache.entryCount')).toBe(8);
-    expect(gauges.get('ratelimit.localcache.evacuateCount')).toBe(92);
+    expect(gauges.get('ratelimit.localcache.entryCount')).toBe(7);
+    expect(gauges.get('ratelimit.localcache.evacuateCount')).toBe(93);
   });
 });
 

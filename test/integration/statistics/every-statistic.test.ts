@@ -57,7 +57,7 @@ async function withFilesAndRedis(): Promise<Observations> {
       KVSTORE_PERSECOND_URL: redis.address,
       KVSTORE_PIPELINE_WINDOW: '20ms',
       // Space for two keys.
-      LOCAL_CACHE_SIZE_IN_BYTES: '300',
+      LOCAL_CACHE_SIZE_IN_BYTES: '350',
       STATS_MAX_RUNTIME_KEYS: '3',
       SHADOW_MODE: 'true',
     });
