@@ -8,7 +8,7 @@ import { type Validity, expiryWarnings, validityOf } from '../sources/certificat
 import type { Certificates } from '../sources/certificates/read-certificates';
 import type { Counter } from '../statistics/counter';
 import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/ports/log';
+import type { Log, LogFields } from '../streams/ports/log';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -21,6 +21,7 @@ export class GrpcTls {
   readonly #subscriptions = new Subscription();
   readonly #clientName: string | undefined;
   #validity: Validity | undefined;
+  #hasWarned = false;
 
   constructor(settings: Settings, statistics: Statistics, log: Log) {
     this.#attempts = statistics.counter('certs.load_attempts');
@@ -40,6 +41,7 @@ export class GrpcTls {
           filter((event) => event.kind === 'loaded'),
           switchMap(({ certificates }) => {
             this.#validity = validityOf(certificates.cert);
+            this.#logReplacement();
             return expiryWarnings(this.#validity);
           }),
         )
@@ -66,15 +68,19 @@ export class GrpcTls {
 
   /** Applies every later change to the server. Certificates that cannot be used are rejected and logged; the server keeps its own. */
   follow(server: Pick<GrpcServer, 'replaceTls'>): void {
+    let isRejected = false;
     this.#subscriptions.add(
       this.#events$.pipe(skip(1)).subscribe((event) => {
         this.#count(event);
         if (event.kind === 'rejected') {
           this.#log.error(`new certificates of the gRPC listener rejected; keeping the current ones: ${event.reason}`);
+          isRejected = true;
           return;
         }
         server.replaceTls(this.#serverTls(event.certificates));
-        this.#log.info('new certificates of the gRPC listener loaded');
+        if (isRejected) this.#log.error('the certificates of the gRPC listener are valid again');
+        else this.#log.info('new certificates of the gRPC listener loaded');
+        isRejected = false;
       }),
     );
   }
@@ -83,13 +89,24 @@ export class GrpcTls {
     this.#subscriptions.unsubscribe();
   }
 
+  /** The end of a warning; a replacement that expires soon, too, causes another one. */
+  #logReplacement(): void {
+    if (this.#hasWarned) this.#log.warn('the certificate of the gRPC listener was replaced', this.#expiry());
+    this.#hasWarned = false;
+  }
+
   #warnOfExpiry(left: number): void {
+    this.#hasWarned = true;
     const days = Math.floor(left / DAY);
     const message =
       left <= 0
         ? 'the certificate of the gRPC listener has expired'
         : `the certificate of the gRPC listener expires in ${days} ${days === 1 ? 'day' : 'days'}`;
-    this.#log.warn(message, { expires: new Date(this.expiresAt * 1000).toISOString() });
+    this.#log.warn(message, this.#expiry());
+  }
+
+  #expiry(): LogFields {
+    return { expires: new Date(this.expiresAt * 1000).toISOString() };
   }
 
   #serverTls({ cert, key, clientCa }: Certificates): ServerTls {

@@ -61,6 +61,15 @@ describe('the expiry of the certificate of the gRPC listener', () => {
     write(second.pair);
     await weir.line(/the certificate of the gRPC listener expires in 1 day"/);
     expect(await expiresAt(weir)).toBe(second.until / 1000);
+    const third = withDaysLeft(90);
+    write(third.pair);
+    await weir.until('the third certificate', async () => (await expiresAt(weir)) === third.until / 1000);
+    expect(warningsIn(weir).map((line) => /msg="([^"]*)"/.exec(line)?.[1])).toEqual([
+      'the certificate of the gRPC listener expires in 29 days',
+      'the certificate of the gRPC listener was replaced',
+      'the certificate of the gRPC listener expires in 1 day',
+      'the certificate of the gRPC listener was replaced',
+    ]);
   });
 
   it('is not warned of before', async () => {

@@ -182,6 +182,10 @@ describe('the gRPC listener with TLS', () => {
     await weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
     expect(await call(weir, trusting)).toBe(1);
     expect(weir.output.match(/keeping the current ones/g)).toHaveLength(1);
+
+    await put(['localhost', 'repaired']);
+    expect(await weir.line(/certificates of the gRPC listener are valid again/)).toContain('level=error');
+    await weir.until('the new certificate', async () => (await certificateNames(weir))?.includes('repaired'));
   });
 
   it('requires a client certificate of the CA with the configured name', async () => {

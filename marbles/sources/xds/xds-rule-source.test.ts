@@ -121,7 +121,7 @@ describe('xdsRuleSource', () => {
       expect(log.lines).toEqual([
         'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: no connection',
         'debug still no stream from the xDS server: UNAVAILABLE: no connection',
-        'info connected to the xDS server',
+        'warn connected to the xDS server',
       ]);
     });
   });
@@ -209,6 +209,7 @@ describe('xdsRuleSource', () => {
       expect(log.lines).toEqual([
         'info connected to the xDS server',
         'warn the xDS server has sent no rules for 30 s: it may not know this node',
+        'warn the xDS server has sent rules',
       ]);
     });
   });

@@ -1,4 +1,4 @@
-import type { Log } from '../../streams/ports/log';
+import type { Log, LogFields } from '../../streams/ports/log';
 import { messageOf } from '../../text/thrown';
 import { type AdsStreamEvent, STABLE_AFTER } from './stream/ads-stream';
 import type { AttemptEnd } from './stream/reconnect';
@@ -18,6 +18,9 @@ export class ConnectionLog {
   /** Why there is no stream; undefined while there is one. */
   #failure: string | undefined;
   #hasResponse = false;
+  /** Whether a warning has been logged whose end has not. */
+  #isDown = false;
+  #isSilent = false;
 
   constructor(options: ConnectionLogOptions) {
     this.#options = options;
@@ -28,13 +31,16 @@ export class ConnectionLog {
     switch (kind) {
       case 'connected':
         this.#failure = undefined;
-        log.info('connected to the xDS server', { server, node: nodeId, version: version() });
+        this.#connected({ server, node: nodeId, version: version() });
         break;
       case 'handled':
         this.#hasResponse = true;
+        if (this.#isSilent) log.warn('the xDS server has sent rules', { server, node: nodeId });
+        this.#isSilent = false;
         break;
       case 'stable':
-        if (!this.#hasResponse) {
+        if (!this.#hasResponse && !this.#isSilent) {
+          this.#isSilent = true;
           const message = `the xDS server has sent no rules for ${STABLE_AFTER / 1000} s: it may not know this node`;
           log.warn(message, { server, node: nodeId });
         }
@@ -51,8 +57,17 @@ export class ConnectionLog {
     } else if (failures === 0) {
       log.info(`the stream from the xDS server ended; reconnecting: ${failure}`, fields);
     } else {
+      this.#isDown = true;
       log.warn(`no stream from the xDS server; keeping the active rules and retrying: ${failure}`, fields);
     }
     this.#failure = failure;
+  }
+
+  /** At the level of the line that it ends. */
+  #connected(fields: LogFields): void {
+    const { log } = this.#options;
+    if (this.#isDown) log.warn('connected to the xDS server', fields);
+    else log.info('connected to the xDS server', fields);
+    this.#isDown = false;
   }
 }

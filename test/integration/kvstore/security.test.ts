@@ -96,6 +96,25 @@ describe('credentials', () => {
     expect(await counts({ main: instance(server.address, { auth: 'counting:x' }) })).toBe(1);
   });
 
+  it('of a user who may not run scripts cause a warning, and a line when new connections may run them', async () => {
+    const log = new RecordedLog();
+    await server.control.call('ACL', 'SETUSER', 'plain', 'on', '>x', '~*', '+@all', '-eval', '-evalsha');
+    const counters = attempt({ main: instance(server.address, { auth: 'plain:x', poolSize: 1 }), log });
+    await firstValueFrom(counters.ready$);
+    expect(await apply(counters, operation('plain', 1))).toEqual([1]);
+    await server.control.call('ACL', 'SETUSER', 'plain', '+@all');
+    await server.control.call('CLIENT', 'KILL', 'USER', 'plain');
+    await until('the end to be logged', async () => {
+      await apply(counters, operation('plain', 1)).catch(() => undefined);
+      return log.messages.some((message) => message.includes('accepts scripts'));
+    });
+    const lines = log.lines.filter(({ message }) => message.includes('scripts'));
+    expect(lines.map(({ level, message }) => [level, message])).toEqual([
+      ['warn', 'the counter store rejects scripts; counting with plain commands, not atomically'],
+      ['warn', 'the counter store accepts scripts again on new connections'],
+    ]);
+  });
+
   it('of a user without permission for a key fail the calls that count on it', async () => {
     await server.control.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '~mine*', '+@all');
     const counters = attempt({ main: instance(server.address, { auth: 'narrow:x' }) });
@@ -240,7 +259,13 @@ describe('TLS', () => {
     file('rotated.pem', 'broken');
     await again();
     await again();
-    expect(log.messages.filter((message) => message.includes('keeping the current ones')).length).toBe(1);
+    file('rotated.pem', client.cert);
+    await again();
+    const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
+    expect(lines.map(({ level, message }) => [level, message])).toEqual([
+      ['error', 'new TLS files of the counter store rejected; keeping the current ones'],
+      ['error', 'the TLS files of the counter store are valid again'],
+    ]);
   });
 
   it('uses a new pair after the server has rejected the previous one', async () => {

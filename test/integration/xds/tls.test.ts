@@ -102,7 +102,14 @@ test('renewed files are used from the next connection on, and invalid ones are i
   expect(await rules.log.line(/^warn cannot use the new TLS/)).toBe(
     'warn cannot use the new TLS files for the xDS server; keeping the previous ones',
   );
+  const stream = await ads.nextStream();
+  await files(client);
+  stream.end();
   await ads.nextStream();
+  expect(rules.log.lines.filter((line) => line.includes('TLS files'))).toEqual([
+    'warn cannot use the new TLS files for the xDS server; keeping the previous ones',
+    'warn the TLS files for the xDS server are valid again',
+  ]);
 });
 
 test.each([

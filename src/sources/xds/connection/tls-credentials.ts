@@ -28,6 +28,8 @@ export class TlsCredentials {
   readonly #log: Log;
   #contents: Contents | undefined;
   #credentials: ChannelCredentials | undefined;
+  /** Why the files were last rejected, so that each reason is logged once. */
+  #rejection: string | undefined;
 
   constructor(files: AdsTlsFiles, log: Log) {
     this.#files = files;
@@ -42,14 +44,20 @@ export class TlsCredentials {
   current(): ChannelCredentials {
     try {
       const contents = this.#read();
-      if (this.#credentials !== undefined && isSame(contents, this.#contents)) return this.#credentials;
-      this.#credentials = credentialsOf(contents);
-      this.#contents = contents;
+      if (this.#credentials === undefined || !isSame(contents, this.#contents)) {
+        this.#credentials = credentialsOf(contents);
+        this.#contents = contents;
+      }
+      if (this.#rejection !== undefined) this.#log.warn('the TLS files for the xDS server are valid again');
+      this.#rejection = undefined;
       return this.#credentials;
     } catch (error) {
       const reason = messageOf(error);
       if (this.#credentials === undefined) throw new Error(`cannot use the TLS files: ${reason}`, { cause: error });
-      this.#log.warn('cannot use the new TLS files for the xDS server; keeping the previous ones', { reason });
+      if (reason !== this.#rejection) {
+        this.#log.warn('cannot use the new TLS files for the xDS server; keeping the previous ones', { reason });
+      }
+      this.#rejection = reason;
       return this.#credentials;
     }
   }

@@ -43,6 +43,6 @@ export class StateLog {
     const { good, quietPeriod = 0 } = this.#messages;
     if (good === undefined || performance.now() - this.#lastBad < quietPeriod) return;
     this.#reasons.clear();
-    this.#log.info(good, this.#fields);
+    this.#log.warn(good, this.#fields);
   }
 }

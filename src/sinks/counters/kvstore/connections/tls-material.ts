@@ -45,6 +45,7 @@ export class TlsMaterial {
   #refresh(): void {
     try {
       this.#loaded = load(this.#files, this.#loaded);
+      if (this.#rejection !== undefined) this.#log.error('the TLS files of the counter store are valid again');
       this.#rejection = undefined;
     } catch (error) {
       const message = messageOf(error);

@@ -35,11 +35,15 @@ export class ReplyHandler {
       'the counter store no longer replies with errors',
     );
     this.#keyLog = stateLog('cannot count on the key of a counter; its calls fail');
-    this.#scriptLog = stateLog('the counter store rejects scripts; counting with plain commands, not atomically');
+    this.#scriptLog = stateLog(
+      'the counter store rejects scripts; counting with plain commands, not atomically',
+      'the counter store accepts scripts again on new connections',
+    );
   }
 
   /** The counts of results. Returns the same list in the common case, in which no step failed. */
   counts(results: readonly StepResult[], connection: Connection): readonly Count[] {
+    if (!connection.rejectsScripts) this.#scriptLog.good();
     if (areCounts(results)) {
       this.succeeded();
       return results;
