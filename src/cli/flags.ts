@@ -53,7 +53,7 @@ export interface ParsedFlags<Spec extends FlagSpec> {
   /** What to print, ignoring the rest of the command line; only by a name that is not a flag of the program. */
   readonly information: Information | undefined;
   readonly values: FlagValues<Spec>;
-  /** The arguments after the flags. */
+  /** The arguments that are not flags. */
   readonly rest: readonly string[];
 }
 
@@ -65,7 +65,7 @@ export class FlagError extends Error {
 /**
  * Parses a command line (without program name) like Go's `flag` package, so that the command lines of the Go programs work
  * unchanged: `-name value` or `-name=value`, with one or two dashes. A boolean flag is set by its name alone or as `-name=false`.
- * Flags end before the first argument that is not a flag, or after `--`. If a flag is repeated, its last value is used.
+ * Unlike there, flags may follow other arguments; after `--` there are none. If a flag is repeated, its last value is used.
  *
  * @throws {FlagError} for an unknown flag, a missing value, or an invalid value
  */
@@ -81,18 +81,22 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
     };
   }
 
+  const rest: string[] = [];
   let at = 0;
   while (at < argv.length) {
     const argument = argv[at]!;
-    if (argument === '-' || !argument.startsWith('-')) break;
     at += 1;
     if (argument === '--') break;
+    if (argument === '-' || !argument.startsWith('-')) {
+      rest.push(argument);
+      continue;
+    }
 
     const { name, value } = splitArgument(argument);
     const flag = Object.hasOwn(spec, name) ? spec[name] : undefined;
     if (flag === undefined) {
       const information = INFORMATION.get(name);
-      if (information !== undefined) return parsed(information, argv.slice(at));
+      if (information !== undefined) return parsed(information, rest);
       throw unknownFlag(name, spec);
     }
     if (flag.kind === 'boolean') {
@@ -106,7 +110,7 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
     if (Array.isArray(list)) list.push(text);
     else values[name] = flag.kind === 'number' ? parseNumber(name, text, flag.max) : text;
   }
-  return parsed(undefined, argv.slice(at));
+  return parsed(undefined, [...rest, ...argv.slice(at)]);
 }
 
 const INFORMATION: ReadonlyMap<string, Information> = new Map([

@@ -55,12 +55,18 @@ describe('parseFlags', () => {
     expect(parseFlags(['-json', 'false'], SPEC)).toMatchObject({ values: { json: true }, rest: ['false'] });
   });
 
-  it.each([
-    ['the first argument that is not a flag', ['-json', 'a', '-domain', 'x'], ['a', '-domain', 'x']],
-    ['a single dash', ['-json', '-', '-domain', 'x'], ['-', '-domain', 'x']],
-    ['two dashes, which it drops', ['-json', '--', '-domain', 'x'], ['-domain', 'x']],
-  ])('stops at %s', (_title, argv, rest) => {
-    expect(parseFlags(argv, SPEC)).toMatchObject({ rest, values: { json: true, domain: '' } });
+  it('accepts flags between and after other arguments, which it returns in order', () => {
+    expect(parseFlags(['a', '-json', '-', '-domain', 'x', 'b'], SPEC)).toMatchObject({
+      values: { json: true, domain: 'x' },
+      rest: ['a', '-', 'b'],
+    });
+  });
+
+  it('takes everything after two dashes, which it drops, for arguments', () => {
+    expect(parseFlags(['a', '-json', '--', '-domain', 'x', '--'], SPEC)).toMatchObject({
+      values: { json: true, domain: '' },
+      rest: ['a', '-domain', 'x', '--'],
+    });
   });
 
   it.each([['-h'], ['--help'], ['-help']])(

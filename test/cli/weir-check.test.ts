@@ -120,14 +120,47 @@ describe('weir-check', () => {
     });
   });
 
+  it.each([
+    ['an argument', (path: string) => [path]],
+    ['an argument before a flag', (path: string) => [path, '-strict']],
+    ['an argument after a flag', (path: string) => ['-strict', path]],
+    ['the value of -config_dir', (path: string) => ['-config_dir', path]],
+  ])('accepts a folder, and a single file, as %s', async (_, argv) => {
+    write({ 'shop.yaml': SHOP, 'wrong.yaml': INVALID });
+    const folder = await runCheck(argv(dir));
+    expect([folder.exitCode, lastLine(folder)]).toEqual([
+      1,
+      'failed: 2 files, 2 domains, 5 rules; 2 errors, 0 warnings',
+    ]);
+    const good = await runCheck(argv(join(dir, 'shop.yaml')));
+    expect(good).toEqual({
+      exitCode: 0,
+      stdout: 'passed: 1 file, 1 domain, 4 rules; 0 errors, 0 warnings\n',
+      stderr: '',
+    });
+    const wrong = await runCheck(argv(join(dir, 'wrong.yaml')));
+    expect(wrong.exitCode).toBe(1);
+    expect(wrong.stdout).toContain(`${join(dir, 'wrong.yaml')}:2:46: error: invalid rate limit unit 'days'`);
+  });
+
+  it('rejects a file without content', async () => {
+    write({ 'shop.yaml': SHOP, 'forum.yaml': '' });
+    const run = await check();
+    expect(run.exitCode).toBe(1);
+    expect(run.stdout).toContain('forum.yaml:1:1: error: config file cannot have empty domain [empty-domain]');
+  });
+
   it('reports a folder that does not exist', async () => {
     const run = await runCheck(['-config_dir', join(dir, 'nowhere')]);
     expect(run.exitCode).toBe(1);
-    expect(run.stdout).toContain('cannot list the folder: ENOENT: no such file or directory [unreadable-folder]');
+    expect(run.stdout).toContain(
+      'the folder or file cannot be read: ENOENT: no such file or directory [unreadable-folder]',
+    );
   });
 
   it.each([
-    ['no folder', [], 'flag -config_dir is required: set it to the folder with the rule files'],
+    ['no folder', [], 'give the folder with the rule files, or one rule file'],
+    ['two folders', ['.', '..'], 'unexpected argument ".."'],
     ['an unknown flag', ['-config_dir', '.', '-x'], 'unknown flag -x'],
     [
       'an unknown format',
@@ -138,7 +171,7 @@ describe('weir-check', () => {
     [
       '-explain without a descriptor',
       ['-config_dir', '.', '-explain', 'shop'],
-      'flag -explain requires a domain and a descriptor: -explain DOMAIN KEY=VALUE,KEY=VALUE',
+      'flag -explain requires a path, a domain and a descriptor: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE',
     ],
     [
       'an extra argument after -explain',
@@ -152,7 +185,7 @@ describe('weir-check', () => {
       stdout: '',
       stderr: `weir-check: ${message}`,
     });
-    expect(run.stderr).toContain('Usage: weir-check -config_dir DIR');
+    expect(run.stderr).toContain('Usage: weir-check PATH [flags]');
   });
 
   it('prints the version of package.json with -version', async () => {
@@ -276,6 +309,87 @@ describe('weir-check -explain', () => {
       stdout: `${expected.join('\n')}\n`,
       stderr: '',
     });
+  });
+
+  it('takes the path as an argument, and flags in any place', async () => {
+    write({ 'shop.yaml': SHOP });
+    const expected = await check('-explain', 'shop', 'user=carl');
+    expect(expected.exitCode).toBe(0);
+    const file = join(dir, 'shop.yaml');
+    for (const argv of [
+      [dir, '-explain', 'shop', 'user=carl'],
+      [dir, 'shop', 'user=carl', '-explain'],
+      ['-explain', file, '-merge_domain_configs', 'shop', 'user=carl'],
+    ])
+      expect(await runCheck(argv)).toEqual(expected);
+  });
+
+  it('prints the explanation of a limit as one JSON object with -format json', async () => {
+    write({ 'shop.yaml': SHOP });
+    const { exitCode, stdout } = await runCheck([dir, '-explain', 'shop', 'user=anna,path=/', '-format', 'json']);
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      domain: 'shop',
+      entries: [
+        { key: 'user', value: 'anna' },
+        { key: 'path', value: '/' },
+      ],
+      levels: [
+        {
+          entry: { key: 'user', value: 'anna' },
+          candidates: [
+            { key: 'user', value: 'anna', outcome: 'chosen' },
+            { key: 'user', value: '', outcome: 'not tried' },
+          ],
+          otherValues: 0,
+          keys: [],
+        },
+      ],
+      outcome: 'too deep',
+      limit: null,
+    });
+  });
+
+  it.each([
+    [
+      'user=carl,path=/img/a',
+      {
+        unit: 'HOUR',
+        requestsPerUnit: 5,
+        unlimited: false,
+        name: '',
+        replaces: [],
+        shadowMode: true,
+        quotaMode: true,
+        cacheKeyBody: 'shop_user_carl_path_/img/*_',
+        statisticsKey: 'shop.user.path_/img/*',
+      },
+    ],
+    [
+      'group=staff',
+      {
+        unit: null,
+        requestsPerUnit: null,
+        unlimited: true,
+        name: '',
+        replaces: ['per-user'],
+        shadowMode: false,
+        quotaMode: false,
+        cacheKeyBody: null,
+        statisticsKey: 'shop.group_staff',
+      },
+    ],
+  ])('prints the limit of %s with -format json', async (descriptor, limit) => {
+    write({ 'shop.yaml': SHOP });
+    const { stdout } = await check('-format=json', '-explain', 'shop', descriptor);
+    expect(JSON.parse(stdout)).toMatchObject({ outcome: 'limit', limit });
+  });
+
+  it('prints the errors as JSON with -format json if there are any', async () => {
+    write({ 'a.yaml': INVALID });
+    const { exitCode, stdout } = await check('-explain', 'wrong', 'user=anna', '-format', 'json');
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, errors: [{ code: 'invalid-unit' }, {}] });
   });
 
   it('prints the errors instead if there are any', async () => {

@@ -1,7 +1,7 @@
 import { formatProblem } from '../../rules/files/problems/format-problem';
 import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
-import type { FolderResult } from './read-rule-folder';
+import type { CheckedRules } from './read-rules';
 
 /** The result of a check in numbers. */
 export interface Totals {
@@ -13,7 +13,7 @@ export interface Totals {
 }
 
 /** @param strict warnings count as errors */
-export function totalsOf({ files, configs, errors, warnings }: FolderResult, strict: boolean): Totals {
+export function totalsOf({ files, configs, errors, warnings }: CheckedRules, strict: boolean): Totals {
   return {
     ok: errors.length === 0 && !(strict && warnings.length > 0),
     files,
@@ -23,7 +23,7 @@ export function totalsOf({ files, configs, errors, warnings }: FolderResult, str
 }
 
 /** All problems, then a line with the totals. */
-export function textReport({ errors, warnings }: FolderResult, { ok, files, domains, rules }: Totals): string {
+export function textReport({ errors, warnings }: CheckedRules, { ok, files, domains, rules }: Totals): string {
   const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
   const found = `${count(errors.length, 'error')}, ${count(warnings.length, 'warning')}`;
   const read = `${count(files, 'file')}, ${count(domains, 'domain')}, ${count(rules, 'rule')}`;
@@ -31,7 +31,7 @@ export function textReport({ errors, warnings }: FolderResult, { ok, files, doma
 }
 
 /** One JSON object with the totals, and the problems with all their fields. */
-export function jsonReport({ errors, warnings }: FolderResult, totals: Totals): string {
+export function jsonReport({ errors, warnings }: CheckedRules, totals: Totals): string {
   const report: Totals & { errors: readonly Problem[]; warnings: readonly Problem[] } = { ...totals, errors, warnings };
   return `${JSON.stringify(report, undefined, 2)}\n`;
 }

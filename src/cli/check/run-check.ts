@@ -4,7 +4,8 @@ import { VERSION } from '../version';
 import { FlagError, type Information, flagHelp } from '../flags';
 import { CHECK_FLAGS, type CheckRequest, parseCheckRequest } from './check-flags';
 import { formatExplanation } from './format-explanation';
-import { type FolderResult, readRuleFolder } from './read-rule-folder';
+import { explanationJson } from './explanation-json';
+import { type CheckedRules, readRules } from './read-rules';
 import { jsonReport, textReport, totalsOf } from './report';
 
 /** The result of a run of weir-check. */
@@ -30,18 +31,23 @@ export async function runCheck(argv: readonly string[]): Promise<CheckRun> {
   }
   if (request === 'help') return { exitCode: 0, stdout: usage(), stderr: '' };
   if (request === 'version') return { exitCode: 0, stdout: `weir-check ${VERSION}\n`, stderr: '' };
-  const result = await readRuleFolder(request.dir, request);
+  const result = await readRules(request.path, request);
   const totals = totalsOf(result, request.strict);
   if (request.explain !== undefined && result.errors.length === 0) {
-    return { exitCode: 0, stdout: explanation(result, request.explain), stderr: '' };
+    return { exitCode: 0, stdout: explanation(result, request.explain, request.format), stderr: '' };
   }
   const stdout = request.format === 'json' ? jsonReport(result, totals) : textReport(result, totals);
   return { exitCode: totals.ok ? 0 : 1, stdout, stderr: '' };
 }
 
-function explanation({ configs }: FolderResult, { domain, descriptor }: NonNullable<CheckRequest['explain']>): string {
+function explanation(
+  { configs }: CheckedRules,
+  { domain, descriptor }: NonNullable<CheckRequest['explain']>,
+  format: CheckRequest['format'],
+): string {
   const entries = parseEntries(descriptor);
-  return formatExplanation(domain, entries, explainMatch(buildRuleset(configs), domain, entries));
+  const found = explainMatch(buildRuleset(configs), domain, entries);
+  return format === 'json' ? explanationJson(domain, entries, found) : formatExplanation(domain, entries, found);
 }
 
 /** Parses `key=value,key=value`: split at each comma, then at the first `=`. */
@@ -55,7 +61,9 @@ function parseEntries(descriptor: string): Entry[] {
 function usage(): string {
   return `weir-check checks rule files without starting the service.
 
-Usage: weir-check -config_dir DIR [flags]
+Usage: weir-check PATH [flags]
+
+PATH is a folder with rule files, or one rule file.
 
 ${flagHelp(CHECK_FLAGS)}
 Exit codes: 0 valid, 1 errors (or warnings with -strict), 2 invalid command line.

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
+import { readRules } from '../../../src/cli/check/read-rules';
 import type { Problem } from '../../../src/rules/files/problems/problem';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 
@@ -30,7 +30,7 @@ export const fixtures: readonly Fixture[] = readdirSync(FOLDER)
 export async function problemsOf({ name, path, isFolder }: Fixture): Promise<readonly Problem[]> {
   const mergeDomainConfigs = name.endsWith('.merged-files');
   const { errors, warnings } = isFolder
-    ? await readRuleFolder(path, { mergeDomainConfigs, ignoreDotFiles: false })
+    ? await readRules(path, { mergeDomainConfigs, ignoreDotFiles: false })
     : readRuleFiles([{ path: `${name}.yaml`, content: readFileSync(path) }], { mergeDomainConfigs });
   return [...errors, ...warnings];
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readRuleFolder } from '../../../src/cli/check/read-rule-folder';
+import { readRules } from '../../../src/cli/check/read-rules';
 import { MAX_FILE_BYTES } from '../../../src/rules/files/yaml/decode-text';
 import { formatProblem } from '../../../src/rules/files/problems/format-problem';
 import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
@@ -32,10 +32,10 @@ describe('each fixture of a problem', () => {
 
   it('unreadable-folder: a folder that does not exist is an error', async () => {
     const dir = join(__dirname, 'fixtures', 'nowhere');
-    const { errors } = await readRuleFolder(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
+    const { errors } = await readRules(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
     expect(errors.map((problem) => withoutFolder(formatProblem(problem)))).toEqual([
-      'nowhere: error: cannot list the folder: ENOENT: no such file or directory [unreadable-folder]\n' +
-        '  Set -config_dir to a folder that exists and is readable.',
+      'nowhere: error: the folder or file cannot be read: ENOENT: no such file or directory [unreadable-folder]\n' +
+        '  Give a rule folder or a rule file that exists and is readable.',
     ]);
   });
 });
