@@ -79,10 +79,11 @@ describe('two instances with different credentials, TLS, pools and windows', () 
     client = new RateLimitClient(weir.grpcAddress);
   });
   afterAll(async () => {
-    client[Symbol.dispose]();
-    await weir[Symbol.asyncDispose]();
+    // The servers first: there is no service if it did not start.
     await Promise.all([main[Symbol.asyncDispose](), perSecond[Symbol.asyncDispose]()]);
     tls[Symbol.dispose]();
+    client[Symbol.dispose]();
+    await weir[Symbol.asyncDispose]();
   });
 
   function windowStart(unit: Unit, milliseconds: number): number {

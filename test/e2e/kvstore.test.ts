@@ -224,9 +224,9 @@ describe('the statistic redis_error', () => {
     await client.send(REQUEST);
   });
   afterAll(async () => {
+    await server[Symbol.asyncDispose]();
     client[Symbol.dispose]();
     await weir[Symbol.asyncDispose]();
-    await server[Symbol.asyncDispose]();
   });
 
   async function counts() {

@@ -94,7 +94,7 @@ describe('the settings of the xDS client', () => {
     const third = await ads.nextStream();
     // A timer may fire a millisecond early.
     expect(performance.now() - failed).toBeGreaterThanOrEqual(499);
-    // Without its maximum, the third delay would be longer than the test may take.
+    // Without its maximum, this delay would be longer than the test waits for a stream.
     third.end({ details: 'retried after the longest interval again' });
     (await ads.nextStream()).send('1', [simpleResource('shop', 5)]);
     await weir.line(/msg="?serving/);
@@ -113,8 +113,8 @@ describe('the settings of the xDS client', () => {
       awaitServing: false,
     });
     // With the default delays of 10 s and 3 s, so many streams would take longer than the test may.
-    for (let streams = 0; streams < 4; streams += 1) (await ads.nextStream()).end({ details: 'failed' });
-    for (let streams = 0; streams < 12; streams += 1) {
+    for (let streams = 0; streams < 15; streams += 1) (await ads.nextStream()).end({ details: 'failed' });
+    for (let streams = 0; streams < 50; streams += 1) {
       const stream = await ads.nextStream();
       await stream.nextRequest();
       stream.send('1', [simpleResource('shop', 5)]);
