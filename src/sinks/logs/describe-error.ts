@@ -23,7 +23,9 @@ function quotes(text: string, message: string, error: Error): boolean {
 function shortMessage(error: Error): string {
   // A failed connection attempt to several addresses ends in an AggregateError without a message of its own.
   if (error.message === '' && error instanceof AggregateError) return error.errors.map(String).join('; ');
-  return error.message || error.name;
+  // Node appends the files from which a module that it cannot find was required.
+  const [message = ''] = error.message.split('\nRequire stack:');
+  return message || error.name;
 }
 
 /** Errors that only a bug in the program throws. */

@@ -84,9 +84,11 @@ describe('without the native package for datagram sockets', () => {
       awaitServing: false,
     });
     expect(await weir.exited).toBe(1);
-    expect(weir.output).toContain('PUSHSTATS_HOST=unix:///run/dsd.socket cannot be used: the package node-unix-socket');
+    expect(weir.output).toContain('STATSD_HOST=unix:///run/dsd.socket cannot be used: the package node-unix-socket');
     expect(weir.output).toContain('install it with npm install --include=optional');
     expect(weir.output).toContain('let the daemon listen on a stream socket, unixstream:///path');
+    expect(weir.output.match(/Cannot find module/g)).toHaveLength(1);
+    expect(weir.output).not.toContain('Require stack');
   });
 
   test('the service starts with a stream socket', async () => {

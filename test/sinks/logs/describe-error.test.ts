@@ -22,6 +22,13 @@ describe('describeError', () => {
     expect(describeError(error)).toBe(error.message);
   });
 
+  it('omits the files from which a missing module was required', () => {
+    const cause = new Error("Cannot find module 'x'\nRequire stack:\n- /a.js\n- /b.js");
+    expect(describeError(cause)).toBe("Cannot find module 'x'");
+    const quoting = new Error("x cannot be loaded (Cannot find module 'x'); install it", { cause });
+    expect(describeError(quoting)).toBe(quoting.message);
+  });
+
   it('includes the stack of an internal error, also where its message is quoted', () => {
     const cause = new TypeError('x is not a function');
     const text = describeError(new Error(`cannot be used: ${cause.message}`, { cause }));
