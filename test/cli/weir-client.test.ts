@@ -377,7 +377,7 @@ describe('weir-client prints one sentence and exits with 1', () => {
       createServer((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n').resume()),
     );
     expect((await call(address)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not accept gRPC without TLS; try -grpc-use-tls\n`,
+      `weir-client: cannot connect to ${address}: the server does not speak gRPC\n`,
     );
   });
 
@@ -464,7 +464,7 @@ describe('weir-client with TLS', () => {
   it('reports a server without TLS', async () => {
     const address = await serve(answering());
     expect((await call(address, ...trust)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not accept TLS\n`,
+      `weir-client: cannot connect to ${address}: the server does not speak TLS; try without -grpc-use-tls\n`,
     );
   });
 

@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import { connectionFailure } from '../../text/connection-failure';
 
 /** The parts of a gRPC error that explain why a call failed. */
 export interface CallError {
@@ -6,27 +7,80 @@ export interface CallError {
   readonly details: string;
 }
 
-const NO_CONNECTION =
-  /^No connection established\. Last error: (?:Error: )?(?<reason>[^]*?)(?:\s*\([\d:.TZ-]+\))?[.\s]*$/;
+/** What is known about a call that failed. */
+export interface FailedCall {
+  readonly address: string;
+  readonly timeoutMs: number;
+  /** Whether the client has used TLS, and whether with a certificate. */
+  readonly isTls: boolean;
+  readonly hasCertificate: boolean;
+  /** Determines whether the server accepts TLS; undefined when that cannot be determined. */
+  readonly serverSpeaksTls: () => Promise<boolean | undefined>;
+}
 
-const REASONS: readonly (readonly [RegExp, string])[] = [
+type Explanation = readonly [pattern: RegExp, reason: string | ((match: RegExpExecArray) => string)];
+
+const NETWORK: readonly Explanation[] = [
   [/ECONNREFUSED/, 'connection refused; check that the server is running'],
   [/ENOENT/, 'the socket does not exist'],
   [/EHOSTUNREACH|ENETUNREACH/, 'the host is unreachable'],
-  [/Protocol error/, 'the server does not accept gRPC without TLS; try -grpc-use-tls'],
-  [/wrong version number/, 'the server does not accept TLS'],
+];
+
+const CERTIFICATES: readonly Explanation[] = [
+  [
+    /Host: (\S+?)\.? is not in the cert's altnames: (.*)$/,
+    ([, host, names = '']) => `the certificate of the server is not for ${host} but for ${namesIn(names)}`,
+  ],
+  [/IP: (\S+) is not in the cert's list/, ([, ip]) => `the certificate of the server is not for the address ${ip}`],
+  [/Hostname\/IP does not match/, 'the certificate of the server is for another name'],
+  [/certificate has expired/, 'the certificate of the server has expired'],
+  [/certificate is not yet valid/, 'the certificate of the server is not valid yet'],
+  [
+    /unable to (?:verify|get)|self.signed/,
+    'the certificate of the server is from an unknown CA; give that CA with -grpc-server-ca-file',
+  ],
+  [
+    /wrong version number|packet length too long|http request/,
+    'the server does not speak TLS; try without -grpc-use-tls',
+  ],
+  [
+    /alert certificate required/,
+    'the server requires a client certificate; give one with -grpc-cert-file and -grpc-key-file',
+  ],
+  [/alert (.*(?:certificate|unknown ca).*)/, ([, alert]) => `the server rejects the client certificate: ${alert}`],
+  [/alert handshake failure/, 'the server rejects the TLS handshake; it may require a client certificate'],
+  [/no application protocol/, 'the server does not speak HTTP/2'],
 ];
 
 /** Why a call failed, in one sentence for the user of the program. */
-export function explainError(address: string, timeoutMs: number, { code, details }: CallError): string {
+export async function explainError(call: FailedCall, { code, details }: CallError): Promise<string> {
+  const { address, timeoutMs } = call;
   if (code === status.DEADLINE_EXCEEDED) return `no response from ${address} within ${timeoutMs / 1000} s`;
-  const reason = NO_CONNECTION.exec(details)?.groups?.['reason'];
-  if (reason !== undefined) {
-    const known = REASONS.find(([pattern]) => pattern.test(reason));
-    return `cannot connect to ${address}: ${known?.[1] ?? (reason || 'the connection failed')}`;
-  }
+  const failure = connectionFailure(details);
+  if (failure !== undefined) return `cannot connect to ${address}: ${await explainFailure(call, failure)}`;
   if (/^(Name resolution failed|Failed to parse DNS)/.test(details)) {
     return `cannot connect to ${address}: the host name cannot be resolved`;
   }
   return `${address} responded with ${status[code]}: ${details}`;
+}
+
+async function explainFailure(call: FailedCall, failure: string): Promise<string> {
+  for (const [pattern, reason] of call.isTls ? [...NETWORK, ...CERTIFICATES] : NETWORK) {
+    const match = pattern.exec(failure);
+    if (match !== null) return typeof reason === 'string' ? reason : reason(match);
+  }
+  if (!/Failed to connect|Protocol error|ECONNRESET|EPIPE|socket hang up|disconnected/.test(failure)) return failure;
+  const speaksTls = await call.serverSpeaksTls();
+  if (!call.isTls) {
+    return speaksTls === true ? 'the server requires TLS; try -grpc-use-tls' : 'the server does not speak gRPC';
+  }
+  if (speaksTls === false) return 'the server does not speak TLS; try without -grpc-use-tls';
+  return call.hasCertificate
+    ? 'the server closed the connection; it may reject the client certificate'
+    : 'the server closed the connection; it may require a client certificate (-grpc-cert-file, -grpc-key-file)';
+}
+
+/** `DNS:a, IP Address:1.2.3.4` as `a, 1.2.3.4`. */
+function namesIn(alternatives: string): string {
+  return alternatives.replaceAll(/\b(?:DNS|IP Address|URI):/g, '');
 }

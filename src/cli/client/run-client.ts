@@ -46,7 +46,13 @@ export async function runClient(argv: readonly string[], options: ClientOptions)
     const descriptors = values.descriptors.map(parseDescriptor);
     const request = { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
     const credentials = channelCredentials(values);
-    const response = await sendRequest(request, { address: values.dial_string, credentials, timeoutMs });
+    const response = await sendRequest(request, {
+      address: values.dial_string,
+      credentials,
+      isTls: values['grpc-use-tls'],
+      hasCertificate: values['grpc-cert-file'] !== '',
+      timeoutMs,
+    });
     stdout.write(`${values.json ? responseJson(response) : formatResponse(descriptors, response)}\n`);
     return values.exit_code && response.overallCode === Code.OVER_LIMIT ? ExitCode.OVER_LIMIT : ExitCode.OK;
   } catch (error) {

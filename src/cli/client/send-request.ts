@@ -1,8 +1,9 @@
-import { type ChannelCredentials, Client, Metadata } from '@grpc/grpc-js';
+import { type ChannelCredentials, Client, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { FlagError } from '../flags';
 import { explainError } from './explain-error';
+import { speaksTls } from './speaks-tls';
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
@@ -10,6 +11,9 @@ const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 export interface CallOptions {
   readonly address: string;
   readonly credentials: ChannelCredentials;
+  readonly isTls: boolean;
+  /** Whether the client presents a certificate. */
+  readonly hasCertificate: boolean;
   /** Includes the time to connect. */
   readonly timeoutMs: number;
 }
@@ -21,7 +25,6 @@ export interface CallOptions {
  * @throws {Error} with a message of one sentence if there is no response
  */
 export async function sendRequest(request: RateLimitRequest, options: CallOptions): Promise<RateLimitResponse> {
-  const { address, timeoutMs } = options;
   const client = createClient(options);
   try {
     return await new Promise((resolve, reject) => {
@@ -31,16 +34,24 @@ export async function sendRequest(request: RateLimitRequest, options: CallOption
         (bytes) => RateLimitResponse.decode(bytes),
         request,
         new Metadata(),
-        { deadline: Date.now() + timeoutMs },
+        { deadline: Date.now() + options.timeoutMs },
         (error, response) => {
           if (error === null) resolve(response!);
-          else reject(new Error(explainError(hideAddressCredentials(address), timeoutMs, error), { cause: error }));
+          else reject(error);
         },
       );
     });
+  } catch (error) {
+    throw await explained(options, error as ServiceError);
   } finally {
     client.close();
   }
+}
+
+async function explained(options: CallOptions, cause: ServiceError): Promise<Error> {
+  const address = hideAddressCredentials(options.address);
+  const call = { ...options, address, serverSpeaksTls: () => speaksTls(options.address) };
+  return new Error(await explainError(call, cause), { cause });
 }
 
 function createClient({ address, credentials }: CallOptions): Client {

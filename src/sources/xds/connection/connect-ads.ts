@@ -10,6 +10,7 @@ import {
 import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
 import type { Log } from '../../../streams/ports/log';
+import { connectionFailure } from '../../../text/connection-failure';
 import { hideSecrets } from '../../../text/hide-credentials';
 import { messageOf } from '../../../text/thrown';
 import { type AdsEvent, AdsStreamError, type ConnectAds } from '../ads';
@@ -148,7 +149,9 @@ function valuesOf(headers: Readonly<Record<string, string>>): readonly string[] 
 function errorOf({ code, details }: StatusObject, { headers, maxMessageBytes }: AdsServer): AdsStreamError {
   const tooLarge = /^Received message larger than max \((?<size>\d+)/.exec(details)?.groups?.['size'];
   if (tooLarge === undefined) {
-    const text = hideSecrets(valuesOf(headers))(details).replaceAll(/\s+/g, ' ').trim();
+    const text = hideSecrets(valuesOf(headers))(connectionFailure(details) ?? details)
+      .replaceAll(/\s+/g, ' ')
+      .trim();
     return new AdsStreamError(`${Code[code]}: ${text}`);
   }
   if (Number(tooLarge) >= IMPLAUSIBLE_LENGTH) return new AdsStreamError('the peer does not speak gRPC');
