@@ -183,7 +183,7 @@ class HangingCalls implements AsyncDisposable {
         [`${failing}_POOL_SIZE`]: '1',
         [`${failing}_TIMEOUT`]: '4s',
         [`${failing}_POOL_ON_EMPTY_BEHAVIOR`]: 'ERROR',
-        [`${failing}_POOL_ON_EMPTY_WAIT_DURATION`]: '1100ms',
+        [`${failing}_POOL_ON_EMPTY_WAIT_DURATION`]: '2s',
         [`${waiting}_URL`]: servers[waiting].address,
         [`${waiting}_POOL_SIZE`]: '1',
         // Shorter than the default, so that these calls fail first if the other timeout is ignored.
@@ -233,7 +233,7 @@ describe('two instances that both hang', () => {
       const first = await calls.begin('with the connection', failing);
       const second = await calls.begin('without a connection', failing);
       // A timer may fire a millisecond early.
-      expect(await second.duration).toBeGreaterThanOrEqual(1_099);
+      expect(await second.duration).toBeGreaterThanOrEqual(1_999);
       expect(await first.duration).toBeGreaterThanOrEqual(3_999);
       return waitingCalls.map(({ duration }) => duration);
     }
