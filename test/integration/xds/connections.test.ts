@@ -12,7 +12,7 @@ import { summary } from '../../sources/rule-files/summary';
 const NO_TLS_FILES = { ca: undefined, certificate: undefined, key: undefined, serverName: undefined };
 
 describe('the xDS source, while the server is unavailable,', () => {
-  test('retries until the server is available, with one warning', async () => {
+  test('retries until the server is available, with one line for the trouble and one for its end', async () => {
     const [port] = await freePorts(1);
     using rules = new XdsRules({ target: `127.0.0.1:${port}` });
     expect(await rules.log.line(/^warn/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: .*ECONNREFUSED/);
@@ -20,8 +20,11 @@ describe('the xDS source, while the server is unavailable,', () => {
     cache.publish('1', [simpleResource('shop', 5)]);
     await using _ = await AdsServer.start({ cache, port });
     expect(summary(await rules.next())).toBe('shop=5');
-    // One line for all failed attempts.
-    expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toHaveLength(1);
+    // One line for all failed attempts, and one for their end.
+    expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toEqual([
+      expect.stringContaining('no stream from the xDS server'),
+      'warn connected to the xDS server',
+    ]);
   });
 
   test.each([true, false])(
