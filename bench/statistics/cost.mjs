@@ -76,7 +76,7 @@ function requests() {
 /** The handler of ShouldRateLimit, counting in memory. */
 function handler(statistics, detailedMetric) {
   const decide = decisionPath(load, { rules: [rule('user', '', { detailedMetric })], statistics });
-  return load('grpc/rate-limit/rate-limit-service').shouldRateLimit(decide, statistics);
+  return load('grpc/rate-limit/rate-limit-service').shouldRateLimit(decide, statistics, { debug() {} });
 }
 
 /** The handler with every call counted and timed, as in the service. */

@@ -6,7 +6,7 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { healthcheckRoute } from './healthcheck';
 import { errorBoundary } from './server/error-boundary';
-import { jsonRoute } from './json/json-route';
+import { type OnMalformed, jsonRoute } from './json/json-route';
 import type { TcpAddress } from '../net/listen';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
 import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
@@ -15,8 +15,8 @@ import { traced } from './traced';
 export interface HttpServerOptions extends TcpAddress {
   readonly decide: Decide;
   readonly health: () => Health;
-  /** Called for each /json body that is not a RateLimitRequest, to be counted. */
-  readonly onMalformed: () => void;
+  /** Called for each /json body that is not a RateLimitRequest, to be counted and logged. */
+  readonly onMalformed: OnMalformed;
   readonly log: Log;
   /** Chooses the requests of /json to trace. */
   readonly tracer?: Tracer | undefined;

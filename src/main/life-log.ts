@@ -3,6 +3,7 @@ import { VERSION } from '../cli/version';
 import type { DrainOutcome } from '../streams/drain';
 import type { LoadedConfig } from '../streams/current-config';
 import type { Log } from '../streams/ports/log';
+import { addressText } from './address-text';
 
 /** Where a listener listens: an address and a port, or the path of a Unix socket. */
 export type ListenerAddress = AddressInfo | string;
@@ -65,5 +66,5 @@ export class LifeLog {
 
 function nameOf(at: ListenerAddress): string {
   if (typeof at === 'string') return at;
-  return at.family === 'IPv6' ? `[${at.address}]:${at.port}` : `${at.address}:${at.port}`;
+  return addressText(at.address, at.port);
 }

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import type { Peer } from '../grpc/http2/limits/rejections';
 import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
@@ -13,6 +14,7 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
+import { addressText } from './address-text';
 import { GrpcTls } from './grpc-certificates';
 
 /** Where the listeners for decisions are. */
@@ -74,7 +76,10 @@ export class Listeners {
       port,
       decide,
       health: () => health$.value,
-      onMalformed: () => serviceErrors.add(1),
+      onMalformed: (reason, caller) => {
+        serviceErrors.add(1);
+        if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });
+      },
       log,
       tracer,
     });
@@ -84,7 +89,7 @@ export class Listeners {
     const { streams, statistics, log, tracer } = this.#options;
     const settings = this.#settings;
     const health = healthService(streams.health$);
-    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(streams.decide, statistics)], ...health.unary]);
+    const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(streams.decide, statistics, log)], ...health.unary]);
     const server = await serveGrpc({
       listen:
         settings.grpcUds === undefined
@@ -98,7 +103,10 @@ export class Listeners {
       unary: observedMethods(methods, { statistics, now: turnClock(), tracer }),
       keepMetadata: tracer?.fields,
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
-      onRejected: (kind) => statistics.counter(`ratelimit_server.http2.${kind}`).add(1),
+      onRejected: (kind, peer, reason) => {
+        statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
+        if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
+      },
       onInternalError: (path, error) =>
         log.error('internal error in the gRPC server; its call or connection was ended', {
           path,
@@ -112,6 +120,10 @@ export class Listeners {
 
 /** The services that reflection lists, in addition to itself. */
 const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health'];
+
+function nameOfPeer({ remoteAddress, remotePort }: Peer): string {
+  return remoteAddress === undefined ? 'unix socket' : addressText(remoteAddress, remotePort ?? 0);
+}
 
 function neverWhenZero(milliseconds: number): number {
   return milliseconds === 0 ? Infinity : milliseconds;

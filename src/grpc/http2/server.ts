@@ -5,7 +5,7 @@ import type { ConnectionContext } from './connection/connection-context';
 import { TurnQueue } from './connection/turn-queue';
 import { HeaderBlockReader } from './headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from './limits/limits';
-import type { Rejection } from './limits/rejections';
+import type { OnRejected } from './limits/rejections';
 import type { Application } from './streams/application';
 import { TlsListener } from './tls/tls-listener';
 import type { ServerTls } from './tls/tls-options';
@@ -19,8 +19,7 @@ export interface Http2ServerOptions<M, S> {
   /** The limits that differ from {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<Limits> | undefined;
   readonly application: Application<M, S>;
-  /** Called once for each connection, stream or request that is rejected. */
-  readonly onRejected?: ((kind: Rejection) => void) | undefined;
+  readonly onRejected?: OnRejected | undefined;
   /** Called with an internal error after the connection on which it occurred has been ended, or with an error of the listener. */
   readonly onInternalError?: ((error: unknown) => void) | undefined;
 }
@@ -35,7 +34,7 @@ export class Http2Server<M, S> {
   readonly #limits: Limits;
   readonly #tls: TlsListener | undefined;
   readonly #context: ConnectionContext<M, S>;
-  readonly #onRejected: (kind: Rejection) => void;
+  readonly #onRejected: OnRejected;
   readonly #connections = new Set<Connection<M, S>>();
   /** The sockets of all connections, and those whose TLS handshake has not finished. */
   readonly #sockets = new Set<net.Socket>();
@@ -137,7 +136,7 @@ export class Http2Server<M, S> {
   #accept(socket: net.Socket): boolean {
     socket.on('error', () => socket.destroy());
     if (this.#sockets.size >= this.#limits.maxConnections) {
-      this.#onRejected('connections');
+      this.#onRejected('connections', socket, '');
       socket.destroy();
       return false;
     }

@@ -2,9 +2,9 @@ import type { DecisionError, DecisionErrorCode } from '../../limiter/decision-er
 import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
-import type { Counter } from '../../statistics/counter';
 import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
 import type { DecisionObserver, Decide } from '../../streams/ports/decide';
+import type { Log } from '../../streams/ports/log';
 import { decodeRequest } from './decode-request';
 import { encodeResponse } from './encode-response';
 import { ProtobufError } from './protobuf-reader';
@@ -12,23 +12,29 @@ import { ProtobufError } from './protobuf-reader';
 export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
 /** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the verdict. */
-export function shouldRateLimit(decide: Decide, statistics: Statistics): UnaryHandler {
+export function shouldRateLimit(decide: Decide, statistics: Statistics, log: Pick<Log, 'debug'>): UnaryHandler {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
+  function reject(call: UnaryCall, reason: string): void {
+    serviceErrors.add(1);
+    log.debug('malformed request rejected', { via: 'gRPC', reason });
+    // The status with which gRPC servers answer a message that they cannot parse.
+    call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${reason}`);
+  }
   return (message, call) => {
-    const request = decode(message, call, serviceErrors);
+    const request = decode(message, call, reject);
     if (request === undefined) return;
     call.onCancel(decide(request, new CallObserver(call)));
   };
 }
 
-function decode(message: Uint8Array, call: UnaryCall, serviceErrors: Counter): RateLimitRequest | undefined {
+type Reject = (call: UnaryCall, reason: string) => void;
+
+function decode(message: Uint8Array, call: UnaryCall, reject: Reject): RateLimitRequest | undefined {
   try {
     return decodeRequest(message);
   } catch (error) {
     if (!(error instanceof ProtobufError)) throw error;
-    serviceErrors.add(1);
-    // The status with which gRPC servers answer a message that they cannot parse.
-    call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${error.message}`);
+    reject(call, error.message);
     return undefined;
   }
 }

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ListenAddress, listen } from '../../net/listen';
 import type { Limits } from '../http2/limits/limits';
-import type { Rejection } from '../http2/limits/rejections';
+import type { OnRejected } from '../http2/limits/rejections';
 import { Http2Server } from '../http2/server';
 import type { ServerTls } from '../http2/tls/tls-options';
 import type { StreamingMethods, UnaryMethods } from '../method';
@@ -25,8 +25,7 @@ export interface GrpcServerOptions {
   readonly streaming?: StreamingMethods | undefined;
   /** The metadata fields to keep for handlers, in lower case; all others are dropped on arrival. */
   readonly keepMetadata?: readonly string[] | undefined;
-  /** Called once for each connection, stream or request that is rejected. */
-  readonly onRejected?: ((kind: Rejection) => void) | undefined;
+  readonly onRejected?: OnRejected | undefined;
   /**
    * Called with what a handler threw, or with an internal error of the server (then `path` is empty), to be logged. Callers
    * receive no details.
@@ -56,14 +55,13 @@ export interface GrpcServer {
 
 /** Starts a gRPC server. Rejects if it cannot listen or the TLS certificate, key or authority cannot be used. */
 export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
-  const { onRejected = () => {}, onInternalError = () => {} } = options;
+  const { onRejected, onInternalError = () => {} } = options;
   const application = new GrpcApplication(
     {
       failures: new FailureBlocks(),
       inflater: new Inflater(),
       now: () => performance.now(),
       handlerFailed: onInternalError,
-      requestTimedOut: () => onRejected('request_timeout'),
     },
     options.unary,
     options.streaming ?? new Map(),

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import tls from 'node:tls';
-import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
+import type { Peer, Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { ServerTls } from '../../../src/grpc/http2/tls/tls-options';
 import { type Authority, newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, ping } from './frames';
@@ -12,6 +12,8 @@ import { TestApplication } from './test-application';
 let authority: Authority;
 let other: Authority;
 const rejections: Rejection[] = [];
+let lastReason = '';
+let lastPeer: Peer = {};
 let server: TestServer | undefined;
 
 beforeAll(() => {
@@ -34,7 +36,11 @@ async function start(settings: Partial<ServerTls> = {}, limits = {}): Promise<Te
     tls: { ...authority.issue('localhost'), ...settings },
     limits,
     application: new TestApplication(),
-    onRejected: (kind) => rejections.push(kind),
+    onRejected: (kind, { remoteAddress, remotePort }, reason) => {
+      rejections.push(kind);
+      lastReason = reason;
+      lastPeer = { remoteAddress, remotePort };
+    },
   });
   return server;
 }
@@ -91,6 +97,17 @@ describe('a TLS handshake', () => {
       ),
       as,
     );
+  });
+
+  it('that the client aborts is reported with the address of the client', async () => {
+    await start();
+    const socket = net.connect((server!.address as AddressInfo).port, '127.0.0.1');
+    await once(socket, 'connect');
+    const { localPort } = socket;
+    socket.write(Buffer.from([22, 3, 1]), () => socket.resetAndDestroy());
+    await eventually('a rejection', () => rejections.length > 0);
+    expect(lastReason).toBe('the client has disconnected; it may not trust the certificate');
+    expect(lastPeer).toEqual({ remoteAddress: '127.0.0.1', remotePort: localPort });
   });
 
   it('is rejected when the input is not TLS', async () => {

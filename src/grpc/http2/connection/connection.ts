@@ -227,6 +227,10 @@ export class Connection<M, S> implements TurnTask {
     this.#shutdown.becameIdle();
   }
 
+  rejected(kind: Rejection, reason = ''): void {
+    this.#context.rejected(kind, this.#transport, reason);
+  }
+
   // ---------------------------------------------------------------- ending
 
   /**
@@ -250,7 +254,7 @@ export class Connection<M, S> implements TurnTask {
 
   fail(code: ErrorCode, rejection: Rejection, message: string): void {
     if (this.hasEnded) return;
-    this.#context.rejected(rejection);
+    this.rejected(rejection, message);
     this.#endWith(code, message);
   }
 
@@ -279,7 +283,7 @@ export class Connection<M, S> implements TurnTask {
   }
 
   #destroy(rejection?: Rejection): void {
-    if (rejection !== undefined) this.#context.rejected(rejection);
+    if (rejection !== undefined) this.rejected(rejection);
     this.transportClosed();
     this.#transport.destroy();
   }

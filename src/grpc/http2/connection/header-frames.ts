@@ -129,7 +129,7 @@ export class HeaderFrames<M, S> {
     }
     const stream = streams.add(id, typeof head === 'object' ? head.contentLength : -1, this.#endStream);
     if (head === HeaderProblem.OVERSIZED) {
-      context.rejected('header_list');
+      this.#control.rejected('header_list');
       stream.sendTrailers(context.application.oversized);
     } else context.application.open(stream, head.meaning, this.#endStream);
   }

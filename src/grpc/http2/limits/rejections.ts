@@ -57,3 +57,15 @@ export const REJECTIONS = [
   'data_dribble',
 ] as const;
 export type Rejection = (typeof REJECTIONS)[number];
+
+/** The address of a peer, as a socket has it; undefined on a Unix socket. */
+export interface Peer {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}
+
+/**
+ * Called once for each connection, stream or request that is rejected, before its socket is closed. `reason` is what is wrong in
+ * particular, for logs; empty if the kind says everything.
+ */
+export type OnRejected = (kind: Rejection, peer: Peer, reason: string) => void;

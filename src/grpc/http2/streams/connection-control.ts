@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../frames/protocol';
 import type { HeaderBlockReader } from '../headers/header-blocks';
 import type { Limits } from '../limits/limits';
-import type { Rejection } from '../limits/rejections';
+import type { OnRejected, Peer, Rejection } from '../limits/rejections';
 import type { Application } from './application';
 
 /** What the connections of a server share. */
@@ -11,8 +11,7 @@ export interface ServerContext<M, S> {
   readonly headerBlocks: HeaderBlockReader<M>;
   /** Bytes of incomplete requests that the application keeps, for all connections. */
   held: number;
-  /** Counts a rejection. */
-  rejected(kind: Rejection): void;
+  readonly rejected: OnRejected;
 }
 
 /** The state and the operations of a connection that its parts use. */
@@ -28,12 +27,14 @@ export interface ConnectionControl {
    * unsent; the connection has then been ended.
    */
   mayControl(): boolean;
+  /** Reports a rejection; see {@link OnRejected}. */
+  rejected(kind: Rejection, reason?: string): void;
   /** Ends the connection unless it has ended. `message` becomes the debug data of GOAWAY. */
   fail(code: ErrorCode, rejection: Rejection, message: string): void;
 }
 
 /** The operations of a socket that a connection uses. */
-export interface Transport {
+export interface Transport extends Peer {
   /** Bytes given to {@link write} that have not been sent. */
   readonly writableLength: number;
   /** The transport owns the bytes from then on. */

@@ -18,6 +18,7 @@ export interface StreamControl<S> {
   releaseHeld(stream: Stream<S>, bytes: number): void;
   refund(stream: Stream<S>, bytes: number): void;
   refundSmallData(stream: Stream<S>): void;
+  requestTimedOut(): void;
   resetStream(stream: Stream<S>, code: ErrorCode): void;
   sendHeaders(stream: Stream<S>, block: Uint8Array): void;
   sendData(stream: Stream<S>, first: Uint8Array, second: Uint8Array): void;
@@ -97,6 +98,11 @@ export class Stream<S> {
   /** Requests a call of {@link Application.expire} at this time of the server's clock, or up to one tick later. */
   expireAt(time: number): void {
     this.connection.expireStreamAt(this, time);
+  }
+
+  /** Reports that the request was rejected, because it did not end in time. */
+  requestTimedOut(): void {
+    this.connection.requestTimedOut();
   }
 
   /**

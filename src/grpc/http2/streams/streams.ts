@@ -118,7 +118,7 @@ export class Streams<S> implements StreamControl<S> {
   check(now: number): void {
     if (now >= this.#expiry) this.#expire(now);
     for (const stream of this.#sendQueue.overdue(now)) {
-      this.#context.rejected('response_timeout');
+      this.#control.rejected('response_timeout');
       this.resetStream(stream, ErrorCode.CANCEL, undefined);
     }
   }
@@ -165,7 +165,7 @@ export class Streams<S> implements StreamControl<S> {
     const context = this.#context;
     const { limits } = context;
     if (this.#held + bytes > limits.maxHeldBytesPerConnection || context.held + bytes > limits.maxHeldBytes) {
-      context.rejected('request_memory');
+      this.#control.rejected('request_memory');
       return false;
     }
     stream.held += bytes;
@@ -186,6 +186,10 @@ export class Streams<S> implements StreamControl<S> {
     this.#sendQueue.writer.windowUpdate(stream.id, stream.unrefunded);
     stream.receiveWindow += stream.unrefunded;
     stream.unrefunded = 0;
+  }
+
+  requestTimedOut(): void {
+    this.#control.rejected('request_timeout');
   }
 
   refundSmallData(stream: Stream<S>): void {
@@ -226,7 +230,7 @@ export class Streams<S> implements StreamControl<S> {
   /** Resets an open stream, and counts a fault of the peer. */
   resetStream(stream: Stream<S>, code: ErrorCode, rejection?: Rejection): void {
     if (stream.isClosed) return;
-    if (rejection !== undefined) this.#context.rejected(rejection);
+    if (rejection !== undefined) this.#control.rejected(rejection);
     this.#close(stream, Ending.RESET_BY_US);
     this.#context.application.cancel(stream);
     this.#writeReset(stream.id, code, true);
@@ -239,14 +243,14 @@ export class Streams<S> implements StreamControl<S> {
 
   /** Rejects a stream instead of opening it. */
   resetUnopened(id: number, code: ErrorCode, rejection: Rejection, isFault: boolean): void {
-    this.#context.rejected(rejection);
+    this.#control.rejected(rejection);
     this.ids.closed.add(id, Ending.RESET_BY_US);
     this.#writeReset(id, code, isFault);
   }
 
   /** Answers a frame on a closed stream. */
   resetClosed(id: number, code: ErrorCode): void {
-    this.#context.rejected('stream_error');
+    this.#control.rejected('stream_error');
     this.ids.closed.markReset(id);
     this.#writeReset(id, code, true);
   }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type net from 'node:net';
 import tls from 'node:tls';
-import type { Rejection } from '../limits/rejections';
+import type { OnRejected, Peer } from '../limits/rejections';
 import { type ServerTls, secureContextOptions, serverTlsOptions } from './tls-options';
 
 const TICKET_KEY_BYTES = 48;
@@ -14,14 +14,14 @@ export interface TlsListenerOptions {
   readonly onSocket: (socket: net.Socket) => void;
   /** Called after a handshake that agreed on HTTP/2 and, where it is required, presented the client's certificate. */
   readonly onSecureSocket: (socket: tls.TLSSocket) => void;
-  readonly onRejected: (kind: Rejection) => void;
+  readonly onRejected: OnRejected;
 }
 
 /** Accepts TLS connections that speak HTTP/2, and rejects the others. Its certificate can be replaced while it listens. */
 export class TlsListener {
   readonly server: tls.Server;
   readonly #onSecureSocket: (socket: tls.TLSSocket) => void;
-  readonly #onRejected: (kind: Rejection) => void;
+  readonly #onRejected: OnRejected;
   #clientName: string | undefined;
   #clientCa: ServerTls['clientCa'];
 
@@ -35,9 +35,13 @@ export class TlsListener {
       ticketKeys: randomBytes(TICKET_KEY_BYTES),
       noDelay: true,
     });
-    this.server.on('connection', options.onSocket);
-    this.server.on('tlsClientError', (_error, socket) => {
-      this.#onRejected('tls_handshake');
+    this.server.on('connection', (socket) => {
+      // Node reads the address once and keeps it; a socket that is closed has none.
+      void socket.remoteAddress;
+      options.onSocket(socket);
+    });
+    this.server.on('tlsClientError', (error, socket) => {
+      this.#onRejected('tls_handshake', peerOf(socket), handshakeFailure(error));
       socket.destroy();
     });
     this.server.on('secureConnection', (socket) => this.#onHandshake(socket));
@@ -60,17 +64,33 @@ export class TlsListener {
 
   #onHandshake(socket: tls.TLSSocket): void {
     socket.on('error', () => socket.destroy());
-    const isNamed = this.#clientName === undefined || isCertifiedFor(socket, this.#clientName);
     // Node accepts a client that offers no ALPN protocol at all.
-    if (socket.alpnProtocol === 'h2' && isNamed) {
-      this.#onSecureSocket(socket);
-      return;
+    if (socket.alpnProtocol !== 'h2') return this.#reject(socket, 'the client does not offer HTTP/2 (ALPN h2)');
+    if (this.#clientName !== undefined && !isCertifiedFor(socket, this.#clientName)) {
+      return this.#reject(socket, `the certificate of the client does not carry the name ${this.#clientName}`);
     }
-    this.#onRejected('tls_client');
+    this.#onSecureSocket(socket);
+  }
+
+  #reject(socket: tls.TLSSocket, reason: string): void {
+    this.#onRejected('tls_client', socket, reason);
     socket.destroy();
   }
 }
 
 function isCertifiedFor(socket: tls.TLSSocket, name: string): boolean {
   return socket.getPeerX509Certificate()?.checkHost(name, { subject: 'never' }) !== undefined;
+}
+
+/** The TLS socket of a client that has disconnected has no address, but the socket below it does. */
+function peerOf(socket: tls.TLSSocket): Peer {
+  const { _parent: below } = socket as { _parent?: Peer | null };
+  return socket.remoteAddress === undefined ? (below ?? socket) : socket;
+}
+
+function handshakeFailure(error: Error): string {
+  // OpenSSL's short text; the message has the place in its source, too.
+  const { code, reason } = error as { code?: string; reason?: string };
+  if (code === 'ECONNRESET') return 'the client has disconnected; it may not trust the certificate';
+  return reason ?? error.message;
 }

@@ -26,6 +26,4 @@ export interface CallContext {
   now(): number;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
-  /** A caller did not complete its request in time. */
-  requestTimedOut(): void;
 }

@@ -44,7 +44,7 @@ export class ServerStreamingCall extends StreamingServerCall {
 
   override expire(): void {
     if (this.stream.isRemoteEnded || this.context.now() >= this.deadline) return super.expire();
-    this.context.requestTimedOut();
+    this.stream.requestTimedOut();
     this.failWith(SLOW_REQUEST);
   }
 

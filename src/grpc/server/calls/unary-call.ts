@@ -86,7 +86,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   expire(): void {
     if (this.#isAnswered) return;
     if (!this.#stream.isRemoteEnded && this.#context.now() < this.#deadline) {
-      this.#context.requestTimedOut();
+      this.#stream.requestTimedOut();
       this.#sendFailure(SLOW_REQUEST);
       return;
     }
