@@ -475,6 +475,30 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(remaining(service.decide(request('shop', ['b=x'])))).toEqual([8]);
   });
 
+  it('judges the descriptors of a request in order when some of them have negative hits', () => {
+    const service = serve(
+      [
+        { key: 'a', rateLimit: perMinute(10) },
+        { key: 'b', rateLimit: perMinute(10) },
+      ],
+      {
+        stopIncrementWhenOverLimit: true,
+      },
+    );
+    service.decide(request('shop', ['a=x'], 10));
+    const verdict = service.decide(
+      request('shop', [
+        descriptor('a=x', { hitsAddend: 5, isNegativeHits: true }),
+        descriptor('a=x', { hitsAddend: 2 }),
+        descriptor('b=x', { hitsAddend: 2 }),
+      ]),
+    );
+    expect([codes(verdict), remaining(verdict)]).toEqual([
+      ['OK', 'OK', 'OK'],
+      [5, 3, 8],
+    ]);
+  });
+
   it('updates the statistics of a key that was not incremented as if it had been', () => {
     const service = serve(rules, { stopIncrementWhenOverLimit: true });
     service.decide(request('shop', ['a=x', 'b=x']));
