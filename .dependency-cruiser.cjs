@@ -10,7 +10,7 @@ const layers = [
   {
     folder: 'src/net',
     mayReach: ['src/net', 'core'],
-    why: 'net/ opens listeners and reads trusted certificates with Node alone; it imports nothing of weir.',
+    why: 'net/ is for listeners and TLS with Node alone; it imports nothing of weir.',
   },
   {
     folder: 'src/statistics',

@@ -1,11 +1,14 @@
 import { type ChannelCredentials, Client, Metadata, type ServiceError } from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
+import { speaksTls } from '../../net/speaks-tls';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { FlagError } from '../flags';
 import { explainError } from './explain-error';
-import { speaksTls } from './speaks-tls';
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+
+const ADDRESS = /^(?:unix:(?<path>.+)|\[?(?<host>[^/]+?)\]?:(?<port>\d+))$/;
+const PROBE_TIMEOUT = 2000;
 
 /** The server to call, and how. */
 export interface CallOptions {
@@ -50,8 +53,15 @@ export async function sendRequest(request: RateLimitRequest, options: CallOption
 
 async function explained(options: CallOptions, cause: ServiceError): Promise<Error> {
   const address = hideAddressCredentials(options.address);
-  const call = { ...options, address, serverSpeaksTls: () => speaksTls(options.address) };
+  const call = { ...options, address, serverSpeaksTls: () => serverSpeaksTls(options.address) };
   return new Error(await explainError(call, cause), { cause });
+}
+
+/** Undefined for an address that is neither `host:port` nor `unix:/path`. */
+async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
+  const { path, host, port } = ADDRESS.exec(address)?.groups ?? {};
+  if (path !== undefined) return speaksTls({ path }, PROBE_TIMEOUT);
+  return host === undefined ? undefined : speaksTls({ host, port: Number(port) }, PROBE_TIMEOUT);
 }
 
 function createClient({ address, credentials }: CallOptions): Client {

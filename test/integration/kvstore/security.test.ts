@@ -225,6 +225,30 @@ describe('TLS', () => {
     await expect(counts({ main, tlsFiles: withoutPair })).rejects.toThrow('cannot connect to the counter store');
   });
 
+  it.each([0, 300])('reports at once that the server does not speak TLS, with a timeout of %i ms', async (timeout) => {
+    await using plain = await RedisProcess.start();
+    const log = new RecordedLog();
+    const main = instance(`localhost:${plain.port}`, { tls: true, timeout });
+    await expect(counts({ main, tlsFiles: files, log })).rejects.toThrow(
+      'the server does not speak TLS, but is configured with TLS',
+    );
+    expect(log.text).toContain('the server does not speak TLS');
+  });
+
+  it('reports that the server speaks only TLS when the setting is missing', async () => {
+    const log = new RecordedLog();
+    await expect(counts({ main: instance(server.address), log })).rejects.toThrow(
+      'the server speaks only TLS, but is configured without TLS',
+    );
+    expect(log.text).toContain('the server speaks only TLS');
+  });
+
+  it('reports that a server which answers without TLS does not speak TLS', async () => {
+    await using full = await RedisProcess.start({ directives: ['--maxclients', '1'] });
+    const main = instance(full.address, { tls: true, timeout: 0 });
+    await expect(counts({ main, tlsFiles: files })).rejects.toThrow('the server does not speak TLS');
+  });
+
   it('rejects files that cannot be used with an error that names them, before it connects', () => {
     const main = instance(`localhost:${server.port}`, { tls: true });
     function open(more: Partial<StoreTlsFiles>) {

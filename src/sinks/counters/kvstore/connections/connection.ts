@@ -4,6 +4,7 @@ import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Credentials, type Server, nameOf } from './address';
 import { isReply, replyCode, withoutCommand } from './store-error';
 import type { TlsMaterial } from './tls-material';
+import { explainTlsMismatch } from './tls-mismatch';
 
 export interface ConnectionOptions {
   readonly server: Server;
@@ -87,6 +88,10 @@ function destroySocket(redis: Redis): void {
  * Unsubscribing closes it.
  */
 export function connect(options: ConnectionOptions): Observable<Connection> {
+  return explainTlsMismatch(open(options), { ...options, usesTls: options.tls !== undefined });
+}
+
+function open(options: ConnectionOptions): Observable<Connection> {
   return new Observable<Connection>((subscriber) => {
     const { server, timeout } = options;
     const redis = new Redis(clientOptions(options));

@@ -1,0 +1,22 @@
+import type { NetConnectOpts } from 'node:net';
+import { connect } from 'node:tls';
+
+/**
+ * Whether a server answers a TLS handshake within some milliseconds, if only with an alert. Its certificate does not matter, because
+ * nothing is sent.
+ */
+export function speaksTls(server: NetConnectOpts, timeoutMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ ...server, ALPNProtocols: ['h2'], rejectUnauthorized: false });
+    const timer = setTimeout(() => end(false), timeoutMs);
+    function end(isTls: boolean): void {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(isTls);
+    }
+    socket.once('secureConnect', () => end(true));
+    // An alert is an answer, for example that a client certificate is required.
+    socket.on('error', (error) => end(/alert/.test(error.message)));
+    socket.once('close', () => end(false));
+  });
+}
