@@ -30,3 +30,12 @@ test('every log line in docs/operations.md is written by the code', () => {
   expect(lines.length).toBeGreaterThan(15);
   expect(unknown).toEqual([]);
 });
+
+test('every line about the life of the service and at level debug in docs/operations.md is written by the code', () => {
+  const [, logs = ''] = /^\*\*Logs\*\*(.*?)^## /ms.exec(readMarkdown('docs/operations.md')) ?? [];
+  const lines = Array.from(logs.matchAll(/^\| `([^`]+)` \| /gm), ([, line]) => line!.replace(/…$/, ''));
+  const texts = sources('src');
+
+  expect(lines.length).toBeGreaterThan(9);
+  expect(lines.filter((line) => !texts.some((text) => text.includes(line)))).toEqual([]);
+});
