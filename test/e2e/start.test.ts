@@ -10,7 +10,7 @@ import { isListening } from '../support/processes/is-listening';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const MAIN = join(__dirname, '../../dist/main.js');
-const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: minute, requests_per_unit: 5}}]\n';
+const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 5}}]\n';
 
 /** Runs the program until it exits. */
 async function runToEnd(env: Record<string, string>, ...args: string[]) {
