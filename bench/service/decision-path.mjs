@@ -40,9 +40,6 @@ export function decisionPath(load, { rules, statistics, counters = memory(load) 
     ruleset: () => ruleset,
     counters,
     statistics,
-    windowSpan: 0,
-    windowsInFlight: counters.windowsInFlight ?? 1,
-    whenFull: counters.whenFull,
     scheduler: load('sources/event-loop-turns').turnScheduler,
     onInternalError: (error) => {
       throw error;
