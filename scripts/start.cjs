@@ -1,6 +1,6 @@
 // Runs the built service with the example rules and, once it listens, prints what to try: npm start.
 const { readFileSync } = require('node:fs');
-const { join } = require('node:path');
+const path = require('node:path');
 const { parseEnv } = require('node:util');
 const { run } = require('../dist/main.js');
 
@@ -14,7 +14,7 @@ const REPLACED = [
 /** The settings of quickstart.env that the environment neither sets nor replaces. */
 function quickstartSettings(environment) {
   const given = Object.entries(environment).filter(([, value]) => value !== '');
-  const settings = parseEnv(readFileSync(join(__dirname, '../examples/quickstart.env'), 'utf8'));
+  const settings = parseEnv(readFileSync(path.join(__dirname, '../examples/quickstart.env'), 'utf8'));
   function isReplaced(name) {
     return REPLACED.some(
       ([pattern, replacement]) =>
