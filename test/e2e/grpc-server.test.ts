@@ -250,9 +250,10 @@ it('two instances that are restarted one after the other under load fail no call
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     const next = await WeirProcess.start({ env: { ...rules.env, GRPC_PORT: String(weir.ports.grpc) } });
-    await next.until('calls to come back', async () =>
-      (await next.statistics()).has('ratelimit_server.ShouldRateLimit.total_requests'),
-    );
+    await next.until('calls to come back', async () => {
+      const calls = (await next.statistics()).get('ratelimit_server.ShouldRateLimit.total_requests') ?? 0;
+      return calls > 0;
+    });
     return next;
   }
   const nextOne = await restart(one);
