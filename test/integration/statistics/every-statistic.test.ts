@@ -156,7 +156,10 @@ async function failToCount(weir: WeirProcess, channel: ReturnType<typeof credent
   for (const pool of ['redis_pool', 'redis_per_second_pool']) {
     await weir.until('its connections to be closed', async () => {
       const statistics = await weir.statistics();
-      return statistics.has(`ratelimit.${pool}.cx_local_close`) && statistics.get(`ratelimit.${pool}.cx_active`) === 0;
+      const [closed = 0, active] = ['local_close', 'active'].map((stat) =>
+        statistics.get(`ratelimit.${pool}.cx_${stat}`),
+      );
+      return closed > 0 && active === 0;
     });
   }
 }
