@@ -4,13 +4,20 @@ import { createServer } from 'node:net';
 /** Below the ephemeral ports, one of which an outgoing connection could take before the port is used. */
 const LOWEST = 10_240;
 const HIGHEST = 32_000;
+/** Test files that run at the same time choose from different ports. */
+const SHARES = 8;
+const SHARE = Number(process.env['JEST_WORKER_ID'] ?? 0) % SHARES;
+/** The ports that were chosen before in this test file, whose programs may not listen yet. */
+const chosen = new Set<number>();
 
 /** Ports of 127.0.0.1 that were free a moment ago, for programs that cannot choose one themselves. */
 export async function freePorts<const N extends number>(count: N): Promise<Tuple<number, N>> {
   const ports = new Set<number>();
   while (ports.size < count) {
-    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
-    if (!ports.has(port) && (await isFree(port))) ports.add(port);
+    const port = LOWEST + SHARES * Math.floor((Math.random() * (HIGHEST - LOWEST)) / SHARES) + SHARE;
+    if (chosen.has(port)) continue;
+    chosen.add(port);
+    if (await isFree(port)) ports.add(port);
   }
   return [...ports] as Tuple<number, N>;
 }
