@@ -13,7 +13,7 @@ function node(id: number, callFrame: Runtime.CallFrame, children: number[] = [])
 const SERVE = frame('serve', 'file:///srv/weir/dist/grpc/server.js', 9);
 const DECODE = frame('decode', 'file:///srv/weir/dist/grpc/decode.js', 41);
 
-/** Six samples in 7 ms: decode below serve, decode called by nobody, serve, the event loop waiting, and native code. */
+/** Six samples in 7 ms: decode below serve, decode without a caller, serve, the event loop waiting, and native code. */
 const PROFILE: Profiler.Profile = {
   nodes: [
     node(1, frame('(root)'), [2, 4, 5, 6, 7]),
