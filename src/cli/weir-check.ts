@@ -1,11 +1,9 @@
 #!/usr/bin/env node
 // Checks a folder of rule files without starting the service.
+import { tolerateClosedPipes } from './closed-pipes';
 import { runCheck } from './check/run-check';
 
-// `weir-check ... | head` closes the pipe before everything is written; that is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-});
+tolerateClosedPipes(process.stdout, process.stderr);
 
 void runCheck(process.argv.slice(2)).then(({ exitCode, stdout, stderr }) => {
   process.stdout.write(stdout);

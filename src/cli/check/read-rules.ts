@@ -1,13 +1,20 @@
+import type { Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Problem, folderProblem } from '../../rules/files/problems/problem';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
-import { listRuleFiles, type RuleFiles } from '../../sources/rule-files/reading/list-rule-files';
+import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
+import { type BoundedContents, readBoundedFile } from '../../sources/bounded-file';
+import { FolderTooLarge, listRuleFiles, type RuleFiles } from '../../sources/rule-files/reading/list-rule-files';
 
 export interface ReadOptions {
   readonly mergeDomainConfigs: boolean;
   /** The setting RUNTIME_IGNOREDOTFILES. */
   readonly ignoreDotFiles: boolean;
+}
+
+interface FilesOptions extends ReadOptions {
+  readonly input: (path: string) => Promise<BoundedContents>;
 }
 
 /** Rules, and the number of files that they were read from. */
@@ -17,14 +24,16 @@ export interface CheckedRules extends ReadResult {
 
 /** Reads a rule folder like the service: the same files, in the same order, with the same reader. Or reads one file. */
 export async function readRules(path: string, options: ReadOptions): Promise<CheckedRules> {
-  let isFolder: boolean;
+  let status: Stats;
   try {
-    isFolder = (await stat(path)).isDirectory();
+    status = await stat(path);
   } catch (error) {
     return unreadablePath(path, `the folder or file cannot be read: ${reasonOf(error)}`);
   }
-  if (isFolder) return readFolder(path, options);
-  const { read, errors } = await readFiles([path], '', options);
+  if (status.isDirectory()) return readFolder(path, options);
+  // A pipe, such as /dev/stdin, has no size, and may wait for its writer.
+  const input = status.isFile() ? readRegularFile : readPipe;
+  const { read, errors } = await readFiles([path], '', { ...options, input });
   return { ...read, files: 1, errors: [...errors, ...read.errors] };
 }
 
@@ -33,9 +42,10 @@ async function readFolder(dir: string, options: ReadOptions): Promise<CheckedRul
   try {
     listing = await listRuleFiles(dir, { ignoreDotFiles: options.ignoreDotFiles });
   } catch (error) {
+    if (error instanceof FolderTooLarge) return unusable(folderProblem(dir, folderTooLarge(error.excess)));
     return unreadablePath(dir, `the folder cannot be listed: ${reasonOf(error)}`);
   }
-  const { read, errors } = await readFiles(listing.files, dir, options);
+  const { read, errors } = await readFiles(listing.files, dir, { ...options, input: readRegularFile });
   return {
     files: listing.files.length,
     configs: read.configs,
@@ -46,17 +56,27 @@ async function readFolder(dir: string, options: ReadOptions): Promise<CheckedRul
 
 function unreadablePath(path: string, message: string): CheckedRules {
   const advice = 'Give a rule folder or a rule file that exists and is readable.';
-  const problem = folderProblem(path, { code: 'unreadable-folder', message, advice });
+  return unusable(folderProblem(path, { code: 'unreadable-folder', message, advice }));
+}
+
+function unusable(problem: Problem): CheckedRules {
   return { files: 0, configs: [], errors: [problem], warnings: [] };
 }
 
 /** Reads and checks files; `errors` are those of the files that cannot be read. */
-async function readFiles(paths: readonly string[], dir: string, { mergeDomainConfigs }: ReadOptions) {
+async function readFiles(paths: readonly string[], dir: string, { mergeDomainConfigs, input }: FilesOptions) {
   const files: RuleFile[] = [];
   const errors: Problem[] = [];
+  let total = 0;
   for (const path of paths) {
     try {
-      files.push({ path, content: await readFile(join(dir, path)) });
+      const { content = new Uint8Array(), tooLarge } = await input(join(dir, path));
+      total += content.length;
+      if (total > MAX_TOTAL_BYTES) {
+        errors.push(folderProblem(dir, folderTooLarge('bytes')));
+        break;
+      }
+      files.push({ path, content, tooLarge });
     } catch (error) {
       const message = `cannot read the file: ${reasonOf(error)}`;
       const advice = 'Correct its permissions or the target of its link, or delete it.';
@@ -64,6 +84,14 @@ async function readFiles(paths: readonly string[], dir: string, { mergeDomainCon
     }
   }
   return { read: readRuleFiles(files, { mergeDomainConfigs }), errors };
+}
+
+function readRegularFile(path: string): Promise<BoundedContents> {
+  return readBoundedFile(path, MAX_FILE_BYTES);
+}
+
+async function readPipe(path: string): Promise<BoundedContents> {
+  return { content: await readFile(path) };
 }
 
 function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles): Problem[] {

@@ -1,0 +1,5 @@
+export default class ReportsController {
+  index() {
+    return [{ name: 'sales' }];
+  }
+}

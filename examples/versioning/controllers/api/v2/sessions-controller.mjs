@@ -1,0 +1,3 @@
+import SessionsControllerV1 from '../v1/sessions-controller.mjs';
+
+export default class SessionsController extends SessionsControllerV1 {}

@@ -1,0 +1,109 @@
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix, relative, sep } from 'node:path';
+import { type ControllerSource, readControllerSource } from './controller-source';
+import { subclassText } from './subclass';
+
+/** The controllers of the next version, not yet written. */
+export interface Bump {
+  readonly from: number;
+  readonly to: number;
+  readonly files: readonly NewFile[];
+}
+
+export interface NewFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Controllers that cannot be bumped, or not written; the message has one line for each problem. */
+export class BumpError extends Error {
+  override readonly name = 'BumpError';
+}
+
+const VERSION_FOLDER = /^v([1-9]\d*)$/;
+const CONTROLLER = /^(.+)-controller\.(?:[cm]?js|[cm]?ts)$/;
+const DECLARATION = /\.d\.[cm]?ts$/;
+
+/**
+ * Plans a controller of the next version for each controller of the highest version: a class with an empty body that extends the
+ * previous one, in the language and module format of that file.
+ *
+ * @param folder the folder with the folders `v1`, `v2`, …
+ * @throws {BumpError} when there are no controllers, or when one cannot be extended; then none should be
+ */
+export async function planBump(folder: string): Promise<Bump> {
+  const { version: from, controllers } = highestVersion(folder);
+  const sources: { readonly path: string; readonly source: ControllerSource }[] = [];
+  const problems: string[] = [];
+  for (const path of controllers) {
+    try {
+      const text = readFileSync(join(folder, `v${from}`, path), 'utf8');
+      sources.push({ path, source: await readControllerSource(text, className(path)) });
+    } catch (error) {
+      problems.push(`${join(folder, `v${from}`, path)}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  if (problems.length > 0) throw new BumpError(problems.join('\n'));
+  const siblingImports = sources.flatMap(({ source }) => source.relativeImports);
+  const files = sources.map(({ path, source }) => {
+    const up = '../'.repeat(path.split('/').length);
+    return {
+      path: join(folder, `v${from + 1}`, path),
+      text: subclassText({ source, version: from, path: `${up}v${from}/${path}`, siblingImports }),
+    };
+  });
+  return { from, to: from + 1, files };
+}
+
+/**
+ * Writes a new file; an existing one is never overwritten.
+ *
+ * @returns false when the file exists
+ * @throws {BumpError} when the file cannot be written
+ */
+export function writeNewFile({ path, text }: NewFile): boolean {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text, { flag: 'wx' });
+    return true;
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code === 'EEXIST') return false;
+    throw new BumpError(`cannot write ${path}: ${message}`, { cause });
+  }
+}
+
+/** The highest version that has controllers, compared as numbers, and their paths in its folder with `/`. */
+function highestVersion(folder: string): { readonly version: number; readonly controllers: readonly string[] } {
+  const versions = foldersOf(folder)
+    .flatMap((name) => VERSION_FOLDER.exec(name)?.[1] ?? [])
+    .map(Number)
+    .toSorted((one, other) => other - one);
+  for (const version of versions) {
+    const controllers = controllersIn(join(folder, `v${version}`));
+    if (controllers.length > 0) return { version, controllers };
+  }
+  throw new BumpError(`there are no controllers in ${join(folder, 'v<n>')}: no file is named like foo-controller.js`);
+}
+
+function foldersOf(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []));
+  } catch (cause) {
+    throw new BumpError(`cannot read the folder ${folder}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function controllersIn(folder: string): readonly string[] {
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && CONTROLLER.test(entry.name) && !DECLARATION.test(entry.name))
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .toSorted();
+}
+
+/** The name of a class without one: `admin/rate-limits-controller.js` becomes `RateLimitsController`. */
+function className(path: string): string {
+  const [, name = ''] = CONTROLLER.exec(posix.basename(path)) ?? [];
+  const words = name.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return `${words.join('').replace(/^\d/, '_$&')}Controller`;
+}

@@ -1,0 +1,45 @@
+import { type RouteTarget, VersionedPath, namesFirst } from './versioned-path';
+
+/** One method of a path in one version. */
+export interface Route {
+  readonly segments: readonly string[];
+  readonly name: string;
+  readonly version: number;
+  readonly method: string;
+}
+
+/** The paths of an `api` block. */
+export class PathTable {
+  readonly #paths = new Map<string, VersionedPath>();
+  /** By shape, version and method: what a collision is. */
+  readonly #taken = new Map<string, VersionedPath>();
+  readonly #named = new Map<string, VersionedPath>();
+
+  /** @throws Error when another route has the same version, method and path, or another path has the same name */
+  add({ segments, name, version, method }: Route, target: RouteTarget): void {
+    const key = segments.join('/');
+    const path = this.#paths.get(key) ?? new VersionedPath(segments, name);
+    const place = `${version} ${method} ${path.shape}`;
+    const rival = this.#taken.get(place);
+    if (rival !== undefined) {
+      throw new Error(`version ${version} already has ${method} ${displayed(rival)}, as the route '${rival.name}'`);
+    }
+    const namesake = this.#named.get(name);
+    if (namesake !== undefined && namesake !== path) {
+      throw new Error(`the name '${name}' for ${displayed(path)} is already the name of ${displayed(namesake)}`);
+    }
+    path.add(version, method, target);
+    this.#taken.set(place, path);
+    this.#named.set(name, path);
+    this.#paths.set(key, path);
+  }
+
+  /** In the order in which they must be matched. */
+  sorted(): readonly VersionedPath[] {
+    return [...this.#paths.values()].toSorted(namesFirst);
+  }
+}
+
+function displayed({ segments }: VersionedPath): string {
+  return `/${segments.join('/')}`;
+}

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type Server, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Router } from '@koa/router';
+import Koa, { type Context } from 'koa';
+import { type Api, type ApiOptions, type ControllerClass, api } from '../../../src/http/versioning';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** A Koa application that is listening. */
+export class ServedApp implements AsyncDisposable {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(app: Koa): Promise<ServedApp> {
+    const server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new ServedApp(server);
+  }
+
+  /** @param accept undefined: the request has no header Accept */
+  get(path: string, accept?: string): Promise<Answer> {
+    return this.send('GET', path, accept === undefined ? {} : { Accept: accept });
+  }
+
+  send(method: string, path: string, headers: Readonly<Record<string, string | string[]>> = {}): Promise<Answer> {
+    const { port } = this.#server.address() as AddressInfo;
+    return new Promise((resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+        response.once('end', () => resolve({ status: response.statusCode!, headers: response.headers, text }));
+      });
+      sent.once('error', reject);
+      sent.end();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+}
+
+/** An application with the routes of a router and of `allowedMethods` after them. */
+export function appOf(router: Router): Koa {
+  const app = new Koa();
+  app.silent = true;
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  return app;
+}
+
+/** Serves one `api` block with the vendor `acme`. */
+export function serve(declare: (api: Api) => void, options: Partial<ApiOptions> = {}): Promise<ServedApp> {
+  const router = new Router();
+  api(router, { vendorString: 'acme', controllers: describing, ...options }, declare);
+  return ServedApp.start(appOf(router));
+}
+
+/** A controller whose actions answer with its name, the action and the parameters: `api/v1/foo#show {"id":"3"}`. */
+export function describing(name: string): ControllerClass {
+  function describeCall(action: string) {
+    return (ctx: Context) => {
+      ctx.body = `${name}#${action} ${JSON.stringify(ctx.params)}`;
+    };
+  }
+  return class {
+    static {
+      for (const action of ['index', 'create', 'new', 'edit', 'show', 'update', 'destroy']) {
+        Object.defineProperty(this.prototype, action, { value: describeCall(action) });
+      }
+    }
+  };
+}
+
+/** The header of a version of the vendor `acme`. */
+export function acme(version: number): string {
+  return `application/vnd.acme+json;version=${version}`;
+}
