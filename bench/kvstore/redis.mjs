@@ -1,23 +1,22 @@
 // A redis-server for one run, and its own usage figures.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { startStore } from '../service/store-process.mjs';
 
 export async function startRedis() {
-  const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'weir-bench-redis-'));
+  function removeFolder() {
+    rmSync(folder, { recursive: true, force: true });
+  }
   const persistence = ['--save', '', '--appendonly', 'no'];
-  const child = spawn(
+  const store = await startStore(
     'redis-server',
-    ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...persistence],
-    {
-      stdio: 'ignore',
-    },
+    (port) => ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, ...persistence],
+    removeFolder,
   );
+  const { port } = store;
   const control = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 20, maxRetriesPerRequest: null });
   control.on('error', () => undefined);
   await control.ping();
@@ -38,21 +37,10 @@ export async function startRedis() {
         commands: calls('evalsha') > 0 ? calls('evalsha') + calls('eval') : read('total_commands_processed'),
       };
     },
-    flush: () => control.flushall(),
     async stop() {
       control.disconnect();
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-      rmSync(folder, { recursive: true });
+      await store.stop();
+      removeFolder();
     },
   };
-}
-
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

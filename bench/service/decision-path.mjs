@@ -20,10 +20,11 @@ export function rule(key, value = '', more = {}) {
 /**
  * @param load returns a module of the build, given its path in src
  * @param rules the rules of the domain `bench`
+ * @param options of the limiter, where they differ from the defaults
  * @param counters the counter store; in memory when omitted
  * @returns `decide`, as the servers receive it
  */
-export function decisionPath(load, { rules, statistics, counters = memory(load) }) {
+export function decisionPath(load, { rules, statistics, options = {}, counters = memory(load) }) {
   const limiterOptions = {
     cacheKeyPrefix: '',
     nearLimitRatio: 0.8,
@@ -33,6 +34,7 @@ export function decisionPath(load, { rules, statistics, counters = memory(load) 
     quotaMode: false,
     responseHeaders: undefined,
     dynamicMetadata: false,
+    ...options,
   };
   const ruleset = load('rules/ruleset').buildRuleset([{ domain: 'bench', descriptors: rules }]);
   const path = load('streams/decisions').decisions({
@@ -51,5 +53,5 @@ export function decisionPath(load, { rules, statistics, counters = memory(load) 
 
 function memory(load) {
   const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
-  return new MemoryCounters({ maxKeys: 1_000_000, now: Date.now });
+  return new MemoryCounters({ maxKeys: 1_000_000, maxBytes: 1_000_000_000, now: Date.now });
 }

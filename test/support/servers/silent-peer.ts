@@ -9,17 +9,18 @@ export class SilentPeer implements AsyncDisposable {
   readonly closed = new Arrivals<void>('the end of a connection');
   readonly #server: Server;
 
-  private constructor() {
-    this.#server = createServer((socket) => {
+  private constructor(reads: boolean) {
+    this.#server = createServer({ pauseOnConnect: !reads }, (socket) => {
       this.#sockets.push(socket);
       socket.on('error', () => undefined);
       socket.on('close', () => this.closed.add());
-      socket.resume();
+      if (reads) socket.resume();
     });
   }
 
-  static async start(): Promise<SilentPeer> {
-    const peer = new SilentPeer();
+  /** @param reads whether it reads what it receives */
+  static async start({ reads = true } = {}): Promise<SilentPeer> {
+    const peer = new SilentPeer(reads);
     peer.#server.listen(0, '127.0.0.1');
     await once(peer.#server, 'listening');
     return peer;

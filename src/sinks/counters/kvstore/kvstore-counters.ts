@@ -1,7 +1,7 @@
 import { type Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
 import type { Counters } from '../../../streams/ports/counters';
 import type { KvstoreOptions } from './connections/options';
-import { TlsMaterial } from './connections/tls-material';
+import { TlsMaterial } from '../tls-material';
 import { describeDeployment } from './stores/deployment';
 import { openStore, readInstance } from './stores/open-store';
 import type { Store } from './stores/store';

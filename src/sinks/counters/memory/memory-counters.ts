@@ -1,13 +1,16 @@
 import { NEVER, type Observable, of } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import { DecisionError } from '../../../limiter/decision-error';
 import { guardedHits } from '../../../limiter/guards';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
+import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts } from './expiring-counts';
+import { SettledClock } from './settled-clock';
 
 export interface MemoryCountersOptions {
   /** How many keys are held at most: MEMORY_MAX_KEYS. */
   readonly maxKeys: number;
+  /** How much memory they take at most: MEMORY_MAX_BYTES; without it, only their number is limited. */
+  readonly maxBytes?: number;
   /** How long a pipeline window gathers, in milliseconds. */
   readonly windowSpan?: number;
   /** Unix time in milliseconds. */
@@ -18,10 +21,16 @@ export interface MemoryCountersOptions {
 const SWEEP_INTERVAL = 1000;
 /** Most keys of one sweep, so that a burst of expiries does not delay decisions. */
 const SWEEP_KEYS = 20_000;
+/** Milliseconds that keys are kept after their window: a hit may be counted a moment after its request was matched. */
+const GRACE = 1000;
 
 /**
  * Counters in the memory of this process: not shared with other processes, lost at a restart. A key is removed when its
- * window has passed; beyond `maxKeys` the keys that would expire first are evicted, and their counts start again at 0.
+ * window has passed; beyond `maxKeys` and `maxBytes` the keys whose window ends first are evicted, and start again at 0.
+ *
+ * The clock may jump. A cache key contains its window, so the count of a key that is present is always right, and time only decides
+ * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back,
+ * both by the clock and by the {@link SettledClock}. So a clock that is wrong for a moment ends no window.
  */
 export class MemoryCounters implements Counters, CounterLane {
   readonly connected$: Observable<boolean> = of(true);
@@ -30,13 +39,17 @@ export class MemoryCounters implements Counters, CounterLane {
   readonly retired$ = NEVER;
   readonly #counts: ExpiringCounts;
   readonly #now: () => number;
+  readonly #settled: SettledClock;
+  readonly #grace: number;
   readonly #sweeper: NodeJS.Timeout;
 
-  constructor({ maxKeys, windowSpan = 0, now }: MemoryCountersOptions) {
+  constructor({ maxKeys, maxBytes = Infinity, windowSpan = 0, now }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
-    this.#counts = new ExpiringCounts(maxKeys);
+    this.#counts = new ExpiringCounts({ maxKeys, maxBytes });
     this.#now = now;
-    this.#sweeper = setInterval(() => this.#counts.expire(this.#now(), SWEEP_KEYS), SWEEP_INTERVAL);
+    this.#settled = new SettledClock(SWEEP_INTERVAL, now());
+    this.#grace = GRACE + windowSpan;
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_INTERVAL);
     this.#sweeper.unref();
   }
 
@@ -45,7 +58,12 @@ export class MemoryCounters implements Counters, CounterLane {
     return this.#counts.size;
   }
 
-  /** How many keys have been evicted before their expiry. */
+  /** The estimated memory of the keys and their counts. */
+  get bytes(): number {
+    return this.#counts.bytes;
+  }
+
+  /** How many keys have been evicted while their window lasted. */
   get evictions(): number {
     return this.#counts.evictions;
   }
@@ -57,15 +75,16 @@ export class MemoryCounters implements Counters, CounterLane {
 
   apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
     const now = this.#now();
-    const counts: Count[] = [];
+    // Of its final length, so that it does not have to grow.
+    const counts = new Array<Count>(batch.length);
     for (let index = 0; index < batch.length; index += 1) {
       const operation = batch[index] as CounterOperation;
       if (operation.guard === undefined) {
-        counts.push(this.#applyOne(operation, operation.hits, now));
+        counts[index] = this.#applyOne(operation, operation.hits, now);
         continue;
       }
-      const guarded = batch.slice(index, index + operation.guard.operations);
-      for (const count of this.#applyGuarded(guarded, now)) counts.push(count);
+      const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
+      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as Count;
       index += guarded.length - 1;
     }
     return of(counts);
@@ -76,18 +95,22 @@ export class MemoryCounters implements Counters, CounterLane {
     return Promise.resolve();
   }
 
+  #sweep(): void {
+    const now = this.#now();
+    const settled = this.#settled.read(now);
+    this.#counts.removePast(Math.min(now, settled) - this.#grace, Math.max(now, settled), SWEEP_KEYS);
+  }
+
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
   #applyGuarded(operations: readonly CounterOperation[], now: number): Count[] {
-    const hits = guardedHits(operations, (key) => this.#counts.get(key, now));
+    const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
     return operations.map((operation, index) => this.#applyOne(operation, hits[index] as number, now));
   }
 
-  #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): Count {
-    if (hits < 0) return this.#counts.subtract(key, -hits, now);
-    if (hits === 0) return this.#counts.get(key, now);
-    return (
-      this.#counts.add(key, hits, now, windowSeconds * 1000) ??
-      new DecisionError('store_failed', 'a counter has reached 2^53 and cannot count further')
-    );
+  #applyOne({ key: cacheKey, windowSeconds }: CounterOperation, hits: number, now: number): number {
+    const key = tableKey(cacheKey);
+    if (hits < 0) return this.#counts.subtract(key, -hits);
+    if (hits === 0) return this.#counts.get(key);
+    return this.#counts.add(key, hits, now, windowSeconds);
   }
 }

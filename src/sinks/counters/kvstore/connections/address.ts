@@ -1,3 +1,5 @@
+import { type Server, parseServer } from '../../server-address';
+
 /** Credentials of a connection. Never logged, never part of an error. */
 export interface Credentials {
   readonly username: string | undefined;
@@ -11,11 +13,6 @@ export function parseCredentials(text: string): Credentials {
   return { username: text.slice(0, colon) || undefined, password: text.slice(colon + 1) };
 }
 
-/** Where a server listens. */
-export type Server =
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly family: 0 | 4 | 6 }
-  | { readonly kind: 'unix'; readonly path: string };
-
 /** One item of an address list: the server, and the options that a URL carries. */
 export interface Address {
   readonly server: Server;
@@ -26,17 +23,6 @@ export interface Address {
 }
 
 const DEFAULT_PORT = 6379;
-const SOCKET_PATH = /^(?:unix:)?(?:\/\/)?(?=\/)/;
-
-/** A server's name in logs, which also identifies nodes: `host:port`, `[v6]:port`, or the socket's path. */
-export function nameOf(server: Server): string {
-  if (server.kind === 'unix') return server.path;
-  return hostPort(server.host, server.port);
-}
-
-export function hostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-}
 
 /**
  * Parses `host:port`, the path of a Unix socket, or a `redis://` or `rediss://` URL with user, password and database.
@@ -45,17 +31,7 @@ export function hostPort(host: string, port: number): string {
  */
 export function parseAddress(text: string): Address {
   if (/^rediss?:\/\//i.test(text)) return parseUrl(text);
-  const plain = { credentials: undefined, db: undefined, scheme: undefined };
-  if (SOCKET_PATH.test(text)) return { server: { kind: 'unix', path: text.replace(SOCKET_PATH, '') }, ...plain };
-  return { server: parseHostPort(text), ...plain };
-}
-
-/** Parses `host:port` and `[v6]:port`. */
-export function parseHostPort(text: string): Server {
-  const match = /^(?:\[([^\]]+)\]|([^:/@\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port < 1 || port > 65_535) throw new Error('is not host:port');
-  return { kind: 'tcp', host: match[1] ?? (match[2] as string), port, family: 0 };
+  return { server: parseServer(text), credentials: undefined, db: undefined, scheme: undefined };
 }
 
 function parseUrl(text: string): Address {

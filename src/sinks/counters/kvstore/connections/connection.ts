@@ -1,9 +1,10 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import { Observable } from 'rxjs';
 import { hideSecrets } from '../../../../text/hide-credentials';
-import { type Credentials, type Server, nameOf } from './address';
+import { type Server, nameOf } from '../../server-address';
+import type { Credentials } from './address';
 import { isReply, replyCode, withoutCommand } from './store-error';
-import type { TlsMaterial } from './tls-material';
+import type { TlsMaterial } from '../../tls-material';
 import { explainTlsMismatch } from './tls-mismatch';
 
 export interface ConnectionOptions {

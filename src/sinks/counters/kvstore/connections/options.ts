@@ -1,5 +1,6 @@
 import type { Statistics } from '../../../../statistics/statistics';
 import type { Log } from '../../../../streams/ports/log';
+import type { StoreTlsFiles } from '../../tls-material';
 
 /** What happens to windows while every connection of a pool is busy: KVSTORE_POOL_ON_EMPTY_BEHAVIOR. */
 export type PoolOnEmpty = 'CREATE' | 'ERROR' | 'WAIT';
@@ -26,14 +27,6 @@ export interface InstanceOptions {
   readonly clusterPipelineParallelism: number;
 }
 
-/** The TLS files, used for both instances. */
-export interface StoreTlsFiles {
-  readonly caFile: string | undefined;
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-  readonly skipHostnameVerification: boolean;
-}
-
 /** How long the start waits for the store, and the delays between attempts: KVSTORE_STARTUP_*, in milliseconds. */
 export interface StartupOptions {
   readonly initialInterval: number;
@@ -46,6 +39,7 @@ export interface KvstoreOptions {
   readonly main: InstanceOptions;
   /** The instance that counts limits per second; undefined unless KVSTORE_PERSECOND is set. */
   readonly perSecond: InstanceOptions | undefined;
+  /** Used for both instances. */
   readonly tlsFiles: StoreTlsFiles;
   readonly startup: StartupOptions;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR */

@@ -19,7 +19,6 @@ const MESSAGES: Readonly<Record<string, string>> = {
   WRONGTYPE: 'the key of a counter holds a value of another type in the store',
 };
 
-const TOO_LARGE = 'a counter has reached 2^53 and cannot count further';
 const NOT_AN_INTEGER = 'the key of a counter holds a value that is not an integer';
 
 /** Whether the error is a reply of the server: then the command was rejected and not applied. */
@@ -58,10 +57,6 @@ export function slotUnassigned(): DecisionError {
   return new DecisionError('store_failed', 'no cluster node holds the slot of a counter');
 }
 
-export function countTooLarge(): DecisionError {
-  return new DecisionError('store_failed', TOO_LARGE);
-}
-
 export function notAnInteger(): DecisionError {
   return new DecisionError('store_failed', NOT_AN_INTEGER);
 }
@@ -77,7 +72,6 @@ function messageFor(error: Error): string {
   const code = replyCode(error);
   const known = MESSAGES[code];
   if (known !== undefined) return known;
-  if (/would overflow/.test(error.message) || code === 'INEXACT') return TOO_LARGE;
   if (/not an integer/.test(error.message)) return NOT_AN_INTEGER;
   return `the counter store replied with the error ${code}`;
 }

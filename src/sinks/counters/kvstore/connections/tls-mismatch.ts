@@ -1,4 +1,4 @@
-import { type NetConnectOpts, connect } from 'node:net';
+import { connect } from 'node:net';
 import {
   EMPTY,
   type Observable,
@@ -14,7 +14,7 @@ import {
   timer,
 } from 'rxjs';
 import { speaksTls } from '../../../../net/speaks-tls';
-import type { Server } from './address';
+import { type Server, connectOptions } from '../../server-address';
 
 /** Milliseconds before a TLS handshake is considered to be without answer, where the timeout is not short. */
 const PATIENCE = 500;
@@ -70,7 +70,7 @@ function requirePlain<T>(connection$: Observable<T>, { server }: ConnectionAttem
       }),
       catchError((error: Error) => {
         if (isOpen || !CLOSED.test(error.message)) return throwError(() => error);
-        return from(speaksTls(optionsOf(server), PROBE_TIMEOUT)).pipe(
+        return from(speaksTls(connectOptions(server), PROBE_TIMEOUT)).pipe(
           mergeMap((isTls) => (isTls ? failed(ONLY_TLS, error) : throwError(() => error))),
         );
       }),
@@ -85,7 +85,7 @@ function failed(message: string, cause?: Error): Observable<never> {
 /** Whether a server answers a command that is sent without TLS. */
 function speaksRedis(server: Server): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(optionsOf(server), () => socket.write('PING\r\n'));
+    const socket = connect(connectOptions(server), () => socket.write('PING\r\n'));
     const timeout = setTimeout(() => end(false), PROBE_TIMEOUT);
     function end(isAnswered: boolean): void {
       clearTimeout(timeout);
@@ -96,8 +96,4 @@ function speaksRedis(server: Server): Promise<boolean> {
     socket.on('error', () => end(false));
     socket.once('close', () => end(false));
   });
-}
-
-function optionsOf(server: Server): NetConnectOpts {
-  return server.kind === 'unix' ? { path: server.path } : server;
 }

@@ -1,7 +1,8 @@
+import { LARGEST_COUNT } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
 import { isReply } from '../connections/store-error';
-import type { Expiry } from './expiry';
-import type { Step } from './guards';
+import type { Expiry } from '../../expiry';
+import type { Step } from '../../guarded-batch';
 import { type StepResult, readResult, stepResult } from './step-result';
 
 /** Sends one command. Resolves with its reply, which may be an error; rejects when the connection is lost. */
@@ -55,8 +56,18 @@ async function read(send: Send, { key }: Step): Promise<StepResult> {
 async function add(send: Send, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
   const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
   if (timeToLive === -1) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
-  if (typeof reply === 'number' && reply > Number.MAX_SAFE_INTEGER) await send('DECRBY', key, String(hits));
+  if (typeof reply === 'number' && reply > LARGEST_COUNT) await saturate(send, key);
+  // The value, which another program has written, and its sum with the hits are beyond 2^53 − 1.
+  if (isReply(reply) && reply.message.includes('would overflow')) return LARGEST_COUNT;
   return stepResult(reply);
+}
+
+/**
+ * Sets a count that has passed 2^53 − 1 back to it. Additions of other processes in between are not lost, because they leave it
+ * there, too; and no process reads less. If the server rejects the command, the larger value stays, and counts 2^53 − 1.
+ */
+async function saturate(send: Send, key: string): Promise<void> {
+  await send('SET', key, String(LARGEST_COUNT), 'XX', 'KEEPTTL');
 }
 
 async function subtract(send: Send, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {

@@ -1,7 +1,7 @@
 import type { CounterOperation } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
-import type { Expiry } from './expiry';
-import { type Step, groupLength } from './guards';
+import type { Expiry } from '../../expiry';
+import { type Step, groupLength } from '../../guarded-batch';
 import { runScript } from './run-script';
 import { COUNT, GUARDED_COUNT } from './scripts';
 import { type StepResult, scriptResults } from './step-result';

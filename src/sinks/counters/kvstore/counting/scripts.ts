@@ -7,23 +7,31 @@ import { createHash } from 'node:crypto';
  * expects it: converting a number took a tenth of the step, as measured. Commands go through `pcall`, because an error that
  * is raised would stop the script half way, with the keys before it counted and their counts not returned.
  *
- * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds. An increment
- *   beyond 2^53 − 1 is reverted, because Lua and JavaScript cannot represent the count exactly.
+ * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds.
  * - 0: reads the count; an absent key stays absent and counts 0.
  * - below 0: subtracted, down to 0. The expiry stays; an absent key stays absent.
+ *
+ * A count saturates at 2^53 − 1: an increment beyond it leaves the key there. A larger value, which another program has written,
+ * stays and counts 2^53 − 1. Lua cannot represent such numbers exactly, so an increment beyond is undone, which yields the
+ * exact count before it.
  */
 const STEP = `
 local pcall = redis.pcall
 local LARGEST = 9007199254740991
 local MINUS = 45
-local function inexact() return redis.error_reply('INEXACT the count has passed 2^53') end
+local function saturate(key, hits)
+  local before = pcall('DECRBY', key, hits)
+  if type(before) == 'number' and before < LARGEST then pcall('INCRBY', key, LARGEST - before) end
+  return LARGEST
+end
 local function step(key, hits, expiry)
   if hits ~= '0' and string.byte(hits) ~= MINUS then
     local count = pcall('INCRBY', key, hits)
-    if type(count) ~= 'number' then return count end
-    if count > LARGEST then
-      pcall('DECRBY', key, hits)
-      return inexact()
+    if type(count) ~= 'number' then
+      if not string.find(count.err, 'would overflow', 1, true) then return count end
+      count = LARGEST
+    elseif count > LARGEST then
+      count = saturate(key, hits)
     end
     if pcall('TTL', key) == -1 then pcall('EXPIRE', key, expiry) end
     return count
@@ -32,12 +40,13 @@ local function step(key, hits, expiry)
   if not stored then return 0 end
   if type(stored) == 'table' then return stored end
   if not string.find(stored, '^-?%d+$') then return redis.error_reply('ERR value is not an integer') end
-  local count = tonumber(stored)
-  if count > LARGEST then return inexact() end
+  local count = math.min(tonumber(stored), LARGEST)
   if hits == '0' then return count end
   local taken = math.min(-tonumber(hits), count)
   if taken == 0 then return 0 end
-  return pcall('DECRBY', key, taken)
+  local left = pcall('DECRBY', key, taken)
+  if type(left) == 'number' and left > LARGEST then return LARGEST end
+  return left
 end
 `;
 

@@ -1,12 +1,12 @@
-import { countTooLarge, notAnInteger } from '../connections/store-error';
+import { LARGEST_COUNT } from '../../../../limiter/counter-operation';
+import { notAnInteger } from '../connections/store-error';
 
 /** The result of one step: the count after it, or the error of its key alone, as the server reported it. */
 export type StepResult = number | Error;
 
-/** The result for an integer reply, or for an error in its place. */
+/** The result for an integer reply, or for an error in its place. Counts saturate at 2^53 − 1. */
 export function stepResult(reply: unknown): StepResult {
-  if (isExact(reply)) return reply;
-  if (typeof reply === 'number') return countTooLarge();
+  if (typeof reply === 'number') return Math.min(LARGEST_COUNT, reply);
   return reply instanceof Error ? reply : notAnInteger();
 }
 
@@ -18,7 +18,7 @@ export function readResult(reply: unknown): StepResult {
 }
 
 /**
- * The results for the reply of a script. Allocates nothing in the common case, a list of exact integers.
+ * The results for the reply of a script. Allocates nothing in the common case, a list of integers.
  *
  * @throws Error when it is not a list of this length: replies no longer match the commands of the connection
  */
@@ -30,9 +30,5 @@ export function scriptResults(reply: unknown, length: number): readonly StepResu
 
 /** Whether no step failed. */
 export function areCounts(results: readonly unknown[]): results is readonly number[] {
-  return results.every(isExact);
-}
-
-function isExact(reply: unknown): reply is number {
-  return typeof reply === 'number' && reply <= Number.MAX_SAFE_INTEGER;
+  return results.every((result) => typeof result === 'number');
 }

@@ -1,13 +1,7 @@
 import { isIP } from 'node:net';
 import { messageOf } from '../../../../text/thrown';
-import {
-  type Address,
-  type Credentials,
-  type Server,
-  nameOf,
-  parseAddress,
-  parseCredentials,
-} from '../connections/address';
+import { type Server, nameOf } from '../../server-address';
+import { type Address, type Credentials, parseAddress, parseCredentials } from '../connections/address';
 import type { InstanceOptions } from '../connections/options';
 
 /** The servers of an instance, and how to connect to them. */

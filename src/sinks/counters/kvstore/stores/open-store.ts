@@ -1,10 +1,10 @@
-import { type Server, nameOf } from '../connections/address';
+import { type Server, nameOf } from '../../server-address';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { PoolStatistics } from '../connections/pool-statistics';
 import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
-import { StateLog } from '../connections/state-log';
-import type { TlsMaterial } from '../connections/tls-material';
-import { Expiry } from '../counting/expiry';
+import { StateLog } from '../../state-log';
+import type { TlsMaterial } from '../../tls-material';
+import { Expiry } from '../../expiry';
 import { ClusterStore } from './cluster/cluster-store';
 import { type Deployment, readDeployment } from './deployment';
 import { PooledStore } from './pooled-store';

@@ -7,7 +7,7 @@ import type { Pool } from '../connections/pool';
 import { isReply, storeError, timedOut } from '../connections/store-error';
 import { countByCommands } from '../counting/count-by-commands';
 import { countByScript, partsOf } from '../counting/count-by-script';
-import { decideGuards, readsOf } from '../counting/guards';
+import { decideGuards, readsOf } from '../../guarded-batch';
 import { isScriptRejection } from '../counting/run-script';
 import type { StepResult } from '../counting/step-result';
 import { ReplyHandler } from './reply-handler';

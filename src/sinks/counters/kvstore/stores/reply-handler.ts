@@ -1,7 +1,7 @@
 import type { Count } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
-import { StateLog } from '../connections/state-log';
+import { StateLog } from '../../state-log';
 import { replyCode, storeError } from '../connections/store-error';
 import { type StepResult, areCounts } from '../counting/step-result';
 import type { StoreContext } from './store-context';
@@ -10,7 +10,7 @@ import type { StoreContext } from './store-context';
 const QUIET_PERIOD = 1000;
 
 /** Codes of errors that concern one key and not the server. */
-const KEY_ERRORS = new Set(['WRONGTYPE', 'INEXACT', 'ERR']);
+const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 
 /**
  * Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors.

@@ -1,14 +1,15 @@
 import { type Observable, filter, merge, take, tap } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
-import { type Credentials, type Server, nameOf } from '../connections/address';
+import { type Server, nameOf } from '../../server-address';
+import type { Credentials } from '../connections/address';
 import { type Connection, connect } from '../connections/connection';
 import type { InstanceOptions } from '../connections/options';
 import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
 import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
-import { StateLog } from '../connections/state-log';
-import type { TlsMaterial } from '../connections/tls-material';
-import type { Expiry } from '../counting/expiry';
+import { StateLog } from '../../state-log';
+import type { TlsMaterial } from '../../tls-material';
+import type { Expiry } from '../../expiry';
 import type { BatchesInFlight } from './store-lane';
 
 /** What stores of every kind need. */

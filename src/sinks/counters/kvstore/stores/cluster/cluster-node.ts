@@ -1,14 +1,14 @@
 import { type Observable, Subject } from 'rxjs';
 import type { CounterLane } from '../../../../../streams/ports/counters';
-import { type Server, nameOf } from '../../connections/address';
+import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import type { Deadline } from '../../connections/deadline';
 import type { Pool } from '../../connections/pool';
 import { RECONNECT } from '../../connections/retry-delay';
 import { countByCommands } from '../../counting/count-by-commands';
 import { countArgument } from '../../counting/count-by-script';
-import type { Expiry } from '../../counting/expiry';
-import type { Step } from '../../counting/guards';
+import type { Expiry } from '../../../expiry';
+import type { Step } from '../../../guarded-batch';
 import { isScriptRejection, isUnknownScript, runByHash, runByText } from '../../counting/run-script';
 import { COUNT } from '../../counting/scripts';
 import { type StepResult, scriptResults } from '../../counting/step-result';

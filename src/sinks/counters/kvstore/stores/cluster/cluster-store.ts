@@ -2,12 +2,12 @@ import { BehaviorSubject, NEVER, type Observable, Subject, Subscription, distinc
 import type { Count, CounterOperation } from '../../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../../limiter/decision-error';
 import type { CounterInstance, CounterLane } from '../../../../../streams/ports/counters';
-import { type Server, nameOf } from '../../connections/address';
+import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { Deadline } from '../../connections/deadline';
-import { StateLog } from '../../connections/state-log';
+import { StateLog } from '../../../state-log';
 import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../../connections/store-error';
-import { type Step, decideGuards, readsOf } from '../../counting/guards';
+import { type Step, decideGuards, readsOf } from '../../../guarded-batch';
 import { type StepResult, areCounts } from '../../counting/step-result';
 import { ReplyHandler } from '../reply-handler';
 import type { Store } from '../store';

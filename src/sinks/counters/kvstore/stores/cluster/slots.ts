@@ -1,4 +1,4 @@
-import { type Server, hostPort, parseHostPort } from '../../connections/address';
+import { type Server, hostPort, parseHostPort } from '../../../server-address';
 
 /** A range of slots, both ends included, and the server that holds it. */
 export interface SlotRange {

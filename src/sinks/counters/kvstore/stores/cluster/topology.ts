@@ -1,6 +1,6 @@
 import { type Observable, Subject, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
 import { asError, messageOf } from '../../../../../text/thrown';
-import { type Server, nameOf } from '../../connections/address';
+import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import type { RetryDelay } from '../../connections/retry-delay';
 import { type SlotRange, readSlots } from './slots';

@@ -1,5 +1,5 @@
 import { Observable, defer, merge, mergeMap, retry, timer } from 'rxjs';
-import type { Server } from '../../connections/address';
+import type { Server } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { RECONNECT } from '../../connections/retry-delay';
 import { switchedTo } from './replies';

@@ -1,4 +1,4 @@
-import type { Server } from '../../connections/address';
+import type { Server } from '../../../server-address';
 
 /** The server in a reply of `host`, `port`; undefined when there is none. */
 export function masterOf(reply: unknown): Server | undefined {

@@ -1,6 +1,6 @@
 import { type Observable, type Subscription, defer, from, switchMap, tap } from 'rxjs';
 import type { CounterLane } from '../../../../../streams/ports/counters';
-import { type Server, nameOf } from '../../connections/address';
+import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import type { StoreServers } from '../deployment';
 import { PooledStore } from '../pooled-store';

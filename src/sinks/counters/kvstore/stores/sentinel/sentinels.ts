@@ -1,8 +1,9 @@
 import { type Observable, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
 import { messageOf } from '../../../../../text/thrown';
-import { type Credentials, type Server, nameOf } from '../../connections/address';
+import { type Server, nameOf } from '../../../server-address';
+import type { Credentials } from '../../connections/address';
 import { type Connection, connect } from '../../connections/connection';
-import type { TlsMaterial } from '../../connections/tls-material';
+import type { TlsMaterial } from '../../../tls-material';
 import { masterOf, sentinelsOf } from './replies';
 
 /**

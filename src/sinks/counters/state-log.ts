@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '../../../../streams/ports/log';
+import type { Log, LogFields } from '../../streams/ports/log';
 
 /** How many different reasons are logged while a state lasts. */
 const MAX_REASONS = 8;

@@ -1,6 +1,5 @@
-import type { CounterOperation } from '../../../../limiter/counter-operation';
-import { guardedHits } from '../../../../limiter/guards';
-import type { StepResult } from './step-result';
+import { type CounterOperation, LARGEST_COUNT } from '../../limiter/counter-operation';
+import { guardedHits } from '../../limiter/guards';
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
 export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds'>;
@@ -28,7 +27,7 @@ export function readsOf(batch: readonly CounterOperation[]): readonly CounterOpe
  */
 export function decideGuards(
   batch: readonly CounterOperation[],
-  stored: readonly StepResult[],
+  stored: readonly (number | Error)[],
 ): readonly CounterOperation[] {
   const counts = new Map<string, number>();
   batch.forEach(({ key }, index) => {
@@ -42,7 +41,7 @@ export function decideGuards(
     const hits = isGuarded ? guardedHits(group, (key) => counts.get(key) ?? 0) : group.map((each) => each.hits);
     group.forEach(({ key, windowSeconds, limit }, index) => {
       const own = hits[index] as number;
-      counts.set(key, Math.max(0, (counts.get(key) ?? 0) + own));
+      counts.set(key, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(key) ?? 0) + own)));
       decided.push({ key, windowSeconds, limit, hits: own, guard: undefined });
     });
     start += group.length;

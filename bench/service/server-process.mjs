@@ -1,7 +1,7 @@
 // A server in a process of its own. Sends its port to the parent, then its CPU time and its number of decisions on request.
-const [, , kind, dist, redisPort, keys] = process.argv;
-const { start } = await import(`./servers/${kind}.mjs`);
-const { port, progress } = await start({ dist, redisPort: Number(redisPort), keys: Number(keys) });
+const [, , module, options] = process.argv;
+const { start } = await import(module);
+const { port, progress } = await start(JSON.parse(options));
 
 process.on('message', () => {
   const { user, system } = process.cpuUsage();

@@ -1,10 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
-import { trustedRoots } from '../../../../net/trusted-roots';
-import type { Log } from '../../../../streams/ports/log';
-import { asError, messageOf } from '../../../../text/thrown';
-import type { StoreTlsFiles } from './options';
+import { trustedRoots } from '../../net/trusted-roots';
+import type { Log } from '../../streams/ports/log';
+import { asError, messageOf } from '../../text/thrown';
+
+/** The TLS files of a store. */
+export interface StoreTlsFiles {
+  readonly caFile: string | undefined;
+  readonly certFile: string | undefined;
+  readonly keyFile: string | undefined;
+  readonly skipHostnameVerification: boolean;
+  /** The names of the variables that hold the paths, for messages. */
+  readonly variables: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
+}
 
 interface LoadedFiles {
   /** The contents of the files, to detect changes. */
@@ -13,6 +22,9 @@ interface LoadedFiles {
   readonly key: string | undefined;
   readonly context: tls.SecureContext;
 }
+
+const FILES = ['caFile', 'certFile', 'keyFile'] as const;
+type FileName = (typeof FILES)[number];
 
 /**
  * The TLS options of connections. The files are read for each new connection, so that rotated ones take effect without a
@@ -25,7 +37,7 @@ export class TlsMaterial {
   /** Why the files were last rejected, so that each reason is logged once. */
   #rejection: string | undefined;
 
-  /** @throws Error that names the file that cannot be used */
+  /** @throws Error that names the file that cannot be used, and its variable */
   constructor(files: StoreTlsFiles, log: Log) {
     this.#files = files;
     this.#log = log;
@@ -58,10 +70,10 @@ export class TlsMaterial {
   }
 }
 
-function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: LoadedFiles): LoadedFiles {
-  const ca = read(caFile);
-  const cert = read(certFile);
-  const key = read(keyFile);
+function load(files: StoreTlsFiles, last?: LoadedFiles): LoadedFiles {
+  const ca = read(files, 'caFile');
+  const cert = read(files, 'certFile');
+  const key = read(files, 'keyFile');
   if (last !== undefined && ca === last.ca && cert === last.cert && key === last.key) return last;
   try {
     // createSecureContext silently ignores a CA that is not a certificate.
@@ -73,16 +85,21 @@ function load({ caFile, certFile, keyFile }: StoreTlsFiles, last?: LoadedFiles):
     });
     return { ca, cert, key, context };
   } catch (error) {
-    const names = [caFile, certFile, keyFile].filter((name) => name !== undefined);
+    const names = FILES.filter((name) => files[name] !== undefined).map((name) => nameOf(files, name));
     throw new Error(`cannot use the TLS files ${names.join(', ')}: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function read(file: string | undefined): string | undefined {
-  if (file === undefined) return undefined;
+function read(files: StoreTlsFiles, name: FileName): string | undefined {
+  const path = files[name];
+  if (path === undefined) return undefined;
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`cannot read the TLS file ${file}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`cannot read the TLS file ${nameOf(files, name)}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+function nameOf(files: StoreTlsFiles, name: FileName): string {
+  return `${files.variables[name]}=${files[name]}`;
 }

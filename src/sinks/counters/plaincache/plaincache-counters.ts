@@ -1,0 +1,144 @@
+import {
+  BehaviorSubject,
+  NEVER,
+  type Observable,
+  combineLatest,
+  defer,
+  distinctUntilChanged,
+  filter,
+  finalize,
+  interval,
+  map,
+  of,
+  switchMap,
+  take,
+  throwError,
+} from 'rxjs';
+import type { CounterOperation } from '../../../limiter/counter-operation';
+import { DecisionError } from '../../../limiter/decision-error';
+import type { Statistics } from '../../../statistics/statistics';
+import type { CounterLane, Counters } from '../../../streams/ports/counters';
+import type { Log } from '../../../streams/ports/log';
+import { Expiry } from '../expiry';
+import { StateLog } from '../state-log';
+import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
+import { Node } from './node';
+import { selectNode } from './nodes/select-node';
+import { lookUpSrv, srvServers } from './nodes/srv-records';
+import { PlaincacheStatistics } from './counting/plaincache-statistics';
+import { wireKey } from './protocol/legal-key';
+
+/** How often the nodes are checked for the health of the service, in milliseconds. */
+const CHECK_INTERVAL = 1000;
+
+export interface PlaincacheOptions {
+  /** The servers in their order, or the DNS record that lists them: PLAINCACHE_HOST_PORT, PLAINCACHE_SRV. */
+  readonly servers: readonly string[] | { readonly record: string; readonly refresh: number };
+  /** PLAINCACHE_MAX_IDLE_CONNS */
+  readonly maxIdleConnections: number;
+  /** Undefined: without TLS. */
+  readonly tlsFiles: StoreTlsFiles | undefined;
+  /** How long a pipeline window gathers, in milliseconds. */
+  readonly windowSpan: number;
+  /** EXPIRATION_JITTER_MAX_SECONDS */
+  readonly expirationJitterMaxSeconds: number;
+  readonly statistics: Statistics;
+  readonly log: Log;
+  /** Looks up a DNS record; the name servers of the system if undefined. */
+  readonly lookUp?: typeof lookUpSrv;
+}
+
+/** Counters in memcached. */
+export interface PlaincacheCounters extends Counters {
+  /** Emits once the servers are known, and completes. */
+  readonly ready$: Observable<unknown>;
+  /** The servers or the record, for log lines. */
+  readonly description: string;
+}
+
+/**
+ * Counters in memcached: read, decided, answered, and then incremented. A server that does not answer has no counts, so the limits of its
+ * keys do not apply; the health of the store follows the servers.
+ *
+ * @throws Error that names the address or the file that cannot be used
+ */
+export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounters {
+  const { servers, statistics, log, tlsFiles } = options;
+  const tls = tlsFiles && new TlsMaterial(tlsFiles, log);
+  const rejections = new StateLog(log, { bad: 'a memcached server rejected a counter' }, {});
+  const context = {
+    tls: tls && (() => tls.options()),
+    maxIdle: options.maxIdleConnections,
+    span: options.windowSpan,
+    expiry: new Expiry(options.expirationJitterMaxSeconds),
+    statistics: new PlaincacheStatistics(statistics),
+    instance: { lanesAtOnce: Infinity },
+    log,
+    onRejected: (error: Error) => rejections.bad(error.message),
+  };
+  const nodes$ = new BehaviorSubject<readonly Node[]>([]);
+  const leaving = new Set<Promise<void>>();
+
+  function replaceNodes(names: readonly string[]): void {
+    const present = new Map(nodes$.value.map((node) => [node.name, node]));
+    const next = names.map((name) => present.get(name) ?? new Node(name, context));
+    nodes$.next(next);
+    for (const node of present.values()) {
+      if (next.includes(node)) continue;
+      const left = node.retire().finally(() => leaving.delete(left));
+      leaving.add(left);
+    }
+  }
+
+  const names$ = isList(servers) ? of(servers) : srvServers({ ...servers, log, lookUp: options.lookUp ?? lookUpSrv });
+  const subscription = names$.subscribe(replaceNodes);
+
+  return {
+    laneOf: (operation) => laneOf(operation, nodes$.value),
+    connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
+    description: isList(servers) ? servers.join(', ') : servers.record,
+    ready$: nodes$.pipe(
+      filter((nodes) => nodes.length > 0),
+      take(1),
+    ),
+    close: async () => {
+      subscription.unsubscribe();
+      await Promise.all([...nodes$.value.map((node) => node.retire()), ...leaving]);
+    },
+  };
+}
+
+function isList(servers: PlaincacheOptions['servers']): servers is readonly string[] {
+  return Array.isArray(servers);
+}
+
+function laneOf({ key }: CounterOperation, nodes: readonly Node[]): CounterLane {
+  const [first] = nodes;
+  if (first === undefined) return NO_NODES;
+  if (nodes.length === 1) return first.lane;
+  const checked = wireKey(key);
+  // The lane answers for a key that cannot be sent.
+  return 'wire' in checked ? selectNode(checked.wire, nodes).lane : first.lane;
+}
+
+/** While the servers are not known. */
+const NO_NODES: CounterLane = {
+  pipeline: { span: 0, windowsInFlight: 1, whenFull: undefined },
+  instance: { lanesAtOnce: 1 },
+  retired$: NEVER,
+  apply: () => throwError(() => new DecisionError('store_failed', 'the memcached servers are not known yet')),
+};
+
+/** Whether any of the nodes answers, while it is subscribed to. */
+function anyIsUp(nodes: readonly Node[]): Observable<boolean> {
+  if (nodes.length === 0) return of(true);
+  return defer(() => {
+    const checks = interval(CHECK_INTERVAL).subscribe(() => {
+      for (const node of nodes) node.check();
+    });
+    return combineLatest(nodes.map(({ isUp$ }) => isUp$)).pipe(
+      map((states) => states.includes(true)),
+      finalize(() => checks.unsubscribe()),
+    );
+  });
+}

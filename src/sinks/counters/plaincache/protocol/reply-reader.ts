@@ -1,0 +1,20 @@
+/** A reply that is not one of the protocol: what follows it on the connection cannot be assigned to commands. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError';
+}
+
+/** Reads the reply to one exchange, wherever it is split. */
+export interface ReplyReader<T> {
+  /**
+   * Reads more bytes.
+   *
+   * @returns the result when the reply is complete; undefined when more is needed
+   * @throws {ProtocolError} when the reply is not as expected, or bytes follow it
+   */
+  read(chunk: Buffer): T | undefined;
+}
+
+/** A line of an unexpected reply, for a message; what servers send may be anything. */
+export function quoteLine(line: string): string {
+  return JSON.stringify(line.length > 60 ? `${line.slice(0, 60)}…` : line);
+}

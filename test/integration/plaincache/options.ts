@@ -1,0 +1,20 @@
+import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import { Statistics } from '../../../src/statistics/statistics';
+import { RecordedLog } from '../../support/data/recorded-log';
+
+/** The options of a store on these servers, with statistics and a log of its own. */
+export function plaincacheTestOptions(
+  servers: readonly { readonly address: string }[],
+  more: Partial<PlaincacheOptions> = {},
+): PlaincacheOptions {
+  return {
+    servers: servers.map(({ address }) => address),
+    maxIdleConnections: 2,
+    tlsFiles: undefined,
+    windowSpan: 0,
+    expirationJitterMaxSeconds: 300,
+    statistics: new Statistics(100),
+    log: new RecordedLog(),
+    ...more,
+  };
+}
