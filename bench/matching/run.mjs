@@ -35,7 +35,7 @@ function keys(count) {
   };
 }
 
-/** Wildcards are tried in order: half of them on average, all of them at worst. */
+/** Patterns with a part at the start and one at the end. */
 function wildcards(count, isMiss) {
   return {
     name: `${count} wildcards, ${isMiss ? 'none matches' : 'each matches in turn'}`,

@@ -1,6 +1,9 @@
 import type { JsonObject, RuleConfig } from './rule-config';
 import { type Unit, unitByName } from './unit';
-import { Wildcard } from './wildcard';
+import type { CompiledWildcards } from './wildcards/compile-wildcards';
+import { Wildcard } from './wildcards/wildcard';
+import { WildcardRules } from './wildcards/wildcard-rules';
+import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
 
 /** The `rate_limit` block of a rule. */
 export interface RuleLimit {
@@ -71,8 +74,7 @@ export class Rule {
 interface KeyRules {
   /** By configured value, including the text of patterns: a request value equal to it is an exact match. */
   readonly byValue: Map<string, Rule>;
-  /** In the order in which the file lists them. */
-  readonly wildcards: Rule[];
+  wildcards: WildcardRules<Rule> | undefined;
   withoutValue: Rule | undefined;
 }
 
@@ -84,7 +86,7 @@ export class Level {
   add(rule: Rule): boolean {
     let rules = this.#byKey.get(rule.key);
     if (rules === undefined) {
-      this.#byKey.set(rule.key, (rules = { byValue: new Map(), wildcards: [], withoutValue: undefined }));
+      this.#byKey.set(rule.key, (rules = { byValue: new Map(), wildcards: undefined, withoutValue: undefined }));
     }
     if (rule.value === '') {
       if (rules.withoutValue !== undefined) return false;
@@ -93,23 +95,27 @@ export class Level {
     }
     if (rules.byValue.has(rule.value)) return false;
     rules.byValue.set(rule.value, rule);
-    if (rule.wildcard !== undefined) rules.wildcards.push(rule);
+    if (rule.wildcard !== undefined) (rules.wildcards ??= new WildcardRules()).add(rule);
     return true;
   }
 
   /**
-   * The rule for this key and value: the one with exactly this value, else the first wildcard that matches, else the one
-   * without value. The cost depends only on the number of wildcards of the same key.
+   * Sets what was compiled elsewhere from the wildcards of a key, so that the first search does not compile them. To be called when
+   * all of them have been added.
    */
-  find(key: string, value: string): Rule | undefined {
+  useCompiled(key: string, compiled: CompiledWildcards): void {
+    this.#byKey.get(key)?.wildcards?.useCompiled(compiled);
+  }
+
+  /**
+   * The rule for this key and value: the one with exactly this value, else the first wildcard that matches, else the one
+   * without value. The cost depends on the length of the value, and not on the number of rules.
+   * @throws TooMuchWork when the wildcards need more work than the budget has
+   */
+  find(key: string, value: string, budget: WorkBudget = UNLIMITED_WORK): Rule | undefined {
     const rules = this.#byKey.get(key);
     if (rules === undefined) return undefined;
-    const exact = rules.byValue.get(value);
-    if (exact !== undefined) return exact;
-    for (const rule of rules.wildcards) {
-      if (rule.wildcard?.matches(value)) return rule;
-    }
-    return rules.withoutValue;
+    return rules.byValue.get(value) ?? rules.wildcards?.find(value, budget) ?? rules.withoutValue;
   }
 
   /** The rule with exactly this key and configured value; an empty value stands for the rule without one. */

@@ -1,4 +1,6 @@
 import { Level, Rule } from './rule-tree';
+import type { CompiledWildcards } from './wildcards/compile-wildcards';
+import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
 import type { DomainConfig, RuleConfig } from './rule-config';
 
 /** One entry of a request's descriptor. */
@@ -28,16 +30,28 @@ export class Ruleset {
  * The rule that a descriptor matches: one level of the tree for each entry, where the rule of the last entry is the result.
  * Undefined when a level has no match, or when entries remain and no rules are nested. There is no backtracking: when a level
  * has a match, its less specific rules are not tried.
+ *
+ * @throws TooMuchWork when the wildcards need more work than the budget has
  */
-export function matchRule(domain: Level, entries: readonly Entry[]): Rule | undefined {
+export function matchRule(
+  domain: Level,
+  entries: readonly Entry[],
+  budget: WorkBudget = UNLIMITED_WORK,
+): Rule | undefined {
   let level: Level | undefined = domain;
   let rule: Rule | undefined;
   for (const { key, value } of entries) {
-    rule = level?.find(key, value);
+    rule = level?.find(key, value, budget);
     if (rule === undefined) return undefined;
     level = rule.nested;
   }
   return rule;
+}
+
+/** The compiled wildcards of one key. */
+export interface CompiledKey {
+  readonly key: string;
+  readonly compiled: CompiledWildcards;
 }
 
 /** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */
@@ -67,6 +81,12 @@ export class RulesetBuilder {
     const level = parent === undefined ? this.#topLevel(domain) : (parent.nested ??= new Level());
     if (level.add(rule)) this.#size += 1;
     return rule;
+  }
+
+  /** Sets what was compiled from the wildcards of a key at one level: below `parent` or, without one, at the top. */
+  useCompiled(domain: string, { key, compiled }: CompiledKey, parent: Rule | undefined): void {
+    const level = parent === undefined ? this.#topLevel(domain) : parent.nested;
+    level?.useCompiled(key, compiled);
   }
 
   done(): Ruleset {

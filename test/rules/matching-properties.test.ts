@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { DomainConfig, RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { listRules } from '../../src/rules/list-rules';
-import { Wildcard } from '../../src/rules/wildcard';
+import { Wildcard } from '../../src/rules/wildcards/wildcard';
 import type { Entry } from '../../src/limiter/request';
 import { domainConfig, limit, ruleConfig } from '../support/data/rules';
 

@@ -4,12 +4,17 @@ import { parseYaml } from './yaml/parse-yaml';
 import { parsePlainYaml } from './yaml/plain-yaml';
 import type { Problem } from './problems/problem';
 import { ProblemReport } from './problems/problem-report';
+import { SourceText } from './problems/source-text';
 import { type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
+import { MAX_FILE_BYTES, fileTooLarge } from './size-limits';
 
 export interface RuleFile {
   /** Relative to the rule folder, for messages. */
   readonly path: string;
+  /** Empty when the file is too large to be read. */
   readonly content: Uint8Array;
+  /** The size in bytes of a file that is too large to be read. */
+  readonly tooLarge?: number | undefined;
 }
 
 /** The result of reading rule files. Plain data: it survives a structured clone. */
@@ -33,7 +38,12 @@ export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptio
 }
 
 function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIterator<RuleTree> {
-  for (const { path, content } of files) {
+  for (const { path, content, tooLarge } of files) {
+    const bytes = tooLarge ?? content.length;
+    if (bytes > MAX_FILE_BYTES) {
+      report.add(new SourceText(path, ''), { offset: 0, end: 0 }, fileTooLarge(bytes));
+      continue;
+    }
     const source = decodeText(path, content, report);
     const root = source && (parsePlainYaml(source.text) ?? parseYaml(source, report));
     if (source !== undefined && root !== undefined) yield { source, root };

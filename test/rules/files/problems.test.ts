@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readRules } from '../../../src/cli/check/read-rules';
-import { MAX_FILE_BYTES } from '../../../src/rules/files/yaml/decode-text';
 import { formatProblem } from '../../../src/rules/files/problems/format-problem';
 import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import { MAX_FILE_BYTES, MAX_FILES, MAX_FOLDERS } from '../../../src/rules/files/size-limits';
 import { fixtures, problemsOf, withoutFolder } from './fixtures';
 
 /** Codes that no stored file can produce: they have separate tests below. */
-const WITHOUT_FIXTURE = ['file-too-large', 'unreadable-folder'];
+const WITHOUT_FIXTURE = ['file-too-large', 'folder-too-large', 'unreadable-folder'];
 
 describe('each fixture of a problem', () => {
   it.each(fixtures.map((fixture) => [fixture.name, fixture] as const))(
@@ -22,12 +23,52 @@ describe('each fixture of a problem', () => {
     },
   );
 
-  it('file-too-large: a file above the size limit is rejected without being decoded', () => {
-    const files = [{ path: 'shop.yaml', content: new Uint8Array(MAX_FILE_BYTES + 1) }];
+  it.each([
+    ['read', { content: new Uint8Array(MAX_FILE_BYTES + 1) }],
+    ['not read', { content: new Uint8Array(), tooLarge: MAX_FILE_BYTES + 1 }],
+  ])('file-too-large: a file above the size limit, %s, is rejected without being decoded', (_, file) => {
+    const files = [{ path: 'shop.yaml', ...file }];
     expect(readRuleFiles(files, { mergeDomainConfigs: false }).errors.map(formatProblem)).toEqual([
       'shop.yaml:1:1: error: error loading config file: the file has 33554433 bytes, more than the limit of 33554432 ' +
         '[file-too-large]\n  Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
     ]);
+  });
+
+  describe('folder-too-large:', () => {
+    let dir: string;
+    beforeEach(() => {
+      dir = mkdtempSync(join(tmpdir(), 'weir-large-folder-'));
+    });
+    afterEach(() => rmSync(dir, { recursive: true }));
+
+    async function problems() {
+      const { errors } = await readRules(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
+      return errors.map((problem) => formatProblem(problem).replaceAll(dir, 'DIR'));
+    }
+    const advice =
+      '[folder-too-large]\n  Keep only rule files there; write fewer rules, with wildcards or without values.';
+
+    it('a folder with too many rule files is rejected without reading them', async () => {
+      for (let file = 0; file <= MAX_FILES; file += 1) writeFileSync(join(dir, `${file}.yaml`), '');
+      expect(await problems()).toEqual([`DIR: error: the folder has more than 10000 rule files ${advice}`]);
+    });
+
+    it('a folder with too many subfolders is rejected', async () => {
+      for (let folder = 0; folder <= MAX_FOLDERS; folder += 1) mkdirSync(join(dir, String(folder)));
+      expect(await problems()).toEqual([`DIR: error: the folder has more than 1000 subfolders ${advice}`]);
+      rmdirSync(join(dir, '0'));
+      expect(await problems()).toEqual([]);
+    });
+
+    it('rule files with too many bytes in total are rejected', async () => {
+      for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) {
+        writeFileSync(join(dir, name), '#');
+        truncateSync(join(dir, name), MAX_FILE_BYTES);
+      }
+      expect(await problems()).toContain(
+        `DIR: error: the folder has rule files of more than 67108864 bytes in total ${advice}`,
+      );
+    });
   });
 
   it('unreadable-folder: a folder that does not exist is an error', async () => {

@@ -142,6 +142,17 @@ descriptors:
   });
 });
 
+describe('a file that is nested too deeply', () => {
+  it.each([
+    ['lists that are never closed', '['.repeat(1_000_000)],
+    ['mappings that are never closed', '{'.repeat(1_000_000)],
+    ['lists in one line', '- '.repeat(100_000)],
+    ['mappings in blocks', Array.from({ length: 5000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('')],
+  ])('is reported once, however deep it is: %s', (_, text) => {
+    expect(codes(read(text).errors)).toEqual(['nested-too-deeply']);
+  });
+});
+
 describe('a text field', () => {
   it.each([
     ['010', '010'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
-import { Wildcard } from '../../../src/rules/wildcard';
+import { Wildcard } from '../../../src/rules/wildcards/wildcard';
 
 /** Codes and lines of the warnings of a file that has no errors. */
 function warningsOf(...rules: readonly string[]): readonly string[] {

@@ -6,6 +6,7 @@ export const PROBLEM_CODES = {
   // The folder.
   'unreadable-folder': 'error',
   'unreadable-file': 'error',
+  'folder-too-large': 'error',
   'no-rule-files': 'warning',
   'ignored-files': 'warning',
   'linked-folders': 'warning',

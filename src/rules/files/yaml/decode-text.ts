@@ -2,9 +2,6 @@ import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import { SourceText, type SourceRange } from '../problems/source-text';
 
-/** Larger files are rejected: 300,000 rules fit, and reading more would cost the service too much memory. */
-export const MAX_FILE_BYTES = 32 * 1024 * 1024;
-
 /** Characters that YAML does not allow, not even quoted: control characters other than tab, LF, CR and NEL. */
 // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff\ufffe\uffff]/;
@@ -13,10 +10,6 @@ type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
 /** Decodes a file: UTF-8, or UTF-16 when it has a byte order mark of UTF-16. Undefined when that fails; the report has the reason. */
 export function decodeText(file: string, content: Uint8Array, report: ProblemReport): SourceText | undefined {
-  if (content.length > MAX_FILE_BYTES) {
-    report.add(new SourceText(file, ''), { offset: 0, end: 0 }, tooLarge(content.length));
-    return undefined;
-  }
   const encoding = encodingOf(content);
   let text: string;
   try {
@@ -74,14 +67,6 @@ function decodes(content: Uint8Array, encoding: Encoding): boolean {
   } catch {
     return false;
   }
-}
-
-function tooLarge(bytes: number): ProblemDetails {
-  return {
-    code: 'file-too-large',
-    message: `error loading config file: the file has ${bytes} bytes, more than the limit of ${MAX_FILE_BYTES}`,
-    advice: 'Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
-  };
 }
 
 function invalidByte(encoding: Encoding, position: number, byte: number): ProblemDetails {

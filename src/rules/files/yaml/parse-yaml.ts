@@ -1,5 +1,5 @@
-import { Composer, isScalar, Parser, type Document } from 'yaml';
-import { buildTree, reportDepth } from './build-tree';
+import { Composer, isScalar, Lexer, Parser, type CST, type Document } from 'yaml';
+import { buildTree, MAX_DEPTH, reportDepth } from './build-tree';
 import type { ProblemReport } from '../problems/problem-report';
 import { DEFAULT_ADVICE, reportSyntax } from './report-syntax';
 import type { SourceText } from '../problems/source-text';
@@ -27,21 +27,43 @@ export function parseYaml(source: SourceText, report: ProblemReport): YamlNode |
   } catch (error) {
     const start = { offset: 0, end: 0 };
     const message = `error loading config file: ${String(error)}`;
-    // The library is recursive, so deep nesting overflows the stack.
-    if (error instanceof RangeError) reportDepth(source, start, report);
+    if (error instanceof NestedTooDeeply) reportDepth(source, { offset: error.offset, end: error.offset + 1 }, report);
     else report.add(source, start, { code: 'yaml-syntax', message, advice: DEFAULT_ADVICE });
     return undefined;
   }
 }
 
 function readDocument(source: SourceText, report: ProblemReport): YamlNode | undefined {
-  const documents = new Composer(OPTIONS).compose(new Parser().parse(source.text));
+  const documents = new Composer(OPTIONS).compose(tokensOf(source.text));
   const first = documents.next();
   if (first.done === true) return buildTree(null, source, report);
   const document = first.value;
   if (reportSyntax(document, source, report)) return undefined;
   reportSecondDocument(documents, source, report);
   return buildTree(document.contents, source, report);
+}
+
+/** Thrown where a text is nested deeper than its tree may be. */
+class NestedTooDeeply extends Error {
+  constructor(readonly offset: number) {
+    super();
+  }
+}
+
+/** More levels than a tree may have, so that a tree that is only somewhat too deep is reported with its exact place. */
+const MAX_PARSED_DEPTH = MAX_DEPTH + 100;
+
+/**
+ * The tokens of a text, as `Parser.parse` returns them, up to {@link MAX_PARSED_DEPTH}: the library composes a document after reading
+ * all of it, recursively, which for millions of levels takes gigabytes and then overflows the stack.
+ */
+function* tokensOf(text: string): Generator<CST.Token, void> {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    if (parser.stack.length > MAX_PARSED_DEPTH) throw new NestedTooDeeply(parser.offset);
+    yield* parser.next(lexeme);
+  }
+  yield* parser.end();
 }
 
 function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): void {
