@@ -27,6 +27,7 @@ export async function fixedAnswer(dist) {
     },
     cancel() {},
     expire() {},
+    displaced() {},
     drained() {},
     goingAway() {},
   };

@@ -17,7 +17,7 @@ export interface ObserveOptions {
  *
  * - `ratelimit_server.<method>.total_requests` counts the calls as they begin.
  * - `ratelimit_server.<method>.response_time` gets one duration per call, from the start of the handler to the end of the
- *   call, including failed and cancelled calls.
+ *   call, including failed and cancelled calls and those whose handler throws.
  * - The calls that the tracer chooses get one span each, named after the method.
  */
 export function observedMethods(methods: UnaryMethods, options: ObserveOptions): UnaryMethods {
@@ -37,7 +37,13 @@ function observed(path: string, handle: UnaryHandler, { statistics, now, tracer 
   };
   return (message, call) => {
     totalRequests.add(1);
-    handle(message, new ObservedCall(call, observation));
+    const observedCall = new ObservedCall(call, observation);
+    try {
+      handle(message, observedCall);
+    } catch (error) {
+      observedCall.handlerFailed();
+      throw error;
+    }
   };
 }
 
@@ -99,6 +105,11 @@ class ObservedCall implements UnaryCall, Cancellable {
 
   metadata(name: string): string | undefined {
     return this.#call.metadata?.(name);
+  }
+
+  /** The handler threw: the transport answers with INTERNAL, past this object. */
+  handlerFailed(): void {
+    this.#end(GrpcStatus.INTERNAL);
   }
 
   /** Only the first call has an effect: a handler may reply to a call that was cancelled meanwhile. */

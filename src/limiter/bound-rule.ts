@@ -2,6 +2,7 @@ import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
+import { ownText } from '../text/table-key';
 import { type AppliedLimit, limitOfRule } from './applied-limit';
 import { ByValues } from './by-values';
 import { cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
@@ -57,11 +58,10 @@ export class BoundRule {
     const start = windowStart(nowSeconds, windowSeconds);
     if (this.#sharesKeys && shared.window === start) return shared.key;
     const key = cacheKeyBody(this.#options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
-    if (this.#sharesKeys) {
-      shared.window = start;
-      shared.key = key;
-    }
-    return key;
+    if (!this.#sharesKeys) return key;
+    shared.window = start;
+    shared.key = ownText(key);
+    return shared.key;
   }
 
   /** Creates the state of new values. Above the maximum number of runtime keys, it is not kept. */

@@ -1,3 +1,4 @@
+import { ownText } from '../text/table-key';
 import type { Entry } from './request';
 
 /** A map whose key is the combination of the values of a descriptor's entries at certain levels. */
@@ -25,7 +26,7 @@ export class ByValues<T extends object> {
     const last = this.#levels.length - 1;
     let node = this.#root as Map<string, unknown>;
     this.#levels.forEach((level, depth) => {
-      const { value } = entries[level] as Entry;
+      const value = ownText((entries[level] as Entry).value);
       if (depth === last) node.set(value, stored);
       else node = mapIn(node, value);
     });

@@ -1,11 +1,17 @@
 import type { DecisionError } from './decision-error';
 
+/**
+ * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not exact in
+ * JavaScript, nor in the scripts of Redis.
+ */
+export const LARGEST_COUNT = Number.MAX_SAFE_INTEGER;
+
 /** One operation on one counter. */
 export interface CounterOperation {
   /** The cache key, including the start of its window: see {@link cacheKeyBody}. */
   readonly key: string;
   /**
-   * Positive: hits to add. 0: read only; an absent key counts as 0 and is not created. Negative: hits to subtract, where the
+   * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created. Negative: hits to subtract, where the
    * count does not fall below 0 and the key's expiry is kept; an absent key stays absent and counts as 0.
    */
   readonly hits: number;
@@ -26,5 +32,5 @@ export interface Guard {
   readonly operations: number;
 }
 
-/** The count after an operation, or the error of that operation alone. */
+/** The count after an operation, at most {@link LARGEST_COUNT}, or the error of that operation alone. */
 export type Count = number | DecisionError;

@@ -4,6 +4,8 @@ export type DecisionErrorCode =
   | 'invalid_request'
   /** No configuration has been loaded yet. */
   | 'no_configuration'
+  /** Deciding the request would take more work than one call may cause. */
+  | 'too_much_work'
   /** The counter store failed. */
   | 'store_failed'
   /** The counter store did not reply in time. */

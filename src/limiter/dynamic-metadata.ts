@@ -9,7 +9,10 @@ import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './reques
  * @param allowed metadata of the matched limited rules whose status is not OVER_LIMIT, in request order
  */
 export function dynamicMetadata(request: RateLimitRequest, allowed: readonly JsonObject[]): JsonObject {
-  const metadata = allowed.reduce<JsonObject>((merged, next) => mergeMissing(merged, next), {});
+  // Many descriptors can match the same rule, whose metadata adds nothing the second time.
+  const metadata: MutableObject = {};
+  const copies = new Set<JsonObject>();
+  for (const next of new Set(allowed)) addMissing(metadata, next, copies);
   return {
     domain: request.domain,
     descriptors: request.descriptors.map(describe),
@@ -28,19 +31,28 @@ function describe({ entries, limit, hitsAddend }: Descriptor): JsonObject {
   };
 }
 
-/** `into` plus the members that only `from` has. Objects in both are merged recursively; lists and scalars of `into` win. */
-function mergeMissing(into: JsonObject, from: JsonObject): JsonObject {
-  const merged: Record<string, Json> = { ...into };
+type MutableObject = Record<string, Json>;
+
+/**
+ * Adds the members that only `from` has. Objects in both are merged recursively; lists and scalars of `into` win.
+ *
+ * @param copies the objects in `into` that belong to no rule; others are copied before they are changed
+ */
+function addMissing(into: MutableObject, from: JsonObject, copies: Set<JsonObject>): void {
   for (const [name, value] of Object.entries(from)) {
-    const present = Object.hasOwn(merged, name) ? merged[name] : undefined;
-    if (present === undefined) define(merged, name, value);
-    else if (isObject(present) && isObject(value)) define(merged, name, mergeMissing(present, value));
+    const present = Object.hasOwn(into, name) ? into[name] : undefined;
+    if (present === undefined) define(into, name, value);
+    else if (isObject(present) && isObject(value)) {
+      const copy: MutableObject = copies.has(present) ? present : { ...present };
+      copies.add(copy);
+      define(into, name, copy);
+      addMissing(copy, value, copies);
+    }
   }
-  return merged;
 }
 
 /** Assigns a property, including names such as `__proto__`, which a rule file may contain. */
-function define(object: Record<string, Json>, name: string, value: Json): void {
+function define(object: MutableObject, name: string, value: Json): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
 

@@ -1,5 +1,6 @@
-import type { Level, Rule } from '../rules/rule-tree';
+import type { Rule } from '../rules/rule-tree';
 import { type Ruleset, matchRule } from '../rules/ruleset';
+import { TooMuchWork, WorkBudget } from '../rules/wildcards/work-budget';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
@@ -8,10 +9,12 @@ import { cacheKeyBody, windowStart } from './cache-key';
 import { checkRequest } from './check-request';
 import { Decision, type DecisionContext, type Resolution } from './decision';
 import { LimitedDescriptor } from './limited-descriptor';
+import { DecisionError } from './decision-error';
 import type { LimiterOptions } from './options';
 import { OverLimitCache } from './over-limit-cache';
 import { isReplaced, replacedNames } from './replaces';
 import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
+import { MAX_MATCHING_STEPS } from './request-bounds';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -26,6 +29,8 @@ export class Limiter {
   readonly #statistics: Statistics;
   readonly #context: DecisionContext;
   readonly #serviceErrors: Counter;
+  /** Renewed for each request. */
+  readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
 
   constructor(options: LimiterOptions, statistics: Statistics) {
     this.#options = options;
@@ -44,22 +49,30 @@ export class Limiter {
    *
    * @param ruleset the active rules, undefined before the first ones are loaded; the decision uses only these
    * @param now Unix time in milliseconds
-   * @throws DecisionError `invalid_request` or `no_configuration`; only the error is counted in this case
+   * @throws DecisionError `invalid_request`, `no_configuration` or `too_much_work`; only the error is counted in this case
    */
   begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
-    const domain = this.#check(request, ruleset);
+    const matches = this.#match(request, ruleset);
     const nowSeconds = Math.floor(now / 1000);
-    if (domain === undefined) return this.#unknownDomain(request, nowSeconds);
-    const resolutions = this.#resolve(request, domain, nowSeconds);
+    if (matches === undefined) return this.#unknownDomain(request, nowSeconds);
+    const resolutions = this.#resolve(request, matches, nowSeconds);
     return new Decision(this.#context, request, resolutions, this.#operations(resolutions, nowSeconds), nowSeconds);
   }
 
-  #check(request: RateLimitRequest, ruleset: Ruleset | undefined): Level | undefined {
+  /** Checks a request and finds its rules, without counting anything. Undefined when its domain has no rules. */
+  #match(request: RateLimitRequest, ruleset: Ruleset | undefined): Matches | undefined {
+    const budget = this.#budget;
+    budget.renew(MAX_MATCHING_STEPS);
     try {
-      return checkRequest(request, ruleset);
+      const domain = checkRequest(request, ruleset);
+      if (domain === undefined) return undefined;
+      const rules = request.descriptors.map((descriptor) =>
+        descriptor.limit === undefined ? matchRule(domain, descriptor.entries, budget) : undefined,
+      );
+      return { rules, replaced: replacedNames(rules, budget) };
     } catch (error) {
       this.#serviceErrors.add(1);
-      throw error;
+      throw error instanceof TooMuchWork ? tooManySteps(error) : error;
     }
   }
 
@@ -70,17 +83,12 @@ export class Limiter {
     return new Decision(this.#context, request, resolutions, [], nowSeconds);
   }
 
-  #resolve(request: RateLimitRequest, domain: Level, nowSeconds: number): readonly Resolution[] {
-    const { descriptors } = request;
-    const matched = descriptors.map((descriptor) =>
-      descriptor.limit === undefined ? matchRule(domain, descriptor.entries) : undefined,
-    );
-    const replaced = replacedNames(matched);
-    return descriptors.map((descriptor, index) => {
+  #resolve(request: RateLimitRequest, { rules, replaced }: Matches, nowSeconds: number): readonly Resolution[] {
+    return request.descriptors.map((descriptor, index) => {
       const hits = hitsOf(descriptor, request);
       if (descriptor.limit !== undefined)
         return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
-      const rule = matched[index];
+      const rule = rules[index];
       if (rule?.limit === undefined || isReplaced(rule, replaced)) return 'none';
       return this.#limited(descriptor, rule, hits, nowSeconds);
     });
@@ -148,6 +156,19 @@ export class Limiter {
     rule.bound = created;
     return created;
   }
+}
+
+/** The rules that a request matches. */
+interface Matches {
+  /** For each descriptor; undefined when it matches none, or has a limit of its own. */
+  readonly rules: readonly (Rule | undefined)[];
+  /** The names of the rules that they replace. */
+  readonly replaced: ReadonlySet<string> | undefined;
+}
+
+function tooManySteps(cause: TooMuchWork): DecisionError {
+  const message = `matching the request with the rules takes more than ${MAX_MATCHING_STEPS} steps`;
+  return new DecisionError('too_much_work', message, { cause });
 }
 
 /** The descriptor's own hits if it has any, otherwise the request's, where 0 means 1. */

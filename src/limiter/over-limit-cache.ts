@@ -1,7 +1,10 @@
+import { ownText, tableKey, textBytes } from '../text/table-key';
+
 /** The estimated memory of an entry in addition to its key: the map's slot, the object and its numbers. */
 const ENTRY_OVERHEAD_BYTES = 120;
 
 interface OverLimit {
+  /** The {@link tableKey} of the cache key. */
   readonly key: string;
   /** The limit that the count was over. */
   readonly limit: number;
@@ -20,12 +23,14 @@ interface OverLimit {
  */
 export class OverLimitCache {
   readonly #maxBytes: number;
-  readonly #entries = new Map<string, OverLimit>();
+  #entries = new Map<string, OverLimit>();
   // The order is not left to the map: after removals, finding its first entry takes time in proportion to their number.
   #oldest: OverLimit | undefined;
   #newest: OverLimit | undefined;
   #bytes = 0;
   #accessTimes = 0;
+  /** The time of the latest look-up, in Unix seconds. */
+  #now = Number.NaN;
   hits = 0;
   misses = 0;
   expired = 0;
@@ -47,8 +52,10 @@ export class OverLimitCache {
   }
 
   /** Whether the key is over this limit; false if the limit has been raised since, so that the store is called again. */
-  isOver(key: string, limit: number, nowSeconds: number): boolean {
+  isOver(cacheKey: string, limit: number, nowSeconds: number): boolean {
     if (this.#maxBytes === 0) return false;
+    this.#follow(nowSeconds);
+    const key = tableKey(cacheKey);
     const entry = this.#entries.get(key);
     if (entry !== undefined && entry.expiresAt <= nowSeconds) {
       this.#remove(key);
@@ -63,10 +70,16 @@ export class OverLimitCache {
     return false;
   }
 
-  /** Adds a key that is over its limit until its window ends. */
-  add(key: string, limit: number, expiresAt: number, nowSeconds: number): void {
-    const cost = costOf(key);
-    if (cost > this.#maxBytes) return;
+  /**
+   * Adds a key that is over its limit until its window ends.
+   *
+   * @param nowSeconds the time of its look-up. The store may have taken seconds since; if the clock has gone back in the meantime, the
+   *   key is not added.
+   */
+  add(cacheKey: string, limit: number, expiresAt: number, nowSeconds: number): void {
+    if (this.#maxBytes === 0 || nowSeconds > this.#now) return;
+    const key = ownText(tableKey(cacheKey));
+    if (costOf(key) > this.#maxBytes) return;
     if (this.#remove(key)) this.overwritten += 1;
     this.#append({ key, limit, expiresAt, accessedAt: nowSeconds, older: this.#newest, newer: undefined });
     while (this.#bytes > this.#maxBytes && this.#oldest !== undefined) {
@@ -78,8 +91,24 @@ export class OverLimitCache {
   }
 
   /** Removes a key whose count was reduced. */
-  remove(key: string): void {
-    this.#remove(key);
+  remove(cacheKey: string): void {
+    if (this.size > 0) this.#remove(tableKey(cacheKey));
+  }
+
+  /**
+   * When the clock has gone back, windows may come again that were over their limit before, and whose counters the store has removed
+   * since. So the cache starts again, and the store decides.
+   */
+  #follow(nowSeconds: number): void {
+    if (nowSeconds < this.#now) {
+      this.expired += this.size;
+      this.#entries = new Map();
+      this.#oldest = undefined;
+      this.#newest = undefined;
+      this.#bytes = 0;
+      this.#accessTimes = 0;
+    }
+    this.#now = nowSeconds;
   }
 
   #append(entry: OverLimit): void {
@@ -106,5 +135,5 @@ export class OverLimitCache {
 }
 
 function costOf(key: string): number {
-  return ENTRY_OVERHEAD_BYTES + key.length;
+  return ENTRY_OVERHEAD_BYTES + textBytes(key);
 }

@@ -1,14 +1,24 @@
 import type { Rule } from '../rules/rule-tree';
+import type { WorkBudget } from '../rules/wildcards/work-budget';
 
 /**
  * The names that the matched rules replace. Unlimited rules, and rules that are replaced themselves, also replace others.
  * Undefined if there are none, which is the common case.
+ *
+ * @throws TooMuchWork when the rules list more names than the budget has steps
  */
-export function replacedNames(matched: readonly (Rule | undefined)[]): ReadonlySet<string> | undefined {
+export function replacedNames(
+  matched: readonly (Rule | undefined)[],
+  budget: WorkBudget,
+): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
+  let gathered: Set<readonly string[]> | undefined;
   for (const rule of matched) {
     const replaces = rule?.limit?.replaces;
-    if (replaces === undefined || replaces.length === 0) continue;
+    // Many descriptors can match the same rule.
+    if (replaces === undefined || replaces.length === 0 || gathered?.has(replaces)) continue;
+    budget.spend(replaces.length);
+    (gathered ??= new Set()).add(replaces);
     names ??= new Set();
     for (const name of replaces) names.add(name);
   }

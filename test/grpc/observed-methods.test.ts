@@ -57,6 +57,30 @@ describe('a call of an observed method', () => {
     expect([sent, durations()]).toEqual([['13 broken'], [0]]);
   });
 
+  it('is timed once, and ends its span with INTERNAL, when its handler throws', () => {
+    const error = new Error('broken');
+    const ended: unknown[] = [];
+    const statistics = new Statistics(0);
+    const durations: number[] = [];
+    const responseTime = statistics.timer('ratelimit_server.Method.response_time');
+    responseTime.addRecorder({ add: (values, count) => durations.push(...values.subarray(0, count)) });
+    const tracer: Tracer = {
+      fields: [],
+      begin: () => ({ ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) }),
+      beginWindow: () => {
+        throw new Error('not a call');
+      },
+    };
+    const throwing: UnaryHandler = () => {
+      throw error;
+    };
+    const method = observedMethods(new Map([[PATH, throwing]]), { statistics, now: () => 100, tracer }).get(PATH)!;
+    const call: UnaryCall = { reply: () => {}, fail: () => {}, onCancel: () => {} };
+    expect(() => method(NOTHING, call)).toThrow(error);
+    responseTime.flush();
+    expect([durations, ended]).toEqual([[0], [[{ 'rpc.grpc.status_code': GrpcStatus.INTERNAL }, true]]]);
+  });
+
   it('is timed once when it is cancelled and answered afterwards', () => {
     const causes: string[] = [];
     const { time, cancel, durations } = callOf((message, call) => {

@@ -1,3 +1,4 @@
+import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
@@ -325,6 +326,19 @@ describe('an invalid request', () => {
       ),
       'a request may have at most 1000 descriptors, this one has 10000',
     ],
+    [
+      'too many entries in a descriptor',
+      request('shop', ['k=x', Array.from({ length: 101 }, () => 'k=x').join(',')]),
+      'a descriptor may have at most 100 entries, descriptor 2 has 101',
+    ],
+    [
+      'too many entries in all',
+      request(
+        'shop',
+        Array.from({ length: 101 }, () => Array.from({ length: 100 }, () => 'k=x').join(',')),
+      ),
+      'the descriptors of a request may have at most 10000 entries, these have 10100',
+    ],
   ])('with %s is rejected, and only the error is counted', (_what, wrong, message) => {
     const service = serve(rules);
     expect(() => service.decide(wrong)).toThrow(message);
@@ -456,6 +470,55 @@ describe('quota', () => {
     expect(overall('a=x')).toBe(Code.OVER_LIMIT);
     expect(overall('a=x', 'u=x')).toBe(Code.OVER_LIMIT);
     expect(overall('a=x', 'none=x')).toBe(Code.OK);
+  });
+});
+
+describe('a saturated counter', () => {
+  const largest = 4294967295;
+  const most = descriptor('k=x', { hitsAddend: LARGEST_COUNT });
+
+  it.each<[what: string, options: Partial<LimiterOptions>]>([
+    ['counted in the store', {}],
+    ['in the local cache', { localCacheBytes: 10_000 }],
+    ['under STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', { stopIncrementWhenOverLimit: true }],
+  ])('is over the largest limit, for calls in one window and in later ones: %s', (_, options) => {
+    const service = serve([{ key: 'k', rateLimit: perMinute(largest) }], options);
+    const verdicts = service.decideTogether(request('shop', [most]), request('shop', ['k=x']), request('shop', [most]));
+    for (const verdict of [...verdicts, service.decide(request('shop', ['k=x']))]) {
+      expect(verdict.overallCode).toBe(Code.OVER_LIMIT);
+      expect(verdict.statuses[0]?.limitRemaining).toBe(0);
+    }
+  });
+
+  it('counts again from what negative hits leave', () => {
+    const service = serve([{ key: 'k', rateLimit: perMinute(10) }]);
+    service.decideTogether(request('shop', [most]), request('shop', [most]));
+    const back = descriptor('k=x', { hitsAddend: LARGEST_COUNT - 3, isNegativeHits: true });
+    expect(service.decide(request('shop', [back])).statuses[0]?.limitRemaining).toBe(7);
+    expect(service.decide(request('shop', ['k=x'])).statuses[0]?.limitRemaining).toBe(6);
+  });
+
+  it('passes in shadow mode, and leaves unlimited and quota rules as they are', () => {
+    const service = serve([
+      { key: 'k', rateLimit: perMinute(1), shadowMode: true },
+      { key: 'free', rateLimit: unlimited() },
+      { key: 'quota', rateLimit: perMinute(1), quotaMode: true },
+      { key: 'quota2', rateLimit: perMinute(1), quotaMode: true },
+    ]);
+    const hits = ['k=x', 'free=x', 'quota=x'].map((text) => descriptor(text, { hitsAddend: LARGEST_COUNT }));
+    service.decide(request('shop', hits));
+    const verdict = service.decide(request('shop', [...hits, 'quota2=x']));
+    expect(codes(verdict)).toEqual(['OK', 'OK', 'OVER', 'OK']);
+    expect(verdict.overallCode).toBe(Code.OK);
+  });
+
+  it('keeps the statistics finite', () => {
+    const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }]);
+    const back = descriptor('k=x', { hitsAddend: LARGEST_COUNT, isNegativeHits: true });
+    for (let call = 0; call < 5; call += 1) service.decide(request('shop', [most, most, back]));
+    const moved = service.moved();
+    expect(Object.keys(moved)).toEqual(expect.arrayContaining(['shop.k.over_limit', 'shop.k.shadow_mode']));
+    for (const hits of Object.values(moved)) expect([Number.isFinite(hits), hits >= 0]).toEqual([true, true]);
   });
 });
 

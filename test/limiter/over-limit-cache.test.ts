@@ -72,3 +72,57 @@ describe('a cache of keys over their limit', () => {
     );
   });
 });
+
+describe('the memory of a cache of keys over their limit', () => {
+  it('is that of a digest for a long key, and long keys are kept apart', () => {
+    const cache = new OverLimitCache(2 * (120 + 44));
+    const long = 'x'.repeat(1_000_000);
+    cache.add(`${long}1`, 1, 1000, 100);
+    cache.add(`${long}2`, 1, 1000, 100);
+    expect([`${long}1`, `${long}2`, `${long}3`].map((key) => cache.isOver(key, 1, 100))).toEqual([true, true, false]);
+    cache.remove(`${long}1`);
+    expect([`${long}1`, `${long}2`].map((key) => cache.isOver(key, 1, 100))).toEqual([false, true]);
+    for (let key = 0; key < 10; key += 1) cache.add(`${long}_${key}`, 1, 1000, 100);
+    expect(cache.size).toBe(2);
+  });
+
+  it('is two bytes per character of a key that has one outside Latin-1', () => {
+    // Room for two keys, or for three of one byte per character.
+    const cache = new OverLimitCache(3 * (120 + 101));
+    for (const key of ['1', '2', '3']) cache.add('鍵'.repeat(100) + key, 1, 1000, 100);
+    expect([cache.size, cache.evicted]).toEqual([2, 1]);
+  });
+});
+
+describe('a cache of keys over their limit whose clock goes back', () => {
+  it('starts again, so that a window that comes again is counted by the store', () => {
+    const cache = new OverLimitCache(10_000);
+    cache.add('live', 1, 200, 100);
+    cache.add('ahead', 1, 8000, 7300);
+    expect(cache.isOver('ahead', 1, 7301)).toBe(true);
+    expect(cache.isOver('live', 1, 101)).toBe(false);
+    expect(cache.isOver('ahead', 1, 7302)).toBe(false);
+    expect([cache.size, cache.expired, cache.averageAccessTime]).toEqual([0, 2, 0]);
+    cache.add('again', 1, 8000, 7302);
+    expect(cache.isOver('again', 1, 7303)).toBe(true);
+  });
+
+  it('does not add a key that was looked up before, because its window may come again', () => {
+    const cache = new OverLimitCache(10_000);
+    expect(cache.isOver('ahead', 1, 7300)).toBe(false);
+    expect(cache.isOver('live', 1, 100)).toBe(false);
+    cache.add('ahead', 1, 8000, 7300);
+    cache.add('live', 1, 200, 100);
+    expect(cache.isOver('live', 1, 101)).toBe(true);
+    expect(cache.size).toBe(1);
+  });
+});
+
+it('a cache of keys over their limit keeps its keys when the store has taken seconds for one of them', () => {
+  const cache = new OverLimitCache(10_000);
+  for (const key of ['slow', 'quick']) expect(cache.isOver(key, 1, 100)).toBe(false);
+  cache.add('quick', 1, 200, 100);
+  expect(cache.isOver('quick', 1, 105)).toBe(true);
+  cache.add('slow', 1, 200, 100);
+  for (const key of ['slow', 'quick']) expect(cache.isOver(key, 1, 105)).toBe(true);
+});

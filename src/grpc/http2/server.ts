@@ -7,6 +7,7 @@ import { HeaderBlockReader } from './headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from './limits/limits';
 import type { OnRejected } from './limits/rejections';
 import type { Application } from './streams/application';
+import { HeldBytes } from './streams/held-bytes';
 import { TlsListener } from './tls/tls-listener';
 import type { ServerTls } from './tls/tls-options';
 
@@ -19,6 +20,8 @@ export interface Http2ServerOptions<M, S> {
   /** The limits that differ from {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<Limits> | undefined;
   readonly application: Application<M, S>;
+  /** Whether an accepted socket leaves enough file descriptors free. If not, it is closed. */
+  readonly leavesFilesFree?: ((socket: net.Socket) => boolean) | undefined;
   readonly onRejected?: OnRejected | undefined;
   /** Called with an internal error after the connection on which it occurred has been ended, or with an error of the listener. */
   readonly onInternalError?: ((error: unknown) => void) | undefined;
@@ -34,6 +37,7 @@ export class Http2Server<M, S> {
   readonly #limits: Limits;
   readonly #tls: TlsListener | undefined;
   readonly #context: ConnectionContext<M, S>;
+  readonly #leavesFilesFree: (socket: net.Socket) => boolean;
   readonly #onRejected: OnRejected;
   readonly #connections = new Set<Connection<M, S>>();
   /** The sockets of all connections, and those whose TLS handshake has not finished. */
@@ -48,14 +52,17 @@ export class Http2Server<M, S> {
     const { application, onRejected = () => {}, onInternalError = () => {} } = options;
     const limits: Limits = { ...DEFAULT_LIMITS, ...options.limits };
     this.#limits = limits;
+    this.#leavesFilesFree = options.leavesFilesFree ?? (() => true);
     this.#onRejected = onRejected;
-    const turns = new TurnQueue();
+    const clock = { now: () => performance.now() };
+    const turns = new TurnQueue(clock, limits.roundMs);
     this.#context = {
       application,
       limits,
       headerBlocks: new HeaderBlockReader(application, limits),
-      held: 0,
-      now: () => performance.now(),
+      heldBytes: new HeldBytes(limits),
+      openStreams: 0,
+      now: clock.now,
       rejected: onRejected,
       internalError: onInternalError,
       flushLater: (connection) => turns.flushLater(connection),
@@ -81,6 +88,16 @@ export class Http2Server<M, S> {
   /** The number of open sockets, including those of connections that have ended and wait for the peer to close. */
   get connectionCount(): number {
     return this.#sockets.size;
+  }
+
+  /** The calls that are open, or cancelled while the application still works on them. */
+  get openStreams(): number {
+    return this.#context.openStreams;
+  }
+
+  /** Bytes of incomplete requests that are kept. */
+  get heldBytes(): number {
+    return this.#context.heldBytes.total;
   }
 
   /**
@@ -135,14 +152,17 @@ export class Http2Server<M, S> {
   /** The first step for every socket: an 'error' event without a listener would end the process. */
   #accept(socket: net.Socket): boolean {
     socket.on('error', () => socket.destroy());
-    if (this.#sockets.size >= this.#limits.maxConnections) {
-      this.#onRejected('connections', socket, '');
-      socket.destroy();
-      return false;
-    }
+    if (this.#sockets.size >= this.#limits.maxConnections) return this.#refuse(socket, 'connections');
+    if (!this.#leavesFilesFree(socket)) return this.#refuse(socket, 'file_descriptors');
     this.#sockets.add(socket);
     socket.on('close', () => this.#sockets.delete(socket));
     return true;
+  }
+
+  #refuse(socket: net.Socket, kind: 'connections' | 'file_descriptors'): false {
+    this.#onRejected(kind, socket, '');
+    socket.destroy();
+    return false;
   }
 
   #serve(socket: net.Socket, prefaceMs: number): void {
@@ -168,6 +188,7 @@ export class Http2Server<M, S> {
 
   #tick(): void {
     const now = performance.now();
+    this.#context.heldBytes.check(now);
     for (const connection of this.#connections) connection.tick(now);
   }
 

@@ -5,6 +5,7 @@ import {
   NO_HITS_ADDEND,
   type RateLimitRequest,
 } from '../../limiter/request';
+import { MAX_DESCRIPTORS, MAX_ENTRIES_PER_DESCRIPTOR, countDescriptor, countEntry } from '../../limiter/request-bounds';
 import { unitByNumber } from '../../rules/unit';
 import { ProtobufReader, WireType } from './protobuf-reader';
 
@@ -27,7 +28,10 @@ const WRAPPED_VALUE = (1 << 3) | WireType.VARINT;
  * large part of the cost of a decision. Unknown fields are skipped; for a repeated occurrence of a field the rules of
  * protobuf apply: the last scalar wins, messages are merged.
  *
+ * Descriptors and entries over their maximum are counted, and neither kept nor checked.
+ *
  * @throws ProtobufError when the bytes are not such a message
+ * @throws DecisionError when reading on would take too much work, before anything else is known of the request
  */
 export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
   const reader = new ProtobufReader(bytes);
@@ -37,14 +41,23 @@ export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
   while (reader.hasMore) {
     const tag = reader.tag();
     if (tag === REQUEST_DOMAIN) domain = reader.text();
-    else if (tag === REQUEST_DESCRIPTORS) descriptors.push(decodeDescriptor(reader));
+    else if (tag === REQUEST_DESCRIPTORS) readDescriptor(reader, descriptors);
     else if (tag === REQUEST_HITS_ADDEND) hitsAddend = reader.uint32();
     else reader.skip(tag);
   }
   return { domain, descriptors, hitsAddend };
 }
 
-function decodeDescriptor(reader: ProtobufReader): Descriptor {
+function readDescriptor(reader: ProtobufReader, descriptors: Descriptor[]): void {
+  if (descriptors.length < MAX_DESCRIPTORS) {
+    descriptors.push(decodeDescriptor(reader, descriptors.length + 1));
+    return;
+  }
+  reader.skip(REQUEST_DESCRIPTORS);
+  countDescriptor(descriptors);
+}
+
+function decodeDescriptor(reader: ProtobufReader, number: number): Descriptor {
   const outerEnd = reader.enter();
   const entries: Entry[] = [];
   let limit: LimitOverride | undefined;
@@ -52,7 +65,7 @@ function decodeDescriptor(reader: ProtobufReader): Descriptor {
   let isNegativeHits = false;
   while (reader.hasMore) {
     const tag = reader.tag();
-    if (tag === DESCRIPTOR_ENTRIES) entries.push(decodeEntry(reader));
+    if (tag === DESCRIPTOR_ENTRIES) readEntry(reader, entries, number);
     else if (tag === DESCRIPTOR_LIMIT) limit = decodeLimit(reader, limit);
     else if (tag === DESCRIPTOR_HITS_ADDEND) hitsAddend = decodeWrapped(reader, hitsAddend);
     else if (tag === DESCRIPTOR_IS_NEGATIVE_HITS) isNegativeHits = reader.bool();
@@ -60,6 +73,15 @@ function decodeDescriptor(reader: ProtobufReader): Descriptor {
   }
   reader.leave(outerEnd);
   return { entries, limit, hitsAddend, isNegativeHits };
+}
+
+function readEntry(reader: ProtobufReader, entries: Entry[], number: number): void {
+  if (entries.length < MAX_ENTRIES_PER_DESCRIPTOR) {
+    entries.push(decodeEntry(reader));
+    return;
+  }
+  reader.skip(DESCRIPTOR_ENTRIES);
+  countEntry(entries, number);
 }
 
 function decodeEntry(reader: ProtobufReader): Entry {

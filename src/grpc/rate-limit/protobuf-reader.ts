@@ -1,3 +1,6 @@
+import { DecisionError } from '../../limiter/decision-error';
+import { MAX_TEXT } from '../../limiter/request-bounds';
+
 /** Bytes that are not valid protobuf. The message states the problem and its byte offset. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError';
@@ -6,16 +9,37 @@ export class ProtobufError extends Error {
 /** Protobuf wire types. */
 export const WireType = { VARINT: 0, I64: 1, LEN: 2, GROUP_START: 3, GROUP_END: 4, I32: 5 } as const;
 
+/**
+ * Fields of a message, those of nested messages and unknown ones included. It bounds the time that a message can take however
+ * it is compressed; a request with as many descriptors and entries as are accepted has fewer than 40,000.
+ */
+const MAX_FIELDS = 65_536;
+/**
+ * Bytes of the texts of a message that are too long to be read character by character. No request with the permitted number of
+ * UTF-16 code units has more, as each takes at most three bytes, unless texts occur again.
+ */
+const MAX_TEXT_BYTES = 3 * MAX_TEXT;
+/** As C++; Go accepts 10,000. */
 const MAX_GROUP_DEPTH = 100;
+/** The lowest tag, with field number 1. */
+const FIRST_TAG = 1 << 3;
+/** The highest tag, with field number 2^29 - 1. */
+const MAX_TAG = 2 ** 32 - 1;
+/** Inside unknown groups, Go accepts field numbers up to 2^31 - 1. */
+const MAX_TAG_IN_GROUP = 2 ** 34 - 1;
+/** A varint whose first byte is lower has one byte. */
+const LONG_VARINT = 0x80;
 const SHORT_TEXT = 24;
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads protobuf in place, without copying. One reader is used for a message and everything nested in it: {@link enter} and
- * {@link leave} move its end.
+ * Reads protobuf in place, without copying, as strictly as Go's library (bench/conformance/README.md). One reader is used for a
+ * message and everything nested in it: {@link enter} and {@link leave} move its end.
  */
 export class ProtobufReader {
   readonly #bytes: Uint8Array;
+  #fields = 0;
+  #textBytes = 0;
   position = 0;
   end: number;
 
@@ -28,37 +52,68 @@ export class ProtobufReader {
     return this.position < this.end;
   }
 
-  /** Reads a field's tag: `fieldNumber << 3 | wireType`. */
+  /** Reads a field's tag, `fieldNumber << 3 | wireType`, if {@link hasMore}. */
   tag(): number {
-    const tag = this.uint32();
-    if (tag >>> 3 === 0) throw this.#error('field number 0');
+    this.#countField();
+    const first = this.#bytes[this.position] as number;
+    if (first < LONG_VARINT && first >= FIRST_TAG) {
+      this.position += 1;
+      return first;
+    }
+    return this.#longTag(MAX_TAG);
+  }
+
+  #countField(): void {
+    this.#fields += 1;
+    if (this.#fields > MAX_FIELDS) {
+      throw new DecisionError('too_much_work', `a message may have at most ${MAX_FIELDS} fields`);
+    }
+  }
+
+  #longTag(max: number): number {
+    const tag = this.uint64();
+    if (tag < FIRST_TAG) throw this.#error('field number 0');
+    if (tag > max) throw this.#error('field number too large');
     return tag;
   }
 
-  /** Reads a varint and keeps its low 32 bits, as protobuf does for uint32 fields, enums and tags. */
+  /** Reads a varint and keeps its low 32 bits, as protobuf does for uint32 fields and enums. */
   uint32(): number {
     const first = this.#byte();
-    if (first < 0x80) return first;
+    if (first < LONG_VARINT) return first;
     let value = first & 0x7f;
     for (let shift = 7; shift < 70; shift += 7) {
       const byte = this.#byte();
       if (shift < 32) value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value >>> 0;
+      if (byte < LONG_VARINT) {
+        this.#checkLast(byte, shift);
+        return value >>> 0;
+      }
     }
     throw this.#error('varint longer than 10 bytes');
   }
 
   /** Reads a varint. Values from 2^53 on are rounded, never to less than 2^53. */
   uint64(): number {
-    let value = 0;
-    let factor = 1;
-    for (let length = 0; length < 10; length += 1) {
+    const first = this.#byte();
+    if (first < LONG_VARINT) return first;
+    let value = first & 0x7f;
+    let factor = 128;
+    for (let shift = 7; shift < 70; shift += 7) {
       const byte = this.#byte();
       value += (byte & 0x7f) * factor;
-      if (byte < 0x80) return value;
+      if (byte < LONG_VARINT) {
+        this.#checkLast(byte, shift);
+        return value;
+      }
       factor *= 128;
     }
     throw this.#error('varint longer than 10 bytes');
+  }
+
+  /** The tenth byte of a varint has the highest of 64 bits. */
+  #checkLast(byte: number, shift: number): void {
+    if (shift === 63 && byte > 1) throw this.#error('varint exceeds 64 bits');
   }
 
   bool(): boolean {
@@ -67,7 +122,7 @@ export class ProtobufReader {
 
   /** Enters a length-delimited field. Returns the outer end, which {@link leave} restores. */
   enter(): number {
-    const length = this.uint32();
+    const length = this.uint64();
     const outerEnd = this.end;
     if (length > outerEnd - this.position) throw this.#error('length beyond the end of the message');
     this.end = this.position + length;
@@ -118,13 +173,19 @@ export class ProtobufReader {
   #skipGroup(start: number, depth: number): void {
     if (depth >= MAX_GROUP_DEPTH) throw this.#error('groups nested too deeply');
     for (;;) {
-      const tag = this.tag();
+      const tag = this.#tagInGroup();
       if ((tag & 7) === WireType.GROUP_END) {
-        if (tag >>> 3 !== start >>> 3) throw this.#error('mismatched end of a group');
+        // Not the tags: they may exceed 32 bits, and differ in the wire type.
+        if (Math.floor(tag / 8) !== Math.floor(start / 8)) throw this.#error('mismatched end of a group');
         return;
       }
       this.#skip(tag, depth + 1);
     }
+  }
+
+  #tagInGroup(): number {
+    this.#countField();
+    return this.#longTag(MAX_TAG_IN_GROUP);
   }
 
   #advance(length: number): void {
@@ -140,6 +201,10 @@ export class ProtobufReader {
   }
 
   #utf8(start: number, end: number): string {
+    this.#textBytes += end - start;
+    if (this.#textBytes > MAX_TEXT_BYTES) {
+      throw new DecisionError('too_much_work', `the texts of a message may have at most ${MAX_TEXT_BYTES} bytes`);
+    }
     try {
       return strictUtf8.decode(this.#bytes.subarray(start, end));
     } catch {

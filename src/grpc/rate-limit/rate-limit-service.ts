@@ -1,4 +1,4 @@
-import type { DecisionError, DecisionErrorCode } from '../../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../../limiter/decision-error';
 import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
@@ -14,11 +14,12 @@ export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/S
 /** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the verdict. */
 export function shouldRateLimit(decide: Decide, statistics: Statistics, log: Pick<Log, 'debug'>): UnaryHandler {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
-  function reject(call: UnaryCall, reason: string): void {
+  function reject(call: UnaryCall, error: ProtobufError | DecisionError): void {
     serviceErrors.add(1);
-    log.debug('malformed request rejected', { via: 'gRPC', reason });
+    log.debug('malformed request rejected', { via: 'gRPC', reason: error.message });
+    if (error instanceof DecisionError) call.fail(STATUS_OF[error.code], error.message);
     // The status with which gRPC servers answer a message that they cannot parse.
-    call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${reason}`);
+    else call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${error.message}`);
   }
   return (message, call) => {
     const request = decode(message, call, reject);
@@ -27,14 +28,14 @@ export function shouldRateLimit(decide: Decide, statistics: Statistics, log: Pic
   };
 }
 
-type Reject = (call: UnaryCall, reason: string) => void;
+type Reject = (call: UnaryCall, error: ProtobufError | DecisionError) => void;
 
 function decode(message: Uint8Array, call: UnaryCall, reject: Reject): RateLimitRequest | undefined {
   try {
     return decodeRequest(message);
   } catch (error) {
-    if (!(error instanceof ProtobufError)) throw error;
-    reject(call, error.message);
+    if (!(error instanceof ProtobufError || error instanceof DecisionError)) throw error;
+    reject(call, error);
     return undefined;
   }
 }
@@ -64,6 +65,7 @@ class CallObserver implements DecisionObserver {
 export const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
   invalid_request: GrpcStatus.INVALID_ARGUMENT,
   no_configuration: GrpcStatus.FAILED_PRECONDITION,
+  too_much_work: GrpcStatus.RESOURCE_EXHAUSTED,
   store_failed: GrpcStatus.UNAVAILABLE,
   store_timeout: GrpcStatus.UNAVAILABLE,
   store_pool_empty: GrpcStatus.RESOURCE_EXHAUSTED,

@@ -47,6 +47,10 @@ export class GrpcApplication implements Application<InterpretedHead, Call> {
     stream.state!.expire();
   }
 
+  displaced(stream: Stream<Call>): void {
+    stream.state!.displaced();
+  }
+
   drained(stream: Stream<Call>): void {
     stream.state!.drained();
   }

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ListenAddress, listen } from '../../net/listen';
+import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
 import type { Limits } from '../http2/limits/limits';
 import type { OnRejected } from '../http2/limits/rejections';
 import { Http2Server } from '../http2/server';
@@ -39,6 +40,10 @@ export interface GrpcServer {
   readonly address: AddressInfo | string;
   /** The number of open connections. */
   readonly connectionCount: number;
+  /** The number of calls that are open, or cancelled while their handler still works on them. */
+  readonly openStreams: number;
+  /** Bytes of incomplete requests that are kept. */
+  readonly heldBytes: number;
   /**
    * Stops listening, sends GOAWAY on every connection, ends streaming calls with UNAVAILABLE, lets unary calls finish, and
    * aborts the remaining connections after `graceMs`. Resolves when all connections are closed.
@@ -56,21 +61,26 @@ export interface GrpcServer {
 /** Starts a gRPC server. Rejects if it cannot listen or the TLS certificate, key or authority cannot be used. */
 export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
   const { onRejected, onInternalError = () => {} } = options;
+  function now(): number {
+    return performance.now();
+  }
   const application = new GrpcApplication(
     {
       failures: new FailureBlocks(),
-      inflater: new Inflater(),
-      now: () => performance.now(),
+      inflater: new Inflater(now),
+      now,
       handlerFailed: onInternalError,
     },
     options.unary,
     options.streaming ?? new Map(),
     options.keepMetadata ?? [],
   );
+  const filesLimit = openFilesLimit();
   const server = new Http2Server<InterpretedHead, Call>({
     tls: options.tls,
     limits: options.limits,
     application,
+    leavesFilesFree: (socket) => leavesFilesFree(socket, filesLimit),
     onRejected,
     onInternalError: (error) => onInternalError('', error),
   });

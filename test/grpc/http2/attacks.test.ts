@@ -572,9 +572,9 @@ describe('the memory of a connection', () => {
 
     expect(resetsOf(peer.frames)).toEqual([[3, ENHANCE_YOUR_CALM]]);
     expect(peer.rejections).toEqual(['request_memory']);
-    expect(peer.context.held).toBe(64_000);
+    expect(peer.context.heldBytes.total).toBe(64_000);
     peer.connection.transportClosed();
-    expect(peer.context.held).toBe(0);
+    expect(peer.context.heldBytes.total).toBe(0);
   });
 
   it('for incomplete requests is limited per server', () => {
@@ -585,7 +585,7 @@ describe('the memory of a connection', () => {
       .send(data(1, Buffer.alloc(16_000)));
 
     expect(peer.rejections).toEqual(['request_memory']);
-    expect(peer.context.held).toBe(0);
+    expect(peer.context.heldBytes.total).toBe(0);
   });
 
   it('does not grow with the streams that have been closed, and its window does not shrink', () => {

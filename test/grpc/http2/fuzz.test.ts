@@ -26,7 +26,7 @@ describe(`random and damaged frames with seed ${SEED}`, () => {
     let ended = 0;
     for (let number = 0; number < SEQUENCES; number += 1) {
       const bytes = frames.sequence();
-      const peer = new MemoryPeer({}, new TestApplication(), headerBlocks);
+      const peer = new MemoryPeer({}, new TestApplication(), { headerBlocks });
       for (const chunk of frames.cut(bytes)) peer.send(chunk);
       if (frames.below(4) === 0) peer.wait(100);
       const description = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
@@ -48,7 +48,7 @@ describe(`random and damaged frames with seed ${SEED}`, () => {
         }
       }
       peer.connection.transportClosed();
-      if (peer.context.held !== 0) throw new Error(`memory kept: ${description}`);
+      if (peer.context.heldBytes.total !== 0) throw new Error(`memory kept: ${description}`);
     }
 
     // Both valid and invalid sequences must occur.

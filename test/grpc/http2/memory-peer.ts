@@ -4,6 +4,7 @@ import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks
 import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
+import { HeldBytes } from '../../../src/grpc/http2/streams/held-bytes';
 import { type Frame, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
@@ -54,14 +55,15 @@ export class MemoryPeer {
   constructor(
     limits: Partial<Limits> = {},
     readonly application: TestApplication = new TestApplication(),
-    headerBlocks?: HeaderBlockReader<string>,
+    shared: Partial<ConnectionContext<string, never>> = {},
   ) {
     const all = { ...DEFAULT_LIMITS, ...limits };
     this.context = {
       application,
       limits: all,
-      headerBlocks: headerBlocks ?? new HeaderBlockReader(application, all),
-      held: 0,
+      headerBlocks: new HeaderBlockReader(application, all),
+      heldBytes: new HeldBytes(all),
+      openStreams: 0,
       now: () => this.time,
       rejected: (kind) => this.rejections.push(kind),
       internalError: (error) => this.internalErrors.push(error),
@@ -71,6 +73,7 @@ export class MemoryPeer {
       runLater: () => {
         this.#toRun = true;
       },
+      ...shared,
     };
     this.connection = new Connection(this.context, this.transport);
   }
@@ -104,6 +107,7 @@ export class MemoryPeer {
     const until = this.time + ms;
     while (this.time < until) {
       this.time = Math.min(until, this.time + step);
+      this.context.heldBytes.check(this.time);
       this.connection.tick(this.time);
       this.endTurns();
     }

@@ -321,6 +321,13 @@ answered(
 answered('5.1', 'DATA on a stream that both sides ended', resets(1, STREAM_CLOSED), data(1, 'x'));
 after('5.1', 'DATA on an idle stream', ends(PROTOCOL_ERROR), data(1, 'x'));
 after('5.1', 'DATA on an idle stream with an even identifier', ends(PROTOCOL_ERROR), data(2, 'x'));
+after(
+  '6.1',
+  'DATA on a stream that a request on a higher stream has closed',
+  { resets: [[1, STREAM_CLOSED]], as: undefined },
+  get(3),
+  data(1, 'x'),
+);
 after('5.1', 'WINDOW_UPDATE on an idle stream', ends(PROTOCOL_ERROR), windowUpdate(1, 1));
 after('5.1', 'RST_STREAM on an idle stream', ends(PROTOCOL_ERROR), rstStream(1));
 after('5.1', 'a request after PRIORITY on its stream, which stays idle,', answers(1), priority(1, 3), get(1));
@@ -580,6 +587,13 @@ for (const name of [':method', ':scheme', ':path']) {
   after('8.3.1', `a request with two ${name} fields`, malformed, get1(block([[name, 'POST'], ...REQUEST])));
 }
 after('8.3.1', 'a request without :authority', answers(1), without(':authority'));
+after('8.3.1', 'a request with two :authority fields', malformed, get1(block([[':authority', 'weir'], ...REQUEST])));
+after(
+  '8.3.1',
+  'a request with two different :authority fields',
+  malformed,
+  get1(block([[':authority', 'other'], ...REQUEST])),
+);
 after('8.3.1', 'an empty :path', malformed, get1(request('')));
 after(
   '8.3',
@@ -595,6 +609,7 @@ for (const name of ['connection', 'proxy-connection', 'keep-alive', 'transfer-en
 after('8.2.2', 'te other than trailers', malformed, carrying(['te', 'gzip']));
 after('8.2.2', 'te: trailers', answers(1), carrying(['te', 'trailers']));
 after('8.3.1', 'a request with two host fields', malformed, carrying(['host', 'weir'], ['host', 'weir']));
+after('8.3.1', 'a request with two different host fields', malformed, carrying(['host', 'weir'], ['host', 'other']));
 after('8.3.1', 'a host other than :authority', malformed, carrying(['host', 'other']));
 after('8.3.1', 'a host equal to :authority', answers(1), carrying(['host', 'weir']));
 after('8.5', 'CONNECT with a path', malformed, get1(block([[':method', 'CONNECT'], ...REQUEST.slice(1)])));

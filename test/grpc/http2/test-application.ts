@@ -26,6 +26,7 @@ export class TestApplication implements Application<string, TestState> {
   cancelled = 0;
   expired = 0;
   notifiedGoingAway = 0;
+  timesDisplaced = 0;
   bodies: string[] = [];
   readonly held: Stream<TestState>[] = [];
 
@@ -46,7 +47,9 @@ export class TestApplication implements Application<string, TestState> {
     if (path === '/keep' && !stream.hold(end - start)) return stream.reset(11);
     if (path === '/messages') stream.messageEnded();
     stream.consumed(end - start);
-    if (isEnded) stream.schedule();
+    if (!isEnded) return;
+    stream.requestCompleted();
+    stream.schedule();
   }
 
   run(stream: Stream<TestState>): void {
@@ -75,6 +78,10 @@ export class TestApplication implements Application<string, TestState> {
 
   expire(): void {
     this.expired += 1;
+  }
+
+  displaced(): void {
+    this.timesDisplaced += 1;
   }
 
   drained(): void {}

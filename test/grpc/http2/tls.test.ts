@@ -128,6 +128,23 @@ describe('a TLS handshake', () => {
     expect(rejections).toEqual(['tls_handshake']);
   });
 
+  it('that is not finished counts towards the bound of connections, and is counted once if it is over it', async () => {
+    await start({}, { maxConnections: 2 });
+    const { port } = server!.address as AddressInfo;
+    const unfinished = [1, 2].map(() => new RawClient(net.connect(port, '127.0.0.1')));
+    await eventually('two connections', () => server!.connectionCount === 2);
+    const refused = connect();
+    await refused.until('the end', () => refused.isClosed);
+
+    expect(rejections).toEqual(['connections']);
+    for (const client of unfinished) client.close();
+    await eventually('no connection', () => server!.connectionCount === 0);
+    await eventually('two failed handshakes', () => rejections.length === 3);
+    const client = connect();
+    await expectAnswer(client);
+    client.close();
+  });
+
   it('must be followed by a preface within the time limit', async () => {
     await start({}, { prefaceMs: 400, lingerMs: 50 });
     const client = connect();

@@ -6,6 +6,7 @@ import {
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
 import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
+import { MAX_TEXT } from '../../../src/limiter/request-bounds';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
@@ -94,11 +95,85 @@ describe('decodeRequest', () => {
     ['has a group that ends with the tag of another', 'fb018402', 'mismatched end of a group at byte 4'],
     ['has the end of a group that was not begun', '0c', 'invalid wire type 4 at byte 1'],
     ['has a varint of eleven bytes', `18${'80'.repeat(10)}01`, 'varint longer than 10 bytes at byte 11'],
+    ['has a varint of more than 64 bits', `18${'80'.repeat(9)}02`, 'varint exceeds 64 bits at byte 11'],
+    ['has a tag of more than 64 bits', 'b5cab392adf7a6d0972e0a046e6f70651800', 'varint exceeds 64 bits at byte 10'],
+    ['has a field number above 2^29 - 1', '8080808010 00', 'field number too large at byte 5'],
+    ['has a length above 2^32', '0a8180808010 61', 'length beyond the end of the message at byte 6'],
     ['has groups nested more than 100 deep', 'fb01'.repeat(200), 'groups nested too deeply at byte 202'],
     ['has a text that is not UTF-8', '0a02c328', 'invalid UTF-8 at byte 2'],
     ['has a text that ends inside a character', '0a01e2', 'invalid UTF-8 at byte 2'],
   ])('rejects a request that %s, with the byte offset', (_problem, bytes, message) => {
     expect(() => decodeRequest(hex(bytes))).toThrow(new ProtobufError(message));
+  });
+
+  function repeated(field: string, times: number) {
+    return Buffer.from(field.repeat(times), 'hex');
+  }
+  function descriptorOf(entries: Buffer) {
+    const length = Buffer.from([
+      0x80 | (entries.length & 0x7f),
+      0x80 | ((entries.length >> 7) & 0x7f),
+      entries.length >> 14,
+    ]);
+    return Buffer.concat([Buffer.from([0x12]), length, entries]);
+  }
+  const TOO_MANY_FIELDS = 'a message may have at most 65536 fields';
+
+  it('counts the descriptors over the maximum, and keeps none of them', () => {
+    const { descriptors } = decodeRequest(repeated('12040a020a00', 10_000));
+    expect(descriptors).toHaveLength(10_000);
+    expect(new Set(descriptors.slice(1_000)).size).toBe(1);
+    expect(descriptors[1_000]?.entries).toEqual([]);
+  });
+
+  it('counts the entries over the maximum, and keeps none of them', () => {
+    const { entries } = decodeRequest(descriptorOf(repeated('0a030a016b', 10_000))).descriptors[0]!;
+    expect(entries).toHaveLength(10_000);
+    expect(new Set(entries.slice(100)).size).toBe(1);
+    expect(entries.slice(99, 101)).toEqual([
+      { key: 'k', value: '' },
+      { key: '', value: '' },
+    ]);
+  });
+
+  it.each([
+    [
+      'descriptors',
+      repeated('1200', 10_001),
+      'a request may have at most 1000 descriptors, this one has more than 10000',
+    ],
+    [
+      'entries',
+      Buffer.concat([repeated('1200', 1), descriptorOf(repeated('0a00', 10_001))]),
+      'a descriptor may have at most 100 entries, descriptor 2 has more than 10000',
+    ],
+  ])('stops reading at %s that are too many to be counted', (_what, bytes, message) => {
+    // What follows is not valid, and is not read.
+    expect(() => decodeRequest(Buffer.concat([bytes, Buffer.from([0xff])]))).toThrow(message);
+  });
+
+  it.each([
+    ['domains', '0a00'],
+    ['hits', '1801'],
+    ['unknown fields', '7800'],
+    ['groups', '7b7c'],
+  ])('stops reading at 65,537 %s', (_what, field) => {
+    expect(decodeRequest(repeated(field, 32_768)).descriptors).toEqual([]);
+    expect(() => decodeRequest(Buffer.concat([repeated(field, 65_537), Buffer.from([0xff])]))).toThrow(TOO_MANY_FIELDS);
+  });
+
+  it('decodes texts of as many bytes as the permitted characters can have, and stops at longer ones', () => {
+    const domain = '€'.repeat(MAX_TEXT);
+    const bytes = Buffer.concat([Buffer.from([0x0a, 0x80, 0x80, 0x30]), Buffer.from(domain)]);
+    expect(decodeRequest(bytes).domain).toBe(domain);
+    // What follows is not valid, and is not read.
+    const more = Buffer.concat([bytes, Buffer.from([0x0a, 25]), Buffer.alloc(25, 'x'), Buffer.from([0xff])]);
+    expect(() => decodeRequest(more)).toThrow('the texts of a message may have at most 786432 bytes');
+  });
+
+  it('counts the fields of nested messages', () => {
+    const limits = descriptorOf(repeated('1200', 40_000));
+    expect(() => decodeRequest(Buffer.concat([limits, limits]))).toThrow(TOO_MANY_FIELDS);
   });
 
   it('decodes or rejects arbitrary bytes, and terminates', () => {

@@ -43,6 +43,7 @@ export class Connection<M, S> implements TurnTask {
   hasEnded = false;
   /** Output and streams to run wait until the chunk has been read. */
   #isReceiving = true;
+  #isRunScheduled = false;
   #isTransportClosed = false;
   /** No deadline is earlier. */
   #nextWake = 0;
@@ -64,7 +65,7 @@ export class Connection<M, S> implements TurnTask {
     // No spreads of a common object here: they cost 5 KiB of memory per idle connection (bench/grpc-server).
     const sendQueue = new SendQueue<S>({ control: this, limits, abuseLimits, peerSettings, transport });
     const { writer } = sendQueue;
-    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, perTurn: limits.dispatchesPerTurn });
+    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, clock: context, limits });
     const streams = new Streams<S>({ control: this, context, abuseLimits, peerSettings, sendQueue, runQueue });
     const settings = new SettingsExchange<S>({
       control: this,
@@ -178,17 +179,21 @@ export class Connection<M, S> implements TurnTask {
   #endTurn(): void {
     if (!this.hasEnded) {
       this.#sendQueue.pumpIfWidened();
-      this.#runQueue.run();
+      if (!this.#isRunScheduled) this.#runQueue.run();
     }
     this.flush();
   }
 
   runScheduled(): void {
+    this.#isRunScheduled = false;
+    this.now = this.#context.now();
     this.#runQueue.run();
   }
 
   runLater(): void {
-    if (!this.#isReceiving) this.#context.runLater(this);
+    if (this.#isReceiving || this.#isRunScheduled) return;
+    this.#isRunScheduled = true;
+    this.#context.runLater(this);
   }
 
   outputBegan(): void {

@@ -57,6 +57,7 @@ export class DataFrames<S> {
     const length = end - start;
     const endStream = (flags & END_STREAM) !== 0;
     stream.receiveWindow -= charged;
+    stream.bodyBytes += length;
     if (stream.contentLeft !== undefined) {
       stream.contentLeft -= length;
       if (stream.contentLeft < 0 || (endStream && stream.contentLeft > 0)) {
@@ -85,7 +86,11 @@ export class DataFrames<S> {
     const ending = ids.endingOf(id);
     if (ending === Ending.ENDED || ending === Ending.RESET_BY_PEER) {
       this.#streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
-    } else if (ending === Ending.UNKNOWN) this.#abuseLimits.chargeIdleFrame(this.#control.now);
+    } else if (ending === Ending.UNKNOWN) {
+      // Never opened, or forgotten: the peer may have sent it before our reset arrived, so it is no fault.
+      this.#abuseLimits.chargeIdleFrame(this.#control.now);
+      this.#streams.resetForgotten(id);
+    }
   }
 
   /** Charges the window of the connection. That of a stream is refunded as the application consumes its bytes. */

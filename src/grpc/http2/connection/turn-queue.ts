@@ -1,20 +1,32 @@
+import type { Clock } from '../streams/run-queue';
+
 /** A connection, at the end of a turn of the event loop. */
 export interface TurnTask {
   /** Writes the frames of the turn to the transport. */
   flush(): void;
-  /** Runs the streams that the turn left. */
+  /** Runs the streams that earlier turns left. */
   runScheduled(): void;
 }
 
 /**
  * The connections that have output to write, or streams to run, once the current turn of the event loop is over. However
- * many there are, one `setImmediate` is pending.
+ * many there are, one `setImmediate` is pending. The connections with streams to run take turns: each runs for a limited time,
+ * and those for which a turn has no time left are first in the next one. Between turns sockets are read, so that a connection
+ * without such streams does not wait for these.
  */
 export class TurnQueue {
+  readonly #clock: Clock;
+  readonly #roundMs: number;
   #toFlush: TurnTask[] = [];
   #toRun: TurnTask[] = [];
   #isScheduled = false;
   readonly #onTurnEnd = (): void => this.#endTurn();
+
+  /** `roundMs`: see {@link Limits.roundMs}. */
+  constructor(clock: Clock, roundMs: number) {
+    this.#clock = clock;
+    this.#roundMs = roundMs;
+  }
 
   flushLater(connection: TurnTask): void {
     this.#toFlush.push(connection);
@@ -35,13 +47,25 @@ export class TurnQueue {
   #endTurn(): void {
     this.#isScheduled = false;
     const toFlush = this.#toFlush;
-    const toRun = this.#toRun;
     this.#toFlush = [];
-    this.#toRun = [];
     for (const connection of toFlush) connection.flush();
-    for (const connection of toRun) {
+    if (this.#toRun.length > 0) this.#runRound();
+  }
+
+  #runRound(): void {
+    const toRun = this.#toRun;
+    // Those that still have streams to run append themselves again.
+    this.#toRun = [];
+    const until = this.#clock.now() + this.#roundMs;
+    let ran = 0;
+    do {
+      const connection = toRun[ran]!;
+      ran += 1;
       connection.runScheduled();
       connection.flush();
-    }
+    } while (ran < toRun.length && this.#clock.now() < until);
+    if (ran === toRun.length) return;
+    this.#toRun = [...toRun.slice(ran), ...this.#toRun];
+    this.#schedule();
   }
 }

@@ -4,6 +4,12 @@ import { FieldNames } from './hpack/field-names';
 import { FieldSectionDecoder, type FieldSectionLimits } from './hpack/field-section-decoder';
 import { RequestHead, areTrailers } from './request-head';
 
+/**
+ * Longer header lists are not remembered. A short block can refer to a long field of the dynamic table again and again, and what is
+ * remembered of it outlives the table's entry.
+ */
+const MAX_REMEMBERED_LIST_BYTES = 2048;
+
 /** The application's interpretation of a request's header list. */
 export interface DecodedHead<M> {
   readonly meaning: M;
@@ -42,7 +48,7 @@ export class HeaderBlockReader<M> {
     if (decoder.isOversized) return HeaderProblem.OVERSIZED;
     if (!head.read(decoder)) return HeaderProblem.MALFORMED;
     const read = { meaning: this.#application.interpret(head), contentLength: head.contentLength };
-    if (!decoder.changedTable) {
+    if (!decoder.changedTable && decoder.listBytes <= MAX_REMEMBERED_LIST_BYTES) {
       const generation = decoder.readTable ? tables.dynamic.generation : ANY_GENERATION;
       tables.memo.remember(source, start, end, generation, read);
     }

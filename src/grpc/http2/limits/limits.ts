@@ -12,6 +12,10 @@ export interface Limits {
   readonly maxConcurrentStreams: number;
   /** Calls of one connection that start in one turn of the event loop; the others start in later turns. */
   readonly dispatchesPerTurn: number;
+  /** The time after which no further call of a connection starts in a turn, from the beginning of its part of the turn. */
+  readonly dispatchMs: number;
+  /** The time after which no further connection continues in a turn what it left in earlier turns. */
+  readonly roundMs: number;
 
   /** SETTINGS_MAX_HEADER_LIST_SIZE: the bytes of names and values, plus 32 for each field. */
   readonly maxHeaderListBytes: number;
@@ -28,6 +32,11 @@ export interface Limits {
   readonly maxHeldBytesPerConnection: number;
   /** Bytes of incomplete requests that are kept for all connections. */
   readonly maxHeldBytes: number;
+  /**
+   * While more than half of {@link maxHeldBytes} is in use: how long an incomplete request may take for its next 16 KiB; a
+   * quarter of it while all is in use.
+   */
+  readonly heldStallMs: number;
 
   /** From accepting the connection to its first SETTINGS, the TLS handshake included. */
   readonly prefaceMs: number;
@@ -94,6 +103,8 @@ export const DEFAULT_LIMITS: Limits = {
   maxConnections: 16_384,
   maxConcurrentStreams: 1_024,
   dispatchesPerTurn: 256,
+  dispatchMs: 2,
+  roundMs: 4,
 
   maxHeaderListBytes: 16 * KIB,
   maxHeaderFields: 100,
@@ -103,6 +114,7 @@ export const DEFAULT_LIMITS: Limits = {
   connectionWindowBytes: MIB,
   maxHeldBytesPerConnection: 16 * MIB,
   maxHeldBytes: 256 * MIB,
+  heldStallMs: SECOND,
 
   prefaceMs: 10 * SECOND,
   settingsAckMs: 10 * SECOND,

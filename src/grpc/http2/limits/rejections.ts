@@ -5,6 +5,8 @@
 export const REJECTIONS = [
   /** A connection over {@link Limits.maxConnections}. */
   'connections',
+  /** A connection that the server's caller rejects, because too few file descriptors are free. */
+  'file_descriptors',
   /** A TLS handshake that failed: no common protocol, a missing or bad client certificate, no TLS at all, or too slow. */
   'tls_handshake',
   /** A TLS client that offered no ALPN protocol, or whose certificate does not carry the required name. */
@@ -23,8 +25,10 @@ export const REJECTIONS = [
   'response_timeout',
   /** A peer that does not read our output: too much of it is waiting, or the peer has read none for too long. */
   'slow_reader',
-  /** An incomplete request that would have kept too much memory. */
+  /** A request that needed too much memory, incomplete or decompressed, or whose memory was needed for other connections. */
   'request_memory',
+  /** A compressed message, when those of its connection have become too much larger by decompression. */
+  'inflation',
   /** A connection error: framing, stream states, sizes. */
   'protocol_error',
   /** A header block that HPACK cannot decode. */

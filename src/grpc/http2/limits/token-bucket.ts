@@ -13,14 +13,26 @@ export class TokenBucket {
 
   /** Takes tokens. Returns false, and takes none, if there are not enough. */
   take(now: number, tokens = 1): boolean {
-    if (this.#tokens < tokens) {
+    this.#refill(now, tokens);
+    if (this.#tokens < tokens) return false;
+    this.#tokens -= tokens;
+    return true;
+  }
+
+  /** Takes as many of the tokens as there are, in whole numbers. Returns how many. */
+  takeUpTo(now: number, tokens: number): number {
+    this.#refill(now, tokens);
+    const taken = Math.min(tokens, Math.floor(this.#tokens));
+    this.#tokens -= taken;
+    return taken;
+  }
+
+  #refill(now: number, needed: number): void {
+    if (this.#tokens < needed) {
       const refilled = ((now - this.#refilledAt) / 1_000) * this.#rate.perSecond;
       this.#tokens = Math.min(this.#rate.burst, this.#tokens + refilled);
       this.#refilledAt = now;
     } else if (this.#tokens === this.#rate.burst) this.#refilledAt = now;
-    if (this.#tokens < tokens) return false;
-    this.#tokens -= tokens;
-    return true;
   }
 
   giveBack(tokens: number): void {

@@ -21,6 +21,8 @@ export interface Application<M, S> extends HeaderInterpreter<M> {
   cancel(stream: Stream<S>): void;
   /** The time set by {@link Stream.expireAt} has come. */
   expire(stream: Stream<S>): void;
+  /** The memory of this stream's incomplete request is needed for others: the stream must end now. */
+  displaced(stream: Stream<S>): void;
   /** All output that waited for a flow-control window has been sent. */
   drained(stream: Stream<S>): void;
   /** The connection is shutting down and waits for this stream. A response without an end of its own must end now. */

@@ -3,14 +3,16 @@ import type { HeaderBlockReader } from '../headers/header-blocks';
 import type { Limits } from '../limits/limits';
 import type { OnRejected, Peer, Rejection } from '../limits/rejections';
 import type { Application } from './application';
+import type { HeldBytes } from './held-bytes';
 
 /** What the connections of a server share. */
 export interface ServerContext<M, S> {
   readonly application: Application<M, S>;
   readonly limits: Limits;
   readonly headerBlocks: HeaderBlockReader<M>;
-  /** Bytes of incomplete requests that the application keeps, for all connections. */
-  held: number;
+  readonly heldBytes: HeldBytes<S>;
+  /** Streams that are open, or closed while the application still works on them, on all connections. */
+  openStreams: number;
   readonly rejected: OnRejected;
 }
 

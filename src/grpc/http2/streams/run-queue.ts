@@ -1,8 +1,11 @@
+import type { Limits } from '../limits/limits';
 import type { Application } from './application';
 import type { SendQueue } from './send-queue';
 import type { Stream } from './stream';
 
 export interface RunQueueControl {
+  /** When the connection's part of this turn began. */
+  readonly now: number;
   readonly hasEnded: boolean;
   /** Streams are waiting: {@link RunQueue.run} must be called in the next turn, unless it is called in this one. */
   runLater(): void;
@@ -12,24 +15,36 @@ export interface RunQueueParts<S> {
   readonly control: RunQueueControl;
   readonly application: Pick<Application<unknown, S>, 'run'>;
   readonly sendQueue: Pick<SendQueue<S>, 'exceedsSoftLimit' | 'flushIfLong'>;
-  /** How many streams run in one turn, before other connections get theirs. */
-  readonly perTurn: number;
+  readonly clock: Clock;
+  readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs'>;
 }
 
-/** The streams whose work is to begin once the current chunk has been read. Limits how many of them begin in one turn. */
+export interface Clock {
+  /** Milliseconds, monotonic. */
+  now(): number;
+}
+
+/** What a stream counts towards {@link WORK_PER_CHECK}, in addition to the bytes of its body. */
+const STREAM_WORK = 256;
+/** Reading the clock after every stream would be noticeable: this much work, in bytes, takes far less than a millisecond. */
+const WORK_PER_CHECK = 4_096;
+
+/** The streams whose work is to begin once the current chunk has been read. Limits what of it is done in one turn. */
 export class RunQueue<S> {
   readonly #control: RunQueueControl;
   readonly #application: RunQueueParts<S>['application'];
   readonly #sendQueue: RunQueueParts<S>['sendQueue'];
-  readonly #perTurn: number;
+  readonly #clock: Clock;
+  readonly #limits: RunQueueParts<S>['limits'];
   readonly #streams: Stream<S>[] = [];
   #next = 0;
 
-  constructor({ control, application, sendQueue, perTurn }: RunQueueParts<S>) {
+  constructor({ control, application, sendQueue, clock, limits }: RunQueueParts<S>) {
     this.#control = control;
     this.#application = application;
     this.#sendQueue = sendQueue;
-    this.#perTurn = perTurn;
+    this.#clock = clock;
+    this.#limits = limits;
   }
 
   add(stream: Stream<S>): void {
@@ -41,7 +56,10 @@ export class RunQueue<S> {
     const streams = this.#streams;
     const control = this.#control;
     const sendQueue = this.#sendQueue;
-    let left = this.#perTurn;
+    const { dispatchesPerTurn, dispatchMs } = this.#limits;
+    const until = control.now + dispatchMs;
+    let left = dispatchesPerTurn;
+    let unchecked = 0;
     while (this.#next < streams.length && !control.hasEnded) {
       if (sendQueue.exceedsSoftLimit) return;
       if (left === 0) {
@@ -52,10 +70,15 @@ export class RunQueue<S> {
       const stream = streams[this.#next]!;
       this.#next += 1;
       if (stream.isClosed) continue;
+      // A body that is kept may be compressed, and take any time.
+      unchecked += stream.held > 0 ? WORK_PER_CHECK : STREAM_WORK + stream.bodyBytes;
       stream.isRunning = true;
       stream.hasRun = true;
       this.#application.run(stream);
       sendQueue.flushIfLong();
+      if (unchecked < WORK_PER_CHECK) continue;
+      unchecked = 0;
+      if (this.#clock.now() >= until) left = 0;
     }
     this.clear();
   }

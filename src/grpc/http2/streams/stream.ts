@@ -1,3 +1,4 @@
+import type { Rejection } from '../limits/rejections';
 import { DEFAULT_WINDOW_BYTES, type ErrorCode } from '../frames/protocol';
 
 const EMPTY = new Uint8Array(0);
@@ -16,9 +17,11 @@ export interface StreamControl<S> {
   /** See {@link Stream.hold}. */
   hold(stream: Stream<S>, bytes: number): boolean;
   releaseHeld(stream: Stream<S>, bytes: number): void;
+  requestCompleted(stream: Stream<S>): void;
+  displace(stream: Stream<S>): void;
   refund(stream: Stream<S>, bytes: number): void;
   refundSmallData(stream: Stream<S>): void;
-  requestTimedOut(): void;
+  rejected(kind: Rejection): void;
   resetStream(stream: Stream<S>, code: ErrorCode): void;
   sendHeaders(stream: Stream<S>, block: Uint8Array): void;
   sendData(stream: Stream<S>, first: Uint8Array, second: Uint8Array): void;
@@ -66,8 +69,15 @@ export class Stream<S> {
   contentLeft: number | undefined;
   /** Bytes consumed that no WINDOW_UPDATE has returned to the peer. */
   unrefunded = 0;
+  /** Bytes of the body that have been received. */
+  bodyBytes = 0;
   /** Bytes of the request that are kept: see {@link hold}. */
   held = 0;
+  /** See {@link requestCompleted}. */
+  isRequestComplete = false;
+  /** When the request last made progress, and the bytes kept since then; for {@link HeldBytes}. */
+  progressAt = 0;
+  progressBytes = 0;
   /** The charge for small DATA frames of an incomplete message. */
   smallDataCharged = 0;
   /** Output that waits for a window; undefined if there is none. */
@@ -100,14 +110,15 @@ export class Stream<S> {
     this.connection.expireStreamAt(this, time);
   }
 
-  /** Reports that the request was rejected, because it did not end in time. */
-  requestTimedOut(): void {
-    this.connection.requestTimedOut();
+  /** Reports that the application rejects the request; see {@link OnRejected}. */
+  rejected(kind: Rejection): void {
+    this.connection.rejected(kind);
   }
 
   /**
    * Accounts for bytes of the request that are kept beyond the turn, until {@link releaseHeld} or until the stream is closed.
-   * Returns false if the connection or the server keeps too many; the bytes must then not be kept.
+   * Returns false if the connection or the server keeps too many; the bytes must then not be kept. Until
+   * {@link requestCompleted}, {@link Application.displaced} may take the memory back.
    */
   hold(bytes: number): boolean {
     return this.isClosed || this.connection.hold(this, bytes);
@@ -116,6 +127,12 @@ export class Stream<S> {
   /** Bytes accounted for by {@link hold} are no longer kept. */
   releaseHeld(bytes: number): void {
     if (!this.isClosed) this.connection.releaseHeld(this, bytes);
+  }
+
+  /** The whole request has been received, and its handling needs what it holds. */
+  requestCompleted(): void {
+    if (this.held > 0) this.connection.requestCompleted(this);
+    this.isRequestComplete = true;
   }
 
   /** Bytes received have been processed: the peer may send as many more on this stream. */

@@ -5,6 +5,7 @@ import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Rejection } from '../limits/rejections';
 import { Ending } from './closed-streams';
 import type { ConnectionControl, ServerContext } from './connection-control';
+import type { Holder } from './held-bytes';
 import type { RunQueue } from './run-queue';
 import type { SendQueue } from './send-queue';
 import { Stream, type StreamControl } from './stream';
@@ -25,8 +26,11 @@ export interface StreamsParts<S> {
 }
 
 /** The open streams of a connection: opening, the operations of {@link Stream}, and closing. */
-export class Streams<S> implements StreamControl<S> {
+export class Streams<S> implements StreamControl<S>, Holder<S> {
   readonly ids = new StreamIds();
+  held = 0;
+  reclaimable = 0;
+  heldClass = 0;
   readonly #control: StreamsControl;
   readonly #context: ServerContext<unknown, S>;
   readonly #abuseLimits: AbuseLimits;
@@ -36,8 +40,6 @@ export class Streams<S> implements StreamControl<S> {
   readonly #open = new Map<number, Stream<S>>();
   /** The number of streams that are open, or closed while the application still works on them. */
   #slotsTaken = 0;
-  /** Bytes of incomplete requests that the application keeps. */
-  #held = 0;
   /** The earliest {@link Stream.expiresAt}. */
   #expiry = Infinity;
 
@@ -71,6 +73,7 @@ export class Streams<S> implements StreamControl<S> {
     stream.isRemoteEnded = isRemoteEnded;
     this.#open.set(id, stream);
     this.#slotsTaken += 1;
+    this.#context.openStreams += 1;
     return stream;
   }
 
@@ -153,6 +156,7 @@ export class Streams<S> implements StreamControl<S> {
 
   releaseSlot(): void {
     this.#slotsTaken -= 1;
+    this.#context.openStreams -= 1;
   }
 
   expireStreamAt(stream: Stream<S>, time: number): void {
@@ -162,22 +166,32 @@ export class Streams<S> implements StreamControl<S> {
   }
 
   hold(stream: Stream<S>, bytes: number): boolean {
-    const context = this.#context;
-    const { limits } = context;
-    if (this.#held + bytes > limits.maxHeldBytesPerConnection || context.held + bytes > limits.maxHeldBytes) {
-      this.#control.rejected('request_memory');
-      return false;
-    }
-    stream.held += bytes;
-    this.#held += bytes;
-    context.held += bytes;
-    return true;
+    if (this.#context.heldBytes.hold(this, stream, bytes, this.#control.now)) return true;
+    this.#control.rejected('request_memory', 'no memory is left for it');
+    return false;
   }
 
   releaseHeld(stream: Stream<S>, bytes: number): void {
-    stream.held -= bytes;
-    this.#held -= bytes;
-    this.#context.held -= bytes;
+    this.#context.heldBytes.release(this, stream, bytes);
+  }
+
+  requestCompleted(stream: Stream<S>): void {
+    this.#context.heldBytes.complete(this, stream);
+  }
+
+  largestHolding(): Stream<S> | undefined {
+    let largest: Stream<S> | undefined;
+    for (const stream of this.#open.values()) {
+      if (!stream.isRequestComplete && stream.held > (largest?.held ?? 0)) largest = stream;
+    }
+    return largest;
+  }
+
+  displace(stream: Stream<S>): void {
+    this.#control.rejected('request_memory', 'its memory was needed for other connections');
+    this.#context.application.displaced(stream);
+    // Trailers that wait for a flow-control window would keep the memory.
+    this.resetStream(stream, ErrorCode.ENHANCE_YOUR_CALM);
   }
 
   refund(stream: Stream<S>, bytes: number): void {
@@ -188,8 +202,8 @@ export class Streams<S> implements StreamControl<S> {
     stream.unrefunded = 0;
   }
 
-  requestTimedOut(): void {
-    this.#control.rejected('request_timeout');
+  rejected(kind: Rejection): void {
+    this.#control.rejected(kind);
   }
 
   refundSmallData(stream: Stream<S>): void {
@@ -255,6 +269,11 @@ export class Streams<S> implements StreamControl<S> {
     this.#writeReset(id, code, true);
   }
 
+  /** Answers DATA on a closed stream that is not remembered (section 6.1). */
+  resetForgotten(id: number): void {
+    this.#writeReset(id, ErrorCode.STREAM_CLOSED, false);
+  }
+
   #writeReset(id: number, code: ErrorCode, isFault: boolean): void {
     const control = this.#control;
     if (control.hasEnded || !control.mayControl()) return;
@@ -274,6 +293,6 @@ export class Streams<S> implements StreamControl<S> {
   #markClosed(stream: Stream<S>): void {
     if (stream.held > 0) this.releaseHeld(stream, stream.held);
     stream.isClosed = true;
-    if (!stream.isRunning) this.#slotsTaken -= 1;
+    if (!stream.isRunning) this.releaseSlot();
   }
 }

@@ -10,8 +10,8 @@ export interface TlsListenerOptions {
   readonly tls: ServerTls;
   /** How long a handshake may take. */
   readonly handshakeMs: number;
-  /** Called for every socket, before its handshake. */
-  readonly onSocket: (socket: net.Socket) => void;
+  /** Called for every socket, before its handshake. Returns false if it was closed instead. */
+  readonly onSocket: (socket: net.Socket) => boolean;
   /** Called after a handshake that agreed on HTTP/2 and, where it is required, presented the client's certificate. */
   readonly onSecureSocket: (socket: tls.TLSSocket) => void;
   readonly onRejected: OnRejected;
@@ -22,6 +22,8 @@ export class TlsListener {
   readonly server: tls.Server;
   readonly #onSecureSocket: (socket: tls.TLSSocket) => void;
   readonly #onRejected: OnRejected;
+  /** Sockets that were closed when they were accepted, the failed handshakes of which are no rejections of their own. */
+  readonly #refused = new WeakSet<Peer>();
   #clientName: string | undefined;
   #clientCa: ServerTls['clientCa'];
 
@@ -38,9 +40,11 @@ export class TlsListener {
     this.server.on('connection', (socket) => {
       // Node reads the address once and keeps it; a socket that is closed has none.
       void socket.remoteAddress;
-      options.onSocket(socket);
+      if (!options.onSocket(socket)) this.#refused.add(socket);
     });
     this.server.on('tlsClientError', (error, socket) => {
+      const below = socketBelow(socket);
+      if (below && this.#refused.has(below)) return;
       this.#onRejected('tls_handshake', peerOf(socket), handshakeFailure(error));
       socket.destroy();
     });
@@ -84,8 +88,12 @@ function isCertifiedFor(socket: tls.TLSSocket, name: string): boolean {
 
 /** The TLS socket of a client that has disconnected has no address, but the socket below it does. */
 function peerOf(socket: tls.TLSSocket): Peer {
+  return socket.remoteAddress === undefined ? (socketBelow(socket) ?? socket) : socket;
+}
+
+function socketBelow(socket: tls.TLSSocket): Peer | null | undefined {
   const { _parent: below } = socket as { _parent?: Peer | null };
-  return socket.remoteAddress === undefined ? (below ?? socket) : socket;
+  return below;
 }
 
 function handshakeFailure(error: Error): string {

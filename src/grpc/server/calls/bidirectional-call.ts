@@ -3,6 +3,7 @@ import type { Stream } from '../../http2/streams/stream';
 import type { BidirectionalHandler, MessageListener } from '../../method';
 import type { CallHead } from '../headers/request-interpreter';
 import { STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from '../limits';
+import type { Inflation, InflationFailure } from '../messages/inflater';
 import { MessageReader, type MessageReceiver } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
 import {
@@ -16,10 +17,10 @@ import { StreamingServerCall } from './streaming-call';
 
 /** A message that has been received and not handled yet. */
 interface QueuedMessage {
-  /** Undefined while the message is being decompressed. */
-  bytes: Buffer | undefined;
+  bytes: Buffer;
+  isCompressed: boolean;
   /** The bytes that it counts towards the memory limit until it is handled. */
-  readonly held: number;
+  held: number;
 }
 
 /**
@@ -32,6 +33,8 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   readonly #reader = new MessageReader(this);
   readonly #inbox: QueuedMessage[] = [];
   #inboxBytes = 0;
+  /** That of the first message in the inbox. */
+  #inflation: Inflation | undefined;
   /** Bytes received that have not been returned to the caller's flow-control window yet. */
   #uncredited = 0;
   #isEnded = false;
@@ -68,21 +71,13 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     else if (!this.hold(end - start)) this.failed('too much memory');
     if (this.isOver) return false;
     const bytes = copyToKeep(source, start, end);
-    const queued: QueuedMessage = { bytes: isCompressed ? undefined : bytes, held: end - start };
-    this.#inbox.push(queued);
-    this.#inboxBytes += queued.held;
-    if (isCompressed) {
-      this.context.inflater.inflate(bytes, (result) => {
-        if (this.isOver) return;
-        if (typeof result === 'string') return this.failed(result);
-        queued.bytes = result;
-        this.#schedule();
-      });
-    }
-    return !this.isOver;
+    this.#inbox.push({ bytes, isCompressed, held: bytes.length });
+    this.#inboxBytes += bytes.length;
+    return true;
   }
 
   failed(failure: MessageFailure): void {
+    if (failure === 'inflates too much') this.stream.rejected('inflation');
     this.failWith(MESSAGE_FAILURES[failure]);
   }
 
@@ -100,22 +95,65 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     if (this.context.now() >= this.deadline) return this.failWith(DEADLINE);
     this.guard(() => {
       const listener = (this.#listener ??= this.#handle(this));
-      while (!this.isOver && this.stream.waitingBytes < STREAM_OUTPUT_BYTES) {
-        const bytes = this.#inbox[0]?.bytes;
-        if (bytes === undefined) break;
-        const { held } = this.#inbox.shift()!;
-        this.#inboxBytes -= held;
-        this.releaseHeld(held);
-        listener.message(bytes);
-      }
+      const bytes = this.#nextMessage();
+      if (bytes !== undefined) listener.message(bytes);
       if (this.isOver) return;
       this.#credit();
-      if (this.#isEnded && this.#inbox.length === 0) {
+      // One message per turn of the call: those of other calls come between.
+      if (bytes !== undefined && this.#inbox.length > 0) this.#schedule();
+      else if (this.#isEnded && this.#inbox.length === 0) {
         // Reset, so that the listener is notified of the end only once.
         this.#isEnded = false;
         listener.ended();
       }
     });
+  }
+
+  /** Takes the next message that may be handled now. */
+  #nextMessage(): Buffer | undefined {
+    const next = this.#inbox[0];
+    if (next === undefined || this.#inflation !== undefined) return undefined;
+    if (this.stream.waitingBytes >= STREAM_OUTPUT_BYTES) return undefined;
+    if (next.isCompressed && !this.#decompress(next)) return undefined;
+    this.#inbox.shift();
+    this.#inboxBytes -= next.held;
+    this.releaseHeld(next.held);
+    return next.bytes;
+  }
+
+  /** Returns false if the message cannot be decompressed, or not yet: the call is then scheduled when it has been. */
+  #decompress(queued: QueuedMessage): boolean {
+    const { inflater } = this.context;
+    const { connection } = this.stream;
+    const result = inflater.inflateNow(connection, queued.bytes);
+    if (result === undefined) {
+      this.#inflation = inflater.inflateLater(connection, queued.bytes, (later) => {
+        this.#inflation = undefined;
+        if (!this.#decompressed(queued, later)) return;
+        if (!this.hold(queued.bytes.length)) return this.failed('too much memory');
+        queued.held += queued.bytes.length;
+        this.#inboxBytes += queued.bytes.length;
+        this.#schedule();
+      });
+      return false;
+    }
+    return this.#decompressed(queued, result);
+  }
+
+  #decompressed(queued: QueuedMessage, result: Buffer | InflationFailure): boolean {
+    if (typeof result === 'string') {
+      this.failed(result);
+      return false;
+    }
+    queued.bytes = result;
+    queued.isCompressed = false;
+    return true;
+  }
+
+  protected override abandonInput(): void {
+    this.#inflation?.cancel();
+    this.#inflation = undefined;
+    this.#inbox.length = 0;
   }
 
   drained(): void {

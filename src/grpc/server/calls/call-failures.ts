@@ -18,7 +18,11 @@ function failure(status: GrpcStatus, message: string): CallFailure {
 export const MESSAGE_FAILURES = {
   'too large': failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
   'bad flag': failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
-  'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'incomplete messages use too much memory'),
+  'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
+  'inflates too much': failure(
+    GrpcStatus.RESOURCE_EXHAUSTED,
+    'the connection has compressed messages that grow too much',
+  ),
   'not gzip': failure(GrpcStatus.INTERNAL, 'compressed message is not valid gzip'),
 } as const satisfies Record<ReadFailure | InflationFailure, CallFailure>;
 export type MessageFailure = keyof typeof MESSAGE_FAILURES;

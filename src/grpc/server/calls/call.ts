@@ -12,6 +12,8 @@ export interface Call {
   cancel(cause: CancelCause): void;
   /** The time set with `Stream.expireAt` has passed. */
   expire(): void;
+  /** The memory of its incomplete request is needed for other connections: the call must end. */
+  displaced(): void;
   /** Everything sent so far has left for the peer. */
   drained(): void;
   /** The connection is shutting down and waits for the call to end. */

@@ -29,26 +29,31 @@ export class ServerStreamingCall extends StreamingServerCall {
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
     if (this.isOver || !this.#request.read(source, start, end, isEnded)) return;
     this.stream.expireAt(this.deadline);
+    this.stream.requestCompleted();
     if (this.#request.failure === undefined) this.stream.schedule();
     else this.failWith(this.#request.failure);
   }
 
   run(): void {
-    this.#request.inflate(this.context, (message) => {
-      if (this.isOver) return;
-      if (!Buffer.isBuffer(message)) this.failWith(message);
-      else if (this.context.now() >= this.deadline) this.failWith(DEADLINE);
-      else this.guard(() => this.#handle(message, this));
-    });
+    if (this.isOver) return this.stream.release();
+    if (this.context.now() >= this.deadline) return this.failWith(DEADLINE);
+    const request = this.#request;
+    if (!request.decompress(this.context.inflater)) return;
+    if (request.failure === undefined) this.guard(() => this.#handle(request.take(), this));
+    else this.failWith(request.failure);
   }
 
   override expire(): void {
     if (this.stream.isRemoteEnded || this.context.now() >= this.deadline) return super.expire();
-    this.stream.requestTimedOut();
+    this.stream.rejected('request_timeout');
     this.failWith(SLOW_REQUEST);
   }
 
   drained(): void {}
+
+  protected override abandonInput(): void {
+    this.#request.abandon();
+  }
 }
 
 const NOTHING = Buffer.alloc(0);

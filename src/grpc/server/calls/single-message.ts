@@ -2,8 +2,8 @@ import { copyToKeep } from '../../http2/frames/copy-buffer';
 import type { Stream } from '../../http2/streams/stream';
 import type { Encoding } from '../headers/request-interpreter';
 import { MAX_MESSAGE_BYTES } from '../limits';
+import type { Inflater, Inflation, InflationFailure } from '../messages/inflater';
 import { MessageReader, type MessageReceiver, PREFIX_BYTES } from '../messages/message-reader';
-import type { CallContext } from './call';
 import {
   type CallFailure,
   MESSAGE_FAILURES,
@@ -18,11 +18,12 @@ import {
 export class SingleMessage implements MessageReceiver {
   readonly #stream: Stream<unknown>;
   readonly #encoding: Encoding;
-  /** The message is `source[start, end)`, once received; compressed if {@link isCompressed}. */
-  source: Buffer | undefined;
-  start = 0;
-  end = 0;
-  isCompressed = false;
+  /** The message is `source[start, end)`, once received. */
+  #source: Buffer | undefined;
+  #start = 0;
+  #end = 0;
+  #isCompressed = false;
+  #inflation: Inflation | undefined;
   /** Why there is no message. */
   failure: CallFailure | undefined;
   #reader: MessageReader | undefined;
@@ -36,9 +37,9 @@ export class SingleMessage implements MessageReceiver {
   read(source: Buffer, start: number, end: number, isEnded: boolean): boolean {
     // The common case, without a copy: one DATA frame that is the message and ends the stream.
     if (isEnded && this.#reader === undefined && isSingleMessage(source, start, end)) {
-      this.source = source;
-      this.start = start + PREFIX_BYTES;
-      this.end = end;
+      this.#source = source;
+      this.#start = start + PREFIX_BYTES;
+      this.#end = end;
       return true;
     }
     this.#reader ??= new MessageReader(this);
@@ -49,25 +50,26 @@ export class SingleMessage implements MessageReceiver {
       return false;
     }
     if (this.#reader.isInside) this.failure = TRUNCATED_MESSAGE;
-    else if (this.source === undefined) this.failure = NO_MESSAGE;
+    else if (this.#source === undefined) this.failure = NO_MESSAGE;
     return true;
   }
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.#stream.messageEnded();
-    if (this.source !== undefined) this.failure = SECOND_MESSAGE;
+    if (this.#source !== undefined) this.failure = SECOND_MESSAGE;
     else if (isCompressed) this.failure = compressionFailure(this.#encoding);
     // Copied, because the request may end much later: a view would keep the whole chunk in memory.
     if (this.failure === undefined && !this.hold(end - start)) this.failed('too much memory');
     if (this.failure !== undefined) return false;
-    this.source = copyToKeep(source, start, end);
-    this.start = 0;
-    this.end = end - start;
-    this.isCompressed = isCompressed;
+    this.#source = copyToKeep(source, start, end);
+    this.#start = 0;
+    this.#end = end - start;
+    this.#isCompressed = isCompressed;
     return true;
   }
 
   failed(failure: MessageFailure): void {
+    if (failure === 'inflates too much') this.#stream.rejected('inflation');
     this.failure = MESSAGE_FAILURES[failure];
   }
 
@@ -79,11 +81,56 @@ export class SingleMessage implements MessageReceiver {
     this.#stream.releaseHeld(bytes);
   }
 
-  /** Calls `done` with the decompressed message or the failure, synchronously or later. */
-  inflate(context: CallContext, done: (message: Buffer | CallFailure) => void): void {
-    const message = this.source!.subarray(this.start, this.end);
-    if (!this.isCompressed) return done(message);
-    context.inflater.inflate(message, (result) => done(typeof result === 'string' ? MESSAGE_FAILURES[result] : result));
+  /**
+   * Makes {@link take} or {@link failure} available. Returns false if that takes a thread: the stream is then scheduled once more,
+   * when it is done, unless {@link abandon} is called.
+   */
+  decompress(inflater: Inflater): boolean {
+    if (!this.#isCompressed) return true;
+    const { connection } = this.#stream;
+    const compressed = this.#source!;
+    const result = inflater.inflateNow(connection, compressed);
+    if (result !== undefined) {
+      this.#decompressed(result);
+      return true;
+    }
+    this.#inflation = inflater.inflateLater(connection, compressed, (later) => {
+      this.#decompressed(later);
+      // Waits for its turn, and counts towards the memory of its connection until then.
+      if (Buffer.isBuffer(later) && !this.hold(later.length)) this.failed('too much memory');
+      this.#stream.schedule();
+    });
+    return false;
+  }
+
+  #decompressed(result: Buffer | InflationFailure): void {
+    this.#isCompressed = false;
+    if (typeof result === 'string') {
+      this.failed(result);
+      return;
+    }
+    this.releaseHeld(this.#end - this.#start);
+    this.#source = result;
+    this.#start = 0;
+    this.#end = result.length;
+  }
+
+  /** Ends the work that {@link decompress} has begun. Returns false if there is none. */
+  abandon(): boolean {
+    if (this.#inflation === undefined) return false;
+    this.#inflation.cancel();
+    this.#inflation = undefined;
+    this.#source = undefined;
+    return true;
+  }
+
+  /** The message. It is neither kept here nor counted any more: handlers use it only until they return. */
+  take(): Buffer {
+    if (this.#stream.held > 0) this.releaseHeld(this.#stream.held);
+    const message = this.#source!.subarray(this.#start, this.#end);
+    this.#inflation = undefined;
+    this.#source = undefined;
+    return message;
   }
 }
 

@@ -5,7 +5,7 @@ import type { CallHead } from '../headers/request-interpreter';
 import { RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../headers/responses';
 import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { type CallFailure, DEADLINE, INTERNAL_ERROR, SHUTTING_DOWN } from './call-failures';
+import { type CallFailure, DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SHUTTING_DOWN } from './call-failures';
 
 /** The response side of a call whose response is a stream of messages. */
 export abstract class StreamingServerCall implements Call, StreamingCall {
@@ -27,6 +27,12 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   abstract data(source: Buffer, start: number, end: number, isEnded: boolean): void;
   abstract run(): void;
   abstract drained(): void;
+  /** The call is over: releases what it has received. */
+  protected abstract abandonInput(): void;
+
+  displaced(): void {
+    this.#abort(MESSAGE_FAILURES['too much memory'], 'cancelled');
+  }
 
   send(message: Uint8Array): void {
     if (this.isOver) return;
@@ -94,6 +100,7 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     if (this.isOver) return false;
     this.isOver = true;
     this.#work = undefined;
+    this.abandonInput();
     if (this.stream.isRunning) this.stream.release();
     return true;
   }

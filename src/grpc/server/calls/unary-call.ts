@@ -6,7 +6,7 @@ import { RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
 import { REQUEST_TIMEOUT_MS } from '../limits';
 import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { type CallFailure, DEADLINE, INTERNAL_ERROR, SLOW_REQUEST } from './call-failures';
+import { type CallFailure, DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SLOW_REQUEST } from './call-failures';
 import { SingleMessage } from './single-message';
 
 /** A call of a unary method. */
@@ -37,21 +37,17 @@ export class UnaryServerCall implements Call, UnaryCall {
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
     if (!this.#request.read(source, start, end, isEnded)) return;
     this.#stream.expireAt(this.#deadline);
+    this.#stream.requestCompleted();
     if (this.#request.failure === undefined) this.#stream.schedule();
     else this.#sendFailure(this.#request.failure);
   }
 
   run(): void {
     if (this.#hasExpired()) return;
-    if (!this.#request.isCompressed) {
-      this.#invoke(this.#request.source!.subarray(this.#request.start, this.#request.end));
-      return;
-    }
-    this.#request.inflate(this.#context, (message) => {
-      if (this.#isCancelled) this.#release();
-      else if (!Buffer.isBuffer(message)) this.fail(message.status, message.message);
-      else if (!this.#hasExpired()) this.#invoke(message);
-    });
+    const request = this.#request;
+    if (!request.decompress(this.#context.inflater)) return;
+    if (request.failure === undefined) this.#invoke(request.take());
+    else this.fail(request.failure.status, request.failure.message);
   }
 
   reply(message: Uint8Array): void {
@@ -77,8 +73,13 @@ export class UnaryServerCall implements Call, UnaryCall {
   /** Frees the slot of a call whose handler can cancel its work. Without that, the slot is in use until the handler answers. */
   cancel(cause: CancelCause): void {
     this.#isCancelled = true;
+    if (this.#isAnswered) return;
+    if (this.#request.abandon()) {
+      this.#release();
+      return;
+    }
     const work = this.#work;
-    if (work === undefined || this.#isAnswered) return;
+    if (work === undefined) return;
     this.#release();
     this.#cancelWork(work, cause);
   }
@@ -86,13 +87,17 @@ export class UnaryServerCall implements Call, UnaryCall {
   expire(): void {
     if (this.#isAnswered) return;
     if (!this.#stream.isRemoteEnded && this.#context.now() < this.#deadline) {
-      this.#stream.requestTimedOut();
+      this.#stream.rejected('request_timeout');
       this.#sendFailure(SLOW_REQUEST);
       return;
     }
     this.#isCancelled = true;
     this.#sendFailure(DEADLINE);
     this.cancel('deadline_exceeded');
+  }
+
+  displaced(): void {
+    this.#sendFailure(MESSAGE_FAILURES['too much memory']);
   }
 
   drained(): void {}
