@@ -26,6 +26,10 @@ export class RuleFolder implements AsyncDisposable {
     await rename(`${path}.new~`, path);
   }
 
+  async rename(from: string, to: string): Promise<void> {
+    await rename(join(this.root, 'config', from), join(this.root, 'config', to));
+  }
+
   async remove(name: string): Promise<void> {
     await rm(join(this.root, 'config', name));
   }

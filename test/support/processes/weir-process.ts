@@ -3,12 +3,17 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { type Interface, createInterface } from 'node:readline';
 import { freePorts } from './free-ports';
 import { underPermissions } from './permissions';
 
 const MAIN = join(__dirname, '../../../dist/main.js');
+const END_WITH_PARENT = join(__dirname, 'end-with-parent.cjs');
 const TIMEOUT = 60_000;
+
+function withOpenFiles(limit: number, command: readonly string[]): readonly [string, ...string[]] {
+  return ['sh', '-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...command];
+}
 
 export interface WeirOptions {
   readonly env?: Readonly<Record<string, string>>;
@@ -16,6 +21,10 @@ export interface WeirOptions {
   readonly awaitServing?: boolean;
   /** Whether file permissions apply to it even when the tests run as root; default: false. */
   readonly underPermissions?: boolean;
+  /** File descriptors for its outputs, which are then not part of {@link WeirProcess.output}. */
+  readonly outputs?: { readonly stdout?: number; readonly stderr?: number };
+  /** The limit of open files (`ulimit -n`); default: that of the tests. */
+  readonly openFiles?: number;
 }
 
 /** The built service as a separate process on free ports, used from outside only. */
@@ -23,6 +32,7 @@ export class WeirProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #own: string;
   readonly #lines: string[] = [];
+  readonly #readers: Interface[] = [];
   #isOver = false;
   readonly exited: Promise<number | null>;
 
@@ -34,7 +44,7 @@ export class WeirProcess implements AsyncDisposable {
     this.#child = child;
     this.#own = own;
     for (const stream of [child.stderr, child.stdout]) {
-      if (stream !== null) createInterface(stream).on('line', (line) => this.#lines.push(line));
+      if (stream !== null) this.#readers.push(createInterface(stream).on('line', (line) => this.#lines.push(line)));
     }
     // Not before everything it has written has been read.
     this.exited = once(child, 'close').then(([code]) => code as number | null);
@@ -47,7 +57,7 @@ export class WeirProcess implements AsyncDisposable {
       const weir = await WeirProcess.#spawn(options);
       if (options.awaitServing === false) return weir;
       try {
-        await weir.line(/msg="?serving|"@message":"serving"/);
+        await weir.#serving(options);
         return weir;
       } catch (error) {
         await weir[Symbol.asyncDispose]();
@@ -57,14 +67,20 @@ export class WeirProcess implements AsyncDisposable {
     }
   }
 
-  static async #spawn({ env = {}, underPermissions: isUnder = false }: WeirOptions): Promise<WeirProcess> {
+  static async #spawn({
+    env = {},
+    underPermissions: isUnder = false,
+    outputs = {},
+    openFiles,
+  }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
-    const command = [process.execPath, MAIN] as const;
-    const [program, ...args] = isUnder ? underPermissions([...command]) : command;
+    const command = [process.execPath, '--require', END_WITH_PARENT, MAIN] as const;
+    const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
+    const [program, ...args] = isUnder ? underPermissions([...limited]) : limited;
     const child = spawn(program, args, {
       cwd: own,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
         HOST: '127.0.0.1',
@@ -118,6 +134,26 @@ export class WeirProcess implements AsyncDisposable {
     return new Map(
       lines.map((line) => [line.slice(0, line.lastIndexOf(': ')), Number(line.slice(line.lastIndexOf(' ')))]),
     );
+  }
+
+  async #serving({ outputs }: WeirOptions): Promise<void> {
+    if (outputs?.stderr === undefined) await this.line(/msg="?serving|"@message":"serving"/);
+    else
+      await this.until('it serves', () =>
+        this.debugHealth().then(
+          ([status]) => status === 200,
+          () => false,
+        ),
+      );
+  }
+
+  /** Stops reading its output: when the buffers of the system are full, its writes are not accepted. */
+  pauseOutput(): void {
+    for (const reader of this.#readers) reader.pause();
+  }
+
+  resumeOutput(): void {
+    for (const reader of this.#readers) reader.resume();
   }
 
   signal(name: NodeJS.Signals): void {

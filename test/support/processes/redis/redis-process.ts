@@ -6,10 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis, type RedisOptions } from 'ioredis';
 import { freePorts } from '../free-ports';
+import { SUPERVISOR } from '../supervisor';
 import { until } from '../../waiting/until';
-
-// The shell kills the server when its own standard input ends, which happens also when the test process is killed.
-const SUPERVISOR = 'exec 3<&0; "$@" </dev/null & echo "pid $!"; cat <&3 >/dev/null; kill -9 $! 2>/dev/null; wait';
 
 export interface RedisProcessOptions {
   /** Directives as on the command line, for example `['--requirepass', 'secret']`. */

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StoreTlsFiles } from '../../../../src/sinks/counters/kvstore/connections/options';
+import type { StoreTlsFiles } from '../../../../src/sinks/counters/tls-material';
 import { type Authority, type Certificate, newAuthority } from '../../data/certificates';
 import type { RedisProcessOptions } from './redis-process';
 
@@ -18,6 +18,11 @@ export class RedisTls implements Disposable {
       certFile: withCertificate ? this.#file('client.pem', this.#client.cert) : undefined,
       keyFile: withCertificate ? this.#file('client.key', this.#client.key) : undefined,
       skipHostnameVerification: false,
+      variables: {
+        caFile: 'KVSTORE_TLS_CACERT',
+        certFile: 'KVSTORE_TLS_CLIENT_CERT',
+        keyFile: 'KVSTORE_TLS_CLIENT_KEY',
+      },
     };
   }
 

@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { newAuthority } from '../support/data/certificates';
+import { RuleFolder } from '../support/data/rule-folder';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { WeirProcess } from '../support/processes/weir-process';
+import type { Attack, Target } from './attack';
+import { type ClientTarget, WELL_BEHAVED_RULES } from './well-behaved-client';
+
+/** A service under attack. */
+export interface Attacked extends AsyncDisposable {
+  readonly weir: WeirProcess;
+  readonly target: Target;
+  /** Where the well-behaved client connects. */
+  readonly client: ClientTarget;
+}
+
+/** Starts a service as the attack needs it, with the rules of the well-behaved client. */
+export async function startTarget(attack: Attack): Promise<Attacked> {
+  /** What to end, in this order. */
+  const resources: (() => unknown)[] = [];
+  async function dispose() {
+    for (const end of resources) await end();
+  }
+  try {
+    const folder = await RuleFolder.with({ 'well-behaved.yaml': WELL_BEHAVED_RULES, ...attack.rules });
+    resources.unshift(() => folder[Symbol.asyncDispose]());
+    const env: Record<string, string> = { ...folder.env, ...attack.settings };
+    if (attack.store === 'redis') {
+      const redis = await RedisProcess.start();
+      resources.unshift(() => redis[Symbol.asyncDispose]());
+      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address });
+    }
+    const pipe = attack.unread === undefined ? undefined : openPipe(folder.root);
+    if (pipe !== undefined) resources.unshift(() => closeSync(pipe));
+    const ca = attack.isTls === true ? writeCertificate(folder.root, env) : undefined;
+    const outputs = attack.unread === undefined ? {} : { [attack.unread]: pipe };
+    const weir = await WeirProcess.start({ env, outputs, awaitServing: false });
+    resources.unshift(() => weir[Symbol.asyncDispose]());
+    await weir.until('the service to serve', () => isServing(weir));
+    const target = { pid: weir.pid!, ports: weir.ports, rules: join(folder.root, 'config') };
+    const client =
+      ca === undefined ? { url: `http://${weir.grpcAddress}` } : { url: `https://${weir.grpcAddress}`, ca };
+    return { weir, target, client, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+/** Writes a certificate for the gRPC listener, and returns its authority. */
+function writeCertificate(folder: string, env: Record<string, string>): string {
+  const authority = newAuthority();
+  const { cert, key } = authority.issue('127.0.0.1');
+  authority.dispose();
+  const [certPath, keyPath] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+  writeFileSync(certPath, cert);
+  writeFileSync(keyPath, key);
+  const settings = { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: certPath, GRPC_SERVER_TLS_KEY: keyPath };
+  Object.assign(env, settings);
+  return authority.ca;
+}
+
+/** Opens a pipe that no process reads. */
+function openPipe(folder: string): number {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  return openSync(path, constants.O_RDWR);
+}
+
+async function isServing(weir: WeirProcess): Promise<boolean> {
+  try {
+    return (await weir.debugHealth())[0] === 200;
+  } catch {
+    return false;
+  }
+}
+
+/** The largest resident memory that the process has had, in MiB. */
+export async function peakMemory(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
