@@ -1,14 +1,20 @@
 #!/usr/bin/env node
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
+import './main/ignored-signals';
+// oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
 import './main/quiet-libraries';
+import { tolerateClosedPipes } from './cli/closed-pipes';
 import { answerCommandLine } from './main/command-line';
 import { runService } from './main/run-service';
+import { type ServiceLogOptions, exitOnUncaught, serviceLog } from './main/service-log';
 import { asError } from './text/thrown';
 import type { Serving } from './main/life-log';
 import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
+import { BoundedLines } from './sinks/logs/bounded-lines';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
+import { standardStream } from './sinks/standard-stream';
 import { hideSecrets } from './text/hide-credentials';
 
 /**
@@ -18,32 +24,49 @@ import { hideSecrets } from './text/hide-credentials';
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was aborted
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (serving: Serving) => void): Promise<number> {
+  const lines = new BoundedLines(standardStream(2));
+  try {
+    return await runLogged(environment, lines, onServing);
+  } finally {
+    await lines.flush();
+  }
+}
+
+async function runLogged(
+  environment: NodeJS.ProcessEnv,
+  lines: BoundedLines,
+  onServing?: (serving: Serving) => void,
+): Promise<number> {
   const mask = hideSecrets(secretsOf(environment));
   let reading: LoadedSettings;
   try {
     reading = readSettings(environment);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    reportInvalidSettings(error, mask);
+    reportInvalidSettings(error, { lines, mask });
     return 1;
   }
-  const log = createLogger({ level: reading.settings.logLevel, format: reading.settings.logFormat, mask });
+  const log = serviceLog(reading, { lines, mask });
+  exitOnUncaught(log, lines);
   for (const warning of reading.warnings) log.warn(warning);
   try {
-    return await runService(reading, log, onServing);
+    return await runService(reading, { log, lines, onServing });
   } catch (error) {
     log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
   }
 }
 
-/** Writes one text, or with LOG_FORMAT=json one log line for each problem, to standard error. */
-function reportInvalidSettings({ message, problems, logFormat }: SettingsError, mask: (text: string) => string): void {
+/** Writes one text, or with LOG_FORMAT=json one log line for each problem. */
+function reportInvalidSettings(
+  { message, problems, logFormat }: SettingsError,
+  { lines, mask }: ServiceLogOptions,
+): void {
   if (logFormat === 'text') {
-    process.stderr.write(`${mask(message)}\n`);
+    lines.write(`${mask(message)}\n`);
     return;
   }
-  const log = createLogger({ level: 'fatal', format: logFormat, mask });
+  const log = createLogger({ level: 'fatal', format: logFormat, stream: lines, mask });
   for (const problem of problems) log.fatal(`invalid setting: ${problem}`);
 }
 
@@ -53,6 +76,7 @@ if (require.main === module) {
     // After an aborted drain, sockets and timers may be left; the process does not wait for them.
     void run(process.env).then((exitCode) => process.exit(exitCode));
   } else {
+    tolerateClosedPipes(process.stdout, process.stderr);
     process.exitCode = code;
   }
 }

@@ -13,8 +13,12 @@ const RULES = Number(process.argv[2] ?? 100_000);
 const RELOADS = Number(process.argv[3] ?? 5);
 
 function rule(indent, value, limit) {
+  return ruleOf(indent, { key: 'user', value: `u${value}` }, limit);
+}
+
+function ruleOf(indent, { key, value }, limit) {
   return (
-    `${indent}- key: user\n${indent}  value: u${value}\n` +
+    `${indent}- key: ${key}\n${indent}  value: '${value}'\n` +
     `${indent}  rate_limit:\n${indent}    unit: minute\n${indent}    requests_per_unit: ${limit}\n`
   );
 }
@@ -33,6 +37,16 @@ const shapes = {
   'one file, one rule that all others are nested in': (version) => ({
     'all.yaml': `domain: all\ndescriptors:\n  - key: top\n    descriptors:\n${numbers(RULES)
       .map((i) => rule('      ', i, version))
+      .join('')}`,
+  }),
+  'one file, wildcards of one key': (version) => ({
+    'all.yaml': `domain: all\ndescriptors:\n${numbers(RULES)
+      .map((i) => ruleOf('  ', { key: 'user', value: `*u${i}x*` }, version))
+      .join('')}`,
+  }),
+  'one file, 20 wildcards of each key': (version) => ({
+    'all.yaml': `domain: all\ndescriptors:\n${numbers(RULES)
+      .map((i) => ruleOf('  ', { key: `user-${Math.floor(i / 20)}`, value: `*u${i}x*` }, version))
       .join('')}`,
   }),
   '1,000 files of a domain each': (version) =>

@@ -1,12 +1,13 @@
 import { type Observable, Subject, ignoreElements, map, of, throwError } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
+import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import { Code } from '../../src/limiter/verdict';
 import { Statistics } from '../../src/statistics/statistics';
 import type { CounterLane } from '../../src/streams/ports/counters';
 import { type Decisions, decisions } from '../../src/streams/decisions';
-import { request } from '../../test/support/data/requests';
+import { descriptor, request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
@@ -58,6 +59,44 @@ describe('the decision path', () => {
       flush();
       expectSubscriptions(reply.subscriptions).toBe('---^-!');
       expect(store.sent).toEqual(['a+2 b+1']);
+    });
+  });
+
+  it('gives every request of a window on a saturated counter the verdict over the limit', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const requests = cold('aab----');
+      const reply = cold('       --(r|)', { r: [LARGEST_COUNT, LARGEST_COUNT] });
+      const expected = '      -----(xxy)';
+      const store = new ScriptedLane(() => reply);
+      const service = path(store, scheduler);
+      service.windows$.subscribe();
+      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:over', y: 'b:over' });
+      expectSubscriptions(reply.subscriptions).toBe('---^-!');
+      flush();
+      expect(store.sent).toEqual(['a+2 b+1']);
+      expect(errorsCounted('redis_error', service)).toBe(0);
+    });
+  });
+
+  it('sends hits that would saturate a counter when merged as operations of their own', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests = cold('(alaa)--');
+      const expected = '      ---(wxyz)';
+      const store = new ScriptedLane(() => of([1, LARGEST_COUNT, LARGEST_COUNT]));
+      const service = path(store, scheduler);
+      service.windows$.subscribe();
+      const hits$ = requests.pipe(map((value) => (value === 'l' ? LARGEST_COUNT : 1)));
+      const outcomes$ = new Subject<Code>();
+      hits$.subscribe((hitsAddend) => {
+        service.decide(request('shop', [descriptor('k=a', { hitsAddend })]), {
+          verdict: ({ overallCode }) => outcomes$.next(overallCode),
+          error: (error) => outcomes$.error(error),
+        });
+      });
+      const over = Code.OVER_LIMIT;
+      expectObservable(outcomes$).toBe(expected, { w: Code.OK, x: over, y: over, z: over });
+      flush();
+      expect(store.sent).toEqual([`a+1 a+${LARGEST_COUNT} a+2`]);
     });
   });
 

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { Health } from '../streams/health';
@@ -6,10 +7,13 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { healthcheckRoute } from './healthcheck';
 import { errorBoundary } from './server/error-boundary';
-import { type OnMalformed, jsonRoute } from './json/json-route';
+import { type JsonLimits, type OnMalformed, jsonRoute } from './json/json-route';
 import type { TcpAddress } from '../net/listen';
+import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
+import { type HttpServer, startHttpServer } from './server/http-server';
+import { type HttpLimits, type HttpTimeouts, PUBLIC_LIMITS } from './server/limits';
+import type { OnHttpRejected } from './server/rejections';
 import { traced } from './traced';
 
 export interface HttpServerOptions extends TcpAddress {
@@ -17,16 +21,22 @@ export interface HttpServerOptions extends TcpAddress {
   readonly health: () => Health;
   /** Called for each /json body that is not a RateLimitRequest, to be counted and logged. */
   readonly onMalformed: OnMalformed;
+  readonly onRejected: OnHttpRejected;
   readonly log: Log;
   /** Chooses the requests of /json to trace. */
   readonly tracer?: Tracer | undefined;
   /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
+  /** The limits that differ from the defaults. */
+  readonly limits?: Partial<HttpLimits & JsonLimits>;
+  /** Whether an accepted socket leaves enough file descriptors free; by default those that the process needs for itself. */
+  readonly leavesFilesFree?: (socket: Socket) => boolean;
 }
 
 const DEFAULT_TIMEOUTS: HttpTimeouts = {
   headers: 10_000,
   request: 30_000,
+  response: 30_000,
   keepAlive: 75_000,
   inactive: 120_000,
   grace: 5_000,
@@ -38,9 +48,21 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  * @throws when it cannot listen, with a human-readable message
  */
 export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
-  const { decide, health, onMalformed, log, tracer, timeouts, ...at } = options;
+  const filesLimit = openFilesLimit();
+  const {
+    decide,
+    health,
+    onMalformed,
+    onRejected,
+    log,
+    tracer,
+    timeouts,
+    limits,
+    leavesFilesFree: leavesFree = (socket) => leavesFilesFree(socket, filesLimit),
+    ...at
+  } = options;
   const router = new Router({ sensitive: true, strict: true });
-  router.post('/json', jsonRoute(decide, onMalformed)).all('/json', methodNotAllowed('POST'));
+  router.post('/json', jsonRoute({ decide, onMalformed, onRejected, limits })).all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();
@@ -50,5 +72,11 @@ export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
-  return startHttpServer(app, at, { ...DEFAULT_TIMEOUTS, ...timeouts });
+  return startHttpServer(app, {
+    at,
+    timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
+    limits: { ...PUBLIC_LIMITS, ...limits },
+    onRejected,
+    leavesFilesFree: leavesFree,
+  });
 }

@@ -5,25 +5,35 @@ import type { Log } from '../streams/ports/log';
 import { errorBoundary } from './server/error-boundary';
 import type { TcpAddress } from '../net/listen';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpServer, type HttpTimeouts, startHttpServer } from './server/http-server';
+import { type HttpServer, startHttpServer } from './server/http-server';
+import { type HttpTimeouts, OPERATOR_LIMITS } from './server/limits';
+import type { OnHttpRejected } from './server/rejections';
 
 export interface MetricsServerOptions extends TcpAddress {
   /** The path of the page (PULLMETRICS_PATH). */
   readonly path: string;
   /** The page in the Prometheus text format 0.0.4, generated in pieces for each scrape. */
   readonly page: () => AsyncIterable<string>;
+  readonly onRejected: OnHttpRejected;
   readonly log: Log;
 }
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 60_000, grace: 500 };
+const TIMEOUTS: HttpTimeouts = {
+  headers: 10_000,
+  request: 10_000,
+  response: 60_000,
+  keepAlive: 75_000,
+  inactive: 60_000,
+  grace: 500,
+};
 
 /**
  * Starts the HTTP server that Prometheus scrapes.
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveMetrics({ path, page, log, ...at }: MetricsServerOptions): Promise<HttpServer> {
+export function serveMetrics({ path, page, onRejected, log, ...at }: MetricsServerOptions): Promise<HttpServer> {
   const reject = methodNotAllowed('GET, HEAD');
   const app = new Koa();
   app.on('error', logConnectionErrors(log));
@@ -51,5 +61,5 @@ export function serveMetrics({ path, page, log, ...at }: MetricsServerOptions): 
       return undefined;
     })
     .use(notFound([path]));
-  return startHttpServer(app, at, TIMEOUTS);
+  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected });
 }

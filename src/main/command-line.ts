@@ -3,6 +3,7 @@ import { helpText } from '../settings/docs/help-text';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { VERSION } from '../cli/version';
 
+/** Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes. */
 interface Outputs {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
@@ -14,17 +15,19 @@ interface Outputs {
  * @param argv the command line without interpreter and program
  * @returns the exit code; undefined when there are no arguments and the service is to be run
  */
-export function answerCommandLine(argv: readonly string[], { stdout, stderr }: Outputs): 0 | 1 | undefined {
+export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 | 1 | undefined {
   try {
     const { information, rest } = parseFlags(argv, {});
-    if (information === 'help') stdout.write(helpText());
-    else if (information === 'version') stdout.write(`weir ${VERSION}\n`);
+    if (information === 'help') outputs.stdout.write(helpText());
+    else if (information === 'version') outputs.stdout.write(`weir ${VERSION}\n`);
     else if (rest[0] === undefined) return undefined;
     else throw new FlagError(`unexpected argument "${withoutValue(rest[0])}"`);
     return 0;
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
-    stderr.write(`weir: ${error.message}\nweir is configured by environment variables; weir --help lists them.\n`);
+    outputs.stderr.write(
+      `weir: ${error.message}\nweir is configured by environment variables; weir --help lists them.\n`,
+    );
     return 1;
   }
 }

@@ -2,10 +2,18 @@ import { type Observable, of } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
+import { plaincacheCounters } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Statistics } from '../statistics/statistics';
 import type { Counters } from '../streams/ports/counters';
 import type { Log } from '../streams/ports/log';
-import { kvstoreOptions } from './options';
+import { kvstoreOptions, plaincacheOptions } from './options';
+import { usableMemory } from './usable-memory';
+
+/**
+ * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which the gRPC
+ * listener holds up to 256 MiB, for statistics, and for the garbage collector, which slows down in a heap that is nearly full.
+ */
+const COUNTERS_SHARE = 1 / 4;
 
 /** A counter store, and what the decision path and the start of the service need from it. */
 export interface CounterStore {
@@ -27,15 +35,21 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
     const counters = kvstoreCounters({ ...kvstoreOptions(reading), statistics, log });
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }
+  if (settings.backendType === 'plaincache') {
+    const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log });
+    return { counters, ready$: counters.ready$, description: `memcached (${counters.description})` };
+  }
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
   const counters = new MemoryCounters({
     maxKeys: settings.memoryMaxKeys,
+    maxBytes: settings.memoryMaxBytes ?? Math.floor(usableMemory() * COUNTERS_SHARE),
     windowSpan: settings.kvstorePipelineWindow,
     now: Date.now,
   });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
+  statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
   return { counters, ready$: of(true), description: 'memory' };
 }

@@ -2,13 +2,14 @@ import type { RulesInfo } from '../http/debug/rlconfig';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
-import type { Settings } from '../settings/settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
 import type { Health } from '../streams/health';
 import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
+import type { HttpRejections } from './http-rejections';
 
 export type DebugListener = HttpServer;
 
@@ -16,6 +17,7 @@ export interface DebugListenerSources {
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly health: () => Health;
+  readonly rejections: HttpRejections;
   readonly log: Log;
 }
 
@@ -24,20 +26,37 @@ export interface DebugListenerSources {
  *
  * @throws when its address cannot be listened on
  */
-export function openDebugListener(
-  { debugHost, debugPort }: Settings,
-  { config$, statistics, health, log }: DebugListenerSources,
+export async function openDebugListener(
+  reading: LoadedSettings,
+  { config$, statistics, health, rejections, log }: DebugListenerSources,
 ): Promise<DebugListener> {
-  return serveDebug({
-    host: debugHost,
-    port: debugPort,
+  const { settings } = reading;
+  const server = await serveDebug({
+    host: settings.debugHost,
+    port: settings.debugPort,
     version: VERSION,
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),
     health,
     statistics: () => statistics.entries(),
+    onRejected: rejections.of('debug'),
     log,
   });
+  if (!isLoopback(server.address.address)) warnOfExposure(reading, log);
+  return server;
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./.test(address);
+}
+
+/** A program that reads heap snapshots has the secrets of the settings. */
+function warnOfExposure({ settings: { debugHost }, nameOf }: LoadedSettings, log: Log): void {
+  const name = nameOf('debugHost');
+  log.warn(
+    `the debug listener can be reached from other machines (${name}=${debugHost}): it serves rules, statistics, profiles, and ` +
+      `heap snapshots with the passwords of the settings; protect its port, or set ${name}=127.0.0.1`,
+  );
 }
 
 function activeRules({ loaded }: CurrentConfig): readonly string[] {

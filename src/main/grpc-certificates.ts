@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { type Observable, Subscription, filter, firstValueFrom, shareReplay, skip, switchMap } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { GrpcServer } from '../grpc/server/grpc-server';
-import type { Settings } from '../settings/settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';
 import { type Validity, expiryWarnings, validityOf } from '../sources/certificates/expiry-warnings';
 import type { Certificates } from '../sources/certificates/read-certificates';
@@ -23,7 +23,7 @@ export class GrpcTls {
   #validity: Validity | undefined;
   #hasWarned = false;
 
-  constructor(settings: Settings, statistics: Statistics, log: Log) {
+  constructor({ settings, nameOf }: LoadedSettings, statistics: Statistics, log: Log) {
     this.#attempts = statistics.counter('certs.load_attempts');
     this.#failures = statistics.counter('certs.load_failures');
     this.#log = log;
@@ -34,6 +34,11 @@ export class GrpcTls {
       cert: resolve(grpcServerTlsCert ?? ''),
       key: resolve(grpcServerTlsKey ?? ''),
       clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
+      variables: {
+        cert: nameOf('grpcServerTlsCert'),
+        key: nameOf('grpcServerTlsKey'),
+        clientCa: nameOf('grpcClientTlsCacert'),
+      },
     }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
     this.#subscriptions.add(
       this.#events$
@@ -42,6 +47,7 @@ export class GrpcTls {
           switchMap(({ certificates }) => {
             this.#validity = validityOf(certificates.cert);
             this.#logReplacement();
+            this.#warnOfFuture(this.#validity);
             return expiryWarnings(this.#validity);
           }),
         )
@@ -93,6 +99,13 @@ export class GrpcTls {
   #logReplacement(): void {
     if (this.#hasWarned) this.#log.warn('the certificate of the gRPC listener was replaced', this.#expiry());
     this.#hasWarned = false;
+  }
+
+  /** Only the certificate at start can be one that is not valid yet. */
+  #warnOfFuture({ from }: Validity): void {
+    if (from <= Date.now()) return;
+    const fields = { valid_from: new Date(from).toISOString() };
+    this.#log.warn('the certificate of the gRPC listener is not valid yet', fields);
   }
 
   #warnOfExpiry(left: number): void {

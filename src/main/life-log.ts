@@ -47,6 +47,14 @@ export class LifeLog {
     });
   }
 
+  /** @param by milliseconds that the clock moved against the monotonic clock; negative when it went back */
+  clockJumped(by: number): void {
+    const direction = by > 0 ? 'ahead' : 'back';
+    this.#log.warn(`the system clock jumped ${direction}; limits count in the windows of the new time`, {
+      by: `${(Math.abs(by) / 1000).toFixed(3)}s`,
+    });
+  }
+
   draining(signal: string): void {
     this.#drainBegan = this.#now();
     this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal });

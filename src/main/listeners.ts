@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net';
-import type { Peer } from '../grpc/http2/limits/rejections';
 import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { healthService } from '../grpc/server/health/health-service';
@@ -7,6 +6,8 @@ import { reflectionService } from '../grpc/server/reflection/reflection-service'
 import { type GrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import type { HttpServer } from '../http/server/http-server';
 import { serveHttp } from '../http/serve-http';
+import { openFilesLimit } from '../net/open-files';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
@@ -14,8 +15,10 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
-import { addressText } from './address-text';
+import { nameOfPeer } from './address-text';
 import { GrpcTls } from './grpc-certificates';
+import type { HttpRejections } from './http-rejections';
+import type { RefusedConnections } from './refused-connections';
 
 /** Where the listeners for decisions are. */
 export interface Addresses {
@@ -29,6 +32,10 @@ export interface ListenersOptions {
   readonly streams: Pick<Service, 'decide' | 'health$'>;
   readonly statistics: Statistics;
   readonly log: Log;
+  /** Is notified of each connection that is refused. */
+  readonly refusals: RefusedConnections;
+  /** Is notified of what the HTTP listener rejects. */
+  readonly rejections: HttpRejections;
   /** Samples calls; undefined without tracing. */
   readonly tracer: Tracer | undefined;
 }
@@ -40,12 +47,18 @@ export class Listeners {
   #grpc: GrpcServer | undefined;
   #http: HttpServer | undefined;
   readonly #tls: GrpcTls | undefined;
+  readonly #filesLimit = openFilesLimit();
 
-  constructor(settings: Settings, options: ListenersOptions) {
+  constructor(reading: LoadedSettings, options: ListenersOptions) {
+    const { settings } = reading;
     this.#settings = settings;
     this.#options = options;
-    this.#tls = settings.grpcServerUseTls ? new GrpcTls(settings, options.statistics, options.log) : undefined;
-    options.statistics.gauge('certs.expires_at', () => this.#tls?.expiresAt ?? 0);
+    this.#tls = settings.grpcServerUseTls ? new GrpcTls(reading, options.statistics, options.log) : undefined;
+    const { statistics } = options;
+    statistics.gauge('certs.expires_at', () => this.#tls?.expiresAt ?? 0);
+    statistics.gauge('ratelimit_server.grpc.connections', () => this.#grpc?.connectionCount ?? 0);
+    statistics.gauge('ratelimit_server.grpc.open_calls', () => this.#grpc?.openStreams ?? 0);
+    statistics.gauge('ratelimit_server.grpc.held_bytes', () => this.#grpc?.heldBytes ?? 0);
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
@@ -67,7 +80,7 @@ export class Listeners {
   }
 
   #openHttp(): Promise<HttpServer> {
-    const { streams, statistics, log, tracer } = this.#options;
+    const { streams, statistics, rejections, log, tracer } = this.#options;
     const { decide, health$ } = streams;
     const { host, port } = this.#settings;
     const serviceErrors = statistics.counter(SERVICE_ERRORS);
@@ -80,6 +93,7 @@ export class Listeners {
         serviceErrors.add(1);
         if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });
       },
+      onRejected: rejections.of('HTTP'),
       log,
       tracer,
     });
@@ -97,6 +111,7 @@ export class Listeners {
           : { path: settings.grpcUds },
       tls: await this.#tls?.first(),
       limits: {
+        maxConnections: settings.grpcMaxConnections,
         maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
         maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
       },
@@ -105,6 +120,7 @@ export class Listeners {
       streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
       onRejected: (kind, peer, reason) => {
         statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
+        if (kind === 'connections' || kind === 'file_descriptors') this.#grpcRefused(kind);
         if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
       },
       onInternalError: (path, error) =>
@@ -116,14 +132,21 @@ export class Listeners {
     this.#tls?.follow(server);
     return server;
   }
+
+  #grpcRefused(kind: 'connections' | 'file_descriptors'): void {
+    const isFull = kind === 'connections';
+    this.#options.refusals.refused({
+      listener: 'gRPC',
+      bound: isFull ? 'connections' : 'open files',
+      setting: 'GRPC_MAX_CONNECTIONS',
+      open: this.#grpc?.connectionCount ?? 0,
+      limit: isFull ? this.#settings.grpcMaxConnections : this.#filesLimit,
+    });
+  }
 }
 
 /** The services that reflection lists, in addition to itself. */
 const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health'];
-
-function nameOfPeer({ remoteAddress, remotePort }: Peer): string {
-  return remoteAddress === undefined ? 'unix socket' : addressText(remoteAddress, remotePort ?? 0);
-}
 
 function neverWhenZero(milliseconds: number): number {
   return milliseconds === 0 ? Infinity : milliseconds;

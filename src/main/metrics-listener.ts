@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { HttpServer } from '../http/server/http-server';
 import { serveMetrics } from '../http/serve-metrics';
 import type { LoadedSettings } from '../settings/read-settings';
@@ -7,9 +6,13 @@ import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { builtInMapping } from '../sinks/statistics/mapping/built-in-mapping';
 import { Mapper } from '../sinks/statistics/mapping/mapping';
 import { readMappingFile } from '../sinks/statistics/mapping/mapping-file';
-import type { Statistics } from '../statistics/statistics';
+import { readBoundedFile } from '../sources/bounded-file';
 import type { Log } from '../streams/ports/log';
 import { messageOf } from '../text/thrown';
+import type { StatisticsParts } from './statistics-outputs';
+
+/** Bytes of a mapping file: some ten thousand mappings. */
+const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 
 /**
  * Opens the listener that Prometheus scrapes.
@@ -18,8 +21,7 @@ import { messageOf } from '../text/thrown';
  */
 export async function openMetricsListener(
   reading: LoadedSettings,
-  statistics: Statistics,
-  log: Log,
+  { statistics, rejections, log }: StatisticsParts,
 ): Promise<HttpServer> {
   const { settings } = reading;
   const labels = extraLabels(settings.extraTags);
@@ -28,7 +30,7 @@ export async function openMetricsListener(
   const ofProcess = processMetrics(labels);
   const exposition = new Exposition({
     statistics,
-    mapper: mapperOf(reading, log),
+    mapper: await mapperOf(reading, log),
     labels,
     reserved: ofProcess.names,
     onConflict: (metric) =>
@@ -44,17 +46,22 @@ export async function openMetricsListener(
       yield* exposition.page();
       yield await ofProcess.write();
     },
+    onRejected: rejections.of('metrics'),
     log,
   });
   log.info('metrics listener opened', { port: server.address.port, path });
   return server;
 }
 
-function mapperOf({ settings, nameOf }: LoadedSettings, log: Log): Mapper {
+async function mapperOf({ settings, nameOf }: LoadedSettings, log: Log): Promise<Mapper> {
   const path = settings.pullmetricsMapperYaml;
   if (path === undefined) return new Mapper(builtInMapping(settings.pullmetricsResponseTimeAsMilliseconds));
   try {
-    const file = readMappingFile(readFileSync(path, 'utf8'));
+    const { content, tooLarge } = await readBoundedFile(path, MAX_MAPPING_BYTES);
+    if (content === undefined) {
+      throw new Error(`the file has ${tooLarge} bytes, more than the limit of ${MAX_MAPPING_BYTES}`);
+    }
+    const file = readMappingFile(new TextDecoder().decode(content));
     for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
     return new Mapper(file);
   } catch (error) {

@@ -3,6 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import type { InstanceField, InstancePrefix } from '../settings/table/kvstore-instance';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
+import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 
 /** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {
@@ -26,7 +27,7 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
 export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 'statistics' | 'log'> {
-  const { settings } = reading;
+  const { settings, nameOf } = reading;
   return {
     main: instanceOptions(reading, 'kvstore'),
     perSecond: settings.kvstorePersecond ? instanceOptions(reading, 'kvstorePersecond') : undefined,
@@ -35,6 +36,11 @@ export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 's
       certFile: settings.kvstoreTlsClientCert,
       keyFile: settings.kvstoreTlsClientKey,
       skipHostnameVerification: settings.kvstoreTlsSkipHostnameVerification,
+      variables: {
+        caFile: nameOf('kvstoreTlsCacert'),
+        certFile: nameOf('kvstoreTlsClientCert'),
+        keyFile: nameOf('kvstoreTlsClientKey'),
+      },
     },
     startup: {
       initialInterval: settings.kvstoreStartupInitialInterval,
@@ -42,6 +48,32 @@ export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 's
       maxElapsedTime: settings.kvstoreStartupMaxElapsedTime,
     },
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
+    expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
+  };
+}
+
+/** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
+export function plaincacheOptions({ settings, nameOf }: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
+  return {
+    servers:
+      settings.plaincacheSrv === undefined
+        ? settings.plaincacheHostPort
+        : { record: settings.plaincacheSrv, refresh: settings.plaincacheSrvRefresh },
+    maxIdleConnections: settings.plaincacheMaxIdleConns,
+    tlsFiles: settings.plaincacheTls
+      ? {
+          caFile: settings.plaincacheTlsCacert,
+          certFile: settings.plaincacheTlsClientCert,
+          keyFile: settings.plaincacheTlsClientKey,
+          skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
+          variables: {
+            caFile: nameOf('plaincacheTlsCacert'),
+            certFile: nameOf('plaincacheTlsClientCert'),
+            keyFile: nameOf('plaincacheTlsClientKey'),
+          },
+        }
+      : undefined,
+    windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
   };
 }

@@ -11,6 +11,7 @@ import type { LineSender } from '../sinks/statistics/senders/line-sender';
 import { SendingOutput } from '../sinks/statistics/senders/sending-output';
 import { StreamSender } from '../sinks/statistics/senders/stream-sender';
 import { UdpSender } from '../sinks/statistics/senders/udp-sender';
+import { standardStream } from '../sinks/standard-stream';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { StatisticsOutput } from '../streams/ports/statistics-output';
@@ -40,7 +41,7 @@ export async function pushOutputs(
     add(format, await senderTo(reading, { framing: 'packets', protocol: 'udp' }));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
-    add(jsonLines(extra, Date.now), new StreamSender('standard output', process.stdout));
+    add(jsonLines(extra, Date.now), new StreamSender('standard output', standardStream(1)));
   }
   return outputs;
 }

@@ -1,4 +1,5 @@
 import { type Observable, tap } from 'rxjs';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { ruleFileSource } from '../sources/rule-files/rule-file-source';
 import { connectAds } from '../sources/xds/connection/connect-ads';
@@ -14,7 +15,7 @@ import { forwardGrpcLibraryLogs } from './grpc-library';
  * service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules
  * yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected.
  */
-export function ruleEvents(settings: Settings, statistics: Statistics, log: Log): Observable<RuleEvent> {
+export function ruleEvents(reading: LoadedSettings, statistics: Statistics, log: Log): Observable<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
   const ruleLog = new RuleLog(log);
@@ -22,7 +23,7 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
   let isRejected = false;
   statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
   statistics.gauge('ratelimit.config.rejected', () => Number(isRejected));
-  return ruleSource(settings, statistics, log).events$.pipe(
+  return ruleSource(reading, statistics, log).events$.pipe(
     tap((event) => {
       isRejected = event.kind === 'rejected';
       if (event.kind === 'rejected') {
@@ -38,8 +39,9 @@ export function ruleEvents(settings: Settings, statistics: Statistics, log: Log)
   );
 }
 
-function ruleSource(settings: Settings, statistics: Statistics, log: Log): RuleSource {
-  return settings.configType === 'FILE' ? fileSource(settings, statistics) : xdsSource(settings, statistics, log);
+function ruleSource(reading: LoadedSettings, statistics: Statistics, log: Log): RuleSource {
+  const { settings } = reading;
+  return settings.configType === 'FILE' ? fileSource(settings, statistics) : xdsSource(reading, statistics, log);
 }
 
 function fileSource(settings: Settings, statistics: Statistics): RuleSource {
@@ -63,7 +65,7 @@ function fileSource(settings: Settings, statistics: Statistics): RuleSource {
   return { events$: events$.pipe(tap(countLoad)) };
 }
 
-function xdsSource(settings: Settings, statistics: Statistics, log: Log): RuleSource {
+function xdsSource({ settings, nameOf }: LoadedSettings, statistics: Statistics, log: Log): RuleSource {
   forwardGrpcLibraryLogs(log);
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
@@ -80,6 +82,11 @@ function xdsSource(settings: Settings, statistics: Statistics, log: Log): RuleSo
             certificate: settings.configGrpcXdsClientTlsCert,
             key: settings.configGrpcXdsClientTlsKey,
             serverName: settings.configGrpcXdsServerTlsSan,
+            variables: {
+              ca: nameOf('configGrpcXdsServerTlsCacert'),
+              certificate: nameOf('configGrpcXdsClientTlsCert'),
+              key: nameOf('configGrpcXdsClientTlsKey'),
+            },
           }
         : undefined,
       log,

@@ -15,8 +15,10 @@ import {
 } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
 import type { LoadedSettings } from '../settings/read-settings';
+import { clockJumps } from '../sources/clock-jumps';
 import { turnScheduler } from '../sources/event-loop-turns';
-import { terminationSignals } from '../sources/signals';
+import { signals, terminationSignals } from '../sources/signals';
+import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { Statistics } from '../statistics/statistics';
 import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
@@ -25,21 +27,34 @@ import { asError } from '../text/thrown';
 import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type DebugListener, openDebugListener } from './debug-listener';
+import { IGNORED_SIGNALS } from './ignored-signals';
 import { Listeners } from './listeners';
+import { HttpRejections } from './http-rejections';
 import { LifeLog, type Serving } from './life-log';
 import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
 import { Readiness } from './readiness';
+import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
+import { countDroppedLines } from './service-log';
 import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
 import { type ServiceTracing, startTracing } from './tracing';
 
 /** Milliseconds after which a drain is aborted. */
 const DRAIN_DEADLINE = 10_000;
 
+export interface RunOptions {
+  readonly log: Log;
+  /** Where the lines of the log go. */
+  readonly lines: BoundedLines;
+  /** Called when the listeners are open. */
+  readonly onServing?: ((serving: Serving) => void) | undefined;
+}
+
 /** What the service is made of. */
 interface Parts {
   readonly statistics: Statistics;
+  readonly rejections: HttpRejections;
   readonly outputs: StatisticsOutputs;
   readonly tracing: ServiceTracing;
   readonly store: CounterStore;
@@ -50,27 +65,31 @@ interface Parts {
 /**
  * Makes the parts of the service, subscribes to its streams, opens the listeners when it is ready, and drains at the first signal.
  *
- * @param onServing called when the listeners are open
  * @returns the exit code, when the process may end
  * @throws what prevents the service from running, for example a port that is in use
  */
 export async function runService(
   reading: LoadedSettings,
-  log: Log,
-  onServing: (serving: Serving) => void = () => undefined,
+  { log, lines, onServing = () => undefined }: RunOptions,
 ): Promise<number> {
   const parts = await makeParts(reading, log);
-  const { streams, statistics, tracing, signal$ } = parts;
+  countDroppedLines(lines, parts.statistics);
+  const { streams, statistics, rejections, tracing, signal$ } = parts;
   const subscriptions = subscribe(streams);
   const life = new LifeLog(log);
   const readiness = new Readiness(streams);
-  const debug = await openDebugListener(reading.settings, {
+  const debug = await openDebugListener(reading, {
     config$: streams.config$,
     statistics,
     health: () => readiness.health,
+    rejections,
     log,
   });
-  const listeners = new Listeners(reading.settings, { streams, statistics, log, tracer: tracing.tracer });
+  const refusals = new RefusedConnections();
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  const { tracer } = tracing;
+  const listeners = new Listeners(reading, { streams, statistics, log, refusals, rejections, tracer });
 
   const serving$ = defer(async () => {
     const serving: Serving = {
@@ -84,8 +103,12 @@ export async function runService(
     life.serving(serving);
     onServing(serving);
   });
+  subscriptions.add(clockJumps().subscribe((by) => life.clockJumped(by)));
   subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
   subscriptions.add(readiness.logAwaited(log).pipe(takeUntil(signal$)).subscribe());
+  subscriptions.add(
+    signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
+  );
   const drained$ = drain({
     steps: drainSteps(parts, listeners, debug),
     signal$,
@@ -107,13 +130,14 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
-  const outputs = await startStatisticsOutputs(reading, statistics, log);
+  const rejections = new HttpRejections(statistics, log);
+  const outputs = await startStatisticsOutputs(reading, { statistics, rejections, log });
   const tracing = await startTracing(settings, log);
   const store = counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const streams = service(
     {
-      rules$: ruleEvents(settings, statistics, log),
+      rules$: ruleEvents(reading, statistics, log),
       storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
       storeReady$: store.ready$,
       termination$: signal$,
@@ -132,7 +156,7 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
       needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
     },
   );
-  return { statistics, outputs, tracing, store, signal$, streams };
+  return { statistics, rejections, outputs, tracing, store, signal$, streams };
 }
 
 /** The streams flow until the service has drained, whether or not a listener needs them at the moment. */

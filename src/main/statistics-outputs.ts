@@ -17,6 +17,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/ports/log';
+import type { HttpRejections } from './http-rejections';
 import { openMetricsListener } from './metrics-listener';
 import { pushOutputs } from './push-outputs';
 
@@ -30,6 +31,14 @@ export interface StatisticsOutputs {
   readonly metricsAddress: AddressInfo | undefined;
 }
 
+/** What the outputs use of the service. */
+export interface StatisticsParts {
+  readonly statistics: Statistics;
+  /** For the metrics listener. */
+  readonly rejections: HttpRejections;
+  readonly log: Log;
+}
+
 /**
  * Starts the statistics outputs that the settings enable.
  *
@@ -37,13 +46,13 @@ export interface StatisticsOutputs {
  */
 export async function startStatisticsOutputs(
   reading: LoadedSettings,
-  statistics: Statistics,
-  log: Log,
+  parts: StatisticsParts,
 ): Promise<StatisticsOutputs> {
   const { settings } = reading;
+  const { statistics, log } = parts;
   if (settings.disableStats) return { finish: () => of(undefined), metricsAddress: undefined };
   const outputs = await pushOutputs(reading, statistics, log);
-  const listener = settings.usePullmetrics ? await openMetricsListener(reading, statistics, log) : undefined;
+  const listener = settings.usePullmetrics ? await openMetricsListener(reading, parts) : undefined;
   const subscription = new Subscription();
   const flushes = outputs.map((output) => {
     // Shared, so that the last flush can wait for one in flight.

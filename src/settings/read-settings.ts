@@ -93,15 +93,11 @@ export function readSettings(environment: Environment): LoadedSettings {
   function runChecks(checks: readonly Check[]) {
     return checks.filter(({ concerns }) => concerns.every(isValid)).flatMap(({ find }) => find(view) ?? []);
   }
-  const planned = findPlannedFeatures(settingsTable, {
-    variables: given,
-    value: (field) => (isValid(field) ? values[field] : undefined),
-  });
-  problems.push(...mogrifiers.problems, ...runChecks(problemChecks), ...planned.problems);
+  problems.push(...mogrifiers.problems, ...runChecks(problemChecks));
   warnings.push(
     ...mogrifiers.warnings,
     ...findIneffectiveSettings(settingsTable, states),
-    ...planned.warnings,
+    ...findPlannedFeatures(settingsTable, given),
     ...findMisspelledNames(environment),
   );
 

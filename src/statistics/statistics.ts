@@ -3,6 +3,7 @@ import { escapeStatisticsKey } from './escape';
 import { QuantileSketch } from './quantile-sketch';
 import { RuleStatistics } from './rule-statistics';
 import { NO_TAGS, type Tags, joinTags, splitTags } from './tags';
+import { ownText } from '../text/table-key';
 import { Timer } from './timer';
 
 /** Calls rejected as invalid or because no configuration is loaded, counted once per call for all servers. */
@@ -15,6 +16,10 @@ const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
 /** Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In characters. */
 const MAX_RUNTIME_KEY_LENGTH = 1024;
+/**
+ * The mean length that all keys with request values may have, in characters: every output keeps each of them in several names.
+ */
+const MEAN_RUNTIME_KEY_LENGTH = 256;
 
 /** A statistic whose value is computed when it is read. */
 export interface Gauge {
@@ -40,6 +45,8 @@ export class Statistics {
   /** By unescaped runtime key, so that a known key costs one look-up. */
   readonly #runtimeRules = new Map<string, RuleStatistics>();
   readonly #runtimeCounters = new Map<string, Counter>();
+  /** The sum of the lengths of the runtime keys. */
+  #runtimeCharacters = 0;
   #rolledUp = 0;
 
   /** @param maxRuntimeKeys the maximum number of keys with request values (STATS_MAX_RUNTIME_KEYS) */
@@ -100,24 +107,24 @@ export class Statistics {
   /** The statistics of a key that contains no request values, for example `domain.key_value`, unescaped. */
   rule(key: string): RuleStatistics {
     const name = RULE_PREFIX + escapeStatisticsKey(key);
-    let statistics = this.#rules.get(name);
-    if (statistics === undefined) {
-      this.#rules.set(name, (statistics = new RuleStatistics(name)));
-      this.#ruleList.push(statistics);
-    }
+    const known = this.#rules.get(name);
+    if (known !== undefined) return known;
+    const statistics = new RuleStatistics(ownText(name));
+    this.#rules.set(statistics.name, statistics);
+    this.#ruleList.push(statistics);
     return statistics;
   }
 
   /**
-   * The statistics of a key with request values, unescaped. When the maximum number of runtime keys is reached, or when the key
-   * is too long, a new key is counted under `rollUp` instead; existing keys are kept.
+   * The statistics of a key with request values, unescaped. When the maximum number of runtime keys or of their characters is
+   * reached, or when the key is too long, a new key is counted under `rollUp` instead; existing keys are kept.
    */
   runtimeRule(key: string, rollUp: string): RuleStatistics {
     const known = this.#runtimeRules.get(key);
     if (known !== undefined) return known;
     if (this.#rollsUp(key)) return this.rule(rollUp);
     const statistics = this.rule(key);
-    this.#runtimeRules.set(key, statistics);
+    this.#runtimeRules.set(this.#ownKey(key), statistics);
     return statistics;
   }
 
@@ -131,10 +138,10 @@ export class Statistics {
     const known = this.#runtimeCounters.get(key);
     if (known !== undefined) return known;
     if (this.#rollsUp(key)) return this.counter(RULE_PREFIX + rollUp);
-    const name = RULE_PREFIX + escapeStatisticsKey(key);
+    const name = ownText(RULE_PREFIX + escapeStatisticsKey(key));
     // Text in a request value that looks like a tag must not become one.
     const counter = this.#counters.get(name) ?? this.#admit(name, new Counter(name));
-    this.#runtimeCounters.set(key, counter);
+    this.#runtimeCounters.set(this.#ownKey(key), counter);
     return counter;
   }
 
@@ -157,9 +164,17 @@ export class Statistics {
   }
 
   #rollsUp(key: string): boolean {
-    if (this.#runtimeKeys() < this.#maxRuntimeKeys && key.length <= MAX_RUNTIME_KEY_LENGTH) return false;
-    this.#rolledUp += 1;
-    return true;
+    const fits =
+      this.#runtimeKeys() < this.#maxRuntimeKeys &&
+      key.length <= MAX_RUNTIME_KEY_LENGTH &&
+      this.#runtimeCharacters + key.length <= this.#maxRuntimeKeys * MEAN_RUNTIME_KEY_LENGTH;
+    if (!fits) this.#rolledUp += 1;
+    return !fits;
+  }
+
+  #ownKey(key: string): string {
+    this.#runtimeCharacters += key.length;
+    return ownText(key);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
-import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
 import { Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
@@ -45,7 +45,11 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics } = options;
-  const outcomes = new Outcomes(statistics.counter(STORE_ERRORS), options);
+  const outcomeCounters = {
+    storeErrors: statistics.counter(STORE_ERRORS),
+    serviceErrors: statistics.counter(SERVICE_ERRORS),
+  };
+  const outcomes = new Outcomes(outcomeCounters, options);
   const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes) });
   let isOpen = true;
 

@@ -21,15 +21,23 @@ export interface OutcomeCallbacks {
   readonly decisionLog?: DecisionLog | undefined;
 }
 
+export interface OutcomeCounters {
+  /** Counts the decisions that the store failed, or that were cancelled while they needed it. */
+  readonly storeErrors: Counter;
+  /** Counts the decisions that the store rejected for their content. */
+  readonly serviceErrors: Counter;
+}
+
 /** Delivers outcomes to observers, for all decisions of a service. */
 export class Outcomes {
   readonly #storeErrors: Counter;
+  readonly #serviceErrors: Counter;
   readonly #onInternalError: (error: unknown) => void;
   readonly #log: DecisionLog | undefined;
 
-  /** @param storeErrors counts the decisions that the store failed, or that were cancelled while they needed it */
-  constructor(storeErrors: Counter, { onInternalError, decisionLog }: OutcomeCallbacks) {
+  constructor({ storeErrors, serviceErrors }: OutcomeCounters, { onInternalError, decisionLog }: OutcomeCallbacks) {
     this.#storeErrors = storeErrors;
+    this.#serviceErrors = serviceErrors;
     this.#onInternalError = onInternalError;
     this.#log = decisionLog;
   }
@@ -65,6 +73,11 @@ export class Outcomes {
 
   countStoreError(): void {
     this.#storeErrors.add(1);
+  }
+
+  /** Counts a decision that failed on its way to the store and back. */
+  countFailure({ code }: DecisionError): void {
+    (code === 'invalid_request' ? this.#serviceErrors : this.#storeErrors).add(1);
   }
 }
 
@@ -106,7 +119,7 @@ export class Pending implements WindowCall, PendingDecision {
 
   fail(error: DecisionError): void {
     if (this.isCancelled) return;
-    this.#outcomes.countStoreError();
+    this.#outcomes.countFailure(error);
     this.#outcomes.deliverDecided(this.#decision, this.#observer, error);
   }
 }

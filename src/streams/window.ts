@@ -1,6 +1,12 @@
-import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
+import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
 import type { CallTrace } from './ports/tracer';
+
+/**
+ * Operations on longer keys are not merged, in characters. V8 hashes texts above 16,383 characters by their length alone: a map of
+ * 2,000 keys of 64 KiB took 20 s to fill.
+ */
+const LONGEST_MERGED_KEY = 4096;
 
 /** An operation that receives its count in `after`. */
 export interface WindowOperation extends CounterOperation {
@@ -20,6 +26,12 @@ export interface WindowCall {
   settle(): void;
   fail(error: DecisionError): void;
 }
+
+/**
+ * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was at 2^32 or
+ * more, which is over any limit.
+ */
+const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
 
 /** Additions to one key that go to the store as one operation. */
 class Merged implements CounterOperation {
@@ -45,7 +57,8 @@ interface BatchPosition {
 
 /**
  * The calls of one pipeline window. Additions to the same key become one operation. Each call then gets its own count, derived from
- * its position in arrival order, exactly as if its operations had been sent one by one.
+ * its position in arrival order, exactly as if its operations had been sent one by one; only when the counter saturates in
+ * between, all of them get the saturated count.
  */
 export class Window {
   /** The operations for the store, in order. */
@@ -73,8 +86,9 @@ export class Window {
         const { index, upTo } = this.#places[position] as BatchPosition;
         position += 1;
         const count = counts[index] as Count;
-        if (typeof count === 'number') operation.after = count - (this.batch[index] as CounterOperation).hits + upTo;
-        else error ??= count;
+        if (typeof count !== 'number') error ??= count;
+        else if (count === LARGEST_COUNT) operation.after = count;
+        else operation.after = count - (this.batch[index] as CounterOperation).hits + upTo;
       }
       if (error === undefined) call.settle();
       else call.fail(error);
@@ -90,7 +104,7 @@ export class Window {
     const open = new Map<string, number>();
     for (const { operations } of this.#calls) {
       for (const operation of operations) {
-        const index = isAddition(operation) ? open.get(operation.key) : undefined;
+        const index = isMergeable(operation) ? open.get(operation.key) : undefined;
         const upTo = index === undefined ? undefined : this.#join(index, operation);
         if (index !== undefined && upTo !== undefined) {
           this.#places.push({ index, upTo });
@@ -98,18 +112,18 @@ export class Window {
         }
         this.#places.push({ index: this.batch.length, upTo: operation.hits });
         // Any other operation on the key is a boundary: a later addition must not be counted before it.
-        if (isAddition(operation)) open.set(operation.key, this.batch.length);
+        if (isMergeable(operation)) open.set(operation.key, this.batch.length);
         else open.delete(operation.key);
         this.batch.push(operation);
       }
     }
   }
 
-  /** @returns the sum of the merged additions including this one; undefined when it would not be exact */
+  /** @returns the sum of the merged additions including this one; undefined when that is too large to be merged */
   #join(index: number, operation: CounterOperation): number | undefined {
     const present = this.batch[index] as CounterOperation;
     const sum = present.hits + operation.hits;
-    if (sum > Number.MAX_SAFE_INTEGER) return undefined;
+    if (sum > MOST_MERGED) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     merged.hits = sum;
     this.batch[index] = merged;
@@ -119,6 +133,6 @@ export class Window {
 }
 
 /** Whether the operation only adds or reads, so that its count can be derived from that of a merged operation. */
-function isAddition({ hits, guard }: CounterOperation): boolean {
-  return hits >= 0 && guard === undefined;
+function isMergeable({ key, hits, guard }: CounterOperation): boolean {
+  return hits >= 0 && guard === undefined && key.length <= LONGEST_MERGED_KEY;
 }

@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import packageFile from '../../package.json';
@@ -55,6 +57,13 @@ describe('weir-check', () => {
       stdout: 'passed: 2 files, 2 domains, 5 rules; 0 errors, 0 warnings\n',
       stderr: '',
     });
+  });
+
+  it('reads a pipe, as `<(helm template …)` of a shell gives one', async () => {
+    const pipe = join(dir, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const [run] = await Promise.all([runCheck([pipe]), writeFile(pipe, FORUM)]);
+    expect(run).toMatchObject({ exitCode: 0, stdout: 'passed: 1 file, 1 domain, 1 rule; 0 errors, 0 warnings\n' });
   });
 
   it('prints every error of every file and exits with 1', async () => {

@@ -29,6 +29,8 @@ function asJson(domain: string, key: string, value: string) {
   };
 }
 
+const HUNDRED_AND_ONE = Array.from({ length: 101 }, () => ({ key: 'user', value: 'x' }));
+
 describe('the service on the example rules', () => {
   beforeEach(roomInMinute);
 
@@ -47,6 +49,14 @@ describe('the service on the example rules', () => {
       statuses: [{ code: 'OVER_LIMIT', currentLimit: { requestsPerUnit: 10, unit: 'MINUTE' } }],
     });
     expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
+  });
+
+  it('answers OVER_LIMIT for a counter that one call has filled to 2^53 - 1', async () => {
+    const user = { entries: [{ key: 'user', value: 'huge' }], limit: undefined, hitsAddend: 1n, isNegativeHits: false };
+    const most = { ...user, hitsAddend: 2n ** 53n - 1n };
+    const calls = await Promise.all([most, user, most, user].map((each) => client.shouldRateLimit('shop', [each])));
+    expect(calls.map(({ overallCode }) => overallCode)).toEqual([2, 2, 2, 2]);
+    expect((await json(asJson('shop', 'user', 'huge'))).status).toBe(429);
   });
 
   it('bans with a limit of 0, gives the partner a higher limit, and does not limit what no rule matches', async () => {
@@ -99,6 +109,8 @@ describe('the service answers bad input with a clear error and without counting'
       'entry without a key',
     ],
     ['10,000 descriptors', { domain: 'shop', descriptors: Array.from({ length: 10_000 }, () => user) }, 400, '10000'],
+    ['20,000 descriptors', { descriptors: Array.from({ length: 20_000 }, () => user) }, 400, 'more than 10000'],
+    ['101 entries', { domain: 'shop', descriptors: [{ entries: HUNDRED_AND_ONE }] }, 413, 'descriptor 1 has 101'],
     ['a body of 2 MiB', `"${'x'.repeat(2 * 1024 * 1024)}"`, 413, '1 MiB'],
   ])('over HTTP: %s', async (_what, body, status, message) => {
     const before = await counted();
@@ -133,6 +145,22 @@ describe('the service answers bad input with a clear error and without counting'
         ),
       3,
       'a request may have at most 1000 descriptors, this one has 10000',
+    ],
+    [
+      '20,000 descriptors',
+      () =>
+        client.shouldRateLimit(
+          '',
+          Array.from({ length: 20_000 }, () => 'user=x'),
+        ),
+      3,
+      'a request may have at most 1000 descriptors, this one has more than 10000',
+    ],
+    [
+      '101 entries',
+      () => client.shouldRateLimit('shop', [HUNDRED_AND_ONE.map(({ key, value }) => `${key}=${value}`).join(',')]),
+      8,
+      'a descriptor may have at most 100 entries, descriptor 1 has 101',
     ],
     [
       'hits that no counter holds',

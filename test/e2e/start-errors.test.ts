@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 const MAIN = join(__dirname, '../../dist/main.js');
 const RULES = { RUNTIME_ROOT: join(__dirname, '../../examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
 const MEMORY = { BACKEND_TYPE: 'memory' };
-const PORTS = { PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' };
+const PORTS = { DEBUG_HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' };
 
 /** The standard error of the program, which must exit with 1. */
 async function failToStart(env: Readonly<Record<string, string>>): Promise<string> {
@@ -52,11 +52,11 @@ describe('what prevents the service from starting', () => {
       },
     ],
     [
-      `cannot read the TLS file ${FILE}: ${NO_FILE}`,
+      `cannot read the TLS file REDIS_TLS_CACERT=${FILE}: ${NO_FILE}`,
       { REDIS_URL: 'localhost:1', REDIS_TLS: 'true', REDIS_TLS_CACERT: FILE },
     ],
     [
-      `TLS of the gRPC listener: ${FILE} cannot be read: ENOENT`,
+      `TLS of the gRPC listener: GRPC_SERVER_TLS_CERT=${FILE} cannot be read: ENOENT`,
       { ...MEMORY, GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: FILE, GRPC_SERVER_TLS_KEY: FILE },
     ],
   ])('is stated once, with the variable that was set: %s', async (reason, env) => {

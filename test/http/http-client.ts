@@ -58,6 +58,7 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     decide: always(OK),
     health: () => ({ healthy: true, unhealthy: [] }),
     onMalformed: () => undefined,
+    onRejected: () => undefined,
     log: recordingLog(),
     ...options,
     timeouts: { grace: 200, ...options.timeouts },
@@ -81,6 +82,8 @@ export function post(
 export interface RawConnection {
   readonly socket: Socket;
   send(text: string): void;
+  /** Everything received so far. */
+  received(): string;
   /** Resolves with everything received once it matches, or once the connection has closed. */
   until(pattern: RegExp): Promise<string>;
   /** The errors of the connection. */
@@ -111,5 +114,5 @@ export function rawConnection(port: number): RawConnection {
       void ended.then(resolve);
     });
   }
-  return { socket, errors, send: (text) => void socket.write(text), until, ended };
+  return { socket, errors, send: (text) => void socket.write(text), received: () => received, until, ended };
 }

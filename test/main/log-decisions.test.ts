@@ -87,6 +87,26 @@ describe('the log of decisions', () => {
     ]);
   });
 
+  it('shortens long texts and lists of callers', () => {
+    const long = 'x'.repeat(80_000);
+    const many = Array.from({ length: 1000 }, (_, index) => `user=${index}`);
+    const lines = logged(
+      new RecordedLog(true),
+      ['shop', [`user=${long}`]],
+      [long, [`${long}=${long}`]],
+      ['', [`user=${long}`, ...many]],
+      ['shop', [Array.from({ length: 100 }, () => 'free=x').join(',')]],
+    );
+    for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(2000);
+    expect(lines[0]).toMatchObject({
+      descriptors:
+        `user=${'x'.repeat(256)}… (80000 characters): rule shop.user, ` +
+        `key shop_user_${'x'.repeat(246)}… (80012 characters), count 1 of 2, OK`,
+    });
+    expect(lines[2]).toMatchObject({ descriptors: expect.stringMatching(/user=18; 981 more$/) });
+    expect(lines[3]).toMatchObject({ descriptors: expect.stringMatching(/free=x,80 more: no limit, OK$/) });
+  });
+
   it('is empty, and costs nothing, at a higher level', () => {
     expect(decisionLog(new RecordedLog(false))).toBeUndefined();
     expect(logged(new RecordedLog(false), ['shop', ['user=anna']])).toEqual([]);

@@ -12,6 +12,7 @@ test('every setting has its documented default when no variable is set', () => {
     grpcUds: undefined,
     grpcMaxConnectionAge: 24 * HOUR,
     grpcMaxConnectionAgeGrace: HOUR,
+    grpcMaxConnections: 16_384,
     debugHost: '0.0.0.0',
     debugPort: 6070,
 
@@ -63,6 +64,7 @@ test('every setting has its documented default when no variable is set', () => {
 
     backendType: 'memory',
     memoryMaxKeys: 1_000_000,
+    memoryMaxBytes: undefined,
     cacheKeyPrefix: '',
     kvstorePipelineWindow: 0,
     expirationJitterMaxSeconds: 300,

@@ -26,6 +26,8 @@ const BOTH_STORES = { ...STORE, KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL
 const TLS = { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: '/c', GRPC_SERVER_TLS_KEY: '/k' };
 const XDS_TLS = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' };
 const XDS_PAIR = { CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '/c', CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/k' };
+const MEMCACHED = { PLAINCACHE_HOST_PORT: 'a:1' };
+const MEMCACHED_PAIR = { PLAINCACHE_TLS_CLIENT_CERT: '/c', PLAINCACHE_TLS_CLIENT_KEY: '/k' };
 const STORE_PAIR = { KVSTORE_TLS_CLIENT_CERT: '/c', KVSTORE_TLS_CLIENT_KEY: '/k' };
 
 /** The settings of an instance of the key-value store whose effect depends on its type or its pool. */
@@ -86,8 +88,12 @@ const CASES: readonly (readonly [string, Case])[] = [
     because: 'LIMIT_RESPONSE_HEADERS_ENABLED is false',
     with: { LIMIT_RESPONSE_HEADERS_ENABLED: 'true' },
   }),
-  ...each(['MEMORY_MAX_KEYS'], { without: STORE, because: 'BACKEND_TYPE is kvstore by default', with: {} }),
-  ...each(['EXPIRATION_JITTER_MAX_SECONDS'], {
+  ...each(['MEMORY_MAX_KEYS', 'MEMORY_MAX_BYTES'], {
+    without: STORE,
+    because: 'BACKEND_TYPE is kvstore by default',
+    with: {},
+  }),
+  ...each(['EXPIRATION_JITTER_MAX_SECONDS', 'KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION'], {
     without: {},
     because: 'BACKEND_TYPE is memory by default',
     with: STORE,
@@ -100,7 +106,7 @@ const CASES: readonly (readonly [string, Case])[] = [
       with: { ...STORE, BACKEND_TYPE: 'redis' },
     },
   ),
-  ...each(namesIn('Key-value store', /^KVSTORE_(?:HEALTH|CLOSE|STARTUP)/), {
+  ...each(namesIn('Key-value store', /^KVSTORE_(?:CLOSE|STARTUP)/), {
     without: { BACKEND_TYPE: 'memory' },
     because: 'BACKEND_TYPE is memory',
     with: STORE,
@@ -125,6 +131,26 @@ const CASES: readonly (readonly [string, Case])[] = [
     },
   ),
   ...instanceCases('KVSTORE_PERSECOND', BOTH_STORES),
+  ...each(['PLAINCACHE_HOST_PORT', 'PLAINCACHE_SRV'], {
+    without: { BACKEND_TYPE: 'memory' },
+    because: 'BACKEND_TYPE is memory',
+    with: { BACKEND_TYPE: 'memcache' },
+  }),
+  ...each(['PLAINCACHE_MAX_IDLE_CONNS', 'PLAINCACHE_TLS'], {
+    without: {},
+    because: 'BACKEND_TYPE is memory by default',
+    with: MEMCACHED,
+  }),
+  ...each(['PLAINCACHE_SRV_REFRESH'], {
+    without: MEMCACHED,
+    because: 'PLAINCACHE_SRV is not set',
+    with: { PLAINCACHE_SRV: '_memcache._tcp.example' },
+  }),
+  ...each(namesIn('Plain cache', /TLS_/), {
+    without: MEMCACHED,
+    because: 'PLAINCACHE_TLS is false by default',
+    with: { ...MEMCACHED, PLAINCACHE_TLS: 'true', ...MEMCACHED_PAIR },
+  }),
   ...each(['STATS_FLUSH_INTERVAL'], {
     without: { USE_PULLMETRICS: 'true' },
     because: 'it applies only with an output other than USE_PULLMETRICS',
@@ -180,7 +206,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
     'has an effect with every other setting',
     [
       ...['HOST', 'PORT', 'GRPC_UDS', 'GRPC_MAX_CONNECTION_AGE', 'DEBUG_HOST', 'DEBUG_PORT', 'GRPC_SERVER_USE_TLS'],
-      ...['LOG_LEVEL', 'LOG_FORMAT', 'CONFIG_TYPE', 'FORCE_START_WITHOUT_INITIAL_CONFIG'],
+      ...['GRPC_MAX_CONNECTIONS', 'LOG_LEVEL', 'LOG_FORMAT', 'CONFIG_TYPE', 'FORCE_START_WITHOUT_INITIAL_CONFIG'],
       ...['HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED', 'MERGE_DOMAIN_CONFIG', 'NEAR_LIMIT_RATIO', 'SHADOW_MODE'],
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],
       ...['CACHE_KEY_PREFIX', 'KVSTORE_PIPELINE_WINDOW', 'LOCAL_CACHE_SIZE_IN_BYTES'],
@@ -189,10 +215,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
   ],
   ['is rejected without TLS', ['GRPC_CLIENT_TLS_CACERT', 'GRPC_CLIENT_TLS_SAN']],
   ['is deprecated', ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT']],
-  [
-    'is planned',
-    rows.flatMap(({ group, setting }) => ((setting.plannedFeature ?? group.plannedFeature) ? [setting.name] : [])),
-  ],
+  ['is planned', rows.flatMap(({ setting }) => (setting.plannedFeature ? [setting.name] : []))],
 ];
 
 function settingOf(name: string): Setting {

@@ -32,7 +32,20 @@ const WORDS = [
   'udp',
   'unix',
 ];
-const MORE = ['http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c._tcp.d', ':1', ':2'];
+const MORE = [
+  'http',
+  'grpc',
+  'info',
+  'error',
+  'text',
+  'json',
+  '_a._tcp.b',
+  '_c._tcp.d',
+  ':1',
+  ':2',
+  '2000000',
+  '3000000',
+];
 
 /** Two texts that the setting parses as different values. */
 export function twoTexts({ type, name }: Setting): readonly [string, string] {

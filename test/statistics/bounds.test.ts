@@ -29,4 +29,18 @@ describe('the number of runtime keys', () => {
     expect(found.get('ratelimit.service.rate_limit.other.domain_not_found')).toBe(1);
     expect(found.get('ratelimit.statistics.runtime_keys')).toBe(1);
   });
+
+  it('does not include keys beyond a mean length of 256 characters, which are counted under their rule', () => {
+    const statistics = new Statistics(100);
+    for (let value = 0; value < 100; value += 1) {
+      statistics.runtimeRule(`d.user_${value}`.padEnd(1000, 'x'), 'd.user').totalHits += 1;
+      statistics.runtimeCounter(`${value}`.padEnd(1000, 'x'), 'other.domain_not_found').add(1);
+    }
+    const found = new Map(statistics.entries());
+    expect(found.get('ratelimit.statistics.runtime_keys')).toBe(25);
+    expect(found.get('ratelimit.statistics.rolled_up')).toBe(175);
+    statistics.runtimeRule('d.user_short', 'd.user').totalHits += 1;
+    expect(found.get('ratelimit.service.rate_limit.d.user.total_hits')).toBe(87);
+    expect(new Map(statistics.entries()).get('ratelimit.service.rate_limit.d.user_short.total_hits')).toBe(1);
+  });
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CounterOperation } from '../../src/limiter/counter-operation';
+import { type CounterOperation, LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { type WindowCall, type WindowOperation, Window } from '../../src/streams/window';
@@ -81,6 +81,34 @@ it('a merged window gives exactly the counts of the same operations sent one by 
   );
 });
 
+it('a merged window judges hits that saturate a counter like the same operations sent one by one', async () => {
+  const hits = fc.constantFrom(1, 0, -1, 2 ** 32, LARGEST_COUNT, LARGEST_COUNT - 2 ** 32, 2 ** 52, -LARGEST_COUNT);
+  const aCall = fc.record({
+    steps: fc.array(arbitraryStep(hits), { minLength: 1, maxLength: 3 }),
+    isGuarded: fc.boolean(),
+  });
+  /** All counts above the largest limit, 2^32 − 1, are judged alike. */
+  function judged({ outcome }: Call) {
+    return Array.isArray(outcome) ? outcome.map((after: number) => Math.min(after, 2 ** 32)) : outcome;
+  }
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(aCall, { maxLength: 8 }), { maxLength: 3 }), async (windows) => {
+      await withCounters((merged) =>
+        withCounters((single) => {
+          for (const window of windows) {
+            const together = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
+            send(merged, together);
+            const alone = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
+            for (const one of alone) send(single, [one]);
+            expect(together.map(judged)).toEqual(alone.map(judged));
+          }
+        }),
+      );
+    }),
+    { numRuns: 2000 },
+  );
+});
+
 describe('a window', () => {
   function hitsOf(batch: readonly CounterOperation[]) {
     return batch.map(({ key, hits }) => `${key}${hits >= 0 ? '+' : ''}${hits}`);
@@ -109,9 +137,27 @@ describe('a window', () => {
     expect(hitsOf(window.batch)).toEqual(['a+1', 'a+1', 'b+1', 'a+1', 'c+1', 'b+1']);
   });
 
-  it('does not merge beyond what can be counted exactly', () => {
-    const most = Number.MAX_SAFE_INTEGER;
-    expect(hitsOf(new Window([add('a', most), add('a', 1)]).batch)).toEqual([`a+${most}`, 'a+1']);
+  it('merges additions only as long as a saturated count shows that each of them is over any limit', () => {
+    const most = LARGEST_COUNT - 2 ** 32;
+    expect(hitsOf(new Window([add('a', most - 1), add('a', 1), add('a', 1)]).batch)).toEqual([`a+${most}`, 'a+1']);
+    expect(hitsOf(new Window([add('a', LARGEST_COUNT), add('a', 1)]).batch)).toEqual([`a+${LARGEST_COUNT}`, 'a+1']);
+  });
+
+  it('gives each of its calls the saturated count', async () => {
+    await withCounters((counters) => {
+      send(counters, [add('a', LARGEST_COUNT)]);
+      const calls = [add('a', 1), add('a', 0), add('a', 5)];
+      send(counters, calls);
+      expect(calls.map(({ outcome }) => outcome)).toEqual([[LARGEST_COUNT], [LARGEST_COUNT], [LARGEST_COUNT]]);
+    });
+  });
+
+  it('does not merge operations on keys that a map cannot find quickly, and counts them in order', async () => {
+    const long = 'x'.repeat(5000);
+    const calls = [add(long, 1), add('a', 1), add(long, 2), add('a', 2)];
+    expect(new Window(calls).batch.map(({ hits }) => hits)).toEqual([1, 3, 2]);
+    await withCounters((counters) => send(counters, calls));
+    expect(calls.map(({ outcome }) => outcome)).toEqual([[1], [1], [3], [3]]);
   });
 
   it('leaves out cancelled calls, which get no outcome', async () => {

@@ -5,7 +5,9 @@ import type { Log } from '../../streams/ports/log';
 import { healthcheckRoute } from '../healthcheck';
 import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
-import { type HttpServer, type HttpTimeouts, startHttpServer } from '../server/http-server';
+import { type HttpServer, startHttpServer } from '../server/http-server';
+import { type HttpTimeouts, OPERATOR_LIMITS } from '../server/limits';
+import type { OnHttpRejected } from '../server/rejections';
 import type { TcpAddress } from '../../net/listen';
 import { indexPage } from './index-page';
 import { cpuProfile } from './profiles/cpu-profile';
@@ -23,11 +25,21 @@ export interface DebugServerOptions extends TcpAddress {
   readonly health: () => Health;
   /** The current value of every statistic, in any order. */
   readonly statistics: () => Iterable<Statistic>;
+  /** The bytes that the process can still allocate; by default as Node reports them. */
+  readonly availableMemory?: () => number;
+  readonly onRejected: OnHttpRejected;
   readonly log: Log;
 }
 
 /** While a profile is recorded, nothing is sent for up to five minutes. A shutdown does not wait for it. */
-const TIMEOUTS: HttpTimeouts = { headers: 10_000, request: 10_000, keepAlive: 75_000, inactive: 400_000, grace: 500 };
+const TIMEOUTS: HttpTimeouts = {
+  headers: 10_000,
+  request: 10_000,
+  response: 300_000,
+  keepAlive: 75_000,
+  inactive: 400_000,
+  grace: 500,
+};
 
 /**
  * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck` and `/debug/pprof/`.
@@ -40,10 +52,12 @@ export function serveDebug({
   rulesInfo,
   health,
   statistics,
+  availableMemory = () => process.availableMemory(),
+  onRejected,
   log,
   ...at
 }: DebugServerOptions): Promise<HttpServer> {
-  const profiles = [cpuProfile(), ...heapProfiles()];
+  const profiles = [cpuProfile(), ...heapProfiles(availableMemory)];
   const pprof = {
     path: '/debug/pprof/',
     description: 'profiles of the running service',
@@ -72,5 +86,5 @@ export function serveDebug({
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound([index, ...pages].map(({ path }) => path)));
-  return startHttpServer(app, at, TIMEOUTS);
+  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected });
 }

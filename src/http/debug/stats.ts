@@ -1,3 +1,4 @@
+import { plainNumber } from '../../text/plain-number';
 import type { DebugEndpoint } from './endpoint';
 
 /** The name and the current value of a statistic. */
@@ -12,7 +13,7 @@ export function stats(statistics: () => Iterable<Statistic>): DebugEndpoint {
       ctx.type = 'text/plain';
       ctx.body = [...statistics()]
         .sort(([one], [other]) => (one < other ? -1 : Number(one > other)))
-        .map(([name, value]) => `${name}: ${value}\n`)
+        .map(([name, value]) => `${name}: ${plainNumber(value)}\n`)
         .join('');
     },
   };

@@ -5,6 +5,7 @@ import {
   NO_HITS_ADDEND,
   type RateLimitRequest,
 } from '../../limiter/request';
+import { MAX_DESCRIPTORS, MAX_ENTRIES_PER_DESCRIPTOR, countDescriptor, countEntry } from '../../limiter/request-bounds';
 import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
 import { JsonCursor } from './json-cursor';
 import { readEnum, readUint32, readUint64 } from './scalars';
@@ -14,6 +15,7 @@ import { readEnum, readUint32, readUint64 } from './scalars';
  * fields, duplicate fields and wrong types are rejected.
  *
  * @throws {MalformedBody}
+ * @throws DecisionError when reading on would take too much work
  */
 export function readRequest(text: string): RateLimitRequest {
   const cursor = new JsonCursor(text);
@@ -38,7 +40,7 @@ function readMessage(cursor: JsonCursor): RateLimitRequest {
         break;
       case 'descriptors':
         seen = once(cursor, seen, 2);
-        if (!cursor.skipNull()) descriptors = readList(cursor, 'a list of descriptors', readDescriptor);
+        if (!cursor.skipNull()) descriptors = readDescriptors(cursor);
         break;
       case 'hitsAddend':
       case 'hits_addend':
@@ -52,7 +54,7 @@ function readMessage(cursor: JsonCursor): RateLimitRequest {
   return { domain, descriptors, hitsAddend };
 }
 
-function readDescriptor(cursor: JsonCursor): Descriptor {
+function readDescriptor(cursor: JsonCursor, number: number): Descriptor {
   let entries: readonly Entry[] = [];
   let limit: LimitOverride | undefined;
   let hitsAddend = NO_HITS_ADDEND;
@@ -63,7 +65,7 @@ function readDescriptor(cursor: JsonCursor): Descriptor {
     switch (name) {
       case 'entries':
         seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) entries = readList(cursor, 'a list of entries', readEntry);
+        if (!cursor.skipNull()) entries = readEntries(cursor, number);
         break;
       case 'limit':
         seen = once(cursor, seen, 2);
@@ -131,11 +133,26 @@ function readLimit(cursor: JsonCursor): LimitOverride {
   return { requestsPerUnit, unit: unitByNumber(unit) };
 }
 
-function readList<Item>(cursor: JsonCursor, what: string, readItem: (cursor: JsonCursor) => Item): Item[] {
-  const items: Item[] = [];
-  cursor.enterArray(what);
-  while (cursor.nextElement()) items.push(readItem(cursor));
-  return items;
+function readDescriptors(cursor: JsonCursor): Descriptor[] {
+  const descriptors: Descriptor[] = [];
+  cursor.enterArray('a list of descriptors');
+  while (cursor.nextElement()) {
+    const descriptor = readDescriptor(cursor, descriptors.length + 1);
+    if (descriptors.length < MAX_DESCRIPTORS) descriptors.push(descriptor);
+    else countDescriptor(descriptors);
+  }
+  return descriptors;
+}
+
+function readEntries(cursor: JsonCursor, number: number): Entry[] {
+  const entries: Entry[] = [];
+  cursor.enterArray('a list of entries');
+  while (cursor.nextElement()) {
+    const entry = readEntry(cursor);
+    if (entries.length < MAX_ENTRIES_PER_DESCRIPTOR) entries.push(entry);
+    else countEntry(entries, number);
+  }
+  return entries;
 }
 
 function once(cursor: JsonCursor, seen: number, field: number): number {

@@ -34,6 +34,7 @@ export class MalformedBody extends Error {
 export const DECISION_STATUS: Readonly<Record<DecisionErrorCode, number>> = {
   invalid_request: 400,
   no_configuration: 503,
+  too_much_work: 413,
   store_failed: 503,
   store_timeout: 503,
   store_pool_empty: 503,

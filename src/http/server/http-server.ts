@@ -1,7 +1,12 @@
-import { type RequestListener, type ServerResponse, createServer } from 'node:http';
+import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { type TcpAddress, listen } from '../../net/listen';
+import { Connections, type ConnectionsOptions } from './connections';
+import type { HttpTimeouts } from './limits';
+import { type ParseError, answerAndClose, answerTo } from './parse-errors';
+import { respondEarly } from './respond-early';
+import { validateRequest } from './validate-request';
 
 /** An HTTP server that is listening. */
 export interface HttpServer {
@@ -13,66 +18,96 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Timeouts in milliseconds. A connection that exceeds one is closed. */
-export interface HttpTimeouts {
-  /** From the first byte of a request to the end of its headers. */
-  readonly headers: number;
-  /** From the first byte of a request to the end of its body. */
-  readonly request: number;
-  /** Between two requests on a connection. Longer than the usual idle timeout of proxies, so that they close first. */
-  readonly keepAlive: number;
-  /** Without a byte in either direction, in any state of the connection. */
-  readonly inactive: number;
-  /** For the requests in flight when the server is closed. */
-  readonly grace: number;
+export interface HttpServerOptions extends ConnectionsOptions {
+  readonly at: TcpAddress;
+  readonly timeouts: HttpTimeouts;
 }
 
 /** Starts an HTTP server for a Koa application. */
-export async function startHttpServer(app: Koa, at: TcpAddress, timeouts: HttpTimeouts): Promise<HttpServer> {
+export async function startHttpServer(app: Koa, options: HttpServerOptions): Promise<HttpServer> {
+  const { at, timeouts, limits, onRejected } = options;
+  const connections = new Connections(options);
+  const server = newServer(options);
+  let isClosing = false;
+  const handle: RequestListener = app.callback();
+  const onRequest: RequestListener = (request, response) => {
+    if (!connections.began(request, response)) return undefined;
+    if (isClosing) response.setHeader('Connection', 'close');
+    const invalid = validateRequest(request, limits);
+    if (invalid === undefined) return handle(request, response);
+    onRejected(invalid.kind, request.socket, invalid.response.message);
+    return respondEarly(request, response, invalid.response);
+  };
+  server.on('connection', (socket: Socket) => connections.opened(socket));
+  server.on('request', onRequest);
+  // 100 Continue is sent by the reader of the body, and only if it accepts the body.
+  server.on('checkContinue', onRequest);
+  server.on('checkExpectation', onRequest);
+  server.on('clientError', (error: ParseError, socket: Socket) =>
+    onParseError(error, socket, { connections, options }),
+  );
+
+  const address = await listen(server, at);
+  return {
+    address,
+    close: () => {
+      isClosing = true;
+      return close(server, connections, timeouts.grace);
+    },
+  };
+}
+
+/** Ends a connection on which something arrived that is not HTTP, or not in time. */
+function onParseError(
+  error: ParseError,
+  socket: Socket,
+  { connections, options }: { readonly connections: Connections; readonly options: HttpServerOptions },
+): void {
+  const answer = answerTo(error, options.limits);
+  const due = connections.lastUnsent(socket);
+  const isAnswered = due !== undefined && due.headersSent && !due.req.complete;
+  if (isAnswered) {
+    // The request was rejected before its body was found to be invalid.
+    socket.destroySoon();
+    return;
+  }
+  if (answer !== undefined) options.onRejected(answer.kind, socket, error.message);
+  // An answer must not be taken for the response to an earlier request.
+  if (answer !== undefined && socket.writable && due?.req.complete !== true) answerAndClose(socket, answer);
+  else socket.destroy();
+}
+
+function newServer({ timeouts, limits }: HttpServerOptions): Server {
   const server = createServer({
     headersTimeout: timeouts.headers,
     requestTimeout: timeouts.request,
     keepAliveTimeout: timeouts.keepAlive,
     connectionsCheckingInterval: Math.ceil(Math.min(timeouts.headers, timeouts.request) / 4),
+    maxHeaderSize: limits.maxHeaderBytes,
+    // Checked by validateRequest, which answers with a reason.
+    requireHostHeader: false,
   });
   server.timeout = timeouts.inactive;
+  // Node ignores further headers, among them perhaps a second Host. One more, so that validateRequest sees that there are too many.
+  server.maxHeadersCount = limits.maxHeaders + 1;
+  return server;
+}
 
-  /** The latest response of each connection. A map entry per request is cheaper than a listener per request. */
-  const connections = new Map<Socket, ServerResponse | undefined>();
-  let isClosing = false;
-  server.on('connection', (socket: Socket) => {
-    connections.set(socket, undefined);
-    socket.once('close', () => connections.delete(socket));
+function close(server: Server, connections: Connections, grace: number): Promise<void> {
+  return new Promise((resolve) => {
+    const abort = setTimeout(() => server.closeAllConnections(), grace);
+    server.close(() => {
+      clearTimeout(abort);
+      connections.close();
+      resolve();
+    });
+    for (const socket of connections.sockets) {
+      const response = connections.lastUnsent(socket);
+      if (response === undefined) socket.destroy();
+      else {
+        response.once('close', () => socket.destroySoon());
+        if (!response.headersSent) response.setHeader('Connection', 'close');
+      }
+    }
   });
-
-  const handle: RequestListener = app.callback();
-  const onRequest: RequestListener = (request, response) => {
-    connections.set(request.socket, response);
-    if (isClosing) response.setHeader('Connection', 'close');
-    return handle(request, response);
-  };
-  server.on('request', onRequest);
-  // 100 Continue is sent by the reader of the body, and only if it accepts the body.
-  server.on('checkContinue', onRequest);
-
-  const address = await listen(server, at);
-  return {
-    address,
-    close: () =>
-      new Promise((resolve) => {
-        isClosing = true;
-        const abort = setTimeout(() => server.closeAllConnections(), timeouts.grace);
-        server.close(() => {
-          clearTimeout(abort);
-          resolve();
-        });
-        for (const [socket, response] of connections) {
-          if (response === undefined || response.writableFinished) socket.destroy();
-          else {
-            response.once('close', () => socket.destroySoon());
-            if (!response.headersSent) response.setHeader('Connection', 'close');
-          }
-        }
-      }),
-  };
 }

@@ -41,7 +41,7 @@ export function findUnmetCondition(conditions: readonly Condition[], states: Set
  * for the settings of a planned feature, which have a warning of their own.
  */
 export function conditionsOf(setting: Setting, group: SettingGroup): readonly Condition[] {
-  if ((setting.plannedFeature ?? group.plannedFeature) !== undefined) return [];
+  if (setting.plannedFeature !== undefined) return [];
   const ofGroup = (group.requires ?? []).filter(({ names }) => !names.includes(setting.name));
   return [...ofGroup, ...(setting.requires ?? [])];
 }

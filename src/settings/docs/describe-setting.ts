@@ -15,18 +15,14 @@ export interface Description {
 
 /** Describes the settings of a group, followed by its families of settings. */
 export function describeGroup(group: SettingGroup): readonly Description[] {
-  return [
-    ...group.settings.map((setting) => describeSetting(group, setting)),
-    ...(group.families ?? []).map(describeFamily),
-  ];
+  return [...group.settings.map(describeSetting), ...(group.families ?? []).map(describeFamily)];
 }
 
-function describeSetting(group: SettingGroup, setting: Setting): Description {
-  const { name, alias, type, plannedFeature, plannedValues = {} } = setting;
+function describeSetting(setting: Setting): Description {
+  const { name, alias, type, plannedFeature } = setting;
   const help = [setting.help];
-  for (const value of Object.keys(plannedValues)) help.push(`${value}: planned for a later release.`);
   help.push(...onlyUnder(setting.requires));
-  if (plannedFeature !== undefined && group.plannedFeature === undefined) help.push(NOT_YET);
+  if (plannedFeature !== undefined) help.push(NOT_YET);
   return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help.join(' ') };
 }
 
@@ -41,12 +37,8 @@ function describeFamily({ name, alias, allowed, defaultText, requires, help }: S
 }
 
 /** The remarks below the heading of a group. */
-export function notesOf({ note, plannedFeature, requires }: SettingGroup): string | undefined {
-  const notes = [
-    ...(plannedFeature === undefined ? [] : [NOT_YET]),
-    ...onlyUnder(requires),
-    ...(note === undefined ? [] : [note]),
-  ];
+export function notesOf({ note, requires }: SettingGroup): string | undefined {
+  const notes = [...onlyUnder(requires), ...(note === undefined ? [] : [note])];
   return notes.length === 0 ? undefined : notes.join(' ');
 }
 

@@ -1,5 +1,4 @@
 import { is } from './condition';
-import { planned } from './planned';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
@@ -8,6 +7,11 @@ import { wholeNumber } from '../values/numbers';
 
 /** The longest time to live that every store accepts, in seconds. */
 const LONGEST_JITTER = 2_147_483_647;
+
+/** What a map of V8 can hold. */
+const MOST_KEYS = 2 ** 24;
+/** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
+const SMALLEST_MEMORY = 1_048_576;
 
 export const counterSettings = group({
   title: 'Counters',
@@ -21,15 +25,23 @@ export const counterSettings = group({
       ),
       help: 'Where counters are stored: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).',
       // Falling back to memory instead of the shared store would let every process grant the full limit.
-      plannedValues: { plaincache: planned.plaincache },
     }),
     setting({
       field: 'memoryMaxKeys',
       name: 'MEMORY_MAX_KEYS',
-      type: wholeNumber({ min: 1 }),
+      type: wholeNumber({ min: 1, max: MOST_KEYS }),
       default: 1_000_000,
       requires: [is('BACKEND_TYPE', 'memory')],
       help: 'Maximum number of counters in the memory store.',
+    }),
+    setting({
+      field: 'memoryMaxBytes',
+      name: 'MEMORY_MAX_BYTES',
+      type: wholeNumber({ min: SMALLEST_MEMORY }),
+      default: undefined,
+      defaultText: 'a quarter of the memory that the process may use',
+      requires: [is('BACKEND_TYPE', 'memory')],
+      help: 'Maximum memory of the counters in the memory store, in bytes.',
     }),
     setting({
       field: 'cacheKeyPrefix',
@@ -53,6 +65,15 @@ export const counterSettings = group({
       default: 300,
       requires: [is('BACKEND_TYPE', 'kvstore', 'plaincache')],
       help: 'Counters in a shared store expire after their window plus a random delay below this many seconds.',
+    }),
+    setting({
+      field: 'kvstoreHealthCheckActiveConnection',
+      name: 'KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION',
+      alias: 'REDIS_HEALTH_CHECK_ACTIVE_CONNECTION',
+      type: boolean,
+      default: false,
+      requires: [is('BACKEND_TYPE', 'kvstore', 'plaincache')],
+      help: 'Reports the service as unhealthy while it has no connection to a store that it shares.',
     }),
     setting({
       field: 'localCacheSizeInBytes',

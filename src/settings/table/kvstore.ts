@@ -68,14 +68,6 @@ export const kvstoreSettings = group({
       help: 'Verifies the certificate of a server, but not the host name in it.',
     }),
     setting({
-      field: 'kvstoreHealthCheckActiveConnection',
-      name: 'KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION',
-      alias: 'REDIS_HEALTH_CHECK_ACTIVE_CONNECTION',
-      type: boolean,
-      default: false,
-      help: 'Reports the service as unhealthy while it has no connection to the store.',
-    }),
-    setting({
       field: 'kvstoreCloseConnectionOnReadonlyError',
       name: 'KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR',
       alias: 'REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR',

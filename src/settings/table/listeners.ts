@@ -2,7 +2,7 @@ import { isNot, isNotSet } from './condition';
 import { group, setting } from './setting';
 import { duration } from '../values/duration';
 import { hostName } from '../values/addresses';
-import { port } from '../values/numbers';
+import { port, wholeNumber } from '../values/numbers';
 import { socketPath } from '../values/socket-path';
 
 const HOUR = 3_600_000;
@@ -56,6 +56,13 @@ export const listenerSettings = group({
       default: HOUR,
       requires: [isNot('GRPC_MAX_CONNECTION_AGE', '0')],
       help: 'Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.',
+    }),
+    setting({
+      field: 'grpcMaxConnections',
+      name: 'GRPC_MAX_CONNECTIONS',
+      type: wholeNumber({ min: 1 }),
+      default: 16_384,
+      help: 'Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.',
     }),
     setting({
       field: 'debugHost',

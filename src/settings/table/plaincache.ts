@@ -1,5 +1,4 @@
 import { is, isSet } from './condition';
-import { planned } from './planned';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { duration } from '../values/duration';
@@ -11,7 +10,6 @@ import { wholeNumber } from '../values/numbers';
 export const plaincacheSettings = group({
   title: 'Plain cache (memcached)',
   note: 'Every instance of weir needs the same servers in the same order.',
-  plannedFeature: planned.plaincache,
   requires: [is('BACKEND_TYPE', 'plaincache')],
   settings: [
     setting({

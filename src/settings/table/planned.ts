@@ -4,5 +4,4 @@
  */
 export const planned = {
   workers: 'worker processes',
-  plaincache: 'the memcached store',
 } as const;

@@ -29,8 +29,6 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly isDeprecated?: true;
   /** The planned feature to which this setting belongs. Until its release the setting is parsed, checked and warned about. */
   readonly plannedFeature?: string;
-  /** Values, as formatted, that need a planned feature, with that feature. They are rejected: ignoring them would be wrong. */
-  readonly plannedValues?: Readonly<Record<string, string>>;
 }
 
 /** The names of a setting's variable: its neutral name and its alias, if any. */
@@ -54,8 +52,6 @@ export interface SettingGroup<Rows extends readonly Setting[] = readonly Setting
   readonly title: string;
   /** A remark below the heading. */
   readonly note?: string;
-  /** As {@link Setting.plannedFeature}, for the whole group. */
-  readonly plannedFeature?: string;
   /** As {@link Setting.requires}, for all settings of the group except those that a condition names. */
   readonly requires?: readonly Condition[];
   readonly settings: Rows;

@@ -17,8 +17,7 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** `text`: `time="…" level=… msg="…"` in logfmt; `json`: an object with `@timestamp`, `@message` and `level`. */
   readonly format: 'text' | 'json';
-  /** The destination; standard error if undefined. */
-  readonly stream?: LogStream;
+  readonly stream: LogStream;
   /** Replaces secrets in a text; none are replaced if undefined. */
   readonly mask?: (text: string) => string;
 }
@@ -28,23 +27,22 @@ export interface Logger extends Log {
   fatal(message: string, fields?: LogFields): void;
 }
 
+/** The maximum length of a message and of the text in a field, in UTF-16 code units; the rest is cut off. */
+const MAX_TEXT = 64 * 1024;
+
 /** Fields that are masked because of their name. */
 const SECRET_FIELDS = ['password', 'auth', 'authorization', 'token', 'secret', 'credentials'];
 
 const PINO_METHODS = { debug: 'debug', info: 'info', warning: 'warn', error: 'error', fatal: 'fatal' } as const;
 
 /**
- * The logger of the service. Lines are written synchronously, so that none is lost when the process exits. Credentials in URLs,
- * fields with the names of secrets and the secrets known to `mask` are masked.
+ * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of secrets and
+ * the secrets known to `mask` are masked.
  */
-export function createLogger({
-  level,
-  format,
-  stream = standardError(),
-  mask = (text) => text,
-}: LoggerOptions): Logger {
+export function createLogger({ level, format, stream, mask = (text) => text }: LoggerOptions): Logger {
   function masked(text: string) {
-    return hideUrlCredentials(mask(text));
+    // Not before it is masked: the beginning of a secret would remain.
+    return shortened(hideUrlCredentials(mask(text)));
   }
   const logger = pino(
     {
@@ -77,11 +75,9 @@ export function createLogger({
   };
 }
 
-function standardError(): LogStream {
-  const destination = pino.destination({ fd: 2, sync: true });
-  // A closed standard error must not end the service.
-  destination.on('error', () => {});
-  return destination;
+function shortened(text: string): string {
+  if (text.length <= MAX_TEXT) return text;
+  return `${text.slice(0, MAX_TEXT)}… (cut off; ${text.length} characters in all)`;
 }
 
 /** Members of every line; a field of the same name gets the suffix `_`. */

@@ -1,5 +1,5 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { type BoundedContents, readBoundedFile } from '../bounded-file';
 import { codeOf } from '../watching/fs-error';
 
 /** Paths of PEM files, absolute. */
@@ -8,7 +8,15 @@ export interface CertificateFiles {
   readonly key: string;
   /** The authority that must have issued the clients' certificates. */
   readonly clientCa: string | undefined;
+  /** The names of the variables that hold the paths, for messages. */
+  readonly variables: Readonly<Record<FileName, string>>;
 }
+
+type FileName = 'cert' | 'key' | 'clientCa';
+
+const CERTIFICATE = 'a certificate in PEM format';
+/** Bytes of a file: bundles of all public authorities have less than a quarter of this. */
+const MAX_FILE_BYTES = 1024 * 1024;
 
 /** PEM texts: a certificate, its key, and the authority of the clients. */
 export interface Certificates {
@@ -20,34 +28,44 @@ export interface Certificates {
 /**
  * Reads the files and checks them: a certificate, the key that belongs to it, and certificates of an authority.
  *
- * @throws an Error whose message names the file and its error, and contains no part of a key
+ * @throws an Error whose message names the variable, the file and its error, and contains no part of a key
  */
 export async function readCertificates(files: CertificateFiles): Promise<Certificates> {
-  const [cert, key, clientCa] = await Promise.all([
-    read(files.cert),
-    read(files.key),
-    files.clientCa === undefined ? undefined : read(files.clientCa),
-  ]);
-  const certificate = parse(files.cert, 'a certificate in PEM format', () => new X509Certificate(cert));
-  const privateKey = parse(files.key, 'an unencrypted private key in PEM format', () => createPrivateKey(key));
-  if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${files.key} is not the key of ${files.cert}`);
-  if (files.clientCa !== undefined)
-    parse(files.clientCa, 'a certificate in PEM format', () => new X509Certificate(clientCa ?? ''));
+  // One after the other, so that the same files always give the same error.
+  const cert = await read(files.cert, nameOf(files, 'cert'));
+  const key = await read(files.key, nameOf(files, 'key'));
+  const clientCa = files.clientCa === undefined ? undefined : await read(files.clientCa, nameOf(files, 'clientCa'));
+  const [certName, keyName] = [nameOf(files, 'cert'), nameOf(files, 'key')];
+  const certificate = parse(certName, CERTIFICATE, () => new X509Certificate(cert));
+  const privateKey = parse(keyName, 'an unencrypted private key in PEM format', () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${keyName} is not the key of ${certName}`);
+  if (clientCa !== undefined) parse(nameOf(files, 'clientCa'), CERTIFICATE, () => new X509Certificate(clientCa));
   return { cert, key, clientCa };
 }
 
-async function read(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    throw new Error(`${path} cannot be read: ${codeOf(error)}`, { cause: error });
-  }
+/** A file in messages: the variable with its value. */
+export function nameOf(files: CertificateFiles, name: FileName): string {
+  return `${files.variables[name]}=${files[name]}`;
 }
 
-function parse<T>(path: string, what: string, make: () => T): T {
+async function read(path: string, name: string): Promise<string> {
+  let contents: BoundedContents;
+  try {
+    contents = await readBoundedFile(path, MAX_FILE_BYTES);
+  } catch (error) {
+    throw new Error(`${name} cannot be read: ${codeOf(error)}`, { cause: error });
+  }
+  const { content, tooLarge } = contents;
+  if (content === undefined) throw new Error(`${name} has ${tooLarge} bytes, more than the limit of ${MAX_FILE_BYTES}`);
+  const text = new TextDecoder().decode(content);
+  if (text.trim() === '') throw new Error(`${name} is empty`);
+  return text;
+}
+
+function parse<T>(name: string, what: string, make: () => T): T {
   try {
     return make();
   } catch (error) {
-    throw new Error(`${path} is not ${what}`, { cause: error });
+    throw new Error(`${name} is not ${what}`, { cause: error });
   }
 }

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from 'node:v8';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Observable } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
@@ -9,6 +10,12 @@ export type LoadedRules =
   | { readonly ruleset: Ruleset; readonly warnings: readonly string[] }
   | { readonly ruleset: undefined; readonly errors: readonly string[] };
 
+const MIB = 1024 * 1024;
+/** The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. */
+const MAX_HEAP = Math.min(2048, Math.floor(getHeapStatistics().heap_size_limit / MIB));
+
+const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
+
 /**
  * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
  * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
@@ -19,7 +26,7 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
   return new Observable((subscriber) => {
     const builder = new RowsBuilder();
     let warnings: readonly string[] = [];
-    const worker = new Worker(module, options);
+    const worker = new Worker(module, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP }, ...options });
     function finish(result: LoadedRules) {
       subscriber.next(result);
       subscriber.complete();
@@ -38,8 +45,12 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       }
       worker.postMessage('next');
     });
-    worker.on('error', (error) => fail(error.message));
+    worker.on('error', (error) => fail(isOutOfMemory(error) ? OUT_OF_MEMORY : error.message));
     worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`));
     return () => void worker.terminate();
   });
+}
+
+function isOutOfMemory(error: Error & { readonly code?: unknown }): boolean {
+  return error.code === 'ERR_WORKER_OUT_OF_MEMORY';
 }

@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { DomainConfig } from '../../rules/rule-config';
+import { buffersOf } from '../../rules/wildcards/compile-wildcards';
 import { type RuleRow, rowsOf } from './rule-rows';
 
 /** Rules, with their errors and warnings as human-readable lines. */
@@ -35,10 +36,14 @@ const ROWS_PER_CHUNK = 200;
 export function transferRules({ configs, errors, warnings }: CheckedRules, port: MessagePort): void {
   const rows = rowsOf(configs);
   function send(message: RulesMessage) {
-    return port.postMessage(message);
+    return port.postMessage(message, message.kind === 'chunk' ? buffersIn(message) : []);
   }
   port.on('message', () => send({ kind: 'chunk', rows: take(rows, ROWS_PER_CHUNK) }));
   send({ kind: 'checked', errors, warnings });
+}
+
+function buffersIn({ rows }: RulesChunk): ArrayBuffer[] {
+  return rows.flatMap((row) => ('wildcards' in row ? buffersOf(row.wildcards.compiled) : []));
 }
 
 function take<T>(items: IterableIterator<T>, limit: number): T[] {

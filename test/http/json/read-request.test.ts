@@ -117,6 +117,31 @@ describe('a request in proto3 JSON', () => {
     expect(readRequest('{"domain":"\\u00e9\\ud83d\\ude00\\/é😀"}').domain).toBe('é😀/é😀');
   });
 
+  it('has its descriptors and entries over the maximum counted, and none of them kept', () => {
+    const many = `{"descriptors":[${Array.from({ length: 10_000 }, () => '{"entries":[{"key":"k"}]}').join()}]}`;
+    const { descriptors } = readRequest(many);
+    expect([descriptors.length, new Set(descriptors.slice(1_000)).size]).toEqual([10_000, 1]);
+    expect(descriptors[1_000]?.entries).toEqual([]);
+
+    const long = `{"descriptors":[{"entries":[${Array.from({ length: 10_000 }, () => '{"key":"k"}').join()}]}]}`;
+    const { entries } = readRequest(long).descriptors[0]!;
+    expect([entries.length, new Set(entries.slice(100)).size]).toEqual([10_000, 1]);
+  });
+
+  it.each([
+    ['descriptors', '[', '{}', 'a request may have at most 1000 descriptors, this one has more than 10000'],
+    [
+      'entries',
+      '[{},{"entries":[',
+      '{}',
+      'a descriptor may have at most 100 entries, descriptor 2 has more than 10000',
+    ],
+  ])('is not read beyond 10,000 %s', (_what, begin, item, message) => {
+    // What follows is not JSON, and is not read.
+    const body = `{"descriptors":${begin}${Array.from({ length: 10_001 }, () => item).join()}oops`;
+    expect(() => readRequest(body)).toThrow(message);
+  });
+
   it('may have ten thousand descriptors', () => {
     const json = `{"entries":[{"key":"k","value":"v"}]}`;
     const { descriptors } = readRequest(`{"domain":"d","descriptors":[${Array(10_000).fill(json).join(',\n')}]}`);

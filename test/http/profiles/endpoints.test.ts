@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../../src/gen/perftools/profiles/profile';
-import { serveDebug } from '../../../src/http/debug/serve-debug';
+import { type DebugServerOptions, serveDebug } from '../../../src/http/debug/serve-debug';
 import type { HttpServer } from '../../../src/http/server/http-server';
 import { closeAll, rawConnection, recordingLog } from '../http-client';
 
@@ -14,7 +14,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((server) => server.close()));
 });
 
-async function startDebugServer() {
+async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
   const server = await serveDebug({
     host: '127.0.0.1',
     port: 0,
@@ -23,7 +23,11 @@ async function startDebugServer() {
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     statistics: () => [],
+    onRejected: () => undefined,
     log: recordingLog(),
+    // The heap of a test process is large.
+    availableMemory: () => Infinity,
+    ...options,
   });
   opened.push(server);
   return { server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}/debug/pprof` };
@@ -132,7 +136,7 @@ describe('/debug/pprof/profile', () => {
     const { server, port, url } = await startDebugServer();
     const caller = rawConnection(port);
     caller.send('GET /debug/pprof/profile?seconds=300 HTTP/1.1\r\nHost: x\r\n\r\n');
-    while ((await fetch(`${url}/profile?seconds=0.1`)).status !== 409);
+    while ((await fetch(`${url}/profile?seconds=0.1`)).status !== 429);
     await server.close();
     expect(await caller.ended).toBe('');
   });
@@ -153,6 +157,50 @@ describe('/debug/pprof/heap', () => {
   it('returns a heap snapshot in the format of browser dev tools with format=v8', async () => {
     const { port } = await startDebugServer();
     expect(await beginningOfSnapshot(port)).toMatch(/^\{"snapshot":\{"meta":\{"node_fields":/);
+  });
+
+  it('writes one snapshot at a time, and frees the slot when the caller disconnects', async () => {
+    const { url, port } = await startDebugServer();
+    const first = rawConnection(port);
+    first.send('GET /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: x\r\n\r\n');
+    first.socket.pause();
+    await new Promise((resolve) => first.socket.once('readable', resolve));
+    const second = await fetch(`${url}/heap?format=v8`);
+    expect([second.status, await second.json()]).toEqual([
+      429,
+      {
+        error: { code: 'busy', message: 'another heap snapshot is being written or was just written; try again later' },
+      },
+    ]);
+    expect(second.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    first.socket.destroy();
+    async function statusOfNext() {
+      const caller = new AbortController();
+      const { status } = await fetch(`${url}/heap?format=v8`, { signal: caller.signal });
+      caller.abort();
+      return status;
+    }
+    let status = 429;
+    while (status === 429) status = await statusOfNext();
+    expect(status).toBe(200);
+  });
+
+  it('writes no snapshot while there is too little memory for it', async () => {
+    let available = 1024 ** 2;
+    const { url, port } = await startDebugServer({ availableMemory: () => available });
+    const response = await fetch(`${url}/heap?format=v8`);
+    expect([response.status, await response.json()]).toEqual([
+      503,
+      {
+        error: {
+          code: 'out_of_memory',
+          message: expect.stringMatching(/^a heap snapshot may need \d+ MiB of memory, and 1 MiB are available$/),
+        },
+      },
+    ]);
+    expect(response.headers.get('retry-after')).toBe('60');
+    available = Infinity;
+    expect(await beginningOfSnapshot(port)).toMatch(/^\{"snapshot":/);
   });
 
   it('forgets the ids of a snapshot, which would slow the garbage collector', async () => {
@@ -210,9 +258,12 @@ describe.each(['profile', 'heap', 'allocs'])('/debug/pprof/%s', (path) => {
       await response.arrayBuffer();
       return response.status;
     }
-    while ((await status()) !== 409);
+    while ((await status()) !== 429);
+    const refused = await fetch(`${url}/${path}?seconds=0.1`);
+    expect([refused.status, await refused.json()]).toMatchObject([429, { error: { code: 'busy' } }]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1);
     first.socket.destroy();
-    while ((await status()) === 409);
+    while ((await status()) === 429);
     expect(await status()).toBe(200);
   });
 });

@@ -2,11 +2,14 @@ import { firstValueFrom } from 'rxjs';
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
+import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { instance, options } from '../kvstore/options';
+import { plaincacheTestOptions } from '../plaincache/options';
 import { countingScenarios } from './scenarios';
 
 // Started once for all stores, in parallel.
@@ -16,6 +19,8 @@ let withoutScripts: RedisProcess;
 let sentinels: RedisSentinels;
 let cluster: RedisCluster;
 let clusterWithoutScripts: RedisCluster;
+/** Two on ports, one on a Unix socket. */
+let memcached: readonly MemcachedProcess[];
 const started: AsyncDisposable[] = [];
 const opened: Counters[] = [];
 
@@ -27,11 +32,15 @@ beforeAll(async () => {
     RedisSentinels.start(),
     RedisCluster.start(),
     RedisCluster.start({ directives: ['--rename-command', 'EVAL', '', '--rename-command', 'EVALSHA', ''] }),
+    MemcachedProcess.start(),
+    MemcachedProcess.start(),
+    MemcachedProcess.start({ onSocket: true }),
   ] as const;
   for (const outcome of await Promise.allSettled(begun)) {
     if (outcome.status === 'fulfilled') started.push(outcome.value);
   }
-  [single, perSecond, withoutScripts, sentinels, cluster, clusterWithoutScripts] = await Promise.all(begun);
+  [single, perSecond, withoutScripts, sentinels, cluster, clusterWithoutScripts, ...memcached] =
+    await Promise.all(begun);
 });
 
 afterAll(async () => {
@@ -54,6 +63,11 @@ async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise
   const counters = kvstoreCounters(options(main, { perSecond: second, expirationJitterMaxSeconds: 0 }));
   await firstValueFrom(counters.ready$);
   return counters;
+}
+
+/** Without jitter, as above. */
+function plaincache(...servers: readonly MemcachedProcess[]): Counters {
+  return plaincacheCounters(plaincacheTestOptions(servers, { expirationJitterMaxSeconds: 0 }));
 }
 
 describe('counters in memory', () => {
@@ -94,4 +108,25 @@ describe('counters on a cluster that rejects scripts', () => {
 
 describe('counters on two instances', () => {
   countingScenarios(once(() => kvstore(instance(single.address), instance(perSecond.address))));
+});
+
+describe('counters in memcached', () => {
+  countingScenarios(
+    once(() => plaincache(memcached[0]!)),
+    { hasAnyKey: false },
+  );
+});
+
+describe('counters on several memcached servers', () => {
+  countingScenarios(
+    once(() => plaincache(...memcached.slice(0, 2))),
+    { hasAnyKey: false },
+  );
+});
+
+describe('counters in memcached over a Unix socket', () => {
+  countingScenarios(
+    once(() => plaincache(memcached[2]!)),
+    { hasAnyKey: false },
+  );
 });

@@ -3,6 +3,7 @@ import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counte
 import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
 import { Statistics } from '../../../src/statistics/statistics';
+import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
 import { Limiter } from '../../../src/limiter/limiter';
 import { request } from '../../support/data/requests';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
@@ -79,14 +80,29 @@ describe('keys in Redis', () => {
     expect(await server.control.keys('*')).toEqual([]);
   });
 
-  it('with counts beyond 2^53 fail without affecting others, and keep their value', async () => {
-    await server.control.set('beyond', '9007199254740993', 'EX', 100);
-    await server.control.set('end', '9223372036854775807', 'EX', 100);
-    const counters = await open();
-    const steps = [operation('beyond', 0), operation('beyond', 1), operation('end', 1), operation('fine', 1)];
-    const message = 'a counter has reached 2^53 and cannot count further';
-    expect(await apply(counters, ...steps)).toMatchObject([{ message }, { message }, { message }, 1]);
-    expect(await server.control.mget('beyond', 'end')).toEqual(['9007199254740993', '9223372036854775807']);
+  it.each([
+    ['scripts', '+@scripting'],
+    ['plain commands', '-@scripting'],
+  ])('that another program raised beyond 2^53 − 1 count as saturated, with %s', async (_, permission) => {
+    await server.control.acl('SETUSER', 'default', permission);
+    try {
+      await server.control.set('beyond', '9007199254740995', 'EX', 100);
+      await server.control.set('end', '9223372036854775807');
+      const counters = await open();
+      const reads = [operation('beyond', 0), operation('end', 0)];
+      expect(await apply(counters, ...reads)).toEqual([LARGEST_COUNT, LARGEST_COUNT]);
+      const hits = [operation('beyond', -2), operation('end', 1), operation('fine', 1), operation('beyond', 1)];
+      expect(await apply(counters, ...hits)).toEqual([LARGEST_COUNT, LARGEST_COUNT, 1, LARGEST_COUNT]);
+      const lower = [operation('beyond', -LARGEST_COUNT), operation('end', -1)];
+      expect((await apply(counters, ...lower))[1]).toBe(LARGEST_COUNT);
+      expect(await apply(counters, operation('end', LARGEST_COUNT))).toEqual([LARGEST_COUNT]);
+      const left = Number(await server.control.get('beyond'));
+      expect(left).toBeLessThan(4);
+      expect(await server.control.ttl('end')).toBeGreaterThan(0);
+      expect(await server.control.ttl('beyond')).toBeGreaterThan(0);
+    } finally {
+      await server.control.acl('SETUSER', 'default', '+@scripting');
+    }
   });
 
   it('of one window take one command, and larger windows one command for each 256 keys', async () => {

@@ -1,6 +1,15 @@
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+
+export const NO_TLS_FILES: StoreTlsFiles = {
+  caFile: undefined,
+  certFile: undefined,
+  keyFile: undefined,
+  skipHostnameVerification: false,
+  variables: { caFile: 'KVSTORE_TLS_CACERT', certFile: 'KVSTORE_TLS_CLIENT_CERT', keyFile: 'KVSTORE_TLS_CLIENT_KEY' },
+};
 
 /** The options of one instance for tests: a short timeout, a small pool. */
 export function instance(url: string, more: Partial<InstanceOptions> = {}): InstanceOptions {
@@ -26,7 +35,7 @@ export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {
   return {
     main,
     perSecond: undefined,
-    tlsFiles: { caFile: undefined, certFile: undefined, keyFile: undefined, skipHostnameVerification: false },
+    tlsFiles: NO_TLS_FILES,
     startup: { initialInterval: 50, maxInterval: 200, maxElapsedTime: 0 },
     closeConnectionOnReadonlyError: false,
     expirationJitterMaxSeconds: 300,

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, StoreTlsFiles } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -12,7 +13,7 @@ import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { until } from '../../support/waiting/until';
 import { type Authority, newAuthority } from '../../support/data/certificates';
 import { apply, operation } from '../counters/scenarios';
-import { instance, options } from './options';
+import { NO_TLS_FILES, instance, options } from './options';
 
 const PASSWORD = 'hidden:pass word';
 const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
@@ -189,10 +190,10 @@ describe('TLS', () => {
     authority = newAuthority();
     client = authority.issue('weir');
     files = {
+      ...NO_TLS_FILES,
       caFile: file('ca.pem', authority.ca),
       certFile: file('client.pem', client.cert),
       keyFile: file('client.key', client.key),
-      skipHostnameVerification: false,
     };
     server = await tlsServer('localhost');
   });
@@ -254,10 +255,14 @@ describe('TLS', () => {
     function open(more: Partial<StoreTlsFiles>) {
       return () => attempt({ main, tlsFiles: { ...files, ...more } });
     }
-    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(/cannot read the TLS file .*absent\.pem/);
-    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(/cannot use the TLS files .*text\.pem/);
+    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(
+      /cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/,
+    );
+    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(
+      /cannot use the TLS files KVSTORE_TLS_CACERT=.*text\.pem, KVSTORE_TLS_CLIENT_CERT=.*, KVSTORE_TLS_CLIENT_KEY=/,
+    );
     expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(
-      /cannot use the TLS files .*other\.key/,
+      /cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*other\.key/,
     );
   });
 

@@ -1,6 +1,7 @@
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, StoreTlsFiles } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisTls } from '../../support/processes/redis/redis-tls';

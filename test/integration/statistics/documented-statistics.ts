@@ -36,6 +36,12 @@ export function documentedRejections(): readonly string[] {
   return [...list.matchAll(/`(\w+)`/g)].map(([, kind]) => kind as string);
 }
 
+/** The documented values of `<refusal>`. */
+export function documentedRefusals(): readonly string[] {
+  const [, table = ''] = /`<refusal>` is one of:([\s\S]*?)\n## /.exec(readFileSync(FILE, 'utf8')) ?? [];
+  return [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind]) => kind as string);
+}
+
 function pattern(written: string, any: string): RegExp {
   return new RegExp(`^${written.replaceAll(/<\w+>/g, any)}$`);
 }

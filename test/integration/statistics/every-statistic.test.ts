@@ -6,16 +6,28 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
+import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
+import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { newAuthority } from '../../support/data/certificates';
 import { RateLimitClient } from '../../support/clients/grpc-client';
+import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { simpleResource } from '../../support/data/rule-resources';
 import { RuleFolder } from '../../support/data/rule-folder';
+import { RacingProxy } from '../../support/servers/racing-proxy';
 import { until } from '../../support/waiting/until';
 import type { WeirProcess } from '../../support/processes/weir-process';
-import { DOCUMENTED, type DocumentedStatistic, documentedRejections } from './documented-statistics';
+import { data, headers, hello, request } from '../../grpc/http2/frames';
+import { type RawClient, connectPlain } from '../../grpc/http2/raw-client';
+import { prefixed } from '../../grpc/server/raw-call';
+import {
+  DOCUMENTED,
+  type DocumentedStatistic,
+  documentedRefusals,
+  documentedRejections,
+} from './documented-statistics';
 import { ObservedServices, type Observations } from './observed-statistics';
 
 const RULES = `
@@ -28,8 +40,8 @@ descriptors:
   - { key: none, rate_limit: { unit: day, requests_per_unit: 0 } }
 `;
 
-/** The names at `/stats` and on the metrics page of a service that has answered no call. */
-let atStart: { readonly stats: readonly string[]; readonly page: readonly string[] };
+/** The names at `/stats` and on the metrics page of services that have answered no call, with Redis and with memcached. */
+const atStart: { readonly stats: readonly string[]; readonly page: readonly string[] }[] = [];
 
 /** The name in the certificate; the test connects to an address. */
 const NAME = 'weir.test';
@@ -62,7 +74,7 @@ async function withFilesAndRedis(): Promise<Observations> {
       SHADOW_MODE: 'true',
     });
     const channel = credentials.createSsl(Buffer.from(authority.ca));
-    atStart = await services.known();
+    atStart.push(await services.known());
     await services.both((weir) => sendRequests(weir, channel));
     await services.observe();
     await writeFile(certFile, 'broken');
@@ -129,6 +141,10 @@ async function sendRequests(weir: WeirProcess, channel: ReturnType<typeof creden
   stranger.on('error', () => undefined).end('this is not TLS');
   await once(stranger, 'close');
   await moves('ratelimit_server.http2.tls_handshake', () => Promise.resolve());
+  const withoutHost = connect(weir.ports.http, '127.0.0.1');
+  withoutHost.on('error', () => undefined).write('GET /healthcheck HTTP/1.1\r\n\r\n');
+  await once(withoutHost.resume(), 'close');
+  await moves('ratelimit_server.http.malformed', () => Promise.resolve());
 }
 
 function callHealth(weir: WeirProcess, channel: ReturnType<typeof credentials.createSsl>, method: string) {
@@ -164,6 +180,20 @@ async function failToCount(weir: WeirProcess, channel: ReturnType<typeof credent
   }
 }
 
+/** A call whose message is not complete. */
+function beginCall(weir: WeirProcess): RawClient {
+  const address = { address: '127.0.0.1', family: 'IPv4', port: weir.ports.grpc };
+  const fields = [
+    ['content-type', 'application/grpc'],
+    ['te', 'trailers'],
+  ] as const;
+  return connectPlain(address).send(
+    hello(),
+    headers(1, request(SHOULD_RATE_LIMIT, ...fields)),
+    data(1, prefixed('message').subarray(0, 9)),
+  );
+}
+
 /** A memory store with space for two keys, and rules from a management server: moves the remaining statistics. */
 async function withXdsAndMemory(): Promise<Observations> {
   const cache = new SnapshotCache();
@@ -173,24 +203,114 @@ async function withXdsAndMemory(): Promise<Observations> {
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
     CONFIG_GRPC_XDS_SERVER_URL: server.address,
     MEMORY_MAX_KEYS: '2',
+    LOG_LEVEL: 'debug',
   });
   await services.both(async (weir) => {
     using client = new RateLimitClient(weir.grpcAddress);
     for (const value of ['a', 'b', 'c']) await client.shouldRateLimit('shop', [`key=${value}`]);
   });
+  const incomplete = services.services.map(beginCall);
+  await services.both(async (weir) => {
+    await weir.until('its bytes to be held', async () =>
+      Boolean((await weir.statistics()).get('ratelimit_server.grpc.held_bytes')),
+    );
+  });
+  await services.observe();
+  for (const client of incomplete) client.close();
+  await services.both(dropLogLines);
   return await services.end();
+}
+
+/** Until the service has dropped lines of its log because they are not read; then reads them. */
+async function dropLogLines(weir: WeirProcess): Promise<void> {
+  using client = new RateLimitClient(weir.grpcAddress);
+  const descriptors = Array.from({ length: 50 }, (_, index) => `key=${index}`);
+  weir.pauseOutput();
+  await weir.until('log lines to be dropped', async () => {
+    for (let call = 0; call < 50; call += 1) await client.shouldRateLimit('shop', descriptors);
+    return ((await weir.statistics()).get('ratelimit.log.dropped') ?? 0) > 0;
+  });
+  weir.resumeOutput();
+  await weir.line(/log lines were dropped/);
+}
+
+interface MemcachedScenario {
+  readonly server: MemcachedProcess;
+  /** Through which the service reaches the server. */
+  readonly proxy: RacingProxy;
+  /** CACHE_KEY_PREFIX */
+  readonly prefix: string;
+}
+
+/** Counters in a memcached with little memory: moves its statistics. */
+async function withMemcached(): Promise<Observations> {
+  await using server = await MemcachedProcess.start({ args: ['-M', '-m', '2'] });
+  await using proxy = await RacingProxy.start(server.address);
+  await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
+  await using services = await ObservedServices.start({
+    ...folder.env,
+    BACKEND_TYPE: 'memcache',
+    PLAINCACHE_HOST_PORT: proxy.address,
+    STATS_MAX_RUNTIME_KEYS: '3',
+  });
+  atStart.push(await services.known());
+  // One after the other: what the proxy adds is for one of them.
+  for (const [index, prefix] of ['first_', 'second_'].entries()) {
+    await moveMemcached(services.services[index]!, { server, proxy, prefix });
+    await server.command('flush_all\r\n');
+  }
+  await services.observe();
+  await server.crash();
+  await services.both((weir) =>
+    untilMoves(weir, 'multiget.__code=error', (client) => client.shouldRateLimit('shop', ['plain'])),
+  );
+  return await services.end();
+}
+
+async function moveMemcached(weir: WeirProcess, { server, proxy, prefix }: MemcachedScenario): Promise<void> {
+  const day = Math.floor(Date.now() / 86_400_000) * 86_400;
+  await untilMoves(weir, 'increment.__code=success', (client) => client.shouldRateLimit('shop', ['plain']));
+  await server.command(`set ${prefix}shop_user_bad_${day} 0 1000 3\r\nbad\r\n`);
+  await untilMoves(weir, 'increment.__code=error', (client) => client.shouldRateLimit('shop', ['user=bad']));
+  let round = 0;
+  await untilMoves(weir, 'add.__code=not_stored', (client) => {
+    round += 1;
+    const user = `raced-${round}`;
+    proxy.onMiss = () => server.command(`add ${prefix}shop_user_${user}_${day} 0 1000 1\r\n1\r\n`, /STORED/);
+    return client.shouldRateLimit('shop', [`user=${user}`]);
+  });
+  await untilMoves(weir, 'add.__code=error', (client) => {
+    round += 1;
+    const users = Array.from({ length: 500 }, (_, index) => `${'x'.repeat(150)}-${round}-${index}`);
+    return client.shouldRateLimit(
+      'shop',
+      users.map((user) => `user=${user}`),
+    );
+  });
+}
+
+async function untilMoves(
+  weir: WeirProcess,
+  name: string,
+  move: (client: RateLimitClient) => Promise<unknown>,
+): Promise<void> {
+  using client = new RateLimitClient(weir.grpcAddress);
+  await weir.until(`${name} to move`, async () => {
+    await move(client);
+    return ((await weir.statistics()).get(`ratelimit.memcache.${name}`) ?? 0) > 0;
+  });
 }
 
 let observations: readonly Observations[];
 beforeAll(async () => {
-  const both = await Promise.allSettled([withFilesAndRedis(), withXdsAndMemory()]);
-  observations = both.map((result) => {
+  const all = await Promise.allSettled([withFilesAndRedis(), withXdsAndMemory(), withMemcached()]);
+  observations = all.map((result) => {
     if (result.status === 'rejected') throw result.reason;
     return result.value;
   });
 });
 
-/** The value of a documented statistic on an output, over both scenarios; 0 when it has not moved. */
+/** The value of a documented statistic on an output, over all scenarios; 0 when it has not moved. */
 function observed({ kind, name, metric }: DocumentedStatistic, output: keyof Observations): number {
   const pattern = output === 'pulled' ? metric : name;
   const all = observations.flatMap((result) => result[output]).filter((each) => pattern.test(each.name));
@@ -226,8 +346,9 @@ describe('every statistic of docs/statistics.md', () => {
       (each) => [each.written, each] as const,
     ),
   )('%s is known before the first call', (_, { name, metric }) => {
-    expect(atStart.stats.filter((each) => name.test(each))).toHaveLength(1);
-    expect(atStart.page.filter((each) => metric.test(each))).not.toEqual([]);
+    const stats = new Set(atStart.flatMap((known) => known.stats.filter((each) => name.test(each))));
+    expect(stats.size).toBe(1);
+    expect(atStart.flatMap(({ page }) => page.filter((each) => metric.test(each)))).not.toEqual([]);
   });
 
   it.each(['ShouldRateLimit', 'Check', 'List'])('%s is counted and timed on every output', (method) => {
@@ -288,6 +409,11 @@ describe('docs/statistics.md', () => {
   it('lists every kind of rejection of the gRPC listener', () => {
     expect(documentedRejections()).toEqual([...REJECTIONS]);
     expect(find('ratelimit_server.http2.<rejection>')).toBeDefined();
+  });
+
+  it('lists every kind of rejection of the HTTP listeners', () => {
+    expect(documentedRefusals()).toEqual([...HTTP_REJECTIONS]);
+    expect(find('ratelimit_server.http.<refusal>')).toBeDefined();
   });
 });
 

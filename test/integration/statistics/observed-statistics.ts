@@ -77,7 +77,7 @@ export class ObservedServices implements AsyncDisposable {
 
   /** The names at `/stats` and on the metrics page of the first service. */
   async known(): Promise<{ readonly stats: readonly string[]; readonly page: readonly string[] }> {
-    const stats = [...(await this.services[0].statistics()).keys()];
+    const stats = [...(await this.services[0].statistics()).keys()].map(withoutTags);
     const page = await (await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`)).text();
     return { stats, page: observedOnPages([page]).map(({ name }) => name) };
   }

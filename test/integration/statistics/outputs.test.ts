@@ -405,6 +405,16 @@ describe('the service does not start, and names the setting, with', () => {
       { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: __filename },
       /PROMETHEUS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
     ],
+    [
+      'a mapping file that is too large',
+      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: process.execPath },
+      /PROMETHEUS_MAPPER_YAML=.* cannot be used: the file has \d+ bytes, more than the limit of 4194304/,
+    ],
+    [
+      'a device as the mapping file',
+      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/dev/zero' },
+      /PROMETHEUS_MAPPER_YAML=\/dev\/zero cannot be used: it is not a regular file/,
+    ],
   ])('%s', async (_, env, message) => {
     await using weir = await WeirProcess.start({ env, awaitServing: false });
     expect(await weir.exited).toBe(1);

@@ -9,7 +9,13 @@ import { SilentPeer } from '../../support/servers/silent-peer';
 import { XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
 
-const NO_TLS_FILES = { ca: undefined, certificate: undefined, key: undefined, serverName: undefined };
+const NO_TLS_FILES = {
+  ca: undefined,
+  certificate: undefined,
+  key: undefined,
+  serverName: undefined,
+  variables: { ca: '', certificate: '', key: '' },
+};
 
 describe('the xDS source, while the server is unavailable,', () => {
   test('retries until the server is available, with one line for the trouble and one for its end', async () => {

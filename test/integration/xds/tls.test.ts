@@ -40,6 +40,7 @@ async function files(certificate: Certificate | undefined = client, ca = authori
     certificate: certificate && (await file('client.pem', certificate.cert)),
     key: certificate && (await file('client.key', certificate.key)),
     serverName: undefined as string | undefined,
+    variables: { ca: 'CA_VARIABLE', certificate: 'CERTIFICATE_VARIABLE', key: 'KEY_VARIABLE' },
   };
 }
 
@@ -122,18 +123,22 @@ test.each([
   [
     'a CA file without certificates',
     async () => ({ ...(await files()), ca: await file('junk.pem', 'no certificate') }),
-    /the CA file contains no certificate in PEM format/,
+    /CA_VARIABLE=.*junk\.pem contains no certificate in PEM format/,
   ],
   [
     'an invalid CA file',
     async () => ({ ...(await files()), ca: await file('junk.pem', authority.ca.replace(/\n(\w{20})/, '\nAAAA')) }),
-    /the CA file contains an invalid certificate/,
+    /CA_VARIABLE=.*junk\.pem contains an invalid certificate/,
   ],
-  ['a missing file', async () => ({ ...(await files()), key: join(folder, 'none.key') }), /ENOENT.*none\.key/],
+  [
+    'a missing file',
+    async () => ({ ...(await files()), key: join(folder, 'none.key') }),
+    /KEY_VARIABLE=.*none\.key cannot be read: ENOENT/,
+  ],
   [
     'a key of another certificate',
     async () => ({ ...(await files()), key: await file('other.key', server.key) }),
-    /key values mismatch/,
+    /CERTIFICATE_VARIABLE=.*client\.pem and KEY_VARIABLE=.*other\.key cannot be used together: .*key values mismatch/,
   ],
 ])('%s is logged and retried', async (_, tlsOf, reason) => {
   await using ads = await serve(server, true);

@@ -1,5 +1,3 @@
-import { spawnSync } from 'node:child_process';
-import { join } from 'node:path';
 import { LOG_LEVELS, type LoggerOptions, createLogger } from '../../../src/sinks/logs/logger';
 import { DecisionError } from '../../../src/limiter/decision-error';
 
@@ -137,28 +135,24 @@ describe('credentials', () => {
   });
 });
 
-describe('standard error', () => {
-  const hook = join(__dirname, '../../support/processes/typescript-hook.cjs');
-  const logger = JSON.stringify(join(__dirname, '../../../src/sinks/logs/logger.ts'));
-  function run(act: string) {
-    const script = `const log = require(${logger}).createLogger({ level: 'info', format: 'text' }); ${act}`;
-    return spawnSync(process.execPath, ['--require', hook, '-e', script], { encoding: 'utf8' });
-  }
+describe('a text that is too long', () => {
+  const text = 'x'.repeat(1024 * 1024);
 
-  it('has every line even when the process exits immediately', () => {
-    const { stderr, stdout, status } = run(
-      `for (let i = 0; i < 500; i++) log.info('line ' + i); log.fatal('end'); process.exit(3);`,
-    );
-    expect(stderr.trimEnd().split('\n')).toHaveLength(501);
-    expect(stderr).toMatch(/level=fatal msg="end"\n$/);
-    expect({ stdout, status }).toEqual({ stdout: '', status: 3 });
+  it.each(['text', 'json'] as const)('is cut off in a %s line, which says so and is complete', (format) => {
+    const { lines, log } = recorded({ format });
+    log.debug(text, { value: text, error: new Error(text), after: 'after' });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]!.length).toBeLessThan(256 * 1024);
+    const short = lines[0]!.replaceAll('x'.repeat(64 * 1024), 'X');
+    expect(short.match(/X… \(cut off; 1048576 characters in all\)"/g)).toHaveLength(3);
+    if (format === 'text') expect(short).toMatch(/ after=after\n$/);
+    else expect(JSON.parse(short)).toMatchObject({ after: 'after' });
   });
 
-  it('may be closed without ending the process', () => {
-    const { stdout, status } = run(
-      `require('node:fs').closeSync(2); log.error('not read');
-       setTimeout(() => { console.log('alive'); }, 50);`,
-    );
-    expect({ stdout, status }).toEqual({ stdout: 'alive\n', status: 0 });
+  it('contains no part of a secret at the place where it is cut off', () => {
+    const { lines, log } = recorded({ mask: (masked) => masked.replaceAll('hunter2', '***') });
+    for (let before = 65_520; before <= 65_540; before += 1) log.error(`${'x'.repeat(before)}hunter2${text}`);
+    const ends = lines.map((line) => /x([^x]*)… /.exec(line)?.[1]);
+    expect(new Set(ends)).toEqual(new Set(['', '*', '**', '***']));
   });
 });

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CertificateEvent, certificateSource } from '../../../src/sources/certificates/certificate-source';
-import { type Authority, newAuthority } from '../../support/data/certificates';
+import { type Authority, newAuthority, selfSigned } from '../../support/data/certificates';
 
 let authority: Authority;
 let folder: string;
@@ -24,6 +25,7 @@ function watched(clientCa?: string) {
     cert: join(folder, 'tls.crt'),
     key: join(folder, 'tls.key'),
     clientCa: clientCa === undefined ? undefined : join(folder, clientCa),
+    variables: { cert: 'CERT_VARIABLE', key: 'KEY_VARIABLE', clientCa: 'CA_VARIABLE' },
   }).subscribe((event) => events.push(event));
   return {
     events,
@@ -91,26 +93,50 @@ describe('the certificate source', () => {
   });
 
   it.each<[what: string, spoil: () => Promise<void>, reason: RegExp]>([
-    ['a missing file', () => unlink(join(folder, 'tls.key')), /tls\.key cannot be read: ENOENT/],
+    ['a missing file', () => unlink(join(folder, 'tls.key')), /^KEY_VARIABLE=.*tls\.key cannot be read: ENOENT$/],
     [
       'a file that contains no certificate',
       () => writeFile(join(folder, 'tls.crt'), 'hello'),
-      /tls\.crt is not a certificate in PEM format$/,
+      /^CERT_VARIABLE=.*tls\.crt is not a certificate in PEM format$/,
     ],
     [
       'a file that contains no key',
       () => writeFile(join(folder, 'tls.key'), 'hello'),
-      /tls\.key is not an unencrypted private key in PEM format$/,
+      /^KEY_VARIABLE=.*tls\.key is not an unencrypted private key in PEM format$/,
     ],
     [
       'a key of another certificate',
       () => writeFile(join(folder, 'tls.key'), authority.issue('other').key),
-      /tls\.key is not the key of .*tls\.crt$/,
+      /^KEY_VARIABLE=.*tls\.key is not the key of CERT_VARIABLE=.*tls\.crt$/,
     ],
     [
       'an authority file that contains no certificate',
       () => writeFile(join(folder, 'ca.crt'), 'hello'),
-      /ca\.crt is not a certificate in PEM format$/,
+      /^CA_VARIABLE=.*ca\.crt is not a certificate in PEM format$/,
+    ],
+    ['an empty authority file', () => writeFile(join(folder, 'ca.crt'), '\n'), /^CA_VARIABLE=.*ca\.crt is empty$/],
+    [
+      'a certificate file that is too large',
+      () => truncate(join(folder, 'tls.crt'), 2 ** 40),
+      /^CERT_VARIABLE=.*tls\.crt has 1099511627776 bytes, more than the limit of 1048576$/,
+    ],
+    [
+      'a pipe in place of a certificate',
+      async () => {
+        await unlink(join(folder, 'tls.crt'));
+        execFileSync('mkfifo', [join(folder, 'tls.crt')]);
+      },
+      /^CERT_VARIABLE=.*tls\.crt cannot be read: EINVAL$/,
+    ],
+    [
+      'a certificate that has expired',
+      () => put(selfSigned(new Date('2020-01-01'), new Date('2021-01-01'))),
+      /^CERT_VARIABLE=.*tls\.crt has expired: it was valid until 2021-01-01T00:00:00\.000Z$/,
+    ],
+    [
+      'a certificate that is not valid yet',
+      () => put(selfSigned(new Date('2100-01-01'), new Date('2101-01-01'))),
+      /^CERT_VARIABLE=.*tls\.crt is not valid before 2100-01-01T00:00:00\.000Z$/,
     ],
   ])('rejects %s once and continues', async (_what, spoil, reason) => {
     const pair = authority.issue('one');
@@ -122,10 +148,30 @@ describe('the certificate source', () => {
     await source.count(2);
     expect(source.events[1]).toEqual({ kind: 'rejected', reason: expect.stringMatching(reason) });
 
+    // Writing to a pipe would wait for a reader.
+    await rm(join(folder, 'tls.crt'), { force: true });
     await put(authority.issue('new'));
     await writeFile(join(folder, 'ca.crt'), authority.ca);
     await source.count(3);
     expect(source.events.map(({ kind }) => kind)).toEqual(['loaded', 'rejected', 'loaded']);
+  });
+
+  it.each([
+    ['has expired', '2020-01-01', '2021-01-01'],
+    ['is not valid yet', '2100-01-01', '2101-01-01'],
+  ])('emits the first certificate also when it %s, and keeps it with a new authority', async (_, from, until) => {
+    const pair = selfSigned(new Date(from), new Date(until));
+    await put(pair);
+    await writeFile(join(folder, 'ca.crt'), authority.ca);
+    using source = watched('ca.crt');
+    await source.count(1);
+    const { cert } = authority.issue('other');
+    await writeFile(join(folder, 'ca.crt'), cert);
+    await source.count(2);
+    expect(source.events).toEqual([
+      { kind: 'loaded', certificates: { ...pair, clientCa: authority.ca } },
+      { kind: 'loaded', certificates: { ...pair, clientCa: cert } },
+    ]);
   });
 
   it('emits nothing when the same contents are written again', async () => {

@@ -1,15 +1,13 @@
-import { MODES, SwitchFixture } from './fixtures';
+import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
 import { ConfigMapMount, type RuleTree, rules } from './rule-tree';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
   let fixture: SwitchFixture;
   let tree: RuleTree;
-
-  beforeEach(() => {
-    fixture = new SwitchFixture(watchRoot);
-    ({ tree } = fixture);
+  useSwitchFixture(watchRoot, (made) => {
+    fixture = made;
+    ({ tree } = made);
   });
-  afterEach(() => fixture[Symbol.dispose]());
 
   describe.each([
     { fate: 'removed', keepsOldFolders: false },

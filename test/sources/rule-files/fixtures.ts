@@ -68,3 +68,13 @@ export class SwitchFixture implements Disposable {
     this.tree[Symbol.dispose]();
   }
 }
+
+/** Gives each test of the describe block a fixture of its own, and disposes of it. */
+export function useSwitchFixture(watchRoot: boolean, onFixture: (fixture: SwitchFixture) => void): void {
+  let fixture: SwitchFixture;
+  beforeEach(() => {
+    fixture = new SwitchFixture(watchRoot);
+    onFixture(fixture);
+  });
+  afterEach(() => fixture[Symbol.dispose]());
+}

@@ -1,17 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MODES, SwitchFixture } from './fixtures';
+import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
 import { type RuleTree, rules } from './rule-tree';
 import { LONG_RECHECK, type WatchedRules } from './watched-rules';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
   let fixture: SwitchFixture;
   let tree: RuleTree;
-
-  beforeEach(() => {
-    fixture = new SwitchFixture(watchRoot);
-    ({ tree } = fixture);
+  useSwitchFixture(watchRoot, (made) => {
+    fixture = made;
+    ({ tree } = made);
   });
-  afterEach(() => fixture[Symbol.dispose]());
 
   describe('when the folder changes,', () => {
     let watched: WatchedRules;

@@ -1,17 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { MODES, SwitchFixture } from './fixtures';
+import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
 import { RuleTree, rules } from './rule-tree';
 import { WatchedRules } from './watched-rules';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
   let fixture: SwitchFixture;
   let tree: RuleTree;
-
-  beforeEach(() => {
-    fixture = new SwitchFixture(watchRoot);
-    ({ tree } = fixture);
+  useSwitchFixture(watchRoot, (made) => {
+    fixture = made;
+    ({ tree } = made);
   });
-  afterEach(() => fixture[Symbol.dispose]());
 
   describe('below a link that is switched', () => {
     let watched: WatchedRules;

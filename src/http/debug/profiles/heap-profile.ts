@@ -2,7 +2,7 @@ import type { HeapProfiler } from 'node:inspector';
 import type { Context } from 'koa';
 import type { DebugEndpoint } from '../endpoint';
 import { ALLOCATED, IN_USE, heapToPprof } from './heap-to-pprof';
-import { respondWithHeapSnapshot } from './heap-snapshot';
+import { HeapSnapshots } from './heap-snapshot';
 import { Recorder, secondsOf } from './recorder';
 import { formatOf, respondWithProfile } from './response';
 
@@ -12,10 +12,15 @@ const ALLOCS = '/debug/pprof/allocs';
 /** Bytes between two samples on average; less than the 512 KiB of Go, because a recording is short. */
 const SAMPLING_INTERVAL = 32 * 1024;
 
-/** `/debug/pprof/heap` and `/debug/pprof/allocs`: which functions allocate memory, by sampling. */
-export function heapProfiles(): readonly DebugEndpoint[] {
+/**
+ * `/debug/pprof/heap` and `/debug/pprof/allocs`: which functions allocate memory, by sampling.
+ *
+ * @param availableMemory the bytes that the process can still allocate
+ */
+export function heapProfiles(availableMemory: () => number): readonly DebugEndpoint[] {
   // V8 has one heap sampler.
   const recorder = new Recorder('heap profile');
+  const snapshots = new HeapSnapshots(availableMemory);
 
   function record(ctx: Context, seconds: number, includesCollected: boolean) {
     return recorder.record(ctx, seconds, {
@@ -41,7 +46,7 @@ export function heapProfiles(): readonly DebugEndpoint[] {
       },
     ],
     get: async (ctx) => {
-      if (formatOf(ctx) === 'v8') return respondWithHeapSnapshot(ctx);
+      if (formatOf(ctx) === 'v8') return snapshots.respond(ctx);
       const seconds = secondsOf(ctx, DEFAULT_SECONDS);
       const profile = await record(ctx, seconds, false);
       return respondWithProfile(ctx, heapToPprof(profile, IN_USE, { interval: SAMPLING_INTERVAL, seconds }));

@@ -2,6 +2,7 @@ import { Session } from 'node:inspector/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { CallerDisconnected, type ErrorResponse, HttpError } from '../../server/errors';
+import { Slot } from './slot';
 
 const MIN_SECONDS = 0.1;
 const MAX_SECONDS = 300;
@@ -20,16 +21,11 @@ export interface RecordingSteps<T> {
 
 /** Records with V8's inspector for the time that a caller requests, one recording at a time. */
 export class Recorder {
-  readonly #busy: ErrorResponse;
-  #isRecording = false;
+  readonly #slot: Slot;
 
   /** @param what what is recorded, for messages */
   constructor(what: string) {
-    this.#busy = {
-      status: 409,
-      code: 'busy',
-      message: `another ${what} is being recorded; only one can be recorded at a time`,
-    };
+    this.#slot = new Slot(`another ${what} is being recorded; only one can be recorded at a time`);
   }
 
   /**
@@ -38,12 +34,11 @@ export class Recorder {
    * @throws {CallerDisconnected} when the caller disconnects, which ends the recording
    */
   async record<T>(ctx: Context, seconds: number, steps: RecordingSteps<T>): Promise<T> {
-    if (this.#isRecording) throw new HttpError(this.#busy);
-    this.#isRecording = true;
+    this.#slot.take(seconds * 1_000);
     try {
       return await record(seconds, steps, disconnectSignal(ctx));
     } finally {
-      this.#isRecording = false;
+      this.#slot.release();
     }
   }
 }

@@ -1,3 +1,5 @@
+import { plainNumber } from '../../../text/plain-number';
+
 /** A valid Prometheus metric name: other characters become `_`, and a leading digit is prefixed with `_`. */
 export function metricName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_:]/g, '_').replace(/^(?=\d)/, '_');
@@ -36,5 +38,5 @@ export function helpText(text: string): string {
 /** A number in the Prometheus text format. */
 export function numberText(value: number): string {
   if (value === Infinity) return '+Inf';
-  return value === -Infinity ? '-Inf' : String(value);
+  return value === -Infinity ? '-Inf' : plainNumber(value);
 }

@@ -1,4 +1,5 @@
 import type { Tags } from '../../../statistics/tags';
+import { plainNumber } from '../../../text/plain-number';
 import type { LineFormat } from './line-format';
 import { type Mogrifier, mogrify } from './mogrify';
 import { sampleRate } from './statsd-lines';
@@ -35,8 +36,8 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
     return `${series.name}:${value}${series.tags}`;
   }
   return {
-    counter: (name, tags, delta) => line(name, tags, `${delta}|c`),
-    gauge: (name, tags, value) => line(name, tags, `${value}|g`),
+    counter: (name, tags, delta) => line(name, tags, `${plainNumber(delta)}|c`),
+    gauge: (name, tags, value) => line(name, tags, `${plainNumber(value)}|g`),
     timer: (name, milliseconds, rate) => line(name, {}, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
   };
 }

@@ -1,4 +1,5 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
+import { fixedNumber } from '../../../text/plain-number';
 import { type LineFormat, nameTags } from './line-format';
 
 interface Statistic {
@@ -17,7 +18,7 @@ interface Statistic {
  */
 export function jsonLines(extra: Tags, now: () => number): LineFormat {
   function line({ type, name, tags, value, rate = 1 }: Statistic): string {
-    const json = { name: joinTags(name, { ...extra, ...tags }), type, value: value.toFixed(6) };
+    const json = { name: joinTags(name, { ...extra, ...tags }), type, value: fixedNumber(value, 6) };
     return JSON.stringify({
       level: 'debug',
       ts: now() / 1000,

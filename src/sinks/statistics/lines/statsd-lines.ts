@@ -1,4 +1,5 @@
 import { type Tags, joinTags } from '../../../statistics/tags';
+import { plainNumber } from '../../../text/plain-number';
 import { type LineFormat, nameTags } from './line-format';
 
 /** Plain statsd: tags are appended to the name as `.__tag=value`; durations are whole milliseconds, rounded down. */
@@ -6,9 +7,9 @@ export function statsdLines(extra: Tags): LineFormat {
   const suffix = joinTags('', extra);
   return {
     counter: (name, tags, delta) =>
-      `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${delta}|c`,
+      `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${plainNumber(delta)}|c`,
     gauge: (name, tags, value) =>
-      `${hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix}:${value}|g`,
+      `${hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix}:${plainNumber(value)}|g`,
     timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`,
   };
 }

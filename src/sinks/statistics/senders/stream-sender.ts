@@ -1,38 +1,32 @@
-import type { Writable } from 'node:stream';
+import type { TextOutput } from '../../standard-stream';
 import { newlineTerminated } from './framing';
 import type { LineSender } from './line-sender';
 
 /**
- * Writes lines to a stream that this process does not own, such as standard output. There is no timeout: a write cannot be
- * withdrawn, and repeating it would count the statistics twice.
+ * Writes lines to an output that is always open, such as standard output. There is no timeout: a write cannot be withdrawn, and
+ * repeating it would count the statistics twice. While the output is blocked, a flush waits, and the statistics accumulate.
  */
 export class StreamSender implements LineSender {
-  readonly #stream: Writable;
-  #error: Error | undefined;
-  readonly #onError = (error: Error): void => {
-    this.#error = error;
-  };
+  readonly #output: TextOutput;
 
   constructor(
     readonly destination: string,
-    stream: Writable,
+    output: TextOutput,
   ) {
-    this.#stream = stream;
-    stream.on('error', this.#onError);
+    this.#output = output;
   }
 
-  /** Rejects once the stream has failed. */
   async open(): Promise<void> {
-    if (this.#error !== undefined) throw this.#error;
+    // Each send reports whether the output accepts it.
   }
 
   send(lines: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#stream.write(newlineTerminated(lines), (error) => (error ? reject(error) : resolve()));
+      this.#output.write(newlineTerminated(lines), (error) => (error ? reject(error) : resolve()));
     });
   }
 
   close(): void {
-    // The stream stays open, and the error listener stays so that a late error does not end the process.
+    // The output belongs to the process.
   }
 }

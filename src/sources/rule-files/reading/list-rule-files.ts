@@ -1,5 +1,13 @@
-import { readdir, stat } from 'node:fs/promises';
+import { opendir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import {
+  FOLDER_EXCESSES,
+  type FolderExcess,
+  MAX_ENTRIES,
+  MAX_FILES,
+  MAX_FOLDERS,
+} from '../../../rules/files/size-limits';
+import { mapInBatches } from './map-in-batches';
 
 /** The contents of a rule folder. Paths are relative to it, with `/`; each list is sorted. */
 export interface RuleFiles {
@@ -28,37 +36,66 @@ interface Walk {
   readonly dir: string;
   readonly options: ListingOptions;
   readonly listing: Listing;
+  readonly links: string[];
+  /** Everything that was found, whether it is listed or not. */
+  entries: number;
+}
+
+/** A folder with more files or subfolders than can be examined without delaying decisions. */
+export class FolderTooLarge extends Error {
+  override readonly name = 'FolderTooLarge';
+
+  constructor(readonly excess: FolderExcess) {
+    super(`it ${FOLDER_EXCESSES[excess]}`);
+  }
 }
 
 const RULE_FILE = /\.ya?ml$/;
+/** Entries that are listed per call of the file system. */
+const ENTRIES_AT_ONCE = 256;
 
 /**
  * Finds the rule files of a folder and its subfolders. Names that begin with `..` are always skipped: a Kubernetes ConfigMap
  * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself.
  *
- * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed.
+ * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed
+ * @throws FolderTooLarge
  */
 export async function listRuleFiles(dir: string, options: ListingOptions): Promise<RuleFiles> {
   const listing: Listing = { files: [], links: [], others: [], linkedFolders: [], folders: [] };
-  await listFolder({ dir, options, listing }, '');
+  const walk: Walk = { dir, options, listing, links: [], entries: 0 };
+  // One folder at a time, because each one holds a file descriptor.
+  const pending = [''];
+  for (let folder = pending.pop(); folder !== undefined; folder = pending.pop())
+    await listFolder(walk, folder, pending);
+  await mapInBatches(walk.links, (path) => listLink(walk, path));
+  checkSize(walk);
   for (const paths of Object.values<string[]>(listing)) paths.sort();
   return listing;
 }
 
-async function listFolder(walk: Walk, folder: string): Promise<void> {
+/** @param subfolders receives those that are to be listed, too */
+async function listFolder(walk: Walk, folder: string, subfolders: string[]): Promise<void> {
   const { dir, options, listing } = walk;
-  const entries = await readdir(join(dir, folder), { withFileTypes: true });
+  const entries = await opendir(join(dir, folder), { bufferSize: ENTRIES_AT_ONCE });
   listing.folders.push(folder);
-  const pending: Promise<void>[] = [];
-  for (const entry of entries) {
+  for await (const entry of entries) {
+    walk.entries += 1;
+    checkSize(walk);
     if (entry.name.startsWith(options.ignoreDotFiles ? '.' : '..')) continue;
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    if (entry.isDirectory()) pending.push(listFolder(walk, path));
-    else if (entry.isSymbolicLink()) pending.push(listLink(walk, path));
+    if (entry.isDirectory()) subfolders.push(path);
+    else if (entry.isSymbolicLink()) walk.links.push(path);
     else if (entry.isFile()) (RULE_FILE.test(path) ? listing.files : listing.others).push(path);
     // The rest are sockets, pipes and devices: reading one could block forever.
   }
-  await Promise.all(pending);
+}
+
+function checkSize({ listing, entries }: Walk): void {
+  if (listing.files.length > MAX_FILES) throw new FolderTooLarge('files');
+  // The rule folder itself is listed, too.
+  if (listing.folders.length > MAX_FOLDERS + 1) throw new FolderTooLarge('folders');
+  if (entries > MAX_ENTRIES) throw new FolderTooLarge('entries');
 }
 
 async function listLink({ dir, listing }: Walk, path: string): Promise<void> {

@@ -4,7 +4,9 @@ import { dirname, join, resolve } from 'node:path';
 import { codeOf, pathOf } from '../../watching/fs-error';
 import { type Lookup, type PathError, PathResolver, type StatResult, identityOf } from '../../watching/symlink-trail';
 import { type WatchPoints, watchPointsFor } from '../../watching/watch-points';
-import { type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
+import { FOLDER_EXCESSES } from '../../../rules/files/size-limits';
+import { FolderTooLarge, type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
+import { mapInBatches } from './map-in-batches';
 
 /** The link that a Kubernetes ConfigMap mount swaps: every visible file is a link through it. */
 const DATA_LINK = '..data';
@@ -20,6 +22,8 @@ export interface FileStat {
   readonly inode: string;
   /** Unchanged as long as the file is. */
   readonly stamp: string;
+  /** In bytes. */
+  readonly size: number;
 }
 
 /** The state of a rule folder at one moment, without the contents of its files. */
@@ -87,6 +91,8 @@ export async function statFolder(dir: string, options: StatOptions): Promise<Fol
   try {
     listing = await listRuleFiles(folder, options);
   } catch (error) {
+    if (error instanceof FolderTooLarge)
+      return unreadable(identity, tooLarge(dir, error.excess), [dirname(folder), folder]);
     const path = pathOf(error) ?? folder;
     // The cause can disappear without a change of any name, so these folders are watched themselves.
     const folders = [dirname(path), path];
@@ -102,15 +108,13 @@ export async function statFolder(dir: string, options: StatOptions): Promise<Fol
 async function statContents(found: ListedFolder, includesFiles: boolean): Promise<FolderStat> {
   const { folder, listing, resolver } = found;
   const folders = listing.folders.map((path) => join(folder, path));
-  const dataLinks = await Promise.all(folders.map((path) => readlink(join(path, DATA_LINK)).catch(() => '')));
+  const dataLinks = await mapInBatches(folders, (path) => readlink(join(path, DATA_LINK)).catch(() => ''));
   const identity = [
     found.identity,
     ...listing.folders.flatMap((path, i) => (dataLinks[i] ? [`${path}/${dataLinks[i]}`] : [])),
   ].join('\n');
   const { files, stamps, newestChange } = includesFiles ? await statFiles(folder, listing.files) : NO_FILE_STATS;
-  const trails = includesFiles
-    ? await Promise.all(listing.links.map((path) => resolver.resolve(join(folder, path))))
-    : [];
+  const trails = includesFiles ? await mapInBatches(listing.links, (path) => resolver.resolve(join(folder, path))) : [];
   const lookups = [...found.lookups, ...trails.flatMap((trail) => trail.lookups)];
   const names = includesFiles ? undefined : [DATA_LINK];
   return {
@@ -143,14 +147,14 @@ async function statFiles(folder: string, paths: readonly string[]): Promise<File
   const files = new Map<string, FileStat>();
   const stamps: string[] = [];
   let newestChange = 0n;
-  const results = await Promise.all(paths.map((path) => statOrCode(join(folder, path))));
+  const results = await mapInBatches(paths, (path) => statOrCode(join(folder, path)));
   for (const [i, path] of paths.entries()) {
     const result = results[i] ?? 'EIO';
     if (typeof result === 'string') {
       stamps.push(`${path} ${result}`);
       continue;
     }
-    const file = { inode: `${result.dev}:${result.ino}`, stamp: stampOf(result) };
+    const file = { inode: `${result.dev}:${result.ino}`, stamp: stampOf(result), size: Number(result.size) };
     files.set(path, file);
     stamps.push(`${path} ${file.inode} ${file.stamp}`);
     if (result.ctimeNs > newestChange) newestChange = result.ctimeNs;
@@ -168,6 +172,11 @@ function stampOf({ size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${size}:${mtimeNs}:${ctimeNs}`;
 }
 
+/** Describes a rule folder that exceeds a limit. */
+export function tooLarge(dir: string, excess: keyof typeof FOLDER_EXCESSES): string {
+  return `the rule folder ${dir} ${FOLDER_EXCESSES[excess]}`;
+}
+
 function unreachable(dir: string, { path, code }: PathError): string {
   if (code !== 'ENOENT' && code !== 'ENOTDIR')
     return `the rule folder ${dir} cannot be reached: ${pathErrorText(path, code)}`;
@@ -178,6 +187,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   ENOENT: 'it does not exist',
   ELOOP: 'its symbolic links form a loop',
+  EINVAL: 'it is a pipe, a socket or a device',
 };
 
 /** Describes a file system's error, for example `permission denied (EACCES) at /srv/rules`. */

@@ -4,6 +4,7 @@ import { ChannelCredentials } from '@grpc/grpc-js';
 import { trustedRoots } from '../../../net/trusted-roots';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
+import { codeOf } from '../../watching/fs-error';
 
 /** Paths of PEM files. */
 export interface AdsTlsFiles {
@@ -12,7 +13,11 @@ export interface AdsTlsFiles {
   /** The client certificate, set together with its key (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
   readonly certificate: string | undefined;
   readonly key: string | undefined;
+  /** The names of the variables that hold the paths, for messages. */
+  readonly variables: { readonly ca: string; readonly certificate: string; readonly key: string };
 }
+
+type FileName = 'ca' | 'certificate' | 'key';
 
 interface Contents {
   readonly ca: Buffer | undefined;
@@ -45,7 +50,7 @@ export class TlsCredentials {
     try {
       const contents = this.#read();
       if (this.#credentials === undefined || !isSame(contents, this.#contents)) {
-        this.#credentials = credentialsOf(contents);
+        this.#credentials = credentialsOf(contents, this.#files);
         this.#contents = contents;
       }
       if (this.#rejection !== undefined) this.#log.warn('the TLS files for the xDS server are valid again');
@@ -63,21 +68,41 @@ export class TlsCredentials {
   }
 
   #read(): Contents {
-    const { ca, certificate, key } = this.#files;
-    return { ca: contentsOf(ca), certificate: contentsOf(certificate), key: contentsOf(key) };
+    const files = this.#files;
+    return {
+      ca: contentsOf(files, 'ca'),
+      certificate: contentsOf(files, 'certificate'),
+      key: contentsOf(files, 'key'),
+    };
   }
 }
 
-function contentsOf(path: string | undefined): Buffer | undefined {
-  return path === undefined ? undefined : readFileSync(path);
+function contentsOf(files: AdsTlsFiles, name: FileName): Buffer | undefined {
+  const path = files[name];
+  if (path === undefined) return undefined;
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`${nameOf(files, name)} cannot be read: ${codeOf(error)}`, { cause: error });
+  }
+}
+
+function nameOf(files: AdsTlsFiles, name: FileName): string {
+  return `${files.variables[name]}=${files[name]}`;
 }
 
 /** Checks the certificates first: grpc-js accepts any text as one and fails at the handshake without a reason. */
-function credentialsOf({ ca, certificate, key }: Contents): ChannelCredentials {
-  const authorities = ca === undefined ? [] : certificatesIn(ca, 'the CA file');
-  if (certificate !== undefined) certificatesIn(certificate, 'the certificate file');
+function credentialsOf({ ca, certificate, key }: Contents, files: AdsTlsFiles): ChannelCredentials {
+  const authorities = ca === undefined ? [] : certificatesIn(ca, nameOf(files, 'ca'));
+  if (certificate !== undefined) certificatesIn(certificate, nameOf(files, 'certificate'));
   const roots = Buffer.from([...trustedRoots(), ...authorities].join('\n'));
-  return ChannelCredentials.createSsl(roots, key ?? null, certificate ?? null);
+  try {
+    return ChannelCredentials.createSsl(roots, key ?? null, certificate ?? null);
+  } catch (error) {
+    if (key === undefined) throw error;
+    const pair = `${nameOf(files, 'certificate')} and ${nameOf(files, 'key')}`;
+    throw new Error(`${pair} cannot be used together: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 function certificatesIn(pem: Buffer, what: string): readonly string[] {

@@ -52,6 +52,8 @@ describe('Exposition', () => {
     expect(await series()).toEqual(['ratelimit_service_config_load_error 0']);
     errors.add(2);
     expect(await series()).toEqual(['ratelimit_service_config_load_error 2']);
+    errors.add(3e21);
+    expect(await series()).toEqual(['ratelimit_service_config_load_error 3000000000000000000000']);
   });
 
   it('exports the tags of a gauge as labels', async () => {

@@ -15,6 +15,18 @@ describe('nameTags', () => {
   });
 });
 
+describe('every line format', () => {
+  it.each([
+    ['statsd', statsdLines({})],
+    ['DogStatsD', dogstatsdLines({}, [])],
+    ['JSON', jsonLines({}, () => 0)],
+  ])('writes large numbers of hits without an exponent: %s', (_, lines) => {
+    const digits = /[^\d]3000000000000000000000[^\d]/;
+    expect(lines.counter('a', {}, 3e21)).toMatch(digits);
+    expect(lines.gauge('a', {}, 3e21)).toMatch(digits);
+  });
+});
+
 describe('statsdLines', () => {
   it('writes name, value and type when there are no tags', () => {
     const lines = statsdLines(nameTags({}));

@@ -2,7 +2,7 @@ import type { FileStat } from '../../../../src/sources/rule-files/reading/stat-f
 import { mayBeUnfinished } from '../../../../src/sources/rule-files/reading/unfinished-changes';
 
 function file(inode: string, stamp: string): FileStat {
-  return { inode, stamp };
+  return { inode, stamp, size: 1 };
 }
 const before = new Map([
   ['a.yaml', file('1', 'x')],

@@ -1,7 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { errorBody } from './error-boundary';
+import type { ErrorResponse } from './errors';
 
-/** How long the rest of an unread body is received and discarded. */
 const LINGER_MS = 2_000;
+
+export interface EarlyResponse extends ErrorResponse {
+  /** How long the rest of the body is received and discarded, in milliseconds. */
+  readonly lingerMs?: number;
+}
 
 /**
  * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded first, for a
@@ -10,9 +16,11 @@ const LINGER_MS = 2_000;
 export function respondEarly(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, json }: { readonly status: number; readonly json: string },
+  { status, code, message, headers, lingerMs = LINGER_MS }: EarlyResponse,
 ): void {
+  const json = errorBody(code, message);
   response.writeHead(status, {
+    ...headers,
     Connection: 'close',
     'Content-Type': 'application/json',
     'Content-Length': Buffer.byteLength(json),
@@ -23,6 +31,6 @@ export function respondEarly(
     clearTimeout(timeout);
     response.end();
   }
-  const timeout = setTimeout(end, LINGER_MS);
+  const timeout = setTimeout(end, lingerMs);
   request.once('end', end).once('close', end).resume();
 }

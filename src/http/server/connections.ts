@@ -1,0 +1,150 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { HttpLimits, HttpTimeouts } from './limits';
+import type { OnHttpRejected } from './rejections';
+
+/** How many connections are considered for closing when a new one arrives at the limit. */
+const MAX_CANDIDATES = 256;
+/** Milliseconds between two checks of unread responses. */
+const CHECK_INTERVAL = 1_000;
+
+export interface ConnectionsOptions {
+  readonly limits: HttpLimits;
+  readonly timeouts: Pick<HttpTimeouts, 'response'>;
+  readonly onRejected: OnHttpRejected;
+  /** Whether an accepted socket leaves enough file descriptors free for everything else. Default: it does. */
+  readonly leavesFilesFree?: ((socket: Socket) => boolean) | undefined;
+}
+
+/** A connection and its responses that are not sent completely, in the order in which they will be sent. */
+interface Connection {
+  readonly socket: Socket;
+  readonly responses: ServerResponse[];
+  /** The response that is being sent, and since when, as of the last check. */
+  sending: ServerResponse | undefined;
+  sendingSince: number;
+}
+
+/** The open connections of a listener, within its limits. */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  /** The connection whose last request began the longest ago is the first. */
+  readonly #bySocket = new Map<Socket, Connection>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    const interval = Math.ceil(Math.min(CHECK_INTERVAL, options.timeouts.response / 4));
+    this.#timer = setInterval(() => this.#endSlowReaders(performance.now()), interval).unref();
+  }
+
+  /** A new connection. Closes another one, or it, when there are too many. */
+  opened(socket: Socket): void {
+    const { limits, leavesFilesFree, onRejected } = this.#options;
+    const isFull = this.#bySocket.size >= limits.maxConnections;
+    if (isFull || leavesFilesFree?.(socket) === false) {
+      const victim = this.#dispensable() ?? socket;
+      const bound = isFull ? `${limits.maxConnections} connections are open` : 'few file descriptors are left';
+      onRejected('connections', victim, victim === socket ? `${bound}, and none is idle` : bound);
+      victim.destroy();
+      this.#bySocket.delete(victim);
+      if (victim === socket) return;
+    }
+    this.#bySocket.set(socket, { socket, responses: [], sending: undefined, sendingSince: 0 });
+    socket.once('close', () => this.#bySocket.delete(socket));
+  }
+
+  /** A request has begun. Returns false, and ends the connection, if it is one too many in flight. */
+  began({ socket }: IncomingMessage, response: ServerResponse): boolean {
+    const connection = this.#bySocket.get(socket);
+    // Requests that have been read with one that ended the connection.
+    if (connection === undefined || socket.destroyed) return false;
+    const { responses } = connection;
+    while (responses[0]?.writableFinished === true) responses.shift();
+    if (responses.length >= this.#options.limits.maxPipelined) {
+      this.#options.onRejected('pipelining', socket, `${responses.length} requests are in flight`);
+      socket.destroy();
+      return false;
+    }
+    responses.push(response);
+    // The order of the map is that of the last requests.
+    this.#bySocket.delete(socket);
+    this.#bySocket.set(socket, connection);
+    return true;
+  }
+
+  /** The response that is or will be sent last on a connection; undefined when all are sent. */
+  lastUnsent(socket: Socket): ServerResponse | undefined {
+    const last = this.#bySocket.get(socket)?.responses.at(-1);
+    return last?.writableFinished === true ? undefined : last;
+  }
+
+  get sockets(): Iterable<Socket> {
+    return this.#bySocket.keys();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /**
+   * The connection to be closed for a new one: the one without a request for the longest time, of those that are idle, whose request
+   * is incomplete, or that are being sent a response.
+   */
+  #dispensable(): Socket | undefined {
+    let candidates = 0;
+    for (const connection of this.#bySocket.values()) {
+      const next = firstUnsent(connection);
+      if (next === undefined || !next.req.complete || next.headersSent) return connection.socket;
+      candidates += 1;
+      if (candidates === MAX_CANDIDATES) return undefined;
+    }
+    return undefined;
+  }
+
+  #endSlowReaders(now: number): void {
+    const { limits, timeouts, onRejected } = this.#options;
+    let unread = 0;
+    for (const connection of this.#bySocket.values()) {
+      const bytes = unreadBytes(connection);
+      unread += bytes;
+      const next = firstUnsent(connection);
+      if (next === undefined || !next.headersSent) connection.sending = undefined;
+      else if (connection.sending !== next) {
+        connection.sending = next;
+        connection.sendingSince = now;
+      } else if (now - connection.sendingSince > timeouts.response) {
+        onRejected('slow_reader', connection.socket, `${bytes} bytes were not read in time`);
+        connection.socket.destroy();
+      }
+    }
+    if (unread > limits.maxUnreadBytes) this.#endLargest(unread - limits.maxUnreadBytes);
+  }
+
+  /** Ends connections, those with the most unread bytes first, until so many bytes are released. */
+  #endLargest(excess: number): void {
+    const byBytes = Array.from(this.#bySocket.values(), (connection) => ({
+      connection,
+      bytes: unreadBytes(connection),
+    }));
+    byBytes.sort((one, other) => other.bytes - one.bytes);
+    let released = 0;
+    for (const { connection, bytes } of byBytes) {
+      if (released >= excess) return;
+      released += bytes;
+      this.#options.onRejected('slow_reader', connection.socket, `${bytes} bytes are unread, of too many in total`);
+      connection.socket.destroy();
+    }
+  }
+}
+
+function firstUnsent({ responses }: Connection): ServerResponse | undefined {
+  return responses.find((response) => !response.writableFinished);
+}
+
+/** Bytes of responses that wait for their caller. */
+function unreadBytes({ responses }: Connection): number {
+  let bytes = 0;
+  for (const response of responses) if (!response.writableFinished) bytes += response.writableLength;
+  return bytes;
+}

@@ -1,0 +1,48 @@
+/** Timeouts in milliseconds. A connection that exceeds one is closed. */
+export interface HttpTimeouts {
+  /** From the first byte of a request to the end of its headers. */
+  readonly headers: number;
+  /** From the first byte of a request to the end of its body. */
+  readonly request: number;
+  /** From the beginning of a response until the caller has received all of it. */
+  readonly response: number;
+  /** Between two requests on a connection. Longer than the usual idle timeout of proxies, so that they close first. */
+  readonly keepAlive: number;
+  /** Without a byte in either direction, in any state of the connection. */
+  readonly inactive: number;
+  /** For the requests in flight when the server is closed. */
+  readonly grace: number;
+}
+
+/** What the callers of one listener may use of the process. */
+export interface HttpLimits {
+  /** Open connections. At the limit, a connection that awaits no decision is closed for a new one, or else the new one. */
+  readonly maxConnections: number;
+  /** Requests in flight on one connection. More of them end it. */
+  readonly maxPipelined: number;
+  /** Bytes of the request line and the headers. */
+  readonly maxHeaderBytes: number;
+  /** Headers of a request. */
+  readonly maxHeaders: number;
+  /** Bytes of responses that callers have not read yet, of all connections. Over it, the connections with the most are ended. */
+  readonly maxUnreadBytes: number;
+}
+
+const KIB = 1_024;
+const MIB = 1_024 * KIB;
+
+/** For the listener that serves decisions. */
+export const PUBLIC_LIMITS: HttpLimits = {
+  maxConnections: 16_384,
+  maxPipelined: 64,
+  maxHeaderBytes: 16 * KIB,
+  maxHeaders: 100,
+  maxUnreadBytes: 64 * MIB,
+};
+
+/** For the listeners that serve operators and their programs: a few connections, one request after the other. */
+export const OPERATOR_LIMITS: HttpLimits = {
+  ...PUBLIC_LIMITS,
+  maxConnections: 64,
+  maxPipelined: 8,
+};

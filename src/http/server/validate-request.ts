@@ -1,0 +1,75 @@
+import type { IncomingMessage } from 'node:http';
+import type { ErrorResponse } from './errors';
+import type { HttpLimits } from './limits';
+import type { HttpRejection } from './rejections';
+
+/** A request that is not handled, and the kind under which it is counted. */
+export interface InvalidRequest {
+  readonly kind: HttpRejection;
+  readonly response: ErrorResponse;
+}
+
+/** A host with a port, or nothing, in the characters of RFC 3986. */
+const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/i;
+const ABSOLUTE_FORM = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<authority>[^/?#]*)/i;
+const DEFAULT_PORTS: Readonly<Record<string, RegExp>> = { http: /:(?:80)?$/, https: /:(?:443)?$/ };
+
+/**
+ * Checks what Node's parser accepts although another server on the way may read it differently: the host, the transfer coding, the
+ * number of headers. Returns undefined for a valid request.
+ */
+export function validateRequest(request: IncomingMessage, limits: HttpLimits): InvalidRequest | undefined {
+  const { rawHeaders, headers, httpVersion } = request;
+  if (rawHeaders.length > 2 * limits.maxHeaders) return headersTooLarge(limits);
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && httpVersion !== '1.1') return malformed('Transfer-Encoding requires HTTP/1.1');
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return unknownCoding();
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') return unknownExpectation();
+  const reason = problemOfHost(request);
+  return reason === undefined ? undefined : malformed(reason);
+}
+
+/** What is wrong with the host (RFC 9112, section 3.2). */
+function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }: IncomingMessage): string | undefined {
+  if (host === undefined) return httpVersion === '1.1' ? 'the Host header is missing' : undefined;
+  if (!HOST.test(host)) return 'the Host header is not a host name or an address';
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    // The length first: it rules out nearly all headers.
+    if (rawHeaders[at]!.length === 4 && rawHeaders[at]!.toLowerCase() === 'host') count += 1;
+  }
+  // Node has kept the first of them.
+  if (count > 1) return 'there is more than one Host header';
+  if (url.startsWith('/')) return undefined;
+  const { scheme, authority } = ABSOLUTE_FORM.exec(url)?.groups ?? {};
+  if (scheme === undefined || authority === undefined) return undefined;
+  return comparable(scheme, authority) === comparable(scheme, host)
+    ? undefined
+    : 'the Host header differs from the host of the request target';
+}
+
+function comparable(scheme: string, host: string): string {
+  return host.toLowerCase().replace(DEFAULT_PORTS[scheme.toLowerCase()] ?? '', '');
+}
+
+function malformed(message: string): InvalidRequest {
+  return { kind: 'malformed', response: { status: 400, code: 'malformed_request', message } };
+}
+
+function unknownCoding(): InvalidRequest {
+  const message = 'the only supported Transfer-Encoding is chunked';
+  return { kind: 'malformed', response: { status: 501, code: 'unknown_transfer_encoding', message } };
+}
+
+function unknownExpectation(): InvalidRequest {
+  const message = 'the only supported Expect is 100-continue';
+  return { kind: 'malformed', response: { status: 417, code: 'unknown_expectation', message } };
+}
+
+/**
+ * The response to headers over a limit. Newer versions of Node report both limits in the same way, so the message names both.
+ */
+export function headersTooLarge({ maxHeaders, maxHeaderBytes }: HttpLimits): InvalidRequest {
+  const message = `a request may have at most ${maxHeaders} headers, of ${maxHeaderBytes / 1024} KiB in all`;
+  return { kind: 'header_list', response: { status: 431, code: 'headers_too_large', message } };
+}

@@ -1,0 +1,66 @@
+import { type Observable, Subject, asyncScheduler, groupBy, mergeMap, tap } from 'rxjs';
+import type { HttpRejection, OnHttpRejected } from '../http/server/rejections';
+import type { Statistics } from '../statistics/statistics';
+import type { Log } from '../streams/ports/log';
+import { refusalPhases } from '../streams/refusals';
+import { nameOfPeer } from './address-text';
+
+/** Kinds of rejections that can last, and the log lines at their begin and end. The others are logged at level debug only. */
+const CONDITIONS: Partial<Record<HttpRejection, { readonly begins: string; readonly ends: string }>> = {
+  connections: {
+    begins: 'an HTTP listener has too many connections; it closes idle ones for new ones, or else the new ones',
+    ends: 'an HTTP listener no longer closes connections for new ones',
+  },
+  request_memory: {
+    begins: 'unfinished bodies of HTTP requests use all of the memory for them; the largest and oldest are rejected',
+    ends: 'unfinished bodies of HTTP requests are no longer rejected',
+  },
+  slow_reader: {
+    begins: 'callers do not read their HTTP responses; their connections are closed',
+    ends: 'callers read their HTTP responses again',
+  },
+};
+
+interface Rejected {
+  readonly listener: string;
+  readonly kind: HttpRejection;
+  readonly reason: string;
+}
+
+/** Counts and logs what the HTTP listeners reject: a line when a condition begins and when it ends, not one per rejection. */
+export class HttpRejections {
+  readonly #statistics: Statistics;
+  readonly #log: Log;
+  readonly #rejected = new Subject<Rejected>();
+
+  constructor(statistics: Statistics, log: Log) {
+    this.#statistics = statistics;
+    this.#log = log;
+  }
+
+  /** @param listener its name in log lines */
+  of(listener: string): OnHttpRejected {
+    return (kind, caller, reason) => {
+      this.#statistics.counter(`ratelimit_server.http.${kind}`).add(1);
+      if (this.#log.isDebug) {
+        const peer = nameOfPeer(caller);
+        this.#log.debug('HTTP connection or request rejected', { listener, kind, reason, peer });
+      }
+      if (kind in CONDITIONS) this.#rejected.next({ listener, kind, reason });
+    };
+  }
+
+  /** Logs the conditions. Never completes. */
+  logConditions(scheduler = asyncScheduler): Observable<unknown> {
+    return this.#rejected.pipe(
+      groupBy(({ listener, kind }) => `${listener} ${kind}`),
+      mergeMap((rejected$) => refusalPhases(rejected$, scheduler)),
+      tap((phase) => {
+        const { listener, kind, reason } = phase.first;
+        const condition = CONDITIONS[kind]!;
+        if (phase.kind === 'began') this.#log.warn(condition.begins, { listener, reason });
+        else this.#log.warn(condition.ends, { listener, rejected: phase.count });
+      }),
+    );
+  }
+}

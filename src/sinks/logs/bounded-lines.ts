@@ -1,0 +1,121 @@
+import type { TextOutput } from '../standard-stream';
+import type { LogStream } from './logger';
+
+/** Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number too. */
+const MAX_WAITING = 1024 * 1024;
+/** Bytes that are written at once, from lines that have waited: the capacity of a pipe on Linux. */
+const MAX_WRITE = 64 * 1024;
+/** Milliseconds that {@link BoundedLines.flush} waits. */
+const FLUSH_TIMEOUT = 2_000;
+
+export interface BoundedLinesOptions {
+  /** Bytes that may wait; 1 MiB if undefined. */
+  readonly maxWaiting?: number;
+  /** Milliseconds that a flush waits at most; 2 s if undefined. */
+  readonly flushTimeout?: number;
+}
+
+/** Lines that are written together. */
+interface Chunk {
+  text: string;
+  lines: number;
+  bytes: number;
+}
+
+/**
+ * Log lines on their way to an output that may be slow or blocked. Lines wait in bounded space; those that find no space are
+ * dropped and counted, as are those that the output does not accept because of an error.
+ */
+export class BoundedLines implements LogStream {
+  readonly #output: TextOutput;
+  readonly #maxWaiting: number;
+  readonly #flushTimeout: number;
+  readonly #chunks: Chunk[] = [];
+  /** Bytes that the output has not accepted yet, including those in flight. */
+  #bytes = 0;
+  #isWriting = false;
+  #dropped = 0;
+  /** How many of the dropped lines {@link onResumed} has reported. */
+  #reported = 0;
+  #onDropped: (lines: number) => void = () => undefined;
+  #onResumed: (lines: number) => void = () => undefined;
+  #onFlushed: () => void = () => undefined;
+
+  constructor(
+    output: TextOutput,
+    { maxWaiting = MAX_WAITING, flushTimeout = FLUSH_TIMEOUT }: BoundedLinesOptions = {},
+  ) {
+    this.#output = output;
+    this.#maxWaiting = maxWaiting;
+    this.#flushTimeout = flushTimeout;
+  }
+
+  /** @param line complete, with its line feed */
+  write(line: string): void {
+    const bytes = Buffer.byteLength(line);
+    if (this.#bytes + bytes > this.#maxWaiting) {
+      this.#drop(1);
+      return;
+    }
+    this.#bytes += bytes;
+    const last = this.#chunks.at(-1);
+    if (last === undefined || last.bytes + bytes > MAX_WRITE) {
+      this.#chunks.push({ text: line, lines: 1, bytes });
+    } else {
+      last.text += line;
+      last.lines += 1;
+      last.bytes += bytes;
+    }
+    if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** Calls the listener with the number of lines dropped so far, if there are any, and then with each further number. */
+  onDropped(listener: (lines: number) => void): void {
+    this.#onDropped = listener;
+    if (this.#dropped > 0) listener(this.#dropped);
+  }
+
+  /** Calls the listener with the number of dropped lines when the output accepts lines again and half of the space is free. */
+  onResumed(listener: (lines: number) => void): void {
+    this.#onResumed = listener;
+  }
+
+  /** Resolves when the output has accepted every line, but within 2 s: the process must end also when its log is blocked. */
+  async flush(): Promise<void> {
+    if (!this.#isWriting) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, this.#flushTimeout);
+      this.#onFlushed = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #writeNext(): void {
+    const chunk = this.#chunks.shift();
+    this.#isWriting = chunk !== undefined;
+    if (chunk === undefined) {
+      this.#onFlushed();
+      return;
+    }
+    this.#output.write(chunk.text, (error) => {
+      this.#bytes -= chunk.bytes;
+      if (error) this.#drop(chunk.lines);
+      else this.#report();
+      this.#writeNext();
+    });
+  }
+
+  #drop(lines: number): void {
+    this.#dropped += lines;
+    this.#onDropped(lines);
+  }
+
+  #report(): void {
+    const lines = this.#dropped - this.#reported;
+    if (lines === 0 || this.#bytes > this.#maxWaiting / 2) return;
+    this.#reported = this.#dropped;
+    this.#onResumed(lines);
+  }
+}

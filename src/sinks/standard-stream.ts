@@ -1,0 +1,110 @@
+import { type Stats, constants, fstatSync, openSync, write } from 'node:fs';
+import { Socket } from 'node:net';
+import { isatty } from 'node:tty';
+import { asError } from '../text/thrown';
+
+/** Accepts text without ever blocking the event loop. */
+export interface TextOutput {
+  /**
+   * Never throws. Texts must be written one after the other, each when the one before is done.
+   *
+   * @param done called once, later: when the system has accepted the whole text, or with the error that prevented it
+   */
+  write(text: string, done: (error?: Error | null) => void): void;
+}
+
+/** Milliseconds after which a terminal that accepts nothing is tried again, and a closed pipe is opened again. */
+const RETRY_INTERVAL = { terminal: 50, pipe: 1_000 };
+
+/**
+ * Standard output or standard error, of any kind. `process.stdout` and `process.stderr` are not used: they block on files and
+ * terminals, and keep any amount of text for a pipe that is not read.
+ *
+ * A pipe or terminal is opened again, because only then is its non-blocking mode private to this process. Where the system does
+ * not allow that, and for sockets, the mode is that of all processes with the same open file, until this one exits. A file, and a
+ * terminal that cannot be opened again, occupy a thread of Node's pool while they block, and the process exits only after that.
+ */
+export function standardStream(descriptor: 1 | 2): TextOutput {
+  const kind = kindOf(descriptor);
+  if (kind === 'pipe' || kind === 'socket') return new PipeOutput(descriptor);
+  return new FileOutput(kind === 'terminal' ? openAgain(descriptor) : descriptor);
+}
+
+function kindOf(descriptor: number): 'pipe' | 'socket' | 'terminal' | 'file' {
+  if (isatty(descriptor)) return 'terminal';
+  let status: Stats;
+  try {
+    status = fstatSync(descriptor);
+  } catch {
+    // Closed: each write reports it.
+    return 'file';
+  }
+  if (status.isFIFO()) return 'pipe';
+  return status.isSocket() ? 'socket' : 'file';
+}
+
+/** A non-blocking descriptor for the same pipe or terminal; the given one where there is none. */
+function openAgain(descriptor: number): number {
+  try {
+    return openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  } catch {
+    // A socket, a pipe without a reader, a pipe or terminal of another user, or a system without /proc.
+    return descriptor;
+  }
+}
+
+/** A pipe or a socket. */
+class PipeOutput implements TextOutput {
+  readonly #descriptor: number;
+  #socket: Socket | undefined;
+  #failure: { readonly error: Error; readonly at: number } | undefined;
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+  }
+
+  write(text: string, done: (error?: Error | null) => void): void {
+    try {
+      this.#open().write(text, done);
+    } catch (error) {
+      setImmediate(done, asError(error));
+    }
+  }
+
+  /** Tries again after an error, because a named pipe may have a new reader. */
+  #open(): Socket {
+    if (this.#socket !== undefined) return this.#socket;
+    if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_INTERVAL.pipe) {
+      throw this.#failure.error;
+    }
+    const socket = new Socket({ fd: openAgain(this.#descriptor), readable: false, writable: true });
+    // Registered for the lifetime of the socket: an error must not end the process.
+    socket.on('error', (error) => {
+      this.#socket = undefined;
+      this.#failure = { error, at: performance.now() };
+    });
+    this.#socket = socket;
+    return socket;
+  }
+}
+
+/** A file, a terminal or a device. */
+class FileOutput implements TextOutput {
+  readonly #descriptor: number;
+
+  constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+  }
+
+  write(text: string, done: (error?: Error | null) => void): void {
+    this.#write(Buffer.from(text), done);
+  }
+
+  #write(bytes: Buffer, done: (error?: Error | null) => void): void {
+    write(this.#descriptor, bytes, (error, written) => {
+      if (error?.code === 'EAGAIN') setTimeout(() => this.#write(bytes, done), RETRY_INTERVAL.terminal);
+      else if (error !== null || written === bytes.length) done(error);
+      else this.#write(bytes.subarray(written), done);
+    });
+  }
+}

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { firstValueFrom } from 'rxjs';
+import { loadInThread } from '../../../src/sources/rule-thread/load-in-thread';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'weir-thread-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+describe('loadInThread', () => {
+  it('rejects rules whose check exceeds the memory of the thread, and this process continues', async () => {
+    const module = join(dir, 'greedy.cjs');
+    writeFileSync(module, 'const all = []; for (;;) all.push(new Array(1000).fill({}));');
+    const loaded$ = loadInThread(module, { resourceLimits: { maxOldGenerationSizeMb: 20 } });
+    expect(await firstValueFrom(loaded$)).toEqual({
+      ruleset: undefined,
+      errors: ['cannot check the rules: they need too much memory: write fewer rules, or smaller files'],
+    });
+  });
+
+  it('gives the thread a bounded heap', async () => {
+    const module = join(dir, 'limits.cjs');
+    writeFileSync(
+      module,
+      "throw new Error(`heap of ${require('node:worker_threads').resourceLimits.maxOldGenerationSizeMb} MiB`);",
+    );
+    const loaded = await firstValueFrom(loadInThread(module, {}));
+    const heap = Number(/heap of (\d+) MiB/.exec(JSON.stringify(loaded))?.[1]);
+    expect(heap).toBeGreaterThan(0);
+    expect(heap).toBeLessThanOrEqual(2048);
+  });
+});
