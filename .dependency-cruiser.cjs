@@ -68,6 +68,11 @@ const layers = [
     why: 'A server depends on streams/ and the pure folders; main/ passes settings on, and stores are behind their port.',
   },
   {
+    folder: 'src/workers',
+    mayReach: ['src/workers', 'src/net', 'src/streams', ...PURE, 'node_modules/rxjs', 'core'],
+    why: 'workers/ connects the processes of one instance through the ports of streams/; main/ passes it stores, servers and settings.',
+  },
+  {
     folder: 'src/cli',
     mayReach: [
       'src/cli',
