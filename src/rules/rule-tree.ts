@@ -1,4 +1,5 @@
 import type { JsonObject, RuleConfig } from './rule-config';
+import type { RulePlace } from './rule-place';
 import { type Unit, unitByName } from './unit';
 import type { CompiledWildcards } from './wildcards/compile-wildcards';
 import { Wildcard } from './wildcards/wildcard';
@@ -33,6 +34,10 @@ export class Rule {
   nested: Level | undefined;
   /** The rules from the top level down to this one. */
   readonly path: readonly Rule[];
+  // The place, in plain fields, as an object per rule would take twice the memory.
+  #file = '';
+  #line = 0;
+  #column = 0;
   /** Data that the limiter computes once for this rule and stores here, so that a decision needs no look-up. */
   bound: object | undefined;
 
@@ -57,6 +62,18 @@ export class Rule {
     this.nested = undefined;
     this.path = parent === undefined ? [this] : [...parent.path, this];
     this.bound = undefined;
+  }
+
+  /** Where the rule is configured; undefined when that is not known. */
+  get place(): RulePlace | undefined {
+    return this.#file === '' ? undefined : { file: this.#file, line: this.#line, column: this.#column };
+  }
+
+  /** @param place its `file` should be the same string for all rules of a file, as it is kept */
+  set place(place: RulePlace | undefined) {
+    this.#file = place?.file ?? '';
+    this.#line = place?.line ?? 0;
+    this.#column = place?.column ?? 0;
   }
 
   /** Whether the rule matches exactly one value. */

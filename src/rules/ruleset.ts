@@ -2,6 +2,7 @@ import { Level, Rule } from './rule-tree';
 import type { CompiledWildcards } from './wildcards/compile-wildcards';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
 import type { DomainConfig, RuleConfig } from './rule-config';
+import { NO_PLACES, type PlaceOf } from './rule-place';
 
 /** One entry of a request's descriptor. */
 export interface Entry {
@@ -55,8 +56,8 @@ export interface CompiledKey {
 }
 
 /** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */
-export function buildRuleset(configs: readonly DomainConfig[]): Ruleset {
-  const builder = new RulesetBuilder();
+export function buildRuleset(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): Ruleset {
+  const builder = new RulesetBuilder(placeOf);
   for (const config of configs) builder.add(config);
   return builder.done();
 }
@@ -64,7 +65,13 @@ export function buildRuleset(configs: readonly DomainConfig[]): Ruleset {
 /** Builds a ruleset incrementally, so that a large one can be built between other work. */
 export class RulesetBuilder {
   readonly #domains = new Map<string, Level>();
+  readonly #placeOf: PlaceOf;
   #size = 0;
+
+  /** @param placeOf where the rules are that {@link add} adds */
+  constructor(placeOf: PlaceOf = NO_PLACES) {
+    this.#placeOf = placeOf;
+  }
 
   /** Adds top-level descriptors to a domain; may be called repeatedly with parts of them, in order. */
   add({ domain, descriptors }: DomainConfig): void {
@@ -96,6 +103,7 @@ export class RulesetBuilder {
   #addRules(domain: string, configs: readonly RuleConfig[], parent: Rule | undefined): void {
     for (const config of configs) {
       const rule = this.addRule(domain, config, parent);
+      rule.place = this.#placeOf(config);
       if (config.descriptors.length > 0) this.#addRules(domain, config.descriptors, rule);
     }
   }

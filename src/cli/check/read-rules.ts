@@ -18,7 +18,7 @@ interface FilesOptions extends ReadOptions {
 }
 
 /** Rules, and the number of files that they were read from. */
-export interface CheckedRules extends ReadResult {
+export interface CheckedRules extends Omit<ReadResult, 'placeOf'> {
   readonly files: number;
 }
 

@@ -1,11 +1,10 @@
-import type { DomainConfig } from '../rule-config';
 import { decodeText } from './yaml/decode-text';
 import { parseYaml } from './yaml/parse-yaml';
 import { parsePlainYaml } from './yaml/plain-yaml';
 import type { Problem } from './problems/problem';
 import { ProblemReport } from './problems/problem-report';
 import { SourceText } from './problems/source-text';
-import { type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
+import { type ReadTrees, type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
 import { MAX_FILE_BYTES, fileTooLarge } from './size-limits';
 
 export interface RuleFile {
@@ -17,10 +16,8 @@ export interface RuleFile {
   readonly tooLarge?: number | undefined;
 }
 
-/** The result of reading rule files. Plain data: it survives a structured clone. */
-export interface ReadResult {
-  /** One for each domain, in the order of the files; to be used only when there are no errors. */
-  readonly configs: readonly DomainConfig[];
+/** The result of reading rule files: the configurations are in the order of the files. */
+export interface ReadResult extends ReadTrees {
   /** The errors of all files. */
   readonly errors: readonly Problem[];
   /** What loads, but has less effect than it seems to have. */
@@ -33,8 +30,8 @@ export interface ReadResult {
  */
 export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptions): ReadResult {
   const report = new ProblemReport();
-  const configs = readRuleTrees(treesOf(files, report), options, report);
-  return { configs, ...report.finish(files.map(({ path }) => path)) };
+  const trees = readRuleTrees(treesOf(files, report), options, report);
+  return { ...trees, ...report.finish(files.map(({ path }) => path)) };
 }
 
 function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIterator<RuleTree> {

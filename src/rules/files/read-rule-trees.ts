@@ -1,9 +1,11 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
+import type { PlaceOf } from '../rule-place';
 import { CheckContext } from './checks/check-context';
 import { checkRules } from './checks/check-rules';
 import { FieldReader, mapsIn } from './fields/field-reader';
 import { ReadContext, type RuleLocation } from './fields/read-context';
 import type { ProblemReport } from './problems/problem-report';
+import { placesIn } from './places';
 import { type DescriptorLevel, readDescriptor, readDescriptors } from './read-descriptors';
 import type { SourceDocument, SourceRange } from './problems/source-text';
 import { showText, describeNode } from './yaml/yaml-text';
@@ -20,19 +22,22 @@ export interface RuleTreeOptions {
   readonly mergeDomainConfigs: boolean;
 }
 
+/** The rules of trees. */
+export interface ReadTrees {
+  /** One for each domain, to be used only when the report has no errors. */
+  readonly configs: readonly DomainConfig[];
+  /** Where the rules are. */
+  readonly placeOf: PlaceOf;
+}
+
 const EMPTY_DOMAIN = { code: 'empty-domain', message: 'config file cannot have empty domain' } as const;
 const FILE_START: SourceRange = { offset: 0, end: 1 };
 
 /**
  * Reads trees into rules and checks them.
  * @param trees in the order in which their rules are tried
- * @returns one configuration for each domain, to be used only when the report has no errors
  */
-export function readRuleTrees(
-  trees: Iterable<RuleTree>,
-  options: RuleTreeOptions,
-  report: ProblemReport,
-): readonly DomainConfig[] {
+export function readRuleTrees(trees: Iterable<RuleTree>, options: RuleTreeOptions, report: ProblemReport): ReadTrees {
   const domains = new DomainCollector(options, report);
   const locations = new Map<RuleConfig, RuleLocation>();
   for (const { source, root } of trees) {
@@ -53,7 +58,7 @@ export function readRuleTrees(
   if (report.errorCount === 0 || !options.mergeDomainConfigs) {
     checkRules(domains.configsWithoutErrors(), new CheckContext(locations, report));
   }
-  return domains.configs();
+  return { configs: domains.configs(), placeOf: placesIn(locations) };
 }
 
 /** Reads a mapping that is an item of a list at the top level, so that its problems are reported in the same run. */

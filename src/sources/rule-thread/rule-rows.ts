@@ -1,4 +1,5 @@
 import type { DomainConfig, RuleConfig } from '../../rules/rule-config';
+import { NO_PLACES, type PlaceOf } from '../../rules/rule-place';
 import type { Rule } from '../../rules/rule-tree';
 import { type CompiledKey, type Ruleset, RulesetBuilder } from '../../rules/ruleset';
 import { compileWildcards } from '../../rules/wildcards/compile-wildcards';
@@ -8,24 +9,42 @@ import { needsIndex } from '../../rules/wildcards/wildcard-rules';
 export type RuleRow =
   /** The rules that follow belong to this domain. */
   | { readonly domain: string }
-  /** One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. */
-  | { readonly depth: number; readonly rule: RuleConfig }
+  /** The rules that follow are in this file: a row of its own, so that its name is neither sent nor kept once per rule. */
+  | { readonly file: string }
+  /**
+   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The position in the file is absent
+   * when it is not known.
+   */
+  | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number }
   /** The wildcards of a key among the rules of this depth, all of which precede this row. */
   | { readonly depth: number; readonly wildcards: CompiledKey };
 
 /** Flattens configurations into rows. */
-export function* rowsOf(configs: readonly DomainConfig[]): IterableIterator<RuleRow> {
+export function* rowsOf(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): IterableIterator<RuleRow> {
+  const places = { placeOf, file: '' };
   for (const { domain, descriptors } of configs) {
     yield { domain };
-    yield* rulesOf(descriptors, 0);
+    yield* rulesOf(descriptors, 0, places);
   }
 }
 
-function* rulesOf(rules: readonly RuleConfig[], depth: number): IterableIterator<RuleRow> {
+/** Where rules are, and the file of the last row. */
+interface Places {
+  readonly placeOf: PlaceOf;
+  file: string;
+}
+
+function* rulesOf(rules: readonly RuleConfig[], depth: number, places: Places): IterableIterator<RuleRow> {
   for (const rule of rules) {
     const { descriptors } = rule;
-    yield { depth, rule: { ...rule, descriptors: [] } };
-    yield* rulesOf(descriptors, depth + 1);
+    const place = places.placeOf(rule);
+    if (place !== undefined && place.file !== places.file) {
+      places.file = place.file;
+      yield { file: place.file };
+    }
+    const row = { depth, rule: { ...rule, descriptors: [] } };
+    yield place === undefined ? row : { ...row, line: place.line, column: place.column };
+    yield* rulesOf(descriptors, depth + 1, places);
   }
   for (const [key, values] of wildcardsOf(rules)) {
     const patterns = [...values];
@@ -51,6 +70,7 @@ export class RowsBuilder {
   /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
   #domain = '';
+  #file = '';
 
   add(rows: readonly RuleRow[]): void {
     for (const row of rows) {
@@ -59,8 +79,13 @@ export class RowsBuilder {
         this.#builder.add({ domain: row.domain, descriptors: [] });
       } else if ('wildcards' in row) {
         this.#builder.useCompiled(this.#domain, row.wildcards, this.#parents[row.depth - 1]);
+      } else if ('file' in row) {
+        this.#file = row.file;
       } else {
-        this.#parents[row.depth] = this.#builder.addRule(this.#domain, row.rule, this.#parents[row.depth - 1]);
+        const rule = this.#builder.addRule(this.#domain, row.rule, this.#parents[row.depth - 1]);
+        const { line, column } = row;
+        if (line !== undefined && column !== undefined) rule.place = { file: this.#file, line, column };
+        this.#parents[row.depth] = rule;
       }
     }
   }

@@ -1,11 +1,14 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { DomainConfig } from '../../rules/rule-config';
+import type { PlaceOf } from '../../rules/rule-place';
 import { buffersOf } from '../../rules/wildcards/compile-wildcards';
 import { type RuleRow, rowsOf } from './rule-rows';
 
 /** Rules, with their errors and warnings as human-readable lines. */
 export interface CheckedRules {
   readonly configs: readonly DomainConfig[];
+  /** Where the rules are. */
+  readonly placeOf: PlaceOf;
   /** Not empty: the rules are rejected. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
@@ -33,8 +36,8 @@ const ROWS_PER_CHUNK = 200;
  * Called in the worker thread: sends the rules in chunks, each when the main thread requests it, so that the main thread
  * processes one chunk per turn of its event loop.
  */
-export function transferRules({ configs, errors, warnings }: CheckedRules, port: MessagePort): void {
-  const rows = rowsOf(configs);
+export function transferRules({ configs, placeOf, errors, warnings }: CheckedRules, port: MessagePort): void {
+  const rows = rowsOf(configs, placeOf);
   function send(message: RulesMessage) {
     return port.postMessage(message, message.kind === 'chunk' ? buffersIn(message) : []);
   }

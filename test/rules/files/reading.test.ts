@@ -11,12 +11,13 @@ function readMerged(...texts: readonly string[]) {
 }
 
 /** Reads files named a.yaml, b.yaml and so on. */
-function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): ReadResult {
+function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): Omit<ReadResult, 'placeOf'> {
   const files = texts.map((text, index) => ({
     path: `${String.fromCodePoint(0x61 + index)}.yaml`,
     content: new TextEncoder().encode(text),
   }));
-  return readRuleFiles(files, { mergeDomainConfigs });
+  const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
+  return { configs, errors, warnings };
 }
 
 /** The rules of the only domain of a text that has no errors. */

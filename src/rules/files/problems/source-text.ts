@@ -15,6 +15,8 @@ export interface SourceDocument {
   readonly file: string;
   /** The position of a range, as a problem contains it. */
   locate(range: SourceRange): ProblemLocation;
+  /** The line and the column of a range, as in {@link locate}. */
+  position(range: SourceRange): Pick<Problem, 'line' | 'column'>;
   /** A range in a few words, for a message that refers to a second place: `line 7`. */
   describe(range: SourceRange): string;
 }
@@ -47,10 +49,15 @@ export class SourceText implements SourceDocument {
     const stop = this.text[next - 2] === '\r' ? next - 2 : next - 1;
     const length = Math.max(1, Math.min(end, stop) - offset);
     return {
-      line,
-      column: offset - this.#pairsBefore(offset) - (start - this.#pairsBefore(start)) + 1,
+      ...this.position({ offset, end }),
       ...this.#excerpt({ offset: start, end: stop }, { offset, end: offset + length }),
     };
+  }
+
+  position({ offset }: SourceRange): Pick<Problem, 'line' | 'column'> {
+    const line = this.lineOf(offset);
+    const start = this.#lineStarts?.[line - 1] ?? 0;
+    return { line, column: offset - this.#pairsBefore(offset) - (start - this.#pairsBefore(start)) + 1 };
   }
 
   describe({ offset }: SourceRange): string {

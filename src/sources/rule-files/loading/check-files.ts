@@ -8,8 +8,8 @@ const MAX_LINES = 50;
 
 /** Parses and checks the contents of rule files. */
 export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boolean): CheckedRules {
-  const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
-  return { configs, errors: linesOf(errors, 'errors'), warnings: linesOf(warnings, 'warnings') };
+  const { configs, placeOf, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
+  return { configs, placeOf, errors: linesOf(errors, 'errors'), warnings: linesOf(warnings, 'warnings') };
 }
 
 function linesOf(problems: readonly Problem[], what: string): string[] {

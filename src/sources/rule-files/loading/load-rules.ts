@@ -32,8 +32,10 @@ export function loadRules(files: readonly RuleFile[], options: LoadOptions): Obs
     return loadInThread(workerFile, { workerData, transferList: buffersOf(files) });
   }
   return defer(() => {
-    const { configs, errors, warnings } = checkFiles(files, mergeDomainConfigs);
-    return of(errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs), warnings });
+    const { configs, placeOf, errors, warnings } = checkFiles(files, mergeDomainConfigs);
+    return of(
+      errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings },
+    );
   });
 }
 

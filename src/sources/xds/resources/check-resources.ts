@@ -1,6 +1,7 @@
 import type { Any } from '../../../gen/google/protobuf/any';
 import { DiscoveryResponse } from '../../../gen/envoy/service/discovery/v3/discovery';
 import { RateLimitConfig } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import { NO_PLACES } from '../../../rules/rule-place';
 import type { Problem } from '../../../rules/files/problems/problem';
 import { ProblemReport } from '../../../rules/files/problems/problem-report';
 import { readRuleTrees } from '../../../rules/files/read-rule-trees';
@@ -29,11 +30,16 @@ export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean)
   if (errors.length > 0) return rejected(errors);
   const report = new ProblemReport();
   const trees = decoded.sort(byName).map(resourceTree);
-  const configs = readRuleTrees(trees, { mergeDomainConfigs }, report);
+  const { configs, placeOf } = readRuleTrees(trees, { mergeDomainConfigs }, report);
   const problems = report.finish([]);
   const warnings = problems.warnings.map(lineOf);
   if (resources.length === 0) warnings.push('the server has no rules for this node: nothing is limited');
-  return { configs, errors: firstOf(problems.errors.map(lineOf), 'errors'), warnings: firstOf(warnings, 'warnings') };
+  return {
+    configs,
+    placeOf,
+    errors: firstOf(problems.errors.map(lineOf), 'errors'),
+    warnings: firstOf(warnings, 'warnings'),
+  };
 }
 
 function decode({ typeUrl, value }: Any): RateLimitConfig {
@@ -66,7 +72,7 @@ function lineOf({ file, sourceLine: path, message, advice }: Problem): string {
 }
 
 function rejected(errors: readonly string[]): CheckedRules {
-  return { configs: [], errors: firstOf(errors, 'errors'), warnings: [] };
+  return { configs: [], placeOf: NO_PLACES, errors: firstOf(errors, 'errors'), warnings: [] };
 }
 
 function firstOf(lines: readonly string[], what: string): readonly string[] {

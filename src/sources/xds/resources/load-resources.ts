@@ -32,7 +32,9 @@ export function loadResources(response: Uint8Array, options: LoadResourcesOption
       const workerData: ResourcesWorkerData = { message, mergeDomainConfigs };
       return loadInThread(workerFile, { workerData, transferList: [message.buffer] });
     }
-    const { configs, errors, warnings } = checkResources(response, mergeDomainConfigs);
-    return of(errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs), warnings });
+    const { configs, placeOf, errors, warnings } = checkResources(response, mergeDomainConfigs);
+    return of(
+      errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings },
+    );
   });
 }

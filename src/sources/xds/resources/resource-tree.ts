@@ -44,6 +44,10 @@ class ResourceTree implements RuleTree, SourceDocument {
     return { line: 0, column: 0, sourceLine: path, mark: { start: 0, length: Math.max(1, path.length) } };
   }
 
+  position(): Pick<ProblemLocation, 'line' | 'column'> {
+    return { line: 0, column: 0 };
+  }
+
   describe({ offset }: SourceRange): string {
     return this.#pathOf(offset);
   }
