@@ -10,7 +10,7 @@ const INTERVAL = 5;
 const BLOCKED_EVERY = 10;
 const LIMIT = 1_000_000_000;
 /** Milliseconds to wait for the last answers. */
-const LAST_ANSWERS = 20_000;
+const LAST_ANSWERS = 60_000;
 
 /** The rules for the calls of {@link WellBehavedClient}. */
 export const WELL_BEHAVED_RULES = `domain: well-behaved

@@ -1,6 +1,6 @@
 import { until } from '../../support/waiting/until';
 import { faultTests } from './fault-table';
-import { expectOneOutage, playSingleFault } from './play-single-fault';
+import { expectLinePerOutage, playSingleFault } from './play-single-fault';
 
 describe('a single server under load, with faults of the connection', () => {
   faultTests('Single server: connections', {
@@ -9,7 +9,7 @@ describe('a single server under load, with faults of the connection', () => {
         begin: ({ server }) => server.crash(),
         end: ({ server }) => server.run(),
         losesData: true,
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'the server hangs': (row) =>
@@ -22,7 +22,7 @@ describe('a single server under load, with faults of the connection', () => {
           );
         },
         end: ({ server }) => server.signal('SIGCONT'),
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'the connections are closed': (row) => playSingleFault(row, { begin: ({ proxy }) => proxy.cut() }),
@@ -42,7 +42,7 @@ describe('a single server under load, with faults of the connection', () => {
           );
         },
         end: ({ proxy }) => (proxy.fault = 'none'),
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'no bytes get through': (row) =>
@@ -55,7 +55,7 @@ describe('a single server under load, with faults of the connection', () => {
           );
         },
         end: ({ proxy }) => (proxy.fault = 'none'),
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'the server sends replies without requests': (row) =>

@@ -6,7 +6,7 @@ import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { faultTests } from './fault-table';
-import { expectOneOutage, playSingleFault } from './play-single-fault';
+import { expectLinePerOutage, playSingleFault } from './play-single-fault';
 
 /** Makes the server save its data, and waits for the outcome. */
 async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<void> {
@@ -73,7 +73,7 @@ describe('a single server under load, with error replies', () => {
           await until('the log contains the reason', () => log.text.includes('max number of clients'));
         },
         end: ({ server }) => server.control.config('SET', 'maxclients', '10000'),
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'the server cannot save': (row) =>
@@ -113,7 +113,7 @@ describe('a single server under load, with error replies', () => {
           await until('the log contains the reason', () => log.text.includes('NOAUTH'));
         },
         end: ({ server }) => server.control.config('SET', 'requirepass', ''),
-        then: expectOneOutage,
+        then: expectLinePerOutage,
       }),
 
     'scripts are flushed': (row) =>

@@ -57,11 +57,16 @@ export async function playSingleFault(row: FaultRow, course: SingleFaultCourse):
   if (seen !== undefined) await course.then?.({ ...scene, load: seen });
 }
 
-/** One line when the store is lost, one when it is back, however many connections were lost or tried in between. */
-export function expectOneOutage({ log }: Scene): void {
-  expect(
-    log.messages.filter((message) => /cannot connect to the counter store/.test(message)).length,
-  ).toBeGreaterThanOrEqual(1);
-  expect(log.messages.filter((message) => /connected to the counter store/.test(message)).length).toBe(1);
-  expect(log.lines.length).toBeLessThan(12);
+/**
+ * One line when the store is back, however many connections were lost or tried before it. On a busy machine, a connection that was
+ * just opened may time out, which is another outage.
+ */
+export function expectLinePerOutage({ log }: Scene): void {
+  const states = log.messages.flatMap(
+    (message) => /(cannot connect|connected) to the counter store/.exec(message)?.[1] ?? [],
+  );
+  expect(states[0]).toBe('cannot connect');
+  expect(states.at(-1)).toBe('connected');
+  expect(states.join()).not.toMatch(/connected,connected/);
+  expect(log.lines.length).toBeLessThan(12 * states.filter((state) => state === 'connected').length);
 }

@@ -18,7 +18,7 @@ export const HINTS_ONLY = {
 };
 
 /** For edits with pauses: the delay is so long that the edit is finished within it even on a slow machine. */
-export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 700, maxWait: NEVER } };
+export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 1_500, maxWait: NEVER } };
 
 /** Longer than settling and rechecking together. */
 const QUIET = 180;
