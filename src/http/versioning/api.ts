@@ -1,6 +1,7 @@
 import { type Api, ApiDeclaration } from './declaration/api-declaration';
 import { type ApiOptions, readOptions } from './declaration/options';
 import { registerPaths } from './register-paths';
+import type { DeclaredRoute } from './routes/versioned-path';
 import { type VersionedRouter, checkRouter } from './routes/router';
 
 /**
@@ -8,11 +9,18 @@ import { type VersionedRouter, checkRouter } from './routes/router';
  * The routes are added to the router when `declare` has returned; when it throws, none are.
  *
  * @param declare is called once, synchronously, with the methods to declare versions and their resources
+ * @returns the declared routes, for documentation and tests
  * @throws {DeclarationError} when the options or the declaration are invalid, or a controller is missing or incomplete
  */
-export function api(router: VersionedRouter, options: ApiOptions, declare: (api: Api) => void): void {
+export function api(
+  router: VersionedRouter,
+  options: ApiOptions,
+  declare: (api: Api) => void,
+): readonly DeclaredRoute[] {
   checkRouter(router);
   const declaration = new ApiDeclaration(readOptions(options));
   declaration.run(() => declare(declaration));
-  registerPaths(router, declaration.end());
+  const declared = declaration.end();
+  registerPaths(router, declared);
+  return declared.paths.flatMap((path) => [...path.routes()]);
 }

@@ -117,6 +117,19 @@ const WRONG: Readonly<Record<string, Wrong>> = {
     message:
       "api > version 1 > resources 'foo': there is no action 'list'; the actions are index, create, new, edit, show, update, destroy",
   },
+  'an action that needs an id or a list, of a resource of which there is one': {
+    declare: (it) => it.version(1, () => it.resource('profile', { only: ['show', 'index'] })),
+    message:
+      "api > version 1 > resource 'profile': there is no action 'index'; the actions are create, new, edit, show, update, destroy",
+  },
+  'a resource of which there is one, with the path of another': {
+    declare: (it) =>
+      it.version(1, () => {
+        it.resources('foo', { only: 'create' });
+        it.resource('foo', { only: 'create' });
+      }),
+    message: "api > version 1 > resource 'foo': version 1 already has POST /api/foo, as the route 'api_foo_index'",
+  },
   'an unknown option of a resource': {
     declare: (it) => it.version(1, () => untyped(it).resources!('foo', { except: 'index' })),
     message: "api > version 1 > resources 'foo': unknown option 'except'; the only option is 'only'",

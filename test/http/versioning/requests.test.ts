@@ -229,6 +229,61 @@ describe('a path', () => {
   });
 });
 
+describe('a resource of which there is one', () => {
+  it('has the routes of Rails, without index and without an id', async () => {
+    const router = new Router();
+    api(router, { vendorString: 'acme', controllers: describing }, (it) => {
+      it.version(1, () => {
+        it.resource('user-profile', () => {
+          it.resource('picture', { only: 'show' });
+          it.resources('posts', { only: 'show' });
+        });
+      });
+    });
+    await using app = await ServedApp.start(appOf(router));
+    const texts: Readonly<Record<string, string>> = {
+      'GET /api/user-profile': 'api/v1/user-profile#show {}',
+      'GET /api/user-profile.json': 'api/v1/user-profile#show {"format":"json"}',
+      'POST /api/user-profile': 'api/v1/user-profile#create {}',
+      'PUT /api/user-profile': 'api/v1/user-profile#update {}',
+      'PATCH /api/user-profile': 'api/v1/user-profile#update {}',
+      'DELETE /api/user-profile': 'api/v1/user-profile#destroy {}',
+      'GET /api/user-profile/new': 'api/v1/user-profile#new {}',
+      'GET /api/user-profile/edit': 'api/v1/user-profile#edit {}',
+      'GET /api/user-profile/picture': 'api/v1/picture#show {}',
+      'GET /api/user-profile/posts/7': 'api/v1/posts#show {"id":"7"}',
+    };
+    for (const [request, text] of Object.entries(texts)) {
+      const [method, path] = request.split(' ') as [string, string];
+      expect([request, (await app.send(method, path)).text]).toEqual([request, text]);
+    }
+    expect((await app.get('/api/user-profile/7')).status).toBe(404);
+    expect(router.url('edit_api_user_profile', {})).toBe('/api/user-profile/edit');
+    expect(router.url('api_user_profile_post', { id: 7 })).toBe('/api/user-profile/posts/7');
+  });
+
+  it('is kept by a cache', async () => {
+    await using app = await serve((it) => {
+      it.version(1, () => it.cache({ as: 'v1' }, () => it.resource('profile', { only: 'update' })));
+      it.version(2, () => it.inherit({ from: 'v1' }));
+    });
+    expect((await app.send('PUT', '/api/profile', { Accept: acme(2) })).text).toBe('api/v2/profile#update {}');
+  });
+});
+
+it('a declaration returns its routes', () => {
+  const routes = api(new Router(), { vendorString: 'acme', controllers: describing }, (it) => {
+    it.version(1, () => it.resources('posts', { only: ['index', 'update'] }));
+    it.version(3, () => it.resource('profile', { only: 'show' }));
+  });
+  expect(routes.toSorted((one, other) => (one.method < other.method ? -1 : 1))).toEqual([
+    expect.objectContaining({ version: 1, method: 'GET', path: '/api/posts', name: 'api_posts', action: 'index' }),
+    { version: 3, method: 'GET', path: '/api/profile', name: 'api_profile', action: 'show' },
+    { version: 1, method: 'PATCH', path: '/api/posts/:id', name: 'api_post', action: 'update' },
+    { version: 1, method: 'PUT', path: '/api/posts/:id', name: 'api_post', action: 'update' },
+  ]);
+});
+
 describe('the parameters of an action', () => {
   it('are those of its own path, when paths of other versions match too', async () => {
     await using app = await serve((it) => {

@@ -1,15 +1,31 @@
 import { ControllerLoader } from '../controllers/controller-loader';
 import { checkActions } from '../controllers/controller-class';
-import { ACTIONS, type Action, RESOURCE_PATHS, isAction } from '../routes/actions';
+import {
+  type Action,
+  RESOURCE_PATHS,
+  type ResourcePath,
+  SINGLE_RESOURCE_PATHS,
+  actionsOf,
+  isAction,
+} from '../routes/actions';
 import { PathTable } from '../routes/path-table';
 import type { ApiBlock, VersionedPath } from '../routes/versioned-path';
 import { DeclarationError, quoted } from '../routes/declaration-error';
 import { identifier, isName } from '../routes/names';
 import { type BlockOptions, isVersion } from './options';
-import { type Resource, type Scope, TOP, belowNamespace, belowResource, joinScopes, scopeSince } from './scope';
+import {
+  type Resource,
+  type Scope,
+  TOP,
+  belowNamespace,
+  belowResource,
+  belowSingleResource,
+  joinScopes,
+  scopeSince,
+} from './scope';
 
 export interface ResourcesOptions {
-  /** The actions that get routes. Default: all seven. */
+  /** The actions that get routes. Default: all of the resource. */
   readonly only?: Action | readonly Action[];
 }
 
@@ -24,8 +40,22 @@ export interface Api {
   /** Declares the routes of a resource. Resources declared within it get its path and its parameter, `:post_id`, before theirs. */
   resources(name: string, declareNested?: () => void): void;
   resources(name: string, options: ResourcesOptions, declareNested?: () => void): void;
+  /** Declares the routes of a resource of which there is one: without `index`, and without an id in its paths. */
+  resource(name: string, declareNested?: () => void): void;
+  resource(name: string, options: ResourcesOptions, declareNested?: () => void): void;
   /** Puts a name before the paths, the route names and the controllers' folder of the resources declared within it. */
   namespace(name: string, declare: () => void): void;
+}
+
+/** A call of `resources` or `resource`. */
+interface ResourceCall {
+  readonly call: string;
+  readonly paths: readonly ResourcePath[];
+  /** The scope of what is nested in it. */
+  readonly below: (scope: Scope, name: string) => Scope;
+  readonly name: string;
+  readonly options: ResourcesOptions;
+  readonly declareNested: (() => void) | undefined;
 }
 
 /** A cache that is being filled, and the scope in which it was opened. */
@@ -120,16 +150,14 @@ export class ApiDeclaration implements Api {
   }
 
   resources(name: string, second?: ResourcesOptions | (() => void), third?: () => void): void {
-    this.#requireVersion('resources');
-    const [options, declareNested] = typeof second === 'function' ? [{}, second] : [second ?? {}, third];
-    if (!isName(name)) throw this.#error(`resources requires a name, not ${quoted(name)}`);
-    const place = `resources ${quoted(name)}`;
-    this.#within([place], () => this.#declare({ name, actions: this.#actions(options), scope: this.#scope }));
-    if (declareNested === undefined) return;
-    const outer = this.#scope;
-    this.#scope = belowResource(outer, name);
-    this.#within([place], declareNested);
-    this.#scope = outer;
+    const { options, declareNested } = splitArguments(second, third);
+    this.#resource({ call: 'resources', paths: RESOURCE_PATHS, below: belowResource, name, options, declareNested });
+  }
+
+  resource(name: string, second?: ResourcesOptions | (() => void), third?: () => void): void {
+    const { options, declareNested } = splitArguments(second, third);
+    const paths = SINGLE_RESOURCE_PATHS;
+    this.#resource({ call: 'resource', paths, below: belowSingleResource, name, options, declareNested });
   }
 
   namespace(name: string, declare: () => void): void {
@@ -138,6 +166,20 @@ export class ApiDeclaration implements Api {
     const outer = this.#scope;
     this.#scope = belowNamespace(outer, name);
     this.#within([`namespace ${quoted(name)}`], declare);
+    this.#scope = outer;
+  }
+
+  #resource({ call, paths, below, name, options, declareNested }: ResourceCall): void {
+    this.#requireVersion(call);
+    if (!isName(name)) throw this.#error(`${call} requires a name, not ${quoted(name)}`);
+    const place = `${call} ${quoted(name)}`;
+    this.#within([place], () =>
+      this.#declare({ name, actions: this.#actions(options, actionsOf(paths)), paths, scope: this.#scope }),
+    );
+    if (declareNested === undefined) return;
+    const outer = this.#scope;
+    this.#scope = below(outer, name);
+    this.#within([place], declareNested);
     this.#scope = outer;
   }
 
@@ -160,14 +202,14 @@ export class ApiDeclaration implements Api {
     }
     const version = this.#version!;
     const { namespaceSegments, pathSegments } = this.#options;
-    const { name, actions, scope } = resource;
+    const { name, actions, paths, scope } = resource;
     const controllerName = [...namespaceSegments, `v${version}`, ...scope.folders, name].join('/');
     const controller = this.#inPlace(() =>
       checkActions(this.#controllers.load(controllerName), actions, controllerName),
     );
     const path = [...pathSegments, ...scope.path, name];
     const before = [...namespaceSegments.map(identifier), ...scope.names];
-    for (const { suffix, methods, nameOf } of RESOURCE_PATHS) {
+    for (const { suffix, methods, nameOf } of paths) {
       for (const [method, action] of Object.entries(methods)) {
         if (!actions.includes(action)) continue;
         const route = { segments: [...path, ...suffix], name: nameOf(before, name), version, method };
@@ -176,14 +218,16 @@ export class ApiDeclaration implements Api {
     }
   }
 
-  #actions({ only, ...others }: ResourcesOptions): readonly Action[] {
+  #actions({ only, ...others }: ResourcesOptions, all: readonly Action[]): readonly Action[] {
     const [unknownOption] = Object.keys(others);
     if (unknownOption !== undefined) throw this.#error(`unknown option '${unknownOption}'; the only option is 'only'`);
-    if (only === undefined) return ACTIONS;
+    if (only === undefined) return all;
     const actions: readonly Action[] = typeof only === 'string' ? [only] : only;
-    const unknown = Array.isArray(actions) ? actions.find((action) => !isAction(action)) : only;
+    const unknown = Array.isArray(actions)
+      ? actions.find((action) => !isAction(action) || !all.includes(action))
+      : only;
     if (unknown !== undefined) {
-      throw this.#error(`there is no action ${quoted(unknown)}; the actions are ${ACTIONS.join(', ')}`);
+      throw this.#error(`there is no action ${quoted(unknown)}; the actions are ${all.join(', ')}`);
     }
     return actions;
   }
@@ -216,4 +260,14 @@ export class ApiDeclaration implements Api {
   #error(problem: string): DeclarationError {
     return new DeclarationError(this.#place, problem);
   }
+}
+
+/** The options may be left out. */
+function splitArguments(
+  second: ResourcesOptions | (() => void) | undefined,
+  third: (() => void) | undefined,
+): Pick<ResourceCall, 'options' | 'declareNested'> {
+  return typeof second === 'function'
+    ? { options: {}, declareNested: second }
+    : { options: second ?? {}, declareNested: third };
 }

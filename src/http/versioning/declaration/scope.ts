@@ -1,4 +1,4 @@
-import type { Action } from '../routes/actions';
+import type { Action, ResourcePath } from '../routes/actions';
 import { identifier, memberName } from '../routes/names';
 
 /** The namespaces and resources that enclose a resource. */
@@ -15,6 +15,8 @@ export interface Scope {
 export interface Resource {
   readonly name: string;
   readonly actions: readonly Action[];
+  /** The paths that it may have. */
+  readonly paths: readonly ResourcePath[];
   readonly scope: Scope;
 }
 
@@ -28,6 +30,10 @@ export function belowNamespace(scope: Scope, name: string): Scope {
 export function belowResource(scope: Scope, name: string): Scope {
   const member = memberName(name);
   return joinScopes(scope, { path: [name, `:${member}_id`], folders: [], names: [member] });
+}
+
+export function belowSingleResource(scope: Scope, name: string): Scope {
+  return joinScopes(scope, { path: [name], folders: [], names: [identifier(name)] });
 }
 
 export function joinScopes(outer: Scope, inner: Scope): Scope {

@@ -1,4 +1,4 @@
-import { collectionRouteName, memberRouteName } from './names';
+import { collectionRouteName, memberRouteName, singleRouteName } from './names';
 
 /** A method of a controller that routes lead to. */
 export type Action = 'index' | 'create' | 'new' | 'edit' | 'show' | 'update' | 'destroy';
@@ -12,7 +12,7 @@ export interface ResourcePath {
   readonly nameOf: (before: readonly string[], resource: string) => string;
 }
 
-/** The routes of a resource, as in Rails. HEAD follows GET. */
+/** The routes of a resource of which there are many, as in Rails. HEAD follows GET. */
 export const RESOURCE_PATHS: readonly ResourcePath[] = [
   { suffix: [], methods: { GET: 'index', POST: 'create' }, nameOf: collectionRouteName },
   { suffix: ['new'], methods: { GET: 'new' }, nameOf: (before, it) => `new_${memberRouteName(before, it)}` },
@@ -24,7 +24,23 @@ export const RESOURCE_PATHS: readonly ResourcePath[] = [
   },
 ];
 
+/** The routes of a resource of which there is one, as in Rails: without an id. */
+export const SINGLE_RESOURCE_PATHS: readonly ResourcePath[] = [
+  {
+    suffix: [],
+    methods: { GET: 'show', POST: 'create', PUT: 'update', PATCH: 'update', DELETE: 'destroy' },
+    nameOf: singleRouteName,
+  },
+  { suffix: ['new'], methods: { GET: 'new' }, nameOf: (before, it) => `new_${singleRouteName(before, it)}` },
+  { suffix: ['edit'], methods: { GET: 'edit' }, nameOf: (before, it) => `edit_${singleRouteName(before, it)}` },
+];
+
 export const ACTIONS: readonly Action[] = ['index', 'create', 'new', 'edit', 'show', 'update', 'destroy'];
+
+/** The actions that routes lead to. */
+export function actionsOf(paths: readonly ResourcePath[]): readonly Action[] {
+  return ACTIONS.filter((action) => paths.some(({ methods }) => Object.values(methods).includes(action)));
+}
 
 export function isAction(value: unknown): value is Action {
   return ACTIONS.some((action) => action === value);

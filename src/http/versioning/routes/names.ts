@@ -32,6 +32,11 @@ export function memberRouteName(before: readonly string[], resource: string): st
   return routeName(before, memberName(resource));
 }
 
+/** The name of the route to a resource of which there is one. */
+export function singleRouteName(before: readonly string[], resource: string): string {
+  return routeName(before, identifier(resource));
+}
+
 function routeName(before: readonly string[], last: string): string {
   return [...before, last].join('_');
 }

@@ -7,6 +7,17 @@ export interface RouteTarget {
   readonly action: Action;
 }
 
+/** A route as it was declared. */
+export interface DeclaredRoute {
+  readonly version: number;
+  readonly method: string;
+  /** Without the optional format: `/api/posts/:id`. */
+  readonly path: string;
+  /** For `router.url`; the same for all methods and versions of the path. */
+  readonly name: string;
+  readonly action: Action;
+}
+
 /** What the paths of one `api` block have in common. */
 export interface ApiBlock {
   /** In lower case. */
@@ -59,9 +70,10 @@ export class VersionedPath {
   }
 
   /** Every version and method that has a target. */
-  *routes(): IterableIterator<{ version: number; method: string }> {
+  *routes(): IterableIterator<DeclaredRoute> {
+    const path = `/${this.segments.join('/')}`;
     for (const [version, targets] of this.#targets) {
-      for (const method of targets.keys()) yield { version, method };
+      for (const [method, { action }] of targets) yield { version, method, path, name: this.name, action };
     }
   }
 }
