@@ -1,7 +1,9 @@
+import { operatorsApi } from '../http/operators/operators-api';
 import type { RulesInfo } from '../http/debug/rlconfig';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
+import { listSettings } from '../settings/list-settings';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
@@ -10,6 +12,7 @@ import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
+import { LocalOperator } from './operators/local-operator';
 
 export type DebugListener = HttpServer;
 
@@ -31,6 +34,7 @@ export async function openDebugListener(
   { config$, statistics, health, rejections, log }: DebugListenerSources,
 ): Promise<DebugListener> {
   const { settings } = reading;
+  const operator = new LocalOperator({ config$, statistics, health, settings: listSettings(reading) });
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
@@ -39,6 +43,7 @@ export async function openDebugListener(
     rulesInfo: () => rulesInfo(config$.value),
     health,
     statistics: () => statistics.entries(),
+    operatorsApi: operatorsApi({ operator, log }).middleware,
     onRejected: rejections.of('debug'),
     log,
   });

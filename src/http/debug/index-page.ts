@@ -1,8 +1,11 @@
 import type { Middleware } from 'koa';
-import type { DebugEndpoint, IndexLine } from './endpoint';
+import type { IndexLine } from './endpoint';
 
 /** Lists endpoints and their variants: as HTML with links for clients that prefer it, else as text. */
-export function indexPage(title: string, endpoints: readonly DebugEndpoint[]): Middleware {
+export function indexPage(
+  title: string,
+  endpoints: readonly (IndexLine & { readonly variants?: readonly IndexLine[] })[],
+): Middleware {
   const lines = endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.variants ?? [])]);
   return (ctx) => {
     ctx.vary('Accept');

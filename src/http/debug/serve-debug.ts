@@ -1,5 +1,5 @@
 import { Router } from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Middleware } from 'koa';
 import type { Health } from '../../streams/health';
 import type { Log } from '../../streams/ports/log';
 import { healthcheckRoute } from '../healthcheck';
@@ -25,6 +25,8 @@ export interface DebugServerOptions extends TcpAddress {
   readonly health: () => Health;
   /** The current value of every statistic, in any order. */
   readonly statistics: () => Iterable<Statistic>;
+  /** Handles `/api` and what is below it. */
+  readonly operatorsApi: Middleware;
   /** The bytes that the process can still allocate; by default as Node reports them. */
   readonly availableMemory?: () => number;
   readonly onRejected: OnHttpRejected;
@@ -42,7 +44,7 @@ const TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck` and `/debug/pprof/`.
+ * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck`, `/debug/pprof/` and the operators' API.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -52,6 +54,7 @@ export function serveDebug({
   rulesInfo,
   health,
   statistics,
+  operatorsApi,
   availableMemory = () => process.availableMemory(),
   onRejected,
   log,
@@ -69,7 +72,11 @@ export function serveDebug({
     get: healthcheckRoute(health),
   };
   const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, pprof];
-  const index = { path: '/', description: 'this index', get: indexPage(`weir ${version}: debug`, pages) };
+  const listed = [
+    ...pages,
+    { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" },
+  ];
+  const index = { path: '/', description: 'this index', get: indexPage(`weir ${version}: debug`, listed) };
 
   const router = new Router({ sensitive: true, strict: true });
   for (const { path, get } of [index, ...pages]) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
@@ -84,7 +91,8 @@ export function serveDebug({
   app.on('error', logConnectionErrors(log));
   app
     .use(errorBoundary(log))
+    .use(operatorsApi)
     .use(router.routes())
-    .use(notFound([index, ...pages].map(({ path }) => path)));
+    .use(notFound([index, ...listed].map(({ path }) => path)));
   return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected });
 }

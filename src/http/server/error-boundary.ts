@@ -23,7 +23,8 @@ export function errorBody(code: string, message: string): string {
   return JSON.stringify({ error: { code, message } });
 }
 
-function responseTo(error: unknown, log: Log): ErrorResponse {
+/** The response to an error; an unexpected one is logged. */
+export function responseTo(error: unknown, log: Log): ErrorResponse {
   if (error instanceof HttpError) return error.response;
   if (error instanceof DecisionError) {
     return { status: DECISION_STATUS[error.code], code: error.code, message: error.message };

@@ -69,7 +69,7 @@ export const listenerSettings = group({
       name: 'DEBUG_HOST',
       type: hostName,
       default: '0.0.0.0',
-      help: 'Address of the debug listener, which serves /rlconfig, /stats and profiles.',
+      help: 'Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.',
     }),
     setting({ field: 'debugPort', name: 'DEBUG_PORT', type: port, default: 6070, help: 'Port of the debug listener.' }),
   ],

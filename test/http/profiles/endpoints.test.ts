@@ -23,6 +23,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     statistics: () => [],
+    operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: recordingLog(),
     // The heap of a test process is large.

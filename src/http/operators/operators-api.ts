@@ -1,0 +1,59 @@
+import { Router } from '@koa/router';
+import type { Middleware } from 'koa';
+import type { Log } from '../../streams/ports/log';
+import type { Operator } from '../../streams/ports/operator';
+import { type ControllerClass, type DeclaredRoute, api } from '../versioning';
+import { HealthController } from './controllers/health-controller';
+import { RulesController } from './controllers/rules-controller';
+import { SettingsController } from './controllers/settings-controller';
+import { StatisticsController } from './controllers/statistics-controller';
+import type { OperatorsState } from './operators-controller';
+import { problems } from './problems';
+
+export interface OperatorsApiOptions {
+  readonly operator: Operator;
+  readonly log: Log;
+}
+
+export interface OperatorsApi {
+  /** Handles `/api` and everything below, and passes other requests on. */
+  readonly middleware: Middleware;
+  readonly routes: readonly DeclaredRoute[];
+}
+
+const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
+  'api/v1/health': HealthController,
+  'api/v1/rules': RulesController,
+  'api/v1/settings': SettingsController,
+  'api/v1/statistics': StatisticsController,
+};
+
+/** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
+export function operatorsApi({ operator, log }: OperatorsApiOptions): OperatorsApi {
+  const router = new Router();
+  const routes = api(
+    router,
+    { vendorString: 'weir', defaultVersion: 1, path: 'api', controllers: (name) => CONTROLLERS[name] },
+    (it) => {
+      it.version(1, () => {
+        it.resource('health', { only: 'show' });
+        it.resources('rules', { only: ['index', 'show'] });
+        it.resource('settings', { only: 'show' });
+        it.resource('statistics', { only: 'show' });
+      });
+    },
+  );
+  const state: OperatorsState = { operator };
+  const boundary = problems(log);
+  const handle = router.routes();
+  return {
+    routes,
+    middleware: (ctx, next) => {
+      if (ctx.path !== '/api' && !ctx.path.startsWith('/api/')) return next();
+      Object.assign(ctx.state, state);
+      return boundary(ctx, async () => {
+        await handle(ctx as never, () => Promise.resolve());
+      });
+    },
+  };
+}

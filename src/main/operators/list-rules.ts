@@ -1,0 +1,63 @@
+import type { Rule, RuleLimit } from '../../rules/rule-tree';
+import type { Ruleset } from '../../rules/ruleset';
+import { plainStatisticsKey } from '../../rules/statistics-key';
+import { walkRules } from '../../rules/walk-rules';
+import { escapeStatisticsKey } from '../../statistics/escape';
+import type { Statistics } from '../../statistics/statistics';
+import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../../streams/ports/operator';
+
+/** Domains and their rules, each parent before its children. @param only undefined: all domains */
+export function* listRules(
+  ruleset: Ruleset,
+  only: string | undefined,
+  statistics: Statistics,
+): IterableIterator<ListedDomain | ListedRule> {
+  for (const [domain, level] of ruleset.domains) {
+    if (only !== undefined && domain !== only) continue;
+    yield { domain };
+    for (const { rule, depth } of walkRules(level)) yield listed(rule, depth, statistics);
+  }
+}
+
+function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
+  const { key, value, place, limit, shadowMode, quotaMode, shareThreshold, detailedMetric, valueToMetric } = rule;
+  const statisticsKey = plainStatisticsKey(rule);
+  return {
+    depth,
+    key,
+    value,
+    place: place ?? null,
+    limit: limit === undefined ? null : listedLimit(limit),
+    shadowMode,
+    quotaMode,
+    shareThreshold,
+    detailedMetric,
+    valueToMetric,
+    metadata: rule.metadata ?? null,
+    statisticsKey: escapeStatisticsKey(statisticsKey),
+    totals: limit === undefined ? null : totalsOf(statisticsKey, statistics),
+  };
+}
+
+function listedLimit({ unlimited, unit, requestsPerUnit, name, replaces }: RuleLimit): ListedLimit {
+  return {
+    unlimited,
+    unit: unit?.name ?? null,
+    requestsPerUnit: unlimited ? null : requestsPerUnit,
+    name,
+    replaces,
+  };
+}
+
+function totalsOf(key: string, statistics: Statistics): RuleTotals {
+  const totals = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
+  for (const counted of statistics.rolledUp(key)) {
+    totals.hits += counted.totalHits;
+    totals.within += counted.withinLimit;
+    totals.near += counted.nearLimit;
+    totals.over += counted.overLimit;
+    totals.overByLocalCache += counted.overLimitWithLocalCache;
+    totals.shadow += counted.shadowMode;
+  }
+  return totals;
+}

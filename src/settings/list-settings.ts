@@ -1,0 +1,36 @@
+import { hideAddressCredentials, hideUrlCredentials } from '../text/hide-credentials';
+import type { LoadedSettings } from './read-settings';
+import type { Field } from './settings';
+import type { Setting } from './table/setting';
+import { settingsTable } from './table/settings-table';
+
+/** A setting as operators see it. */
+export interface SettingLine {
+  /** The variable that sets it, or else its neutral name. */
+  readonly name: string;
+  readonly source: 'environment' | 'default';
+  /** As a user would write it; `***` for a secret, null when there is none. */
+  readonly value: string | null;
+}
+
+const HIDDEN = '***';
+
+const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
+
+/** All settings in the order of the table, without secrets. */
+export function listSettings({ settings, given, nameOf }: LoadedSettings): readonly SettingLine[] {
+  return rows.map((row) => {
+    const value: unknown = settings[row.field];
+    return {
+      name: nameOf(row.field),
+      source: given.has(row.field) ? 'environment' : 'default',
+      value: value === undefined ? null : shown(row, row.type.format(value)),
+    };
+  });
+}
+
+function shown({ secret }: Setting, text: string): string {
+  if (secret === 'value') return HIDDEN;
+  // A URL may have been set by mistake where the setting expects something else.
+  return secret === 'credentials' ? hideAddressCredentials(text) : hideUrlCredentials(text);
+}

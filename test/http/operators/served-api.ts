@@ -1,0 +1,84 @@
+import { serveDebug } from '../../../src/http/debug/serve-debug';
+import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
+import type { HttpServer } from '../../../src/http/server/http-server';
+import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
+import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
+import { Statistics } from '../../../src/statistics/statistics';
+import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-config';
+import { type Latest, latest } from '../../../src/streams/latest';
+import { EMPTY } from 'rxjs';
+import { recordingLog } from '../http-client';
+
+export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
+
+/** A ruleset of files, with the places of its rules. */
+export function rulesetOf(files: Readonly<Record<string, string>>): Ruleset {
+  const contents = Object.entries(files).map(([path, text]) => ({ path, content: Buffer.from(text) }));
+  const { configs, placeOf, errors } = readRuleFiles(contents, { mergeDomainConfigs: true });
+  expect(errors).toEqual([]);
+  return buildRuleset(configs, placeOf);
+}
+
+export function configOf(ruleset: Ruleset): CurrentConfig {
+  const origin = { source: 'files in /rules', version: '7' };
+  return { loaded: { ruleset, origin, at: LOADED_AT }, rejected: undefined };
+}
+
+export function always<T>(value: T): Latest<T> {
+  return latest(EMPTY, value);
+}
+
+/** The API on a debug listener, with the operator of this process. */
+export class ServedApi implements AsyncDisposable {
+  readonly url: string;
+
+  private constructor(
+    readonly server: HttpServer,
+    readonly api: OperatorsApi,
+    readonly log: ReturnType<typeof recordingLog>,
+  ) {
+    this.url = `http://127.0.0.1:${server.address.port}`;
+  }
+
+  static async start(options: Partial<LocalOperatorOptions> = {}): Promise<ServedApi> {
+    const log = recordingLog();
+    const operator = new LocalOperator({
+      config$: always(NO_CONFIG),
+      statistics: new Statistics(1_000),
+      health: () => ({ healthy: true, unhealthy: [] }),
+      settings: [],
+      ...options,
+    });
+    const api = operatorsApi({ operator, log });
+    const server = await serveDebug({
+      host: '127.0.0.1',
+      port: 0,
+      version: '1.2.3',
+      rules: () => [],
+      rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
+      health: () => ({ healthy: true, unhealthy: [] }),
+      statistics: () => [],
+      operatorsApi: api.middleware,
+      onRejected: () => undefined,
+      log,
+    });
+    return new ServedApi(server, api, log);
+  }
+
+  send(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.url + path, init);
+  }
+
+  /** The body of an answer with status 200. */
+  async json(path: string, init?: RequestInit): Promise<unknown> {
+    const response = await this.send(path, init);
+    const text = await response.text();
+    expect([response.status, text]).toEqual([200, expect.anything()]);
+    return JSON.parse(text);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.server.close();
+  }
+}
