@@ -1,9 +1,12 @@
 import type { Rule } from '../rules/rule-tree';
+import { plainStatisticsKey } from '../rules/statistics-key';
 import type { LimitOverride } from './request';
 import type { CurrentLimit } from './verdict';
 
 /** A limit in the form that a decision needs: computed once per rule, or per request for a limit override. */
 export interface AppliedLimit {
+  /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
+  readonly path: string;
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
   /** Counts above this value are near the limit. */
@@ -23,10 +26,12 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 }
 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
-export function limitOfRule({ limit, shadowMode, quotaMode }: Rule, nearLimitRatio: number): AppliedLimit | undefined {
+export function limitOfRule(rule: Rule, nearLimitRatio: number): AppliedLimit | undefined {
+  const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const { requestsPerUnit, unit, name } = limit;
   return {
+    path: plainStatisticsKey(rule),
     requestsPerUnit,
     windowSeconds: unit.seconds,
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
@@ -42,6 +47,7 @@ export function limitOfOverride(
   nearLimitRatio: number,
 ): AppliedLimit {
   return {
+    path: '',
     requestsPerUnit,
     windowSeconds: unit.seconds,
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),

@@ -8,7 +8,7 @@ import { countOverByLocalCache, judge } from './judge';
 import type { LimiterOptions } from './options';
 import type { OverLimitCache } from './over-limit-cache';
 import { OverallCode } from './overall-code';
-import type { RateLimitRequest } from './request';
+import type { Descriptor, RateLimitRequest } from './request';
 import { responseHeaders } from './response-headers';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from './verdict';
 
@@ -73,8 +73,9 @@ export class Decision {
     const resolutions = this.#resolutions;
     const statuses: DescriptorStatus[] = [];
     const overall = new OverallCode();
-    for (const resolution of resolutions) {
-      const status = this.#status(resolution);
+    for (let index = 0; index < resolutions.length; index += 1) {
+      const resolution = resolutions[index] as Resolution;
+      const status = this.#status(resolution, index);
       statuses.push(status);
       overall.add(status.code, isQuota(resolution, options));
     }
@@ -100,12 +101,17 @@ export class Decision {
     };
   }
 
-  #status(resolution: Resolution): DescriptorStatus {
+  #status(resolution: Resolution, index: number): DescriptorStatus {
     if (resolution === 'none') return NO_LIMIT;
     if (resolution === 'unlimited') return UNLIMITED;
-    const { limited } = resolution;
+    const { limited, rule } = resolution;
     const { applied } = limited;
     const isOver = this.#judge(limited);
+    if (isOver) {
+      const { domain, descriptors } = this.request;
+      const { entries } = descriptors[index] as Descriptor;
+      this.#context.options.offenders?.add(limited, rule, domain, entries, this.#nowSeconds);
+    }
     return {
       code: isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK,
       currentLimit: applied.currentLimit,

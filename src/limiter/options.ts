@@ -1,3 +1,5 @@
+import type { Offenders } from './offenders/offenders';
+
 /** The names of the three response headers, as they are sent. */
 export interface ResponseHeaderNames {
   readonly limit: string;
@@ -23,4 +25,6 @@ export interface LimiterOptions {
   readonly responseHeaders: ResponseHeaderNames | undefined;
   /** RESPONSE_DYNAMIC_METADATA */
   readonly dynamicMetadata: boolean;
+  /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
+  readonly offenders?: Offenders | undefined;
 }

@@ -3,6 +3,7 @@ import { serveMetrics } from '../http/serve-metrics';
 import type { LoadedSettings } from '../settings/read-settings';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
+import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/exposition/offender-series';
 import { builtInMapping } from '../sinks/statistics/mapping/built-in-mapping';
 import { Mapper } from '../sinks/statistics/mapping/mapping';
 import { readMappingFile } from '../sinks/statistics/mapping/mapping-file';
@@ -21,7 +22,7 @@ const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
  */
 export async function openMetricsListener(
   reading: LoadedSettings,
-  { statistics, rejections, log }: StatisticsParts,
+  { statistics, offenders, rejections, log }: StatisticsParts,
 ): Promise<HttpServer> {
   const { settings } = reading;
   const labels = extraLabels(settings.extraTags);
@@ -32,7 +33,7 @@ export async function openMetricsListener(
     statistics,
     mapper: await mapperOf(reading, log),
     labels,
-    reserved: ofProcess.names,
+    reserved: new Set([...ofProcess.names, OFFENDER_METRIC]),
     onConflict: (metric) =>
       log.warn('statistics are not exported: their metric conflicts with another one of that name', { metric }),
     now: () => performance.now(),
@@ -44,6 +45,8 @@ export async function openMetricsListener(
     path,
     page: async function* page() {
       yield* exposition.page();
+      if (settings.offendersMetrics > 0)
+        yield offenderSeries(offenders.top({ limit: settings.offendersMetrics }), labels);
       yield await ofProcess.write();
     },
     onRejected: rejections.of('metrics'),

@@ -22,6 +22,7 @@ import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { Statistics } from '../statistics/statistics';
 import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
+import type { OffenderSource } from '../streams/ports/offender-source';
 import { type Service, service } from '../streams/service';
 import { asError } from '../text/thrown';
 import { VERSION } from '../cli/version';
@@ -32,6 +33,7 @@ import { Listeners } from './listeners';
 import { HttpRejections } from './http-rejections';
 import { LifeLog, type Serving } from './life-log';
 import { decisionLog } from './log-decisions';
+import { offenderSource, offendersOf } from './offenders';
 import { limiterOptions } from './options';
 import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
@@ -54,6 +56,7 @@ export interface RunOptions {
 /** What the service is made of. */
 interface Parts {
   readonly statistics: Statistics;
+  readonly offenders: OffenderSource;
   readonly rejections: HttpRejections;
   readonly outputs: StatisticsOutputs;
   readonly tracing: ServiceTracing;
@@ -131,7 +134,9 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
-  const outputs = await startStatisticsOutputs(reading, { statistics, rejections, log });
+  const counted = offendersOf(settings);
+  const offenders = offenderSource(counted);
+  const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
   const tracing = await startTracing(settings, log);
   const store = counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
@@ -143,7 +148,7 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
       termination$: signal$,
     },
     {
-      limiter: new Limiter(limiterOptions(settings), statistics),
+      limiter: new Limiter({ ...limiterOptions(settings), offenders: counted }, statistics),
       counters: store.counters,
       statistics,
       scheduler: turnScheduler,
@@ -156,7 +161,7 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
       needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
     },
   );
-  return { statistics, rejections, outputs, tracing, store, signal$, streams };
+  return { statistics, offenders, rejections, outputs, tracing, store, signal$, streams };
 }
 
 /** The streams flow until the service has drained, whether or not a listener needs them at the moment. */

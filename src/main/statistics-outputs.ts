@@ -17,6 +17,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/ports/log';
+import type { OffenderSource } from '../streams/ports/offender-source';
 import type { HttpRejections } from './http-rejections';
 import { openMetricsListener } from './metrics-listener';
 import { pushOutputs } from './push-outputs';
@@ -34,6 +35,8 @@ export interface StatisticsOutputs {
 /** What the outputs use of the service. */
 export interface StatisticsParts {
   readonly statistics: Statistics;
+  /** For OFFENDERS_METRICS. */
+  readonly offenders: OffenderSource;
   /** For the metrics listener. */
   readonly rejections: HttpRejections;
   readonly log: Log;

@@ -57,6 +57,10 @@ test('every setting has its documented default when no variable is set', () => {
     quotaMode: false,
     responseDynamicMetadata: false,
 
+    offendersSize: 1000,
+    offendersWindow: 600_000,
+    offendersMetrics: 0,
+
     limitResponseHeadersEnabled: false,
     limitLimitHeader: 'RateLimit-Limit',
     limitRemainingHeader: 'RateLimit-Remaining',

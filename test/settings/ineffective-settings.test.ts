@@ -193,6 +193,11 @@ const CASES: readonly (readonly [string, Case])[] = [
     because: 'PROMETHEUS_MAPPER_YAML is set',
     with: { USE_PROMETHEUS: 'true' },
   }),
+  ...each(['OFFENDERS_WINDOW', 'OFFENDERS_METRICS'], {
+    without: { OFFENDERS_SIZE: '0', USE_PULLMETRICS: 'true' },
+    because: 'OFFENDERS_SIZE is 0',
+    with: { USE_PULLMETRICS: 'true' },
+  }),
   ...each(namesIn('Traces', /^TRACING_(?!ENABLED)/), {
     without: {},
     because: 'TRACING_ENABLED is false by default',
@@ -211,6 +216,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],
       ...['CACHE_KEY_PREFIX', 'KVSTORE_PIPELINE_WINDOW', 'LOCAL_CACHE_SIZE_IN_BYTES'],
       ...['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'STATS_MAX_RUNTIME_KEYS', 'DISABLE_STATS', 'TRACING_ENABLED'],
+      ...['OFFENDERS_SIZE'],
     ],
   ],
   ['is rejected without TLS', ['GRPC_CLIENT_TLS_CACERT', 'GRPC_CLIENT_TLS_SAN']],

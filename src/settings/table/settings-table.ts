@@ -1,5 +1,6 @@
 import { counterSettings } from './counters';
 import { decisionSettings } from './decisions';
+import { explanationSettings } from './explanations';
 import { grpcTlsSettings } from './grpc-tls';
 import { kvstoreSettings } from './kvstore';
 import { kvstorePersecondSettings } from './kvstore-persecond';
@@ -25,6 +26,7 @@ export const settingsTable = [
   xdsSettings,
   decisionSettings,
   responseHeaderSettings,
+  explanationSettings,
   counterSettings,
   kvstoreSettings,
   kvstorePersecondSettings,
