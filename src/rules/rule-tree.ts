@@ -87,6 +87,12 @@ export class Rule {
   }
 }
 
+/** The compiled wildcards of one key. */
+export interface CompiledKey {
+  readonly key: string;
+  readonly compiled: CompiledWildcards;
+}
+
 /** The rules of one key at one level. */
 interface KeyRules {
   /** By configured value, including the text of patterns: a request value equal to it is an exact match. */
@@ -141,7 +147,15 @@ export class Level {
     return value === '' ? rules?.withoutValue : rules?.byValue.get(value);
   }
 
-  /** Every rule of the level, in no particular order. */
+  /** What is compiled from the wildcards of each key; keys with few of them are left out. */
+  *compiledKeys(): IterableIterator<CompiledKey> {
+    for (const [key, { wildcards }] of this.#byKey) {
+      const compiled = wildcards?.compiled();
+      if (compiled !== undefined) yield { key, compiled };
+    }
+  }
+
+  /** Every rule of the level: those of one key in the order of the file, then the one without a value. */
   *rules(): IterableIterator<Rule> {
     for (const { byValue, withoutValue } of this.#byKey.values()) {
       yield* byValue.values();

@@ -1,5 +1,4 @@
-import { Level, Rule } from './rule-tree';
-import type { CompiledWildcards } from './wildcards/compile-wildcards';
+import { type CompiledKey, Level, Rule } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
 import type { DomainConfig, RuleConfig } from './rule-config';
 import { NO_PLACES, type PlaceOf } from './rule-place';
@@ -47,12 +46,6 @@ export function matchRule(
     level = rule.nested;
   }
   return rule;
-}
-
-/** The compiled wildcards of one key. */
-export interface CompiledKey {
-  readonly key: string;
-  readonly compiled: CompiledWildcards;
 }
 
 /** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */

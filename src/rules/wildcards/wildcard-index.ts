@@ -31,6 +31,10 @@ export class WildcardIndex {
     for (let unit = 0; unit < DIRECT_UNITS; unit += 1) this.#starts[unit] = childOf(compiled.parts, 0, unit);
   }
 
+  get compiled(): CompiledWildcards {
+    return this.#compiled;
+  }
+
   /**
    * The rank of the first pattern that matches; -1 if none does.
    * @throws TooMuchWork when the budget is exceeded

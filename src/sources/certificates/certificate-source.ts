@@ -14,7 +14,7 @@ import {
   timer,
 } from 'rxjs';
 import { messageOf } from '../../text/thrown';
-import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import { FolderWatches } from '../watching/folder-watches';
 import { settleHints } from '../watching/settle-hints';
 import { PathResolver } from '../watching/symlink-trail';

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { type SchedulerLike, asyncScheduler, defer, finalize, merge, of, repeat, tap, timer } from 'rxjs';
 import type { RuleSource } from '../../streams/ports/rule-source';
-import { exhaustMapWithTrailing } from '../watching/exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import { type SettleTiming, settleHints } from '../watching/settle-hints';
 import { type ConfirmTiming, confirmChange } from './confirm-change';
 import type { LoadOptions } from './loading/load-rules';

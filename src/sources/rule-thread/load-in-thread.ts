@@ -3,7 +3,7 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Observable } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
 import type { RulesMessage } from './transfer-rules';
-import { RowsBuilder } from './rule-rows';
+import { RowsBuilder } from '../../rules/rows/rule-rows';
 
 /** The outcome of loading rules: a ruleset, or lines that describe the errors. */
 export type LoadedRules =

@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { DomainConfig } from '../../rules/rule-config';
 import type { PlaceOf } from '../../rules/rule-place';
 import { buffersOf } from '../../rules/wildcards/compile-wildcards';
-import { type RuleRow, rowsOf } from './rule-rows';
+import { type RuleRow, rowsOf } from '../../rules/rows/rule-rows';
 
 /** Rules, with their errors and warnings as human-readable lines. */
 export interface CheckedRules {

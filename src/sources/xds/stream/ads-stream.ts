@@ -21,7 +21,7 @@ import {
 import type { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
 import type { RuleEvent } from '../../../streams/ports/rule-source';
 import { messageOf } from '../../../text/thrown';
-import { exhaustMapWithTrailing } from '../../watching/exhaust-map-with-trailing';
+import { exhaustMapWithTrailing } from '../../../streams/exhaust-map-with-trailing';
 import { type AdsEvent, type AdsResponse, AdsStreamError, type ConnectAds } from '../ads';
 import { type ReceivedResponse, readResponse } from './read-response';
 import type { HandledResponse, SotwState } from './sotw-state';

@@ -1,6 +1,6 @@
 import { of } from 'rxjs';
-import { exhaustMapWithTrailing } from '../../../src/sources/watching/exhaust-map-with-trailing';
-import { marbles } from '../../support/marbles';
+import { exhaustMapWithTrailing } from '../../src/streams/exhaust-map-with-trailing';
+import { marbles } from '../support/marbles';
 
 describe('exhaustMapWithTrailing', () => {
   it('projects a value immediately when no inner observable runs', () =>

@@ -1,9 +1,9 @@
-import type { DomainConfig, RuleConfig } from '../../rules/rule-config';
-import { NO_PLACES, type PlaceOf } from '../../rules/rule-place';
-import type { Rule } from '../../rules/rule-tree';
-import { type CompiledKey, type Ruleset, RulesetBuilder } from '../../rules/ruleset';
-import { compileWildcards } from '../../rules/wildcards/compile-wildcards';
-import { needsIndex } from '../../rules/wildcards/wildcard-rules';
+import type { DomainConfig, RuleConfig } from '../rule-config';
+import { NO_PLACES, type PlaceOf } from '../rule-place';
+import type { CompiledKey, Rule } from '../rule-tree';
+import { type Ruleset, RulesetBuilder } from '../ruleset';
+import { compileWildcards } from '../wildcards/compile-wildcards';
+import { needsIndex } from '../wildcards/wildcard-rules';
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
 export type RuleRow =

@@ -1,5 +1,5 @@
 import { compileWildcards } from '../../../src/rules/wildcards/compile-wildcards';
-import { RowsBuilder, type RuleRow, rowsOf } from '../../../src/sources/rule-thread/rule-rows';
+import { RowsBuilder, type RuleRow, rowsOf } from '../../../src/rules/rows/rule-rows';
 import { domainConfig, limit } from '../../support/data/rules';
 
 function wildcards(count: number, prefix: string) {
