@@ -1,6 +1,6 @@
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
-import { RowsBuilder, rowsOf } from '../../src/sources/rule-thread/rule-rows';
+import { RowsBuilder, rowsOf } from '../../src/rules/rows/rule-rows';
 
 const FILES = {
   'a.yaml': `domain: shop

@@ -8,16 +8,24 @@ import type { RuleRow } from './rule-rows';
  * not been searched yet are compiled.
  */
 export function* rowsOfRuleset({ domains }: Ruleset): IterableIterator<RuleRow> {
+  const last = { file: '' };
   for (const [domain, level] of domains) {
     yield { domain };
-    yield* rowsOfLevel(level, 0);
+    yield* rowsOfLevel(level, 0, last);
   }
 }
 
-function* rowsOfLevel(level: Level, depth: number): IterableIterator<RuleRow> {
+/** @param last the file of the last row */
+function* rowsOfLevel(level: Level, depth: number, last: { file: string }): IterableIterator<RuleRow> {
   for (const rule of level.rules()) {
-    yield { depth, rule: configOf(rule) };
-    if (rule.nested !== undefined) yield* rowsOfLevel(rule.nested, depth + 1);
+    const { place } = rule;
+    if (place !== undefined && place.file !== last.file) {
+      last.file = place.file;
+      yield { file: place.file };
+    }
+    const row = { depth, rule: configOf(rule) };
+    yield place === undefined ? row : { ...row, line: place.line, column: place.column };
+    if (rule.nested !== undefined) yield* rowsOfLevel(rule.nested, depth + 1, last);
   }
   for (const wildcards of level.compiledKeys()) yield { depth, wildcards };
 }

@@ -1,6 +1,6 @@
 import type { RuleRow } from '../../rules/rows/rule-rows';
 import type { CompiledKey } from '../../rules/rule-tree';
-import { type RuleJson, ruleOfJson } from './row-json';
+import { type RowJson, rowOfJson } from './row-json';
 import { RULE_MESSAGES } from './rule-messages';
 
 /** A row with wildcards whose arrays are not complete yet. */
@@ -14,7 +14,7 @@ interface UnfinishedWildcards {
 
 /** Decodes the messages of `encodeRows`. */
 export class RowsDecoder {
-  /** The beginning of rows that a later message ends. */
+  /** The beginning of a text that a later message ends. */
   #beginning: Buffer[] = [];
   #wildcards: UnfinishedWildcards | undefined;
 
@@ -22,24 +22,23 @@ export class RowsDecoder {
   add(message: Buffer): readonly RuleRow[] {
     const body = message.subarray(1);
     switch (message[0]) {
-      case RULE_MESSAGES.rowsBegin:
+      case RULE_MESSAGES.jsonBegin:
         this.#beginning.push(Buffer.from(body));
         return [];
       case RULE_MESSAGES.rows:
-        return this.#rows(body);
+        return (JSON.parse(this.#text(body)) as RowJson[]).map(rowOfJson);
       case RULE_MESSAGES.wildcards:
-        this.#wildcards = readShape(body);
+        this.#wildcards = readShape(this.#text(body));
         return this.#finishedWildcards();
       default:
         return this.#fill(body);
     }
   }
 
-  #rows(end: Buffer): readonly RuleRow[] {
+  #text(end: Buffer): string {
     const bytes = this.#beginning.length === 0 ? end : Buffer.concat([...this.#beginning, end]);
     this.#beginning = [];
-    const rows = JSON.parse(bytes.toString()) as (string | RuleJson)[];
-    return rows.map((row) => (typeof row === 'string' ? { domain: row } : { depth: row[0], rule: ruleOfJson(row) }));
+    return bytes.toString();
   }
 
   #fill(elements: Buffer): readonly RuleRow[] {
@@ -63,9 +62,9 @@ export class RowsDecoder {
   }
 }
 
-function readShape(json: Buffer): UnfinishedWildcards {
+function readShape(json: string): UnfinishedWildcards {
   const arrays: Uint8Array[] = [];
-  const { depth, ...wildcards } = JSON.parse(json.toString(), (_, value: unknown) => {
+  const { depth, ...wildcards } = JSON.parse(json, (_, value: unknown) => {
     // Nothing else in compiled wildcards is an array.
     if (!Array.isArray(value)) return value;
     const array = new Int32Array(value[0] as number);

@@ -1,7 +1,7 @@
 import type { Json } from '../../rules/rule-config';
 import type { RuleRow } from '../../rules/rows/rule-rows';
 import type { CompiledKey } from '../../rules/rule-tree';
-import { ruleToJson } from './row-json';
+import { rowToJson } from './row-json';
 import { RULE_MESSAGES } from './rule-messages';
 
 /** Building this many rules takes a worker less than a millisecond. */
@@ -20,7 +20,7 @@ export function* encodeRows(rows: Iterable<RuleRow>): IterableIterator<Uint8Arra
       yield* encodeWildcards(row.depth, row.wildcards);
       continue;
     }
-    batch.add('domain' in row ? row.domain : ruleToJson(row.depth, row.rule));
+    batch.add(rowToJson(row));
     if (batch.isFull) yield* batch.take();
   }
   yield* batch.take();
@@ -43,13 +43,10 @@ class RowBatch {
 
   *take(): IterableIterator<Uint8Array> {
     if (this.#rows.length === 0) return;
-    const bytes = Buffer.from(`[${this.#rows.join(',')}]`);
+    const json = `[${this.#rows.join(',')}]`;
     this.#rows = [];
     this.#characters = 0;
-    for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
-      const isLast = start + MESSAGE_BYTES >= bytes.length;
-      yield message(isLast ? 'rows' : 'rowsBegin', bytes.subarray(start, start + MESSAGE_BYTES));
-    }
+    yield* jsonMessages('rows', json);
   }
 }
 
@@ -60,12 +57,21 @@ function* encodeWildcards(depth: number, { key, compiled }: CompiledKey): Iterab
     arrays.push(value);
     return [value.length];
   });
-  yield message('wildcards', Buffer.from(shape));
+  yield* jsonMessages('wildcards', shape);
   for (const { buffer, byteOffset, byteLength } of arrays) {
     for (let start = 0; start < byteLength; start += MESSAGE_BYTES) {
       const length = Math.min(MESSAGE_BYTES, byteLength - start);
       yield message('elements', new Uint8Array(buffer, byteOffset + start, length));
     }
+  }
+}
+
+/** @param kind that of the last message */
+function* jsonMessages(kind: 'rows' | 'wildcards', json: string): IterableIterator<Uint8Array> {
+  const bytes = Buffer.from(json);
+  for (let start = 0; start < bytes.length; start += MESSAGE_BYTES) {
+    const isLast = start + MESSAGE_BYTES >= bytes.length;
+    yield message(isLast ? kind : 'jsonBegin', bytes.subarray(start, start + MESSAGE_BYTES));
   }
 }
 

@@ -1,9 +1,9 @@
 /** The first byte of each message of the distribution of rules. */
 export const RULE_MESSAGES = {
   // From the primary. A worker answers each part of the rules with `next`, so that it receives one per turn of its event loop.
-  /** A beginning or the middle of rows as JSON, which is continued by the next message. */
-  rowsBegin: 0,
-  /** Rows as JSON, or their end. */
+  /** The beginning or the middle of a long text, which the next message continues. */
+  jsonBegin: 0,
+  /** Rows as JSON. */
   rows: 1,
   /** Compiled wildcards as JSON, in which the lengths of arrays stand for the arrays. */
   wildcards: 2,

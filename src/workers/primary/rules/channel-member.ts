@@ -30,14 +30,15 @@ export class ChannelMember implements RuleMember {
   prepare(ruleset: Ruleset): Observable<unknown> {
     return new Observable((subscriber) => {
       const messages = encodeRows(rowsOfRuleset(ruleset));
-      const send = () => {
+      const channel = this.#channel;
+      function send(): void {
         const { done, value } = messages.next();
-        this.#channel.send(TOPICS.rules, done === true ? ruleMessage(RULE_MESSAGES.end) : value);
-      };
+        channel.send(TOPICS.rules, done === true ? ruleMessage(RULE_MESSAGES.end) : value);
+      }
       subscriber.add(
         this.#answers$.subscribe((answer) => {
           if (answer === RULE_MESSAGES.prepared) return subscriber.complete();
-          subscriber.next();
+          subscriber.next(undefined);
           send();
         }),
       );

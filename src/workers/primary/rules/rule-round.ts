@@ -29,7 +29,9 @@ export function ruleRound({ ruleset, deciding, joining }: RuleRound, scheduler: 
     return defer(() =>
       merge(
         ...members.map((member) => {
-          const onSilence = () => member.kill(`it has not answered for ${limit} ms while the rules are replaced`);
+          function onSilence(): void {
+            member.kill(`it has not answered for ${limit} ms while the rules are replaced`);
+          }
           return run(member).pipe(
             awaitAnswer({ limit, scheduler, onSilence }),
             takeUntil(member.gone$),

@@ -54,7 +54,9 @@ class ParkedRequest implements PendingDecision {
   readonly #parked: Set<ParkedRequest>;
   #pending: PendingDecision | undefined;
 
-  constructor(...[decide, request, observer, parked]: [Decide, RateLimitRequest, DecisionObserver, Set<ParkedRequest>]) {
+  constructor(
+    ...[decide, request, observer, parked]: [Decide, RateLimitRequest, DecisionObserver, Set<ParkedRequest>]
+  ) {
     this.#decide = decide;
     this.#request = request;
     this.#observer = observer;
