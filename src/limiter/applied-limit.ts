@@ -1,5 +1,6 @@
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
+import type { LimiterOptions } from './options';
 import type { LimitOverride } from './request';
 import type { CurrentLimit } from './verdict';
 
@@ -26,18 +27,22 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 }
 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
-export function limitOfRule(rule: Rule, nearLimitRatio: number): AppliedLimit | undefined {
+export function limitOfRule(
+  rule: Rule,
+  { nearLimitRatio, limitNameFromRule = false }: Pick<LimiterOptions, 'nearLimitRatio' | 'limitNameFromRule'>,
+): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const { requestsPerUnit, unit, name } = limit;
+  const path = plainStatisticsKey(rule);
   return {
-    path: plainStatisticsKey(rule),
+    path,
     requestsPerUnit,
     windowSeconds: unit.seconds,
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode,
     quotaMode,
-    currentLimit: { requestsPerUnit, unit, name },
+    currentLimit: { requestsPerUnit, unit, name: name === '' && limitNameFromRule ? path : name },
   };
 }
 

@@ -36,7 +36,7 @@ export class BoundRule {
     readonly statistics: Statistics,
   ) {
     this.#options = options;
-    this.applied = limitOfRule(rule, options.nearLimitRatio);
+    this.applied = limitOfRule(rule, options);
     this.#plainKey = plainStatisticsKey(rule);
     const levels = runtimeStatisticsLevels(rule);
     // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.

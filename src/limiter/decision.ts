@@ -1,7 +1,7 @@
 import type { JsonObject } from '../rules/rule-config';
-import type { Rule } from '../rules/rule-tree';
 import type { Counter } from '../statistics/counter';
 import { windowStart } from './cache-key';
+import { decisionsMetadata } from './decisions-metadata';
 import { dynamicMetadata } from './dynamic-metadata';
 import type { LimitedDescriptor } from './limited-descriptor';
 import { countOverByLocalCache, judge } from './judge';
@@ -9,6 +9,7 @@ import type { LimiterOptions } from './options';
 import type { OverLimitCache } from './over-limit-cache';
 import { OverallCode } from './overall-code';
 import type { Descriptor, RateLimitRequest } from './request';
+import type { Resolution } from './resolution';
 import { responseHeaders } from './response-headers';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from './verdict';
 
@@ -25,10 +26,6 @@ const NO_LIMIT: DescriptorStatus = Object.freeze({
 
 /** The status of a descriptor that matches an unlimited rule. */
 const UNLIMITED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, limitRemaining: MAX_UINT32 });
-
-/** What applies to a descriptor: a limit (`rule` is undefined for an override), an unlimited rule, or nothing. */
-export type Resolution =
-  { readonly limited: LimitedDescriptor; readonly rule: Rule | undefined } | 'unlimited' | 'none';
 
 /** What the decisions of a limiter share. */
 export interface DecisionContext {
@@ -95,16 +92,19 @@ export class Decision {
               statuses,
               resolutions.map((resolution) => isQuota(resolution, options)),
             ),
-      dynamicMetadata: options.dynamicMetadata
-        ? dynamicMetadata(this.request, metadataOfAllowed(resolutions, statuses))
-        : undefined,
+      dynamicMetadata: options.dynamicMetadata ? this.#metadata(statuses) : undefined,
     };
   }
 
+  #metadata(statuses: readonly DescriptorStatus[]): JsonObject {
+    const metadata = dynamicMetadata(this.request, metadataOfAllowed(this.#resolutions, statuses));
+    if (!this.#context.options.metadataDecisions) return metadata;
+    return { ...metadata, decisions: decisionsMetadata(this.#resolutions, statuses) };
+  }
+
   #status(resolution: Resolution, index: number): DescriptorStatus {
-    if (resolution === 'none') return NO_LIMIT;
-    if (resolution === 'unlimited') return UNLIMITED;
     const { limited, rule } = resolution;
+    if (limited === undefined) return resolution.kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
     const { applied } = limited;
     const isOver = this.#judge(limited);
     if (isOver) {
@@ -138,14 +138,14 @@ export class Decision {
 }
 
 function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
-  if (quotaMode) return resolution !== 'unlimited';
-  return typeof resolution === 'object' && resolution.limited.applied.quotaMode;
+  if (quotaMode) return resolution.kind !== 'unlimited';
+  return resolution.limited !== undefined && resolution.limited.applied.quotaMode;
 }
 
 function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonly DescriptorStatus[]): JsonObject[] {
   const allowed: JsonObject[] = [];
   resolutions.forEach((resolution, index) => {
-    if (typeof resolution !== 'object' || statuses[index]?.code === Code.OVER_LIMIT) return;
+    if (resolution.limited === undefined || statuses[index]?.code === Code.OVER_LIMIT) return;
     if (resolution.rule?.metadata !== undefined) allowed.push(resolution.rule.metadata);
   });
   return allowed;

@@ -7,12 +7,13 @@ import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
 import { cacheKeyBody, windowStart } from './cache-key';
 import { checkRequest } from './check-request';
-import { Decision, type DecisionContext, type Resolution } from './decision';
+import { Decision, type DecisionContext } from './decision';
 import { LimitedDescriptor } from './limited-descriptor';
 import { DecisionError } from './decision-error';
 import type { LimiterOptions } from './options';
 import { OverLimitCache } from './over-limit-cache';
 import { isReplaced, replacedNames } from './replaces';
+import { NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
 import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
 import { MAX_MATCHING_STEPS } from './request-bounds';
 
@@ -79,7 +80,7 @@ export class Limiter {
   #unknownDomain(request: RateLimitRequest, nowSeconds: number): Decision {
     const key = `${request.domain}.domain_not_found`;
     this.#statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
-    const resolutions: Resolution[] = request.descriptors.map(() => 'none');
+    const resolutions = request.descriptors.map(() => UNKNOWN_DOMAIN);
     return new Decision(this.#context, request, resolutions, [], nowSeconds);
   }
 
@@ -89,7 +90,9 @@ export class Limiter {
       if (descriptor.limit !== undefined)
         return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
       const rule = rules[index];
-      if (rule?.limit === undefined || isReplaced(rule, replaced)) return 'none';
+      if (rule === undefined) return NO_MATCH;
+      if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
+      if (isReplaced(rule, replaced)) return { kind: 'replaced', limited: undefined, rule };
       return this.#limited(descriptor, rule, hits, nowSeconds);
     });
   }
@@ -104,11 +107,12 @@ export class Limiter {
         statistics.totalHits += hits;
         statistics.withinLimit += hits;
       }
-      return 'unlimited';
+      return { kind: 'unlimited', limited: undefined, rule };
     }
     const shared = bound.sharedBy(descriptor.entries);
     const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
-    return { limited: new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits), rule };
+    const limited = new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits);
+    return { kind: 'limited', limited, rule };
   }
 
   #override(
@@ -118,13 +122,14 @@ export class Limiter {
     hits: number,
     nowSeconds: number,
   ): Resolution {
-    if (unit === undefined) return 'none';
+    if (unit === undefined) return NO_MATCH;
     const applied = limitOfOverride({ requestsPerUnit, unit }, this.#options.nearLimitRatio);
     const body = cacheKeyBody(this.#options.cacheKeyPrefix, domain, entries, undefined);
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key = body + windowStart(nowSeconds, applied.windowSeconds);
-    return { limited: new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits), rule: undefined };
+    const limited = new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits);
+    return { kind: 'limited', limited, rule: undefined };
   }
 
   /** Counts the hits, consults the local cache, and returns the remaining operations for the store. */
@@ -133,8 +138,8 @@ export class Limiter {
     const operations: LimitedDescriptor[] = [];
     let isAnyOver = false;
     for (const resolution of resolutions) {
-      if (typeof resolution === 'string') continue;
       const { limited } = resolution;
+      if (limited === undefined) continue;
       if (limited.isNegative) {
         limited.statistics.totalNegativeHits += limited.callHits;
         overLimitCache.remove(limited.key);

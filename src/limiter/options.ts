@@ -25,6 +25,10 @@ export interface LimiterOptions {
   readonly responseHeaders: ResponseHeaderNames | undefined;
   /** RESPONSE_DYNAMIC_METADATA */
   readonly dynamicMetadata: boolean;
+  /** RESPONSE_DYNAMIC_METADATA_DECISIONS: whether the dynamic metadata also contains how each code came about */
+  readonly metadataDecisions?: boolean;
+  /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
+  readonly limitNameFromRule?: boolean;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
 }

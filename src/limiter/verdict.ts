@@ -5,6 +5,12 @@ import type { Unit } from '../rules/unit';
 export const Code = { OK: 1, OVER_LIMIT: 2 } as const;
 export type Code = (typeof Code)[keyof typeof Code];
 
+/** The names of the codes in the protocol. */
+export const CODE_NAMES: Readonly<Record<Code, keyof typeof Code>> = {
+  [Code.OK]: 'OK',
+  [Code.OVER_LIMIT]: 'OVER_LIMIT',
+};
+
 /** The result of a decision, which a server encodes as `envoy.service.ratelimit.v3.RateLimitResponse`. */
 export interface Verdict {
   readonly overallCode: Code;
@@ -29,7 +35,7 @@ export interface DescriptorStatus {
 export interface CurrentLimit {
   readonly requestsPerUnit: number;
   readonly unit: Unit;
-  /** The rule's `name`; empty if it has none, and for a limit override. */
+  /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
   readonly name: string;
 }
 

@@ -1,7 +1,8 @@
-import type { Resolution } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
+import { type DescriptorOutcome, outcomeOf } from '../limiter/descriptor-outcome';
 import type { Descriptor } from '../limiter/request';
-import { Code } from '../limiter/verdict';
+import type { Resolution } from '../limiter/resolution';
+import { CODE_NAMES } from '../limiter/verdict';
 import type { DecisionLog } from '../streams/pending';
 import type { Log } from '../streams/ports/log';
 
@@ -21,9 +22,10 @@ export function decisionLog(log: Log): DecisionLog | undefined {
       const hasFailed = outcome instanceof DecisionError;
       const descriptors = list(request.descriptors, '; ', (descriptor, index) => {
         const status = hasFailed ? undefined : outcome.statuses[index];
-        return `${pairsOf(descriptor)}: ${describe(resolutions[index] ?? 'none', hasFailed)}${status ? `, ${nameOf(status.code)}` : ''}`;
+        const text = describe(resolutions[index] as Resolution, hasFailed);
+        return `${pairsOf(descriptor)}: ${text}${status ? `, ${CODE_NAMES[status.code]}` : ''}`;
       });
-      const answer = hasFailed ? outcome.code : nameOf(outcome.overallCode);
+      const answer = hasFailed ? outcome.code : CODE_NAMES[outcome.overallCode];
       log.debug('decision', { domain: excerpt(request.domain), descriptors, answer });
     },
     rejected: ({ domain, descriptors }, { code, message }) =>
@@ -56,17 +58,26 @@ function excerpt(text: string): string {
   return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}… (${text.length} characters)`;
 }
 
-function nameOf(code: Code): string {
-  return code === Code.OK ? 'OK' : 'OVER_LIMIT';
-}
+/** Why no limit applies, or what the limit allows. */
+const NOT_LIMITED: Readonly<Record<string, string>> = {
+  unknown_domain: 'unknown domain',
+  no_match: 'no rule matches',
+  no_limit: 'no limit',
+  replaced: 'replaced by another rule',
+  unlimited: 'unlimited',
+} satisfies Partial<Record<DescriptorOutcome['reason'], string>>;
 
 function describe(resolution: Resolution, hasFailed: boolean): string {
-  if (resolution === 'none') return 'no limit';
-  if (resolution === 'unlimited') return 'unlimited';
-  const { applied, statistics, key, after, overByLocalCache } = resolution.limited;
-  const rule = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''))}, key ${excerpt(key)}`;
-  if (hasFailed) return rule;
-  return overByLocalCache
-    ? `${rule}, over in the local cache`
-    : `${rule}, count ${after} of ${applied.requestsPerUnit}`;
+  const { limited } = resolution;
+  const { reason, rule, count, isShadow } = outcomeOf(resolution);
+  if (limited === undefined) {
+    return `${rule === undefined ? '' : `rule ${excerpt(rule)}, `}${NOT_LIMITED[reason]}`;
+  }
+  const { applied, statistics, key } = limited;
+  const described = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''))}, key ${excerpt(key)}`;
+  if (hasFailed) return described;
+  const shadow = isShadow ? ', shadow mode' : '';
+  return count === undefined
+    ? `${described}, over in the local cache${shadow}`
+    : `${described}, count ${count} of ${applied.requestsPerUnit}${shadow}`;
 }

@@ -22,6 +22,8 @@ export function limiterOptions(settings: Settings): LimiterOptions {
         }
       : undefined,
     dynamicMetadata: settings.responseDynamicMetadata,
+    metadataDecisions: settings.responseDynamicMetadataDecisions,
+    limitNameFromRule: settings.limitNameFromRule,
   };
 }
 

@@ -47,7 +47,22 @@ describe('decisions follow the setting', () => {
       'RESPONSE_DYNAMIC_METADATA',
       'true',
       ({ dynamicMetadata }) =>
-        expect(dynamicMetadata).toMatchObject({ domain: 'shop', hitsAddend: 4, metadata: { tier: 'gold' } }),
+        expect(dynamicMetadata).toEqual({
+          domain: 'shop',
+          descriptors: [{ entries: ['banned=x'] }, { entries: ['ten=x'] }],
+          hitsAddend: 4,
+          metadata: { tier: 'gold' },
+          decisions: [
+            expect.objectContaining({ code: 'OVER_LIMIT', reason: 'over_limit', rule: 'shop.banned', count: 8 }),
+            expect.objectContaining({ code: 'OK', reason: 'within_limit', rule: 'shop.ten', count: 8 }),
+          ],
+        }),
+    ],
+    [
+      'LIMIT_NAME_FROM_RULE',
+      'true',
+      ({ statuses }) =>
+        expect(statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual(['shop.banned', 'shop.ten']),
     ],
     [
       'LIMIT_RESPONSE_HEADERS_ENABLED',
@@ -72,6 +87,17 @@ describe('decisions follow the setting', () => {
     ],
   ])('%s=%s', async (name, value, expectAct) => {
     expectAct(...(await answers({ [name]: value })));
+  });
+});
+
+test('the dynamic metadata is that of the Go service with RESPONSE_DYNAMIC_METADATA_DECISIONS=false', async () => {
+  const env = { RESPONSE_DYNAMIC_METADATA: 'true', RESPONSE_DYNAMIC_METADATA_DECISIONS: 'false' };
+  const [{ dynamicMetadata }] = await answers(env);
+  expect(dynamicMetadata).toEqual({
+    domain: 'shop',
+    descriptors: [{ entries: ['banned=x'] }, { entries: ['ten=x'] }],
+    hitsAddend: 4,
+    metadata: { tier: 'gold' },
   });
 });
 

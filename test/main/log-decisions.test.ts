@@ -54,7 +54,7 @@ describe('the log of decisions', () => {
         message: 'decision',
         domain: 'shop',
         descriptors:
-          'user=anna: rule shop.user, key shop_user_anna_0, count 1 of 2, OK; free=x: unlimited, OK; other=y: no limit, OK',
+          'user=anna: rule shop.user, key shop_user_anna_0, count 1 of 2, OK; free=x: rule shop.free, unlimited, OK; other=y: no rule matches, OK',
         answer: 'OK',
       },
       {
@@ -104,7 +104,7 @@ describe('the log of decisions', () => {
         `key shop_user_${'x'.repeat(246)}… (80012 characters), count 1 of 2, OK`,
     });
     expect(lines[2]).toMatchObject({ descriptors: expect.stringMatching(/user=18; 981 more$/) });
-    expect(lines[3]).toMatchObject({ descriptors: expect.stringMatching(/free=x,80 more: no limit, OK$/) });
+    expect(lines[3]).toMatchObject({ descriptors: expect.stringMatching(/free=x,80 more: no rule matches, OK$/) });
   });
 
   it('is empty, and costs nothing, at a higher level', () => {

@@ -56,6 +56,8 @@ test('every setting has its documented default when no variable is set', () => {
     shadowMode: false,
     quotaMode: false,
     responseDynamicMetadata: false,
+    responseDynamicMetadataDecisions: true,
+    limitNameFromRule: false,
 
     offendersSize: 1000,
     offendersWindow: 600_000,

@@ -193,6 +193,11 @@ const CASES: readonly (readonly [string, Case])[] = [
     because: 'PROMETHEUS_MAPPER_YAML is set',
     with: { USE_PROMETHEUS: 'true' },
   }),
+  ...each(['RESPONSE_DYNAMIC_METADATA_DECISIONS'], {
+    without: {},
+    because: 'RESPONSE_DYNAMIC_METADATA is false by default',
+    with: { RESPONSE_DYNAMIC_METADATA: 'true' },
+  }),
   ...each(['OFFENDERS_WINDOW', 'OFFENDERS_METRICS'], {
     without: { OFFENDERS_SIZE: '0', USE_PULLMETRICS: 'true' },
     because: 'OFFENDERS_SIZE is 0',
@@ -216,7 +221,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],
       ...['CACHE_KEY_PREFIX', 'KVSTORE_PIPELINE_WINDOW', 'LOCAL_CACHE_SIZE_IN_BYTES'],
       ...['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'STATS_MAX_RUNTIME_KEYS', 'DISABLE_STATS', 'TRACING_ENABLED'],
-      ...['OFFENDERS_SIZE'],
+      ...['OFFENDERS_SIZE', 'LIMIT_NAME_FROM_RULE'],
     ],
   ],
   ['is rejected without TLS', ['GRPC_CLIENT_TLS_CACERT', 'GRPC_CLIENT_TLS_SAN']],

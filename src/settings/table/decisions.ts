@@ -1,3 +1,4 @@
+import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
 import { ratio } from '../values/numbers';
@@ -31,7 +32,22 @@ export const decisionSettings = group({
       name: 'RESPONSE_DYNAMIC_METADATA',
       type: boolean,
       default: false,
-      help: 'Adds the request and the metadata of its rules to each response, as dynamic metadata.',
+      help: 'Adds the request, the metadata of its rules and how it was decided to each response, as dynamic metadata.',
+    }),
+    setting({
+      field: 'responseDynamicMetadataDecisions',
+      name: 'RESPONSE_DYNAMIC_METADATA_DECISIONS',
+      type: boolean,
+      default: true,
+      requires: [is('RESPONSE_DYNAMIC_METADATA', 'true')],
+      help: 'Includes how each descriptor was decided; false: the dynamic metadata is exactly that of the Go service.',
+    }),
+    setting({
+      field: 'limitNameFromRule',
+      name: 'LIMIT_NAME_FROM_RULE',
+      type: boolean,
+      default: false,
+      help: 'Names the limits in responses after the path of their rule where the rule has no name.',
     }),
   ],
 });
