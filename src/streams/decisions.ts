@@ -28,7 +28,7 @@ export interface DecisionsOptions extends OutcomeCallbacks {
 export interface Decisions {
   readonly decide: Decide;
   /**
-   * The pipeline. Decisions that need the store flow while there is a subscriber; there may be only one. Emits a window when it
+   * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
    * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
    */
   readonly windows$: Observable<Window>;
@@ -38,19 +38,22 @@ export interface Decisions {
 
 /**
  * The decision path. A request is resolved against the rules at once; decisions that need the store are gathered into the pipeline
- * windows of their lanes, each window goes to its server as one batch, and its counts become verdicts.
+ * windows of their lanes, each window goes to its server as one batch, and its counts become verdicts. A store in this process
+ * counts each decision at once.
  *
  * A request passes through plain calls up to its lane and from `settle` on, as an operator chain per request would cost more than
  * the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics } = options;
+  const { limiter, ruleset, counters, scheduler, statistics, tracer } = options;
   const outcomeCounters = {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
   };
   const outcomes = new Outcomes(outcomeCounters, options);
   const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes) });
+  // Trips to the store are traced by window.
+  const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
 
   function decide(...[request, observer]: Parameters<Decide>): PendingDecision {
@@ -64,7 +67,8 @@ export function decisions(options: DecisionsOptions): Decisions {
     }
     const pending = new Pending(decision, observer, outcomes);
     if (decision.operations.length === 0) pending.settle();
-    else dispatch(pending, counters, lanes);
+    else if (countNow === undefined) dispatch(pending, counters, lanes);
+    else pending.settleBy(countNow);
     return pending;
   }
 

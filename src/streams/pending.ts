@@ -106,6 +106,17 @@ export class Pending implements WindowCall, PendingDecision {
     this.#outcomes.countStoreError();
   }
 
+  /** Counts the operations by a store that does so before it returns, and settles. */
+  settleBy(countNow: (operations: Decision['operations']) => void): void {
+    try {
+      countNow(this.operations);
+    } catch (error) {
+      this.fail(this.#outcomes.errorOf(error));
+      return;
+    }
+    this.settle();
+  }
+
   settle(): void {
     let outcome: Verdict | DecisionError;
     try {

@@ -1,5 +1,6 @@
 import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
+import type { CountedOperation } from './ports/counters';
 import type { CallTrace } from './ports/tracer';
 
 /**
@@ -8,11 +9,10 @@ import type { CallTrace } from './ports/tracer';
  */
 const LONGEST_MERGED_KEY = 4096;
 
-/** An operation that receives its count in `after`. */
-export interface WindowOperation extends CounterOperation {
+/** An operation of a call, whose hits and guard can be decided before it is counted. */
+export interface WindowOperation extends CountedOperation {
   hits: number;
   guard: Guard | undefined;
-  after: number;
 }
 
 /** A call whose operations are part of a window. */

@@ -56,7 +56,7 @@ export const counterSettings = group({
       alias: 'REDIS_PIPELINE_WINDOW',
       type: duration('0 or more'),
       default: 0,
-      help: 'How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn.',
+      help: 'How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn, or nothing at all in the memory store.',
     }),
     setting({
       field: 'expirationJitterMaxSeconds',

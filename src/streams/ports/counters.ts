@@ -8,10 +8,21 @@ import type { Count, CounterOperation } from '../../limiter/counter-operation';
 export interface Counters {
   /** The lane that counts an operation at present. Operations on one key share a lane until the key moves to another server. */
   laneOf(operation: CounterOperation): CounterLane;
+  /**
+   * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one call as
+   * {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
+   */
+  readonly countNow?: ((operations: readonly CountedOperation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
+}
+
+/** An operation that receives its count. */
+export interface CountedOperation extends CounterOperation {
+  /** The count after the operation, once it is known. */
+  after: number;
 }
 
 /** One server of a counter store. */

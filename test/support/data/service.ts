@@ -19,7 +19,10 @@ export const DEFAULT_OPTIONS: LimiterOptions = {
   dynamicMetadata: false,
 };
 
-/** The whole decision path on the memory store, at a time that the test sets. Requests are answered synchronously. */
+/**
+ * The whole decision path on the memory store, with pipeline windows, at a time that the test sets. Requests are answered
+ * synchronously.
+ */
 export class TestService {
   /** Unix time in milliseconds. */
   now: number;
@@ -29,10 +32,17 @@ export class TestService {
   readonly #decisions: Decisions;
   readonly #scheduler = new VirtualTimeScheduler();
 
-  constructor(ruleset: Ruleset | undefined, options: Partial<LimiterOptions> = {}, startsAt = 1_000_000_000_000) {
+  /** @param windowSpan how long windows gather, in milliseconds; 0: each request is counted at once */
+  // oxlint-disable-next-line max-params -- most tests need only the first two
+  constructor(
+    ruleset: Ruleset | undefined,
+    options: Partial<LimiterOptions> = {},
+    startsAt = 1_000_000_000_000,
+    windowSpan = 1,
+  ) {
     this.ruleset = ruleset;
     this.now = startsAt;
-    this.counters = new MemoryCounters({ maxKeys: 100_000, now: () => this.now });
+    this.counters = new MemoryCounters({ maxKeys: 100_000, windowSpan, now: () => this.now });
     this.#scheduler.now = () => this.now;
     this.#decisions = decisions({
       limiter: new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics),

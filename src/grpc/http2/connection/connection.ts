@@ -41,8 +41,10 @@ export class Connection<M, S> implements TurnTask {
 
   now: number;
   hasEnded = false;
-  /** Output and streams to run wait until the chunk has been read. */
+  /** Streams to run wait until the chunk has been read. */
   #isReceiving = true;
+  /** Output is written when the present call of a method ends, so that no other end of the turn has to be requested. */
+  #willFlush = true;
   #isRunScheduled = false;
   #isTransportClosed = false;
   /** No deadline is earlier. */
@@ -95,6 +97,7 @@ export class Connection<M, S> implements TurnTask {
     settings.sendOurs();
     this.#isReceiving = false;
     this.flush();
+    this.#willFlush = false;
   }
 
   // ---------------------------------------------------------------- input
@@ -105,6 +108,7 @@ export class Connection<M, S> implements TurnTask {
     this.now = this.#context.now();
     this.#keepalive.received(this.now);
     this.#isReceiving = true;
+    this.#willFlush = true;
     try {
       this.#reader.read(chunk);
     } catch (error) {
@@ -120,6 +124,7 @@ export class Connection<M, S> implements TurnTask {
     this.#backPressure.drained();
     if (this.#isTransportClosed) return;
     this.now = this.#context.now();
+    this.#willFlush = true;
     this.#backPressure.resume();
     this.#endTurn();
   }
@@ -182,6 +187,7 @@ export class Connection<M, S> implements TurnTask {
       if (!this.#isRunScheduled) this.#runQueue.run();
     }
     this.flush();
+    this.#willFlush = false;
   }
 
   runScheduled(): void {
@@ -197,7 +203,7 @@ export class Connection<M, S> implements TurnTask {
   }
 
   outputBegan(): void {
-    if (!this.#isReceiving) this.#context.flushLater(this);
+    if (!this.#willFlush) this.#context.flushLater(this);
   }
 
   flush(): void {

@@ -1,7 +1,7 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import type { CounterOperation } from '../../../limiter/counter-operation';
 import { guardedHits } from '../../../limiter/guards';
-import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
+import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts } from './expiring-counts';
 import { SettledClock } from './settled-clock';
@@ -37,6 +37,8 @@ export class MemoryCounters implements Counters, CounterLane {
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
+  /** Undefined if windows are to gather for a time: their merged operations then cost less. */
+  readonly countNow: ((operations: readonly CountedOperation[]) => void) | undefined;
   readonly #counts: ExpiringCounts;
   readonly #now: () => number;
   readonly #settled: SettledClock;
@@ -45,6 +47,7 @@ export class MemoryCounters implements Counters, CounterLane {
 
   constructor({ maxKeys, maxBytes = Infinity, windowSpan = 0, now }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
+    this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts({ maxKeys, maxBytes });
     this.#now = now;
     this.#settled = new SettledClock(SWEEP_INTERVAL, now());
@@ -73,10 +76,26 @@ export class MemoryCounters implements Counters, CounterLane {
     return this;
   }
 
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+  apply(batch: readonly CounterOperation[]): Observable<readonly number[]> {
+    return of(this.#apply(batch));
+  }
+
+  close(): Promise<void> {
+    clearInterval(this.#sweeper);
+    return Promise.resolve();
+  }
+
+  #countNow(operations: readonly CountedOperation[]): void {
+    const counts = this.#apply(operations);
+    for (let index = 0; index < counts.length; index += 1) {
+      (operations[index] as CountedOperation).after = counts[index] as number;
+    }
+  }
+
+  #apply(batch: readonly CounterOperation[]): readonly number[] {
     const now = this.#now();
     // Of its final length, so that it does not have to grow.
-    const counts = new Array<Count>(batch.length);
+    const counts = new Array<number>(batch.length);
     for (let index = 0; index < batch.length; index += 1) {
       const operation = batch[index] as CounterOperation;
       if (operation.guard === undefined) {
@@ -84,15 +103,10 @@ export class MemoryCounters implements Counters, CounterLane {
         continue;
       }
       const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
-      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as Count;
+      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as number;
       index += guarded.length - 1;
     }
-    return of(counts);
-  }
-
-  close(): Promise<void> {
-    clearInterval(this.#sweeper);
-    return Promise.resolve();
+    return counts;
   }
 
   #sweep(): void {
@@ -102,7 +116,7 @@ export class MemoryCounters implements Counters, CounterLane {
   }
 
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
-  #applyGuarded(operations: readonly CounterOperation[], now: number): Count[] {
+  #applyGuarded(operations: readonly CounterOperation[], now: number): number[] {
     const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
     return operations.map((operation, index) => this.#applyOne(operation, hits[index] as number, now));
   }
