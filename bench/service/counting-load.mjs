@@ -9,7 +9,8 @@ const PATH = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 const CONNECTIONS = 8;
 const OUTSTANDING = 32;
 const WARM_UP_MS = 1_500;
-export const OPEN_LOOP_PER_SECOND = 4_000;
+/** The paces of the open loops, in calls per second. */
+const PACES = [4_000, 1_000];
 /** The number of keys of the loads that are not on one key. */
 export const MANY = 10_000;
 
@@ -25,12 +26,22 @@ function field(tag, bytes) {
   return Buffer.concat([Buffer.from([tag, bytes.length]), bytes]);
 }
 
-function request(number) {
-  const entry = Buffer.concat([field(0x0a, Buffer.from('user')), field(0x12, Buffer.from(`user-${number}`))]);
-  return Buffer.concat([field(0x0a, Buffer.from('bench')), field(0x12, field(0x0a, entry))]);
+/** A request with one descriptor for each of these keys, of which each has its own value. */
+function request(keys, number) {
+  const descriptors = keys.map((key) => {
+    const entry = Buffer.concat([field(0x0a, Buffer.from(key)), field(0x12, Buffer.from(`${key}-${number}`))]);
+    return field(0x12, field(0x0a, entry));
+  });
+  return withPrefix(Buffer.concat([field(0x0a, Buffer.from('bench')), ...descriptors]));
 }
 
-const bodies = Array.from({ length: MANY }, (_, number) => withPrefix(request(number)));
+function requests(keys, count) {
+  return Array.from({ length: count }, (_, number) => request(keys, number));
+}
+
+const HOT = requests(['user'], 1);
+const ONE_DESCRIPTOR = requests(['user'], MANY);
+const THREE_DESCRIPTORS = requests(['user', 'session', 'device'], MANY);
 
 /**
  * @param module the URL of a module whose `start(options)` starts the server
@@ -81,14 +92,14 @@ export async function measure({ server, store, milliseconds }, answered) {
 }
 
 /** Saturation: every answer is followed by the next call. */
-export async function closedLoop(run, keys) {
+export async function closedLoop(run, bodies) {
   const blocks = PROFILES.envoy(PATH);
   const callers = Array.from(
     { length: CONNECTIONS },
     (_, connection) =>
       new Caller(run.server.port, {
         blocks,
-        bodies: (call) => bodies[(call * CONNECTIONS + connection) % keys],
+        bodies: (call) => bodies[(call * CONNECTIONS + connection) % bodies.length],
         onAnswer: (caller, answered) => caller.call(answered),
       }),
   );
@@ -99,14 +110,14 @@ export async function closedLoop(run, keys) {
 }
 
 /** Calls at a steady pace over all keys, and their latency. Responses are matched to calls in order, per connection. */
-export async function openLoop(run) {
+export async function openLoop(run, perSecond) {
   const waits = [];
   const begins = Array.from({ length: CONNECTIONS }, () => []);
   const callers = begins.map(
     (queue, connection) =>
       new Caller(run.server.port, {
         blocks: PROFILES.envoy(PATH),
-        bodies: (call) => bodies[(call * CONNECTIONS + connection) % MANY],
+        bodies: (call) => ONE_DESCRIPTOR[(call * CONNECTIONS + connection) % MANY],
         onAnswer: (_, answered) => {
           const now = performance.now();
           for (const begin of queue.splice(0, answered)) waits.push(now - begin);
@@ -116,7 +127,7 @@ export async function openLoop(run) {
   const began = performance.now();
   let begun = 0;
   const pace = setInterval(() => {
-    const due = ((performance.now() - began) / 1_000) * OPEN_LOOP_PER_SECOND;
+    const due = ((performance.now() - began) / 1_000) * perSecond;
     for (; begun < due; begun += 1) {
       const connection = begun % CONNECTIONS;
       begins[connection].push(performance.now());
@@ -133,26 +144,36 @@ export async function openLoop(run) {
   return { ...result, p50: at(0.5), p99: at(0.99) };
 }
 
-/** The three loads on one server, printed as they are measured. @param show turns a result into text */
+/**
+ * The loads on one server, printed as they are measured.
+ *
+ * @param show turns a result into text
+ * @returns the results by the name of the load
+ */
 export async function measureLoads(run, { name, show }) {
-  const hot = await closedLoop(run, 1);
-  say(`${name}: a hot key: ${show(hot)}`);
-  const many = await closedLoop(run, MANY);
-  say(`${name}: ${MANY} keys: ${show(many)}`);
-  const paced = await openLoop(run);
-  const latency = `p50 ${paced.p50.toFixed(2)} ms, p99 ${paced.p99.toFixed(2)} ms`;
-  say(`${name}: ${OPEN_LOOP_PER_SECOND}/s paced: ${show(paced)}, ${latency}`);
-  return { hot, many, paced };
+  const results = new Map();
+  for (const [load, bodies] of [
+    ['a hot key', HOT],
+    [`${MANY} keys`, ONE_DESCRIPTOR],
+    ['3 descriptors', THREE_DESCRIPTORS],
+  ]) {
+    const result = await closedLoop(run, bodies);
+    say(`${name}: ${load}: ${show(result)}`);
+    results.set(load, result);
+  }
+  for (const perSecond of PACES) {
+    const result = await openLoop(run, perSecond);
+    const latency = `p50 ${result.p50.toFixed(2)} ms, p99 ${result.p99.toFixed(2)} ms`;
+    say(`${name}: ${perSecond}/s paced: ${show(result)}, ${latency}`);
+    results.set(`${perSecond}/s paced`, result);
+  }
+  return results;
 }
 
 /** Prints how many times the baseline costs what weir does. @param figures names and properties of the results */
 export function compare(baseline, weir, figures) {
-  for (const [name, load] of [
-    ['a hot key', 'hot'],
-    [`${MANY} keys`, 'many'],
-    ['paced', 'paced'],
-  ]) {
-    const ratios = figures.map(([label, what]) => `${label} ${(baseline[load][what] / weir[load][what]).toFixed(1)}`);
-    say(`baseline / weir, ${name}: ${ratios.join(', ')}`);
+  for (const [load, result] of weir) {
+    const ratios = figures.map(([label, what]) => `${label} ${(baseline.get(load)[what] / result[what]).toFixed(1)}`);
+    say(`baseline / weir, ${load}: ${ratios.join(', ')}`);
   }
 }

@@ -5,9 +5,7 @@ import { join } from 'node:path';
 
 const RULES = `domain: bench
 descriptors:
-  - key: user
-    rate_limit: { unit: hour, requests_per_unit: 4000000000 }
-`;
+${['user', 'session', 'device'].map((key) => `  - key: ${key}\n    rate_limit: { unit: hour, requests_per_unit: 4000000000 }\n`).join('')}`;
 
 /** @returns the port of the gRPC listener */
 export async function startService(dist, settings) {
