@@ -12,6 +12,16 @@ export class Expiry {
   }
 
   of(windowSeconds: number): number {
-    return windowSeconds + Math.floor(this.#random() * this.#jitterMaxSeconds);
+    return windowSeconds + this.randomPart();
+  }
+
+  /** The exclusive bound of random parts, at least 1. */
+  get bound(): number {
+    return Math.max(1, this.#jitterMaxSeconds);
+  }
+
+  /** A random part in seconds. */
+  randomPart(): number {
+    return Math.floor(this.#random() * this.#jitterMaxSeconds);
   }
 }

@@ -68,6 +68,48 @@ describe('keys in Redis', () => {
     expect(await server.control.ttl('none')).toBeLessThanOrEqual(360);
   });
 
+  it('get their expiry when they are created again, or have none at a count that a new key would have', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    await apply(counters, operation('removed', 1), operation('reset', 2), operation('kept', 1));
+    await server.control.del('removed');
+    await server.control.set('reset', '0');
+    await server.control.set('kept', '0', 'EX', 1000);
+    expect(await apply(counters, operation('removed', 3), operation('reset', 2), operation('kept', 1))).toEqual([
+      3, 2, 1,
+    ]);
+    expect(await server.control.ttl('removed')).toBeGreaterThan(50);
+    expect(await server.control.ttl('reset')).toBeGreaterThan(50);
+    expect(await server.control.ttl('kept')).toBeGreaterThan(990);
+  });
+
+  it('of steps with different hits and windows in one call get the expiry of their own window', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    await apply(counters, operation('known', 1, { windowSeconds: 5000 }));
+    const windows = [100, 100, 3000, 3000, 100];
+    const steps = windows.map((windowSeconds, index) => operation(`k${index}`, 1 + (index % 2), { windowSeconds }));
+    expect(await apply(counters, operation('known', 7), ...steps)).toEqual([8, 1, 2, 1, 2, 1]);
+    const timesToLive = await Promise.all(windows.map((_, index) => server.control.ttl(`k${index}`)));
+    for (const [index, seconds] of timesToLive.entries()) {
+      expect(seconds).toBeLessThanOrEqual(windows[index] as number);
+      expect(seconds).toBeGreaterThan((windows[index] as number) - 50);
+    }
+    expect(await server.control.ttl('known')).toBeGreaterThan(4900);
+  });
+
+  it('are examined for an expiry at their first hit, and not at the hits that follow', async () => {
+    const counters = await open();
+    const steps = Array.from({ length: 10 }, (_, index) => operation(`k${index}`, 1));
+    async function examined(): Promise<number> {
+      return Number(/cmdstat_ttl:calls=(\d+)/.exec(await server.control.info('commandstats'))?.[1] ?? 0);
+    }
+    const before = await examined();
+    await apply(counters, ...steps);
+    expect(await examined()).toBe(before + 10);
+    await apply(counters, ...steps);
+    await apply(counters, ...steps, operation('new', 1));
+    expect(await examined()).toBe(before + 11);
+  });
+
   it('keep their expiry when hits are subtracted, also at 0', async () => {
     await server.control.set('k', '2', 'EX', 1000);
     expect(await apply(await open(), operation('k', -5))).toEqual([0]);

@@ -51,9 +51,9 @@ export class Connection {
     return this.#redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
   }
 
-  /** Like {@link send}, for replies that hold only integers: saves the pass that decodes strings. */
-  sendForIntegers(name: string, args: (string | number)[]): Promise<unknown> {
-    return this.#redis.sendCommand(new Command(name, args, { replyEncoding: null })) as Promise<unknown>;
+  /** Like {@link send}, for a command that is encoded already and whose reply holds only integers. */
+  sendEncoded(name: string, encoded: string): Promise<unknown> {
+    return this.#redis.sendCommand(new EncodedCommand(name, encoded)) as Promise<unknown>;
   }
 
   /** Sends the commands of the callback in one write. */
@@ -75,6 +75,24 @@ export class Connection {
   /** Cuts the connection without waiting for the peer; commands in flight fail. */
   destroy(): void {
     destroySocket(this.#redis);
+  }
+}
+
+/**
+ * A command in the form in which it is written. ioredis copies, checks and encodes a list of arguments, which for scripts of many
+ * keys takes longer than encoding them here.
+ */
+class EncodedCommand extends Command {
+  readonly #encoded: string;
+
+  constructor(name: string, encoded: string) {
+    // Without an encoding, the pass that decodes the strings of the reply is saved.
+    super(name, [], { replyEncoding: null });
+    this.#encoded = encoded;
+  }
+
+  override toWritable(): string {
+    return this.#encoded;
   }
 }
 

@@ -2,9 +2,10 @@ import type { CounterOperation } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
 import type { Expiry } from '../../expiry';
 import { type Step, groupLength } from '../../guarded-batch';
-import { runScript } from './run-script';
+import type { KnownExpiries } from './known-expiries';
+import { type ScriptArguments, runScript } from './run-script';
 import { COUNT, GUARDED_COUNT } from './scripts';
-import { type StepResult, scriptResults } from './step-result';
+import { type StepResult, areCounts, scriptResults } from './step-result';
 
 /**
  * Most keys of one script call, so that no call blocks the store for long: as measured, 256 keys take Redis about half a
@@ -12,18 +13,35 @@ import { type StepResult, scriptResults } from './step-result';
  */
 const KEYS_PER_CALL = 256;
 
+/** What the expiries of keys are set by. */
+export interface Expiries {
+  readonly expiry: Expiry;
+  readonly knownExpiries: KnownExpiries;
+}
+
 /** Applies one part of a window atomically, in one script call. Rejects when the call as a whole failed. */
 export async function countByScript(
   connection: Connection,
   part: readonly CounterOperation[],
-  expiry: Expiry,
+  expiries: Expiries,
 ): Promise<readonly StepResult[]> {
-  const isGuarded = part.some(({ guard }) => guard !== undefined);
-  const keys = part.map(({ key }) => key);
-  const reply = isGuarded
-    ? await runScript(connection, GUARDED_COUNT, { keys, argument: guardedCountArgument(part, expiry) })
-    : await runScript(connection, COUNT, { keys, argument: countArgument(part, expiry) });
-  return scriptResults(reply, part.length);
+  if (part.some(({ guard }) => guard !== undefined)) {
+    const argument = guardedCountArgument(part, expiries.expiry);
+    return scriptResults(await runScript(connection, GUARDED_COUNT, { keys: part, argument }), part.length);
+  }
+  const call = countCall(part, expiries);
+  return countResults(await runScript(connection, COUNT, call), call, expiries);
+}
+
+/** The results for the reply to a call of {@link COUNT}. */
+export function countResults(
+  reply: unknown,
+  { keys, examined }: CountCall,
+  { knownExpiries }: Expiries,
+): readonly StepResult[] {
+  const results = scriptResults(reply, keys.length);
+  if (areCounts(results)) knownExpiries.add(examined);
+  return results;
 }
 
 /** Splits a window into parts of one script call each; the operations of a guard stay in one part. */
@@ -43,11 +61,28 @@ export function partsOf(batch: readonly CounterOperation[]): readonly (readonly 
   return parts;
 }
 
-/** ARGV[1] of {@link COUNT}. */
-export function countArgument(steps: readonly Pick<Step, 'hits' | 'windowSeconds'>[], expiry: Expiry): string {
-  let json = '[';
-  for (const { hits, windowSeconds } of steps) json += `"${hits}",${expiry.of(windowSeconds)},`;
-  return `${json.slice(0, -1)}]`;
+/** A call of {@link COUNT}. */
+export interface CountCall extends ScriptArguments {
+  /** The steps for which the script examines the expiry of their key. */
+  readonly examined: readonly Step[];
+}
+
+export function countCall(steps: readonly Step[], { expiry, knownExpiries }: Expiries): CountCall {
+  knownExpiries.forgetOld();
+  const examined: Step[] = [];
+  let json = `[${expiry.bound},${expiry.randomPart()}`;
+  let run: Step | undefined;
+  let isRunKnown = false;
+  for (let index = 0; index < steps.length; index += 1) {
+    const step = steps[index] as Step;
+    const isKnown = knownExpiries.has(step.key);
+    if (!isKnown) examined.push(step);
+    if (run?.hits === step.hits && run.windowSeconds === step.windowSeconds && isRunKnown === isKnown) continue;
+    run = step;
+    isRunKnown = isKnown;
+    json += `,${index + 1},"${step.hits}",${step.windowSeconds},${isKnown ? 1 : 0}`;
+  }
+  return { keys: steps, argument: `${json}]`, examined };
 }
 
 /** ARGV[1] of {@link GUARDED_COUNT}. */

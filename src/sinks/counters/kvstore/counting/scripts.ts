@@ -3,11 +3,13 @@ import { createHash } from 'node:crypto';
 /**
  * One step on one counter, in Lua; every script begins with it.
  *
- * `step(key, hits, expiry)` returns the count after it, or the error of this key alone. `hits` is a string, as INCRBY
+ * `step(key, hits, expiry, created)` returns the count after it, or the error of this key alone. `hits` is a string, as INCRBY
  * expects it: converting a number took a tenth of the step, as measured. Commands go through `pcall`, because an error that
  * is raised would stop the script half way, with the keys before it counted and their counts not returned.
  *
- * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds.
+ * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds. With `created`, which
+ *   is the hits as a number, only a key whose count equals it is examined: one that may be new. It saves a command, which is a
+ *   third of the step.
  * - 0: reads the count; an absent key stays absent and counts 0.
  * - below 0: subtracted, down to 0. The expiry stays; an absent key stays absent.
  *
@@ -24,7 +26,7 @@ local function saturate(key, hits)
   if type(before) == 'number' and before < LARGEST then pcall('INCRBY', key, LARGEST - before) end
   return LARGEST
 end
-local function step(key, hits, expiry)
+local function step(key, hits, expiry, created)
   if hits ~= '0' and string.byte(hits) ~= MINUS then
     local count = pcall('INCRBY', key, hits)
     if type(count) ~= 'number' then
@@ -33,7 +35,7 @@ local function step(key, hits, expiry)
     elseif count > LARGEST then
       count = saturate(key, hits)
     end
-    if pcall('TTL', key) == -1 then pcall('EXPIRE', key, expiry) end
+    if (not created or count == created) and pcall('TTL', key) == -1 then pcall('EXPIRE', key, expiry) end
     return count
   end
   local stored = pcall('GET', key)
@@ -65,16 +67,25 @@ function script(text: string): Script {
  * Applies steps in order.
  *
  * - KEYS: the key of each step; a key may occur more than once.
- * - ARGV[1]: a JSON list with two values per step: its hits as a string, and the expiry in seconds for a key that has none.
- *   One argument for all steps, because every argument costs the client and the server time.
+ * - ARGV[1]: a JSON list, one argument because every argument costs the client and the server time. First the exclusive bound of
+ *   the random part of expiries, and one such random part, from which that of each key follows. Then four values for each run of
+ *   steps that have them in common: the index of its first step, the hits as a string, the expiry in seconds without the random
+ *   part, and whether existing keys are known to have an expiry (1), so that it need not be examined.
  * - Result: a list with one value per step: the count after it, or the error of its key.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, and because subtracting down
  *   to 0 reads and then writes.
  */
 export const COUNT = script(`${STEP}
-local steps = cjson.decode(ARGV[1])
+local runs = cjson.decode(ARGV[1])
+local jitter, random = runs[1], runs[2]
 local counts = {}
-for i = 1, #KEYS do counts[i] = step(KEYS[i], steps[2 * i - 1], steps[2 * i]) end
+for run = 3, #runs, 4 do
+  local hits, expiry = runs[run + 1], runs[run + 2]
+  local created = runs[run + 3] == 1 and tonumber(hits)
+  for i = runs[run], (runs[run + 4] or #KEYS + 1) - 1 do
+    counts[i] = step(KEYS[i], hits, expiry + (random + i * 7919) % jitter, created)
+  end
+end
 return counts
 `);
 

@@ -5,6 +5,7 @@ import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
 import { StateLog } from '../../state-log';
 import type { TlsMaterial } from '../../tls-material';
 import { Expiry } from '../../expiry';
+import { KnownExpiries } from '../counting/known-expiries';
 import { ClusterStore } from './cluster/cluster-store';
 import { type Deployment, readDeployment } from './deployment';
 import { PooledStore } from './pooled-store';
@@ -51,6 +52,7 @@ export function openStore(instance: Instance, { options, tls, inFlight }: Shared
     db: deployment.db,
     tls: deployment.tls ? tls : undefined,
     expiry: new Expiry(options.expirationJitterMaxSeconds),
+    knownExpiries: new KnownExpiries(),
     closeConnectionOnReadonlyError: options.closeConnectionOnReadonlyError,
     inFlight,
     statistics: new PoolStatistics(options.statistics, poolName),

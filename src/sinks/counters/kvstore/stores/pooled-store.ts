@@ -110,7 +110,7 @@ export class PooledStore implements Store {
     try {
       const results = connection.rejectsScripts
         ? await this.#countByCommands(connection, part)
-        : await countByScript(connection, part, this.#context.expiry);
+        : await countByScript(connection, part, this.#context);
       return this.#replies.counts(results, connection);
     } catch (error) {
       if (isScriptRejection(error) && !connection.rejectsScripts) {

@@ -4,6 +4,7 @@ import { type Server, nameOf } from '../../server-address';
 import type { Credentials } from '../connections/address';
 import { type Connection, connect } from '../connections/connection';
 import type { InstanceOptions } from '../connections/options';
+import type { KnownExpiries } from '../counting/known-expiries';
 import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
 import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
@@ -19,6 +20,7 @@ export interface StoreContext {
   readonly db: number;
   readonly tls: TlsMaterial | undefined;
   readonly expiry: Expiry;
+  readonly knownExpiries: KnownExpiries;
   readonly closeConnectionOnReadonlyError: boolean;
   readonly inFlight: BatchesInFlight;
   readonly statistics: PoolStatistics;

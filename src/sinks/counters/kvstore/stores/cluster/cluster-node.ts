@@ -6,12 +6,11 @@ import type { Deadline } from '../../connections/deadline';
 import type { Pool } from '../../connections/pool';
 import { RECONNECT } from '../../connections/retry-delay';
 import { countByCommands } from '../../counting/count-by-commands';
-import { countArgument } from '../../counting/count-by-script';
-import type { Expiry } from '../../../expiry';
+import { type CountCall, type Expiries, countCall, countResults } from '../../counting/count-by-script';
 import type { Step } from '../../../guarded-batch';
 import { isScriptRejection, isUnknownScript, runByHash, runByText } from '../../counting/run-script';
 import { COUNT } from '../../counting/scripts';
-import { type StepResult, scriptResults } from '../../counting/step-result';
+import type { StepResult } from '../../counting/step-result';
 import { type StoreContext, openConnection, openPool } from '../store-context';
 
 /** Steps that go to one node in one write, each in a script call of its own because their keys are in different slots. */
@@ -41,7 +40,7 @@ export class ClusterNode {
   readonly pool: Pool;
   readonly lane: CounterLane;
   readonly #server: Server;
-  readonly #expiry: Expiry;
+  readonly #expiries: Expiries;
   readonly #onScriptsRejected: OnScriptsRejected;
   readonly #retired$ = new Subject<void>();
 
@@ -49,7 +48,7 @@ export class ClusterNode {
     this.name = nameOf(server);
     this.pool = openPool(context, { connect: () => openConnection(server, context), retryDelay: RECONNECT });
     this.#server = server;
-    this.#expiry = context.expiry;
+    this.#expiries = context;
     this.#onScriptsRejected = onScriptsRejected;
     this.lane = lane(this.#retired$.asObservable());
   }
@@ -104,25 +103,29 @@ export class ClusterNode {
     { steps, isAsking }: NodeBatch,
     runFirst: typeof runByHash,
   ): Promise<readonly StepResult[]> {
+    const calls = steps.map((step) => countCall([step], this.#expiries));
     const replies = connection.inOneWrite(() =>
-      steps.map((step, index) => {
+      calls.map((call, index) => {
         // An error of ASKING shows in the reply to the command that follows.
         if (isAsking) connection.send('ASKING').catch(() => undefined);
         const run = index === 0 ? runFirst : runByHash;
-        const args = { keys: [step.key], argument: countArgument([step], this.#expiry) };
-        return run(connection, COUNT, args).catch((error: Error) => error);
+        return run(connection, COUNT, call).catch((error: Error) => error);
       }),
     );
     const results: StepResult[] = [];
-    for (const reply of await Promise.all(replies)) {
-      results.push(reply instanceof Error ? reply : (scriptResults(reply, 1)[0] as StepResult));
+    for (const [index, reply] of (await Promise.all(replies)).entries()) {
+      results.push(
+        reply instanceof Error
+          ? reply
+          : (countResults(reply, calls[index] as CountCall, this.#expiries)[0] as StepResult),
+      );
     }
     return results;
   }
 
   async #countByCommands(connection: Connection, { steps, isAsking }: NodeBatch): Promise<readonly StepResult[]> {
     try {
-      return await countByCommands(connection, steps, { expiry: this.#expiry, isAsking });
+      return await countByCommands(connection, steps, { expiry: this.#expiries.expiry, isAsking });
     } catch (error) {
       return steps.map(() => error as Error);
     }

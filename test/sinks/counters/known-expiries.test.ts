@@ -1,0 +1,38 @@
+import { KnownExpiries } from '../../../src/sinks/counters/kvstore/counting/known-expiries';
+
+function step(key: string, hits = 1): { key: string; hits: number; windowSeconds: number } {
+  return { key, hits, windowSeconds: 60 };
+}
+
+describe('KnownExpiries', () => {
+  it('knows the keys of steps that added hits, and no others', () => {
+    const known = new KnownExpiries(() => 0);
+    known.add([step('added', 2), step('read', 0), step('less', -1)]);
+    expect(['added', 'read', 'less', 'other'].map((key) => known.has(key))).toEqual([true, false, false, false]);
+  });
+
+  it('forgets its keys after ten seconds', () => {
+    let now = 0;
+    const known = new KnownExpiries(() => now);
+    known.add([step('a')]);
+    now = 9_999;
+    known.forgetOld();
+    expect(known.has('a')).toBe(true);
+    now = 10_000;
+    known.forgetOld();
+    expect(known.has('a')).toBe(false);
+    known.add([step('b')]);
+    now = 19_999;
+    known.forgetOld();
+    expect(known.has('b')).toBe(true);
+  });
+
+  it('remembers neither more than 32,768 keys nor keys of more than 256 characters', () => {
+    const known = new KnownExpiries(() => 0);
+    known.add([step('x'.repeat(256)), step('x'.repeat(257))]);
+    expect(known.has('x'.repeat(256))).toBe(true);
+    expect(known.has('x'.repeat(257))).toBe(false);
+    known.add(Array.from({ length: 40_000 }, (_, index) => step(`k${index}`)));
+    expect([known.has('k32766'), known.has('k32767')]).toEqual([true, false]);
+  });
+});
