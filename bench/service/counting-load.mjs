@@ -39,9 +39,13 @@ function requests(keys, count) {
   return Array.from({ length: count }, (_, number) => request(keys, number));
 }
 
-const HOT = requests(['user'], 1);
 const ONE_DESCRIPTOR = requests(['user'], MANY);
-const THREE_DESCRIPTORS = requests(['user', 'session', 'device'], MANY);
+/** The calls of the closed loops, by the name of the load. */
+const CLOSED_LOOPS = {
+  'a hot key': requests(['user'], 1),
+  [`${MANY} keys`]: ONE_DESCRIPTOR,
+  '3 descriptors': requests(['user', 'session', 'device'], MANY),
+};
 
 /**
  * @param module the URL of a module whose `start(options)` starts the server
@@ -152,11 +156,7 @@ export async function openLoop(run, perSecond) {
  */
 export async function measureLoads(run, { name, show }) {
   const results = new Map();
-  for (const [load, bodies] of [
-    ['a hot key', HOT],
-    [`${MANY} keys`, ONE_DESCRIPTOR],
-    ['3 descriptors', THREE_DESCRIPTORS],
-  ]) {
+  for (const [load, bodies] of Object.entries(CLOSED_LOOPS)) {
     const result = await closedLoop(run, bodies);
     say(`${name}: ${load}: ${show(result)}`);
     results.set(load, result);
