@@ -6,9 +6,11 @@ export class Counter {
   /** The name followed by the tags. */
   readonly fullName: string;
 
+  /** @param rollUp for a key with request values: the key that counts instead when there are too many */
   constructor(
     readonly name: string,
     readonly tags: Tags = NO_TAGS,
+    readonly rollUp?: string,
   ) {
     this.fullName = joinTags(name, tags);
   }

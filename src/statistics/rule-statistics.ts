@@ -10,8 +10,14 @@ export class RuleStatistics {
   shadowMode = 0;
   totalNegativeHits = 0;
 
-  /** @param name the full name of the key, escaped, without the name of the statistic */
-  constructor(readonly name: string) {}
+  /**
+   * @param name the full name of the key, escaped, without the name of the statistic
+   * @param rollUp for a key with request values: the key that counts instead when there are too many, unescaped
+   */
+  constructor(
+    readonly name: string,
+    readonly rollUp?: string,
+  ) {}
 
   /** The statistics that are not 0, each with its full name. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {

@@ -47,6 +47,8 @@ export class Statistics {
   readonly #runtimeCounters = new Map<string, Counter>();
   /** By the unescaped key that they are rolled up into: the statistics of the runtime keys. */
   readonly #byRollUp = new Map<string, Set<RuleStatistics>>();
+  /** The number of runtime keys of {@link adoptRule} and {@link adoptCounter}. */
+  #adoptedKeys = 0;
   /** The sum of the lengths of the runtime keys. */
   #runtimeCharacters = 0;
   #rolledUp = 0;
@@ -109,12 +111,7 @@ export class Statistics {
   /** The statistics of a key that contains no request values, for example `domain.key_value`, unescaped. */
   rule(key: string): RuleStatistics {
     const name = RULE_PREFIX + escapeStatisticsKey(key);
-    const known = this.#rules.get(name);
-    if (known !== undefined) return known;
-    const statistics = new RuleStatistics(ownText(name));
-    this.#rules.set(statistics.name, statistics);
-    this.#ruleList.push(statistics);
-    return statistics;
+    return this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name)));
   }
 
   /**
@@ -125,12 +122,10 @@ export class Statistics {
     const known = this.#runtimeRules.get(key);
     if (known !== undefined) return known;
     if (this.#rollsUp(key)) return this.rule(rollUp);
-    const statistics = this.rule(key);
+    const name = RULE_PREFIX + escapeStatisticsKey(key);
+    const statistics = this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name), rollUp));
     this.#runtimeRules.set(this.#ownKey(key), statistics);
-    const siblings = this.#byRollUp.get(rollUp);
-    if (siblings === undefined) this.#byRollUp.set(ownText(rollUp), new Set([statistics]));
-    else siblings.add(statistics);
-    return statistics;
+    return this.#rollUpInto(rollUp, statistics);
   }
 
   /** The statistics of an unescaped key and of the runtime keys that are rolled up into it. Creates none. */
@@ -152,9 +147,30 @@ export class Statistics {
     if (this.#rollsUp(key)) return this.counter(RULE_PREFIX + rollUp);
     const name = ownText(RULE_PREFIX + escapeStatisticsKey(key));
     // Text in a request value that looks like a tag must not become one.
-    const counter = this.#counters.get(name) ?? this.#admit(name, new Counter(name));
+    const counter = this.#counters.get(name) ?? this.#admit(name, new Counter(name, NO_TAGS, rollUp));
     this.#runtimeCounters.set(this.#ownKey(key), counter);
     return counter;
+  }
+
+  /**
+   * The statistics here that correspond to those of another registry, by their name and `rollUp`. Keys with request values are
+   * limited as if they were first used here: beyond the maximum, those of the roll-up.
+   */
+  adoptRule(name: string, rollUp?: string): RuleStatistics {
+    const known = this.#rules.get(name);
+    if (known !== undefined) return known;
+    if (rollUp === undefined) return this.#addRule(new RuleStatistics(name));
+    if (!this.#adoptsKey(name)) return this.rule(rollUp);
+    return this.#rollUpInto(rollUp, this.#addRule(new RuleStatistics(name, rollUp)));
+  }
+
+  /** The counter here that corresponds to one of another registry, by its full name and `rollUp`; see {@link adoptRule}. */
+  adoptCounter(fullName: string, rollUp?: string): Counter {
+    if (rollUp === undefined) return this.counter(fullName);
+    const known = this.#counters.get(fullName);
+    if (known !== undefined) return known;
+    if (!this.#adoptsKey(fullName)) return this.counter(RULE_PREFIX + rollUp);
+    return this.#admit(fullName, new Counter(fullName, NO_TAGS, rollUp));
   }
 
   /** All counters and gauges, a summary of each timer, and what rules have counted, in no particular order. */
@@ -171,8 +187,29 @@ export class Statistics {
     return counter;
   }
 
+  #addRule(statistics: RuleStatistics): RuleStatistics {
+    this.#rules.set(statistics.name, statistics);
+    this.#ruleList.push(statistics);
+    return statistics;
+  }
+
+  #rollUpInto(rollUp: string, statistics: RuleStatistics): RuleStatistics {
+    const siblings = this.#byRollUp.get(rollUp);
+    if (siblings === undefined) this.#byRollUp.set(ownText(rollUp), new Set([statistics]));
+    else siblings.add(statistics);
+    return statistics;
+  }
+
   #runtimeKeys(): number {
-    return this.#runtimeRules.size + this.#runtimeCounters.size;
+    return this.#runtimeRules.size + this.#runtimeCounters.size + this.#adoptedKeys;
+  }
+
+  #adoptsKey(name: string): boolean {
+    const key = name.slice(RULE_PREFIX.length);
+    if (this.#rollsUp(key)) return false;
+    this.#runtimeCharacters += key.length;
+    this.#adoptedKeys += 1;
+    return true;
   }
 
   #rollsUp(key: string): boolean {

@@ -23,6 +23,12 @@ export class Timer {
     if (this.#count === BATCH_SIZE) this.flush();
   }
 
+  /** Records the first `count` of the values, in milliseconds; the array may be reused afterwards. */
+  recordAll(values: Float64Array, count: number): void {
+    this.flush();
+    for (const recorder of this.#recorders) recorder.add(values, count);
+  }
+
   /** Passes all samples recorded from now on to the recorder. */
   addRecorder(recorder: SampleRecorder): void {
     this.flush();

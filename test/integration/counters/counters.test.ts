@@ -4,10 +4,13 @@ import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connec
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
+import { RemoteCounters } from '../../../src/workers/counters/remote-counters';
+import { serveCounters } from '../../../src/workers/counters/serve-counters';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { channelPair } from '../../support/workers/channel-pair';
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { countingScenarios } from './scenarios';
@@ -72,6 +75,16 @@ function plaincache(...servers: readonly MemcachedProcess[]): Counters {
 
 describe('counters in memory', () => {
   countingScenarios(once(() => new MemoryCounters({ maxKeys: 100_000, now: Date.now })));
+});
+
+describe('counters in the memory of another process', () => {
+  countingScenarios(
+    once(() => {
+      const { primary, worker } = channelPair();
+      serveCounters(primary, new MemoryCounters({ maxKeys: 100_000, now: Date.now }));
+      return new RemoteCounters({ channel: worker, windowSpan: 0 });
+    }),
+  );
 });
 
 describe('counters on a single server', () => {

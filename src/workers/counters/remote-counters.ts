@@ -1,0 +1,103 @@
+import { NEVER, Observable, type Subscriber, of } from 'rxjs';
+import type { Count, CounterOperation } from '../../limiter/counter-operation';
+import { DecisionError } from '../../limiter/decision-error';
+import type { CounterLane, Counters, LanePipeline } from '../../streams/ports/counters';
+import type { Channel } from '../channel/channel';
+import { TOPICS } from '../channel/topics';
+import { BatchWriter, readCounts } from './batch-frames';
+
+/**
+ * How many windows of a worker may be on their way to the primary. While one is, the calls of the next gather, so that each frame
+ * carries more of them; a second one keeps the worker busy meanwhile.
+ */
+const WINDOWS_IN_FLIGHT = 2;
+
+export interface RemoteCountersOptions {
+  readonly channel: Channel;
+  /** How long a pipeline window gathers, in milliseconds. */
+  readonly windowSpan: number;
+}
+
+/** A batch whose counts have not arrived. */
+interface SentBatch {
+  readonly counts: Count[];
+  /** How many counts are still missing. */
+  missing: number;
+  readonly subscriber: Subscriber<readonly Count[]>;
+}
+
+/**
+ * The counters in the memory of the primary, seen from a worker. Batches of all workers are applied one after the other, in the order in which they
+ * arrive, so that counts are exact. The worker's clock decides which window a call belongs to, as with every store; that of the primary
+ * only when keys are removed.
+ */
+export class RemoteCounters implements Counters, CounterLane {
+  readonly connected$: Observable<boolean> = of(true);
+  readonly pipeline: LanePipeline;
+  readonly instance = { lanesAtOnce: 1 };
+  readonly retired$ = NEVER;
+  readonly #channel: Channel;
+  readonly #writer = new BatchWriter();
+  /** In the order in which they were sent, which is that of their counts. */
+  readonly #sent: SentBatch[] = [];
+  #isClosed = false;
+  #onIdle: () => void = () => undefined;
+
+  constructor({ channel, windowSpan }: RemoteCountersOptions) {
+    this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
+    this.#channel = channel;
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+    channel.frames(TOPICS.counters).subscribe({
+      next: (body) => this.#arrived(body),
+      complete: () => this.#closed(),
+    });
+  }
+
+  /** The one lane of this store. */
+  laneOf(): CounterLane {
+    return this;
+  }
+
+  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+    return new Observable((subscriber) => {
+      if (this.#isClosed) {
+        subscriber.error(primaryEnded());
+        return;
+      }
+      if (batch.length === 0) {
+        subscriber.next([]);
+        subscriber.complete();
+        return;
+      }
+      this.#sent.push({ counts: [], missing: batch.length, subscriber });
+      for (const body of this.#writer.write(batch)) this.#channel.send(TOPICS.counters, body);
+    });
+  }
+
+  close(): Promise<void> {
+    if (this.#sent.length === 0) return Promise.resolve();
+    return new Promise((resolve) => (this.#onIdle = resolve));
+  }
+
+  #arrived(body: Buffer): void {
+    const counts = readCounts(body);
+    const batch = this.#sent[0] as SentBatch;
+    for (let index = 0; index < counts.length; index += 1) batch.counts.push(counts[index] as number);
+    batch.missing -= counts.length;
+    if (batch.missing > 0) return;
+    this.#sent.shift();
+    batch.subscriber.next(batch.counts);
+    batch.subscriber.complete();
+    if (this.#sent.length === 0) this.#onIdle();
+  }
+
+  #closed(): void {
+    this.#isClosed = true;
+    for (const { subscriber } of this.#sent.splice(0)) subscriber.error(primaryEnded());
+    this.#onIdle();
+  }
+}
+
+function primaryEnded(): DecisionError {
+  return new DecisionError('store_failed', 'the process that has the counters has ended');
+}
