@@ -55,8 +55,8 @@ function tenant(number) {
 /** By name: the number of different requests, the n-th of them, and how many a connection receives in a turn. */
 const SCENARIOS = {
   'a hot key': [1, (number) => request(user(number))],
-  '10,000 keys': [10_000, (number) => request(user(number))],
-  '1,000,000 keys': [1_000_000, (number) => request(user(number))],
+  '10000 keys': [10_000, (number) => request(user(number))],
+  'a million keys': [1_000_000, (number) => request(user(number))],
   '3 descriptors': [10_000, (number) => request(user(number), path(number), tenant(number))],
   'one call at a time': [10_000, (number) => request(user(number)), 1],
 };

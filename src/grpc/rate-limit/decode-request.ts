@@ -36,13 +36,16 @@ const WRAPPED_VALUE = (1 << 3) | WireType.VARINT;
 export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
   const reader = new ProtobufReader(bytes);
   let domain = '';
-  const descriptors: Descriptor[] = [];
+  let descriptors: Descriptor[] = [];
   let hitsAddend = 0;
   while (reader.hasMore) {
     const tag = reader.tag();
-    if (tag === REQUEST_DOMAIN) domain = reader.text();
-    else if (tag === REQUEST_DESCRIPTORS) readDescriptor(reader, descriptors);
-    else if (tag === REQUEST_HITS_ADDEND) hitsAddend = reader.uint32();
+    if (tag === REQUEST_DOMAIN) domain = reader.name();
+    else if (tag === REQUEST_DESCRIPTORS) {
+      // Mostly the only one: V8 makes room for 17 elements when one is added to an empty array.
+      if (descriptors.length === 0) descriptors = [decodeDescriptor(reader, 1)];
+      else readDescriptor(reader, descriptors);
+    } else if (tag === REQUEST_HITS_ADDEND) hitsAddend = reader.uint32();
     else reader.skip(tag);
   }
   return { domain, descriptors, hitsAddend };
@@ -59,14 +62,16 @@ function readDescriptor(reader: ProtobufReader, descriptors: Descriptor[]): void
 
 function decodeDescriptor(reader: ProtobufReader, number: number): Descriptor {
   const outerEnd = reader.enter();
-  const entries: Entry[] = [];
+  let entries: Entry[] = [];
   let limit: LimitOverride | undefined;
   let hitsAddend = NO_HITS_ADDEND;
   let isNegativeHits = false;
   while (reader.hasMore) {
     const tag = reader.tag();
-    if (tag === DESCRIPTOR_ENTRIES) readEntry(reader, entries, number);
-    else if (tag === DESCRIPTOR_LIMIT) limit = decodeLimit(reader, limit);
+    if (tag === DESCRIPTOR_ENTRIES) {
+      if (entries.length === 0) entries = [decodeEntry(reader)];
+      else readEntry(reader, entries, number);
+    } else if (tag === DESCRIPTOR_LIMIT) limit = decodeLimit(reader, limit);
     else if (tag === DESCRIPTOR_HITS_ADDEND) hitsAddend = decodeWrapped(reader, hitsAddend);
     else if (tag === DESCRIPTOR_IS_NEGATIVE_HITS) isNegativeHits = reader.bool();
     else reader.skip(tag);
@@ -90,7 +95,7 @@ function decodeEntry(reader: ProtobufReader): Entry {
   let value = '';
   while (reader.hasMore) {
     const tag = reader.tag();
-    if (tag === ENTRY_KEY) key = reader.text();
+    if (tag === ENTRY_KEY) key = reader.name();
     else if (tag === ENTRY_VALUE) value = reader.text();
     else reader.skip(tag);
   }

@@ -1,5 +1,7 @@
 import { DecisionError } from '../../limiter/decision-error';
 import { MAX_TEXT } from '../../limiter/request-bounds';
+import { NameMemo } from './name-memo';
+import { SHORT_TEXT, shortAscii } from './short-ascii';
 
 /** Bytes that are not valid protobuf. The message states the problem and its byte offset. */
 export class ProtobufError extends Error {
@@ -29,7 +31,7 @@ const MAX_TAG = 2 ** 32 - 1;
 const MAX_TAG_IN_GROUP = 2 ** 34 - 1;
 /** A varint whose first byte is lower has one byte. */
 const LONG_VARINT = 0x80;
-const SHORT_TEXT = 24;
+const names = new NameMemo();
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
@@ -138,9 +140,20 @@ export class ProtobufReader {
   text(): string {
     const outerEnd = this.enter();
     const { position, end } = this;
-    const bytes = this.#bytes;
     this.leave(outerEnd);
-    return (end - position <= SHORT_TEXT ? shortAscii(bytes, position, end) : undefined) ?? this.#utf8(position, end);
+    return (
+      (end - position <= SHORT_TEXT ? shortAscii(this.#bytes, position, end) : undefined) ?? this.#utf8(position, end)
+    );
+  }
+
+  /** Reads a string that is the same in many messages: a short one is mostly found in memory. */
+  name(): string {
+    const outerEnd = this.enter();
+    const { position, end } = this;
+    this.leave(outerEnd);
+    return (
+      (end - position <= SHORT_TEXT ? names.find(this.#bytes, position, end) : undefined) ?? this.#utf8(position, end)
+    );
   }
 
   /** Skips the value of an unknown field. */
@@ -215,15 +228,4 @@ export class ProtobufReader {
   #error(problem: string): ProtobufError {
     return new ProtobufError(`${problem} at byte ${this.position}`);
   }
-}
-
-/** Reads a short text faster than a call of the decoder; undefined when it is not all ASCII. */
-function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
-  let text = '';
-  for (let index = start; index < end; index += 1) {
-    const byte = bytes[index] as number;
-    if (byte > 0x7f) return undefined;
-    text += String.fromCharCode(byte);
-  }
-  return text;
 }

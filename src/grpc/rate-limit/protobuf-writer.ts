@@ -1,11 +1,16 @@
 const INITIAL_CAPACITY = 1024;
 /** Length in bytes of the longest varint of a number below 2^53. */
 const MAX_VARINT_BYTES = 8;
+/** Views of fewer bytes are kept. */
+const VIEWS = 256;
+const FEW_BYTES = 64;
 
 /** Writes protobuf into its own buffer, which grows and is reused. Tags are below 128, that is field numbers up to 15. */
 export class ProtobufWriter {
   #bytes = Buffer.allocUnsafe(INITIAL_CAPACITY);
   #length = 0;
+  /** The views of the buffer by their length: creating one takes as long as copying a hundred bytes. */
+  #views: (Uint8Array | undefined)[] = [];
 
   reset(): void {
     this.#length = 0;
@@ -13,7 +18,9 @@ export class ProtobufWriter {
 
   /** The bytes written since {@link reset}: a view of the buffer, valid until the next write. */
   written(): Uint8Array {
-    return this.#bytes.subarray(0, this.#length);
+    const length = this.#length;
+    if (length >= VIEWS) return this.#bytes.subarray(0, length);
+    return (this.#views[length] ??= this.#bytes.subarray(0, length));
   }
 
   /** @param value an integer from 0 to 2^53 - 1 */
@@ -29,7 +36,10 @@ export class ProtobufWriter {
     this.#bytes[this.#length] = tag;
     this.#length += 1;
     this.#varint(bytes.length);
-    this.#bytes.set(bytes, this.#length);
+    const start = this.#length;
+    // For a few bytes a loop is faster than the call.
+    if (bytes.length > FEW_BYTES) this.#bytes.set(bytes, start);
+    else for (let at = 0; at < bytes.length; at += 1) this.#bytes[start + at] = bytes[at] as number;
     this.#length += bytes.length;
   }
 
@@ -84,6 +94,7 @@ export class ProtobufWriter {
     const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
     larger.set(this.#bytes.subarray(0, this.#length));
     this.#bytes = larger;
+    this.#views = [];
   }
 }
 
