@@ -11,12 +11,18 @@ import { type JsonLimits, type OnMalformed, jsonRoute } from './json/json-route'
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpServer, startHttpServer } from './server/http-server';
+import {
+  type HttpServer,
+  type ListeningHttpServer,
+  type HttpServerOptions as ServerOptions,
+  adoptingHttpServer,
+  startHttpServer,
+} from './server/http-server';
 import { type HttpLimits, type HttpTimeouts, PUBLIC_LIMITS } from './server/limits';
 import type { OnHttpRejected } from './server/rejections';
 import { traced } from './traced';
 
-export interface HttpServerOptions extends TcpAddress {
+export interface HttpServerOptions {
   readonly decide: Decide;
   readonly health: () => Health;
   /** Called for each /json body that is not a RateLimitRequest, to be counted and logged. */
@@ -47,20 +53,17 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
-  const filesLimit = openFilesLimit();
-  const {
-    decide,
-    health,
-    onMalformed,
-    onRejected,
-    log,
-    tracer,
-    timeouts,
-    limits,
-    leavesFilesFree: leavesFree = (socket) => leavesFilesFree(socket, filesLimit),
-    ...at
-  } = options;
+export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<ListeningHttpServer> {
+  const { host, port } = options;
+  return startHttpServer(application(options), { at: { host, port }, ...serverOptions(options) });
+}
+
+/** The same for connections that are accepted elsewhere. */
+export function adoptingHttp(options: HttpServerOptions): HttpServer {
+  return adoptingHttpServer(application(options), serverOptions(options));
+}
+
+function application({ decide, health, onMalformed, onRejected, log, tracer, limits }: HttpServerOptions): Koa {
   const router = new Router({ sensitive: true, strict: true });
   router.post('/json', jsonRoute({ decide, onMalformed, onRejected, limits })).all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
@@ -72,11 +75,15 @@ export function serveHttp(options: HttpServerOptions): Promise<HttpServer> {
     .use(errorBoundary(log))
     .use(router.routes())
     .use(notFound(['POST /json', 'GET /healthcheck']));
-  return startHttpServer(app, {
-    at,
+  return app;
+}
+
+function serverOptions({ timeouts, limits, onRejected, leavesFilesFree: leavesFree }: HttpServerOptions): ServerOptions {
+  const filesLimit = openFilesLimit();
+  return {
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
     onRejected,
-    leavesFilesFree: leavesFree,
-  });
+    leavesFilesFree: leavesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),
+  };
 }

@@ -5,7 +5,7 @@ import type { Log } from '../streams/ports/log';
 import { errorBoundary } from './server/error-boundary';
 import type { TcpAddress } from '../net/listen';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type HttpServer, startHttpServer } from './server/http-server';
+import { type ListeningHttpServer, startHttpServer } from './server/http-server';
 import { type HttpTimeouts, OPERATOR_LIMITS } from './server/limits';
 import type { OnHttpRejected } from './server/rejections';
 
@@ -33,7 +33,7 @@ const TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveMetrics({ path, page, onRejected, log, ...at }: MetricsServerOptions): Promise<HttpServer> {
+export function serveMetrics({ path, page, onRejected, log, ...at }: MetricsServerOptions): Promise<ListeningHttpServer> {
   const reject = methodNotAllowed('GET, HEAD');
   const app = new Koa();
   app.on('error', logConnectionErrors(log));

@@ -1,7 +1,7 @@
 import { operatorsApi } from '../http/operators/operators-api';
 import type { RulesInfo } from '../http/debug/rlconfig';
 import { serveDebug } from '../http/debug/serve-debug';
-import type { HttpServer } from '../http/server/http-server';
+import type { ListeningHttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
 import { listSettings } from '../settings/list-settings';
 import type { LoadedSettings } from '../settings/read-settings';
@@ -14,7 +14,7 @@ import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
 import { LocalOperator } from './operators/local-operator';
 
-export type DebugListener = HttpServer;
+export type DebugListener = ListeningHttpServer;
 
 export interface DebugListenerSources {
   readonly config$: Latest<CurrentConfig>;

@@ -1,4 +1,4 @@
-import type { HttpServer } from '../http/server/http-server';
+import type { ListeningHttpServer } from '../http/server/http-server';
 import { serveMetrics } from '../http/serve-metrics';
 import type { LoadedSettings } from '../settings/read-settings';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
@@ -23,7 +23,7 @@ const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 export async function openMetricsListener(
   reading: LoadedSettings,
   { statistics, offenders, rejections, log }: StatisticsParts,
-): Promise<HttpServer> {
+): Promise<ListeningHttpServer> {
   const { settings } = reading;
   const labels = extraLabels(settings.extraTags);
   // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.

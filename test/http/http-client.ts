@@ -1,6 +1,6 @@
 import { type Socket, connect } from 'node:net';
 import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
-import type { HttpServer } from '../../src/http/server/http-server';
+import type { ListeningHttpServer } from '../../src/http/server/http-server';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { Log } from '../../src/streams/ports/log';
@@ -46,7 +46,7 @@ export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
-export interface TestHttpServer extends HttpServer {
+export interface TestHttpServer extends ListeningHttpServer {
   readonly url: string;
   readonly port: number;
 }

@@ -1,8 +1,8 @@
 import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
-import type { HttpServer } from '../../src/http/server/http-server';
+import type { ListeningHttpServer } from '../../src/http/server/http-server';
 import { closeAll, recordingLog } from './http-client';
 
-const opened: HttpServer[] = [];
+const opened: ListeningHttpServer[] = [];
 afterEach(async () => {
   await closeAll();
   await Promise.all(opened.splice(0).map((server) => server.close()));

@@ -29,7 +29,7 @@ export interface Http2ServerOptions<M, S> {
 
 /**
  * An HTTP/2 server (RFC 9113, RFC 7541) for one application. It does not listen by itself: the caller makes
- * {@link listener} listen.
+ * {@link listener} listen, or passes connections to {@link adopt}.
  */
 export class Http2Server<M, S> {
   /** The server that accepts the sockets: a `tls.Server` if TLS is configured. */
@@ -43,6 +43,8 @@ export class Http2Server<M, S> {
   /** The sockets of all connections, and those whose TLS handshake has not finished. */
   readonly #sockets = new Set<net.Socket>();
   readonly #closed: Promise<void>;
+  #resolveClosed: () => void = () => undefined;
+  #hasClosedListener = false;
   #address: net.AddressInfo | string | null = null;
   #ticker: NodeJS.Timeout | undefined;
   #isClosing = false;
@@ -75,7 +77,11 @@ export class Http2Server<M, S> {
       this.listener.on('error', onInternalError);
     });
     this.#closed = new Promise((resolve) => {
-      this.listener.once('close', () => resolve());
+      this.listener.once('close', () => {
+        this.#hasClosedListener = true;
+        this.#resolveIfClosed();
+      });
+      this.#resolveClosed = resolve;
     });
   }
 
@@ -83,6 +89,14 @@ export class Http2Server<M, S> {
   get address(): net.AddressInfo | string {
     if (this.#address === null) throw new Error('the server has not been made to listen');
     return this.#address;
+  }
+
+  /**
+   * Serves a connection that was accepted elsewhere, before anything was read from it. `socket.allowHalfOpen` must be false. The
+   * server need not listen itself.
+   */
+  adopt(socket: net.Socket): void {
+    this.listener.emit('connection', socket);
   }
 
   /** The number of open sockets, including those of connections that have ended and wait for the peer to close. */
@@ -155,7 +169,10 @@ export class Http2Server<M, S> {
     if (this.#sockets.size >= this.#limits.maxConnections) return this.#refuse(socket, 'connections');
     if (!this.#leavesFilesFree(socket)) return this.#refuse(socket, 'file_descriptors');
     this.#sockets.add(socket);
-    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      this.#resolveIfClosed();
+    });
     return true;
   }
 
@@ -184,6 +201,11 @@ export class Http2Server<M, S> {
       this.#ticker = undefined;
     });
     if (this.#isClosing) connection.shutDown('');
+  }
+
+  /** The listener, when it closes, waits only for the connections that it has accepted itself. */
+  #resolveIfClosed(): void {
+    if (this.#hasClosedListener && this.#sockets.size === 0) this.#resolveClosed();
   }
 
   #tick(): void {

@@ -1,4 +1,4 @@
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ListenAddress, listen } from '../../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
@@ -14,10 +14,9 @@ import { FailureBlocks } from './headers/responses';
 import { Inflater } from './messages/inflater';
 
 /** How many connections may wait to be accepted. */
-const BACKLOG = 4_096;
+export const GRPC_BACKLOG = 4_096;
 
 export interface GrpcServerOptions {
-  readonly listen: ListenAddress;
   /** If absent, the server speaks cleartext HTTP/2. */
   readonly tls?: ServerTls | undefined;
   /** The limits that differ from {@link DEFAULT_LIMITS}. */
@@ -34,10 +33,8 @@ export interface GrpcServerOptions {
   readonly onInternalError?: ((path: string, error: unknown) => void) | undefined;
 }
 
-/** A gRPC server that is listening. */
+/** A gRPC server, wherever its connections are accepted. */
 export interface GrpcServer {
-  /** The address that it listens on, with the port that the system chose; the path of a Unix socket. */
-  readonly address: AddressInfo | string;
   /** The number of open connections. */
   readonly connectionCount: number;
   /** The number of calls that are open, or cancelled while their handler still works on them. */
@@ -56,10 +53,31 @@ export interface GrpcServer {
   replaceTls(tls: ServerTls): void;
   /** Stops listening and aborts every connection. Resolves when all are closed. */
   close(): Promise<void>;
+  /** Serves a connection that was accepted elsewhere, before anything was read from it. */
+  adopt(socket: Socket): void;
+}
+
+/** A gRPC server that accepts its connections itself. */
+export interface ListeningGrpcServer extends GrpcServer {
+  /** The address that it listens on, with the port that the system chose; the path of a Unix socket. */
+  readonly address: AddressInfo | string;
 }
 
 /** Starts a gRPC server. Rejects if it cannot listen or the TLS certificate, key or authority cannot be used. */
-export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer> {
+export async function serveGrpc(
+  options: GrpcServerOptions & { readonly listen: ListenAddress },
+): Promise<ListeningGrpcServer> {
+  const server = createHttp2Server(options);
+  await listen(server.listener, options.listen, GRPC_BACKLOG);
+  return server;
+}
+
+/** A gRPC server for connections that are accepted elsewhere. Throws if the TLS certificate, key or authority cannot be used. */
+export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
+  return createHttp2Server(options);
+}
+
+function createHttp2Server(options: GrpcServerOptions): Http2Server<InterpretedHead, Call> {
   const { onRejected, onInternalError = () => {} } = options;
   function now(): number {
     return performance.now();
@@ -76,7 +94,7 @@ export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer>
     options.keepMetadata ?? [],
   );
   const filesLimit = openFilesLimit();
-  const server = new Http2Server<InterpretedHead, Call>({
+  return new Http2Server<InterpretedHead, Call>({
     tls: options.tls,
     limits: options.limits,
     application,
@@ -84,6 +102,4 @@ export async function serveGrpc(options: GrpcServerOptions): Promise<GrpcServer>
     onRejected,
     onInternalError: (error) => onInternalError('', error),
   });
-  await listen(server.listener, options.listen, BACKLOG);
-  return server;
 }

@@ -5,7 +5,7 @@ import type { Log } from '../../streams/ports/log';
 import { healthcheckRoute } from '../healthcheck';
 import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
-import { type HttpServer, startHttpServer } from '../server/http-server';
+import { type ListeningHttpServer, startHttpServer } from '../server/http-server';
 import { type HttpTimeouts, OPERATOR_LIMITS } from '../server/limits';
 import type { OnHttpRejected } from '../server/rejections';
 import type { TcpAddress } from '../../net/listen';
@@ -59,7 +59,7 @@ export function serveDebug({
   onRejected,
   log,
   ...at
-}: DebugServerOptions): Promise<HttpServer> {
+}: DebugServerOptions): Promise<ListeningHttpServer> {
   const profiles = [cpuProfile(), ...heapProfiles(availableMemory)];
   const pprof = {
     path: '/debug/pprof/',

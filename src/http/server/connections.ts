@@ -31,6 +31,7 @@ export class Connections {
   /** The connection whose last request began the longest ago is the first. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #timer: NodeJS.Timeout;
+  #onEmpty: (() => void) | undefined;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -51,7 +52,10 @@ export class Connections {
       if (victim === socket) return;
     }
     this.#bySocket.set(socket, { socket, responses: [], sending: undefined, sendingSince: 0 });
-    socket.once('close', () => this.#bySocket.delete(socket));
+    socket.once('close', () => {
+      this.#bySocket.delete(socket);
+      if (this.#bySocket.size === 0) this.#onEmpty?.();
+    });
   }
 
   /** A request has begun. Returns false, and ends the connection, if it is one too many in flight. */
@@ -77,6 +81,12 @@ export class Connections {
   lastUnsent(socket: Socket): ServerResponse | undefined {
     const last = this.#bySocket.get(socket)?.responses.at(-1);
     return last?.writableFinished === true ? undefined : last;
+  }
+
+  /** Calls back when no connection is open, at once if there is none. */
+  onceEmpty(callback: () => void): void {
+    if (this.#bySocket.size === 0) callback();
+    else this.#onEmpty = callback;
   }
 
   get sockets(): Iterable<Socket> {

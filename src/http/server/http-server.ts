@@ -8,24 +8,45 @@ import { type ParseError, answerAndClose, answerTo } from './parse-errors';
 import { respondEarly } from './respond-early';
 import { validateRequest } from './validate-request';
 
-/** An HTTP server that is listening. */
+/** An HTTP server, wherever its connections are accepted. */
 export interface HttpServer {
-  readonly address: AddressInfo;
   /**
    * Stops listening, closes idle connections, finishes the requests in flight, and aborts those that take longer than the grace
    * period. Resolves when all connections are closed.
    */
   close(): Promise<void>;
+  /** Serves a connection that was accepted elsewhere, before anything was read from it. */
+  adopt(socket: Socket): void;
+}
+
+/** An HTTP server that accepts its connections itself. */
+export interface ListeningHttpServer extends HttpServer {
+  readonly address: AddressInfo;
 }
 
 export interface HttpServerOptions extends ConnectionsOptions {
-  readonly at: TcpAddress;
   readonly timeouts: HttpTimeouts;
 }
 
 /** Starts an HTTP server for a Koa application. */
-export async function startHttpServer(app: Koa, options: HttpServerOptions): Promise<HttpServer> {
-  const { at, timeouts, limits, onRejected } = options;
+export async function startHttpServer(
+  app: Koa,
+  options: HttpServerOptions & { readonly at: TcpAddress },
+): Promise<ListeningHttpServer> {
+  const { server, ...rest } = createHttpServer(app, options);
+  return { ...rest, address: await listen(server, options.at) };
+}
+
+/** An HTTP server for connections that are accepted elsewhere. */
+export function adoptingHttpServer(app: Koa, options: HttpServerOptions): HttpServer {
+  const { server, ...rest } = createHttpServer(app, options);
+  // Node checks the timeouts of requests from this event on.
+  server.emit('listening');
+  return rest;
+}
+
+function createHttpServer(app: Koa, options: HttpServerOptions): HttpServer & { readonly server: Server } {
+  const { timeouts, limits, onRejected } = options;
   const connections = new Connections(options);
   const server = newServer(options);
   let isClosing = false;
@@ -47,9 +68,12 @@ export async function startHttpServer(app: Koa, options: HttpServerOptions): Pro
     onParseError(error, socket, { connections, options }),
   );
 
-  const address = await listen(server, at);
   return {
-    address,
+    server,
+    adopt: (socket) => {
+      socket.allowHalfOpen = true;
+      server.emit('connection', socket);
+    },
     close: () => {
       isClosing = true;
       return close(server, connections, timeouts.grace);
@@ -96,10 +120,13 @@ function newServer({ timeouts, limits }: HttpServerOptions): Server {
 function close(server: Server, connections: Connections, grace: number): Promise<void> {
   return new Promise((resolve) => {
     const abort = setTimeout(() => server.closeAllConnections(), grace);
+    // The server itself waits only for the connections that it has accepted.
     server.close(() => {
-      clearTimeout(abort);
-      connections.close();
-      resolve();
+      connections.onceEmpty(() => {
+        clearTimeout(abort);
+        connections.close();
+        resolve();
+      });
     });
     for (const socket of connections.sockets) {
       const response = connections.lastUnsent(socket);

@@ -3,10 +3,10 @@ import { Session } from 'node:inspector/promises';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../../src/gen/perftools/profiles/profile';
 import { type DebugServerOptions, serveDebug } from '../../../src/http/debug/serve-debug';
-import type { HttpServer } from '../../../src/http/server/http-server';
+import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { closeAll, rawConnection, recordingLog } from '../http-client';
 
-const opened: HttpServer[] = [];
+const opened: ListeningHttpServer[] = [];
 const cleanups: (() => void)[] = [];
 afterEach(async () => {
   for (const stop of cleanups.splice(0)) stop();
