@@ -5,6 +5,7 @@ import './main/ignored-signals';
 import './main/quiet-libraries';
 import { tolerateClosedPipes } from './cli/closed-pipes';
 import { answerCommandLine } from './main/command-line';
+import { processCount } from './main/process-count';
 import { runService } from './main/run-service';
 import { type ServiceLogOptions, exitOnUncaught, serviceLog } from './main/service-log';
 import { asError } from './text/thrown';
@@ -16,6 +17,7 @@ import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
 import { standardStream } from './sinks/standard-stream';
 import { hideSecrets } from './text/hide-credentials';
+import { workerNumber } from './workers/worker/role';
 
 /**
  * Runs the service until a signal ends it.
@@ -50,7 +52,10 @@ async function runLogged(
   exitOnUncaught(log, lines);
   for (const warning of reading.warnings) log.warn(warning);
   try {
-    return await runService(reading, { log, lines, onServing });
+    const workers = processCount(reading.settings.workers);
+    if (workers === 1) return await runService(reading, { log, lines, onServing });
+    const { runPrimary } = await import('./main/run-primary.js');
+    return await runPrimary(reading, { log, lines, onServing, workers, fork: { program: __filename, environment } });
   } catch (error) {
     log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
@@ -70,13 +75,25 @@ function reportInvalidSettings(
   for (const problem of problems) log.fatal(`invalid setting: ${problem}`);
 }
 
-if (require.main === module) {
+/** What this process is: a worker of another one, the answer to its command line, or the service. */
+function main(): void {
+  const worker = workerNumber();
+  if (worker !== undefined) {
+    void import('./main/start-worker.js').then(({ startWorker }) => startWorker(process.env, worker)).then(exit);
+    return;
+  }
   const code = answerCommandLine(process.argv.slice(2), process);
   if (code === undefined) {
-    // After an aborted drain, sockets and timers may be left; the process does not wait for them.
-    void run(process.env).then((exitCode) => process.exit(exitCode));
+    void run(process.env).then(exit);
   } else {
     tolerateClosedPipes(process.stdout, process.stderr);
     process.exitCode = code;
   }
 }
+
+function exit(code: number): void {
+  // After an aborted drain, sockets and timers may be left; the process does not wait for them.
+  process.exit(code);
+}
+
+if (require.main === module) main();

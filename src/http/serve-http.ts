@@ -78,7 +78,12 @@ function application({ decide, health, onMalformed, onRejected, log, tracer, lim
   return app;
 }
 
-function serverOptions({ timeouts, limits, onRejected, leavesFilesFree: leavesFree }: HttpServerOptions): ServerOptions {
+function serverOptions({
+  timeouts,
+  limits,
+  onRejected,
+  leavesFilesFree: leavesFree,
+}: HttpServerOptions): ServerOptions {
   const filesLimit = openFilesLimit();
   return {
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },

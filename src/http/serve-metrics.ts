@@ -33,7 +33,13 @@ const TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveMetrics({ path, page, onRejected, log, ...at }: MetricsServerOptions): Promise<ListeningHttpServer> {
+export function serveMetrics({
+  path,
+  page,
+  onRejected,
+  log,
+  ...at
+}: MetricsServerOptions): Promise<ListeningHttpServer> {
   const reject = methodNotAllowed('GET, HEAD');
   const app = new Koa();
   app.on('error', logConnectionErrors(log));

@@ -17,6 +17,10 @@ const AWAITED: Readonly<Record<Awaited, { readonly health: string; readonly mess
     health: 'waiting for the counter store',
     message: 'no connection to the counter store; not serving until it is reached',
   },
+  workers: {
+    health: 'waiting for the workers',
+    message: 'not all workers are ready; not serving until they are',
+  },
 };
 
 /** Whether the service can be called: its health, and until its listeners are open what it waits for. */

@@ -1,4 +1,6 @@
 import { type Observable, Subject, asyncScheduler, groupBy, mergeMap, tap } from 'rxjs';
+import { openFilesLimit } from '../net/open-files';
+import type { Settings } from '../settings/settings';
 import type { Log } from '../streams/ports/log';
 import { refusalPhases } from '../streams/refusals';
 
@@ -18,9 +20,22 @@ export interface Refusal {
 /** Logs that a listener refuses connections: one line when it begins and one when it ends, whatever the number of connections. */
 export class RefusedConnections {
   readonly #refused = new Subject<Refusal>();
+  readonly #filesLimit = openFilesLimit();
 
   refused(refusal: Refusal): void {
     this.#refused.next(refusal);
+  }
+
+  /** @param open the gRPC connections that are open */
+  grpcRefused(bound: 'connections' | 'file_descriptors', open: number, { grpcMaxConnections }: Settings): void {
+    const isFull = bound === 'connections';
+    this.refused({
+      listener: 'gRPC',
+      bound: isFull ? 'connections' : 'open files',
+      setting: 'GRPC_MAX_CONNECTIONS',
+      open,
+      limit: isFull ? grpcMaxConnections : this.#filesLimit,
+    });
   }
 
   /** Never completes. */

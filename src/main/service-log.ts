@@ -9,11 +9,19 @@ export interface ServiceLogOptions {
   readonly lines: BoundedLines;
   /** Replaces secrets in a text. */
   readonly mask: (text: string) => string;
+  /** The number of the worker that writes the lines; undefined in other processes. */
+  readonly worker?: number | undefined;
 }
 
 /** The log of the service, with a line when lines were dropped. */
-export function serviceLog({ settings }: LoadedSettings, { lines, mask }: ServiceLogOptions): Logger {
-  const log = createLogger({ level: settings.logLevel, format: settings.logFormat, stream: lines, mask });
+export function serviceLog({ settings }: LoadedSettings, { lines, mask, worker }: ServiceLogOptions): Logger {
+  const log = createLogger({
+    level: settings.logLevel,
+    format: settings.logFormat,
+    stream: lines,
+    mask,
+    ...(worker !== undefined && { common: { worker } }),
+  });
   lines.onResumed((dropped) => {
     log.warn('log lines were dropped, because standard error was blocked, too slow or closed', { lines: dropped });
   });

@@ -1,7 +1,6 @@
 import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Check } from './checks/check';
 import { listenerChecks } from './checks/listeners';
-import { findPlannedFeatures } from './checks/planned-features';
 import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
@@ -62,8 +61,8 @@ const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...stati
  * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored, except
  * that a variable whose name is close to that of a setting causes a warning.
  *
- * @throws {SettingsError} listing all problems: invalid values, names and aliases with different values, settings that
- *   contradict each other, and values that need a planned feature.
+ * @throws {SettingsError} listing all problems: invalid values, names and aliases with different values, and settings
+ *   that contradict each other.
  */
 export function readSettings(environment: Environment): LoadedSettings {
   const { values, given, invalid, problems, warnings } = readRows(environment);
@@ -97,7 +96,6 @@ export function readSettings(environment: Environment): LoadedSettings {
   warnings.push(
     ...mogrifiers.warnings,
     ...findIneffectiveSettings(settingsTable, states),
-    ...findPlannedFeatures(settingsTable, given),
     ...findMisspelledNames(environment),
   );
 

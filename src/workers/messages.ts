@@ -22,12 +22,14 @@ export type Order =
 
 /** What a worker reports to the primary, on the topic `control`. */
 export type Report =
-  /** It takes connections. */
-  | { readonly kind: 'serving' }
+  /** It takes connections. `store` describes its counter store, without credentials. */
+  | { readonly kind: 'serving'; readonly store: string }
   /** It cannot run, and exits. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** The calls that were in flight when `drain` arrived are answered. */
-  | { readonly kind: 'drained' };
+  | { readonly kind: 'drained' }
+  /** Its last message: it exits. */
+  | { readonly kind: 'exiting' };
 
 /** A worker's components, on the topic `health`. The primary sends the health of the instance on the same topic. */
 export interface WorkerState {

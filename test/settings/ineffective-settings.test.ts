@@ -210,7 +210,7 @@ const CASES: readonly (readonly [string, Case])[] = [
   }),
 ];
 
-/** Not in {@link CASES}: they have an effect on their own, or are rejected when they have none, or are deprecated or planned. */
+/** Not in {@link CASES}: they have an effect on their own, or are rejected when they have none, or are deprecated. */
 const OTHERS: readonly (readonly [string, readonly string[]])[] = [
   [
     'has an effect with every other setting',
@@ -221,12 +221,11 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],
       ...['CACHE_KEY_PREFIX', 'KVSTORE_PIPELINE_WINDOW', 'LOCAL_CACHE_SIZE_IN_BYTES'],
       ...['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'STATS_MAX_RUNTIME_KEYS', 'DISABLE_STATS', 'TRACING_ENABLED'],
-      ...['OFFENDERS_SIZE', 'LIMIT_NAME_FROM_RULE'],
+      ...['OFFENDERS_SIZE', 'LIMIT_NAME_FROM_RULE', 'WORKERS'],
     ],
   ],
   ['is rejected without TLS', ['GRPC_CLIENT_TLS_CACERT', 'GRPC_CLIENT_TLS_SAN']],
   ['is deprecated', ['KVSTORE_PIPELINE_LIMIT', 'KVSTORE_PERSECOND_PIPELINE_LIMIT']],
-  ['is planned', rows.flatMap(({ setting }) => (setting.plannedFeature ? [setting.name] : []))],
 ];
 
 function settingOf(name: string): Setting {

@@ -51,8 +51,4 @@ describe('docs/settings.md', () => {
     expect(page).toMatch(/^\| `KVSTORE_SENTINEL_AUTH` .* Only with `KVSTORE_TYPE=sentinel`\. \|$/m);
     expect(page).toMatch(/^\| `GRPC_PORT` .* Only without `GRPC_UDS`\. \|$/m);
   });
-
-  test('marks the settings of planned features', () => {
-    expect(page).toMatch(/^\| `WORKERS` .* Not available yet: planned for a later release\. \|$/m);
-  });
 });

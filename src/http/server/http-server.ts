@@ -73,6 +73,8 @@ function createHttpServer(app: Koa, options: HttpServerOptions): HttpServer & { 
     adopt: (socket) => {
       socket.allowHalfOpen = true;
       server.emit('connection', socket);
+      // It may have been accepted without reading from it.
+      socket.resume();
     },
     close: () => {
       isClosing = true;

@@ -37,11 +37,9 @@ export function findUnmetCondition(conditions: readonly Condition[], states: Set
 }
 
 /**
- * The conditions under which a setting has an effect: those of its group, except those on the setting itself, and its own. None
- * for the settings of a planned feature, which have a warning of their own.
+ * The conditions under which a setting has an effect: those of its group, except those on the setting itself, and its own.
  */
 export function conditionsOf(setting: Setting, group: SettingGroup): readonly Condition[] {
-  if (setting.plannedFeature !== undefined) return [];
   const ofGroup = (group.requires ?? []).filter(({ names }) => !names.includes(setting.name));
   return [...ofGroup, ...(setting.requires ?? [])];
 }

@@ -1,8 +1,6 @@
 import type { Condition } from '../table/condition';
 import { DerivedDefault, type Setting, type SettingFamily, type SettingGroup } from '../table/setting';
 
-const NOT_YET = 'Not available yet: planned for a later release.';
-
 /** A setting in words, for the help text and for docs/settings.md. */
 export interface Description {
   readonly name: string;
@@ -19,10 +17,9 @@ export function describeGroup(group: SettingGroup): readonly Description[] {
 }
 
 function describeSetting(setting: Setting): Description {
-  const { name, alias, type, plannedFeature } = setting;
+  const { name, alias, type } = setting;
   const help = [setting.help];
   help.push(...onlyUnder(setting.requires));
-  if (plannedFeature !== undefined) help.push(NOT_YET);
   return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help.join(' ') };
 }
 

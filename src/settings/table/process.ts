@@ -1,4 +1,3 @@
-import { planned } from './planned';
 import { group, setting } from './setting';
 import { choice, logFormat } from '../values/choices';
 import { workers } from '../values/numbers';
@@ -27,8 +26,7 @@ export const processSettings = group({
       name: 'WORKERS',
       type: workers,
       default: 1,
-      help: 'Number of processes that share the listeners; auto: one per CPU core.',
-      plannedFeature: planned.workers,
+      help: 'Number of processes that decide behind the same ports; auto: one per CPU core.',
     }),
   ],
 });

@@ -27,8 +27,6 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly requires?: readonly Condition[];
   /** Accepted for compatibility with existing environments, but without effect. */
   readonly isDeprecated?: true;
-  /** The planned feature to which this setting belongs. Until its release the setting is parsed, checked and warned about. */
-  readonly plannedFeature?: string;
 }
 
 /** The names of a setting's variable: its neutral name and its alias, if any. */

@@ -20,6 +20,8 @@ export interface LoggerOptions {
   readonly stream: LogStream;
   /** Replaces secrets in a text; none are replaced if undefined. */
   readonly mask?: (text: string) => string;
+  /** Fields of every line. */
+  readonly common?: Readonly<Record<string, string | number>>;
 }
 
 export interface Logger extends Log {
@@ -39,7 +41,7 @@ const PINO_METHODS = { debug: 'debug', info: 'info', warning: 'warn', error: 'er
  * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of secrets and
  * the secrets known to `mask` are masked.
  */
-export function createLogger({ level, format, stream, mask = (text) => text }: LoggerOptions): Logger {
+export function createLogger({ level, format, stream, mask = (text) => text, common }: LoggerOptions): Logger {
   function masked(text: string) {
     // Not before it is masked: the beginning of a secret would remain.
     return shortened(hideUrlCredentials(mask(text)));
@@ -47,7 +49,7 @@ export function createLogger({ level, format, stream, mask = (text) => text }: L
   const logger = pino(
     {
       level: 'debug',
-      base: null,
+      base: common ?? null,
       messageKey: '@message',
       timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },

@@ -7,7 +7,7 @@ import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
 import { healthService } from '../../../src/grpc/server/health/health-service';
 import { reflectionService } from '../../../src/grpc/server/reflection/reflection-service';
-import { type GrpcServer, serveGrpc } from '../../../src/grpc/server/grpc-server';
+import { type ListeningGrpcServer, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import { eventually } from '../http2/raw-client';
 
 const SERVING = 1;
@@ -15,7 +15,7 @@ const NOT_SERVING = 2;
 const SERVICE_UNKNOWN = 3;
 
 const health$ = new BehaviorSubject({ healthy: true, unhealthy: [] as string[] });
-let server: GrpcServer;
+let server: ListeningGrpcServer;
 let client: Client;
 
 beforeAll(async () => {

@@ -7,6 +7,7 @@ import {
 } from '@grpc/grpc-js';
 import type { AddressInfo } from 'node:net';
 import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../../../src/grpc/server/grpc-server';
+import type { ListenAddress } from '../../../src/net/listen';
 import {
   type Cancellable,
   GrpcStatus,
@@ -114,7 +115,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
 
 /** The test service on weir's gRPC server. */
 export async function startServer(
-  options: Partial<GrpcServerOptions> = {},
+  options: Partial<GrpcServerOptions & { readonly listen: ListenAddress }> = {},
 ): Promise<TestServer & { grpcServer: GrpcServer }> {
   const seen = new Seen();
   const grpcServer = await serveGrpc({

@@ -6,5 +6,6 @@ function end() {
   process.kill(process.pid, 'SIGKILL');
 }
 
-// Threads load this file too.
-if (isMainThread) new Socket({ fd: 3, writable: false }).on('error', end).on('end', end).resume().unref();
+// Threads load this file too, and so do the workers of the service, whose descriptor 3 is another pipe.
+if (isMainThread && process.channel === undefined)
+  new Socket({ fd: 3, writable: false }).on('error', end).on('end', end).resume().unref();

@@ -34,7 +34,7 @@ export class TlsListener {
     this.#clientCa = options.tls.clientCa;
     this.server = tls.createServer({
       ...serverTlsOptions(options.tls, options.handshakeMs),
-      ticketKeys: randomBytes(TICKET_KEY_BYTES),
+      ticketKeys: options.tls.ticketKeys ?? randomBytes(TICKET_KEY_BYTES),
       noDelay: true,
     });
     this.server.on('connection', (socket) => {
@@ -56,14 +56,18 @@ export class TlsListener {
     if ((next.clientCa === undefined) !== (this.#clientCa === undefined)) {
       throw new Error('whether clients need a certificate cannot change while the server is running');
     }
-    const isNewAuthority = String(next.clientCa) !== String(this.#clientCa);
     this.server.setSecureContext({
       ...secureContextOptions(next),
-      // Session tickets remain valid, unless the authority changes: the new one may have revoked a ticket holder's certificate.
-      ticketKeys: isNewAuthority ? randomBytes(TICKET_KEY_BYTES) : this.server.getTicketKeys(),
+      ticketKeys: next.ticketKeys ?? this.#nextTicketKeys(next),
     });
     this.#clientName = next.clientName;
     this.#clientCa = next.clientCa;
+  }
+
+  /** Session tickets remain valid, unless the authority changes: the new one may have revoked a ticket holder's certificate. */
+  #nextTicketKeys({ clientCa }: ServerTls): Buffer {
+    const isNewAuthority = String(clientCa) !== String(this.#clientCa);
+    return isNewAuthority ? randomBytes(TICKET_KEY_BYTES) : this.server.getTicketKeys();
   }
 
   #onHandshake(socket: tls.TLSSocket): void {

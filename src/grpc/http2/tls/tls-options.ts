@@ -13,6 +13,8 @@ export interface ServerTls {
   readonly clientCa?: Pem | undefined;
   /** A DNS name that clients' certificates must carry. Requires {@link clientCa}. */
   readonly clientName?: string | undefined;
+  /** The 48 bytes that encrypt session tickets, for servers that share them; if absent, the server chooses its own. */
+  readonly ticketKeys?: Buffer | undefined;
 }
 
 /** RFC 9113, appendix A, prohibits the suites of TLS 1.2 without forward secrecy or AEAD. All suites of TLS 1.3 have both. */

@@ -1,0 +1,62 @@
+import { type Observable, Subscription, of } from 'rxjs';
+import { Limiter } from '../limiter/limiter';
+import type { Offenders } from '../limiter/offenders/offenders';
+import type { LoadedSettings } from '../settings/read-settings';
+import { turnScheduler } from '../sources/event-loop-turns';
+import type { Statistics } from '../statistics/statistics';
+import type { Log } from '../streams/ports/log';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { type Service, service } from '../streams/service';
+import { asError } from '../text/thrown';
+import type { CounterStore } from './counter-store';
+import { decisionLog } from './log-decisions';
+import { limiterOptions } from './options';
+import type { ServiceTracing } from './tracing';
+
+export interface DecisionPathParts {
+  readonly rules$: Observable<RuleEvent>;
+  readonly store: CounterStore;
+  readonly statistics: Statistics;
+  /** Counts the callers over their limits; undefined when they are not counted. */
+  readonly offenders: Offenders | undefined;
+  readonly tracing: ServiceTracing;
+  /** What ends the process, shared. */
+  readonly termination$: Observable<unknown>;
+  readonly log: Log;
+}
+
+/** The streams of a process that decides. */
+export function decisionPath(
+  { settings }: LoadedSettings,
+  { rules$, store, statistics, offenders, tracing, termination$, log }: DecisionPathParts,
+): Service {
+  return service(
+    {
+      rules$,
+      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
+      storeReady$: store.ready$,
+      termination$,
+    },
+    {
+      limiter: new Limiter({ ...limiterOptions(settings), offenders }, statistics),
+      counters: store.counters,
+      statistics,
+      scheduler: turnScheduler,
+      tracer: tracing.tracer,
+      decisionLog: decisionLog(log),
+      onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
+    },
+    {
+      startsWithoutRules: settings.forceStartWithoutInitialConfig,
+      needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
+    },
+  );
+}
+
+/** The streams flow until the process has drained, whether or not a server needs them at the moment. */
+export function subscribeTo({ config$, health$, windows$ }: Service): Subscription {
+  const subscriptions = new Subscription();
+  const streams: readonly Observable<unknown>[] = [config$, health$, windows$];
+  for (const stream$ of streams) subscriptions.add(stream$.subscribe());
+  return subscriptions;
+}

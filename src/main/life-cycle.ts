@@ -1,0 +1,85 @@
+import {
+  EMPTY,
+  type Observable,
+  Subscription,
+  asyncScheduler,
+  concatMap,
+  defer,
+  finalize,
+  ignoreElements,
+  lastValueFrom,
+  take,
+  takeUntil,
+} from 'rxjs';
+import { clockJumps } from '../sources/clock-jumps';
+import { signals } from '../sources/signals';
+import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
+import type { Log } from '../streams/ports/log';
+import type { Service } from '../streams/service';
+import { asError } from '../text/thrown';
+import { IGNORED_SIGNALS } from './ignored-signals';
+import { LifeLog, type Serving } from './life-log';
+import type { Readiness } from './readiness';
+
+/** Milliseconds after which a drain is aborted. */
+export const DRAIN_DEADLINE = 10_000;
+
+export interface LifeCycleOptions {
+  readonly phase$: Service['phase$'];
+  /** The signals that end the process, shared. */
+  readonly signal$: Observable<NodeJS.Signals>;
+  readonly readiness: Readiness;
+  /** Opens the listeners for decisions, when the service is ready. */
+  readonly open: () => Promise<Serving>;
+  /** Called when they are open. */
+  readonly onServing: (serving: Serving) => void;
+  /** What ends when the service drains, in this order. */
+  readonly drainSteps: readonly DrainStep[];
+  readonly log: Log;
+}
+
+/**
+ * The life of the service as seen from outside: opens the listeners when it is ready, drains at the first signal, and logs both.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents the service from running
+ */
+export async function lifeCycle({
+  phase$,
+  signal$,
+  readiness,
+  open,
+  onServing,
+  drainSteps: steps,
+  log,
+}: LifeCycleOptions): Promise<0 | 1> {
+  const life = new LifeLog(log);
+  const subscriptions = new Subscription();
+  const serving$ = defer(async () => {
+    const serving = await open();
+    readiness.opened();
+    life.serving(serving);
+    onServing(serving);
+  });
+  subscriptions.add(clockJumps().subscribe((by) => life.clockJumped(by)));
+  subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
+  subscriptions.add(readiness.logAwaited(log).pipe(takeUntil(signal$)).subscribe());
+  subscriptions.add(
+    signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
+  );
+  const drained$ = drain({
+    steps,
+    signal$,
+    deadline: DRAIN_DEADLINE,
+    scheduler: asyncScheduler,
+    onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
+  });
+  const outcome$ = phase$.pipe(
+    concatMap((phase): Observable<DrainOutcome> => {
+      if (phase === 'serving') return serving$.pipe(ignoreElements());
+      return phase === 'draining' ? drained$ : EMPTY;
+    }),
+    finalize(() => subscriptions.unsubscribe()),
+  );
+  return life.drained(await lastValueFrom(outcome$));
+}

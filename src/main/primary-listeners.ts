@@ -1,0 +1,103 @@
+import type { Socket } from 'node:net';
+import { unavailableHttp } from '../http/serve-unavailable';
+import type { HttpServer } from '../http/server/http-server';
+import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
+import type { LoadedSettings } from '../settings/read-settings';
+import type { Settings } from '../settings/settings';
+import type { Statistics } from '../statistics/statistics';
+import type { Health } from '../streams/health';
+import type { Log } from '../streams/ports/log';
+import { asError } from '../text/thrown';
+import { type Acceptor, acceptConnections } from '../workers/primary/accept-connections';
+import { ConnectionDispatch } from '../workers/primary/connection-dispatch';
+import type { WorkerPool } from '../workers/primary/worker-pool';
+import { nameOfPeer } from './address-text';
+import type { HttpRejections } from './http-rejections';
+import { type Addresses, grpcAddress } from './listeners';
+import type { RefusedConnections } from './refused-connections';
+
+export interface PrimaryListenersOptions {
+  readonly pool: WorkerPool;
+  /** What `/healthcheck` answers while no worker is ready. */
+  readonly health: () => Health;
+  readonly statistics: Statistics;
+  readonly rejections: HttpRejections;
+  readonly refusals: RefusedConnections;
+  readonly log: Log;
+}
+
+/** The listeners for decisions of a primary: their connections are given to the workers. */
+export class PrimaryListeners {
+  readonly #settings: Settings;
+  readonly #options: PrimaryListenersOptions;
+  readonly #dispatch: ConnectionDispatch;
+  readonly #unavailable: HttpServer;
+  #grpc: Acceptor | undefined;
+  #http: Acceptor | undefined;
+
+  constructor({ settings }: LoadedSettings, options: PrimaryListenersOptions) {
+    const { pool, health, rejections, log } = options;
+    this.#settings = settings;
+    this.#options = options;
+    this.#unavailable = unavailableHttp({ health, onRejected: rejections.of('HTTP'), log });
+    this.#dispatch = new ConnectionDispatch({
+      pool,
+      maxGrpcConnections: settings.grpcMaxConnections,
+      serveUnavailable: (socket) => this.#unavailable.adopt(socket),
+      onRefused: (listener, bound, socket) => this.#refused(listener, bound, socket),
+    });
+  }
+
+  /** @throws when a listener cannot open: a port that is in use */
+  async open(): Promise<Addresses> {
+    const { host, port } = this.#settings;
+    const dispatch = this.#dispatch;
+    const onError = (error: Error): void => this.#options.log.error('a listener has failed', { error: asError(error) });
+    const http = await acceptConnections({
+      at: { host, port },
+      onConnection: (socket) => dispatch.accepted('http', socket),
+      onError,
+    });
+    this.#http = http;
+    const grpc = await acceptConnections({
+      at: grpcAddress(this.#settings),
+      backlog: GRPC_BACKLOG,
+      onConnection: (socket) => dispatch.accepted('grpc', socket),
+      onError,
+    });
+    this.#grpc = grpc;
+    return { grpc: grpc.address, http: http.address };
+  }
+
+  /** Accepts no more gRPC connections; resolves when none is on its way to a worker. */
+  async closeGrpc(): Promise<void> {
+    this.#grpc?.close();
+    await this.#dispatch.settled('grpc');
+  }
+
+  /** The same for HTTP connections. */
+  async closeHttp(): Promise<void> {
+    this.#http?.close();
+    await this.#dispatch.settled('http');
+  }
+
+  /** Ends what is left, when all workers have exited. */
+  async close(): Promise<void> {
+    this.#dispatch.close();
+    await this.#unavailable.close();
+  }
+
+  /** As the servers do in a single process. */
+  #refused(listener: 'grpc' | 'http', bound: 'connections' | 'file_descriptors', socket: Socket): void {
+    const { statistics, rejections, refusals, log } = this.#options;
+    if (listener === 'http') {
+      rejections.of('HTTP')('connections', socket, 'few file descriptors are left');
+      return;
+    }
+    statistics.counter(`ratelimit_server.http2.${bound}`).add(1);
+    refusals.grpcRefused(bound, this.#dispatch.count('grpc'), this.#settings);
+    if (log.isDebug) {
+      log.debug('gRPC connection or stream rejected', { kind: bound, reason: '', peer: nameOfPeer(socket) });
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { type ServerTls, secureContextOptions } from '../grpc/http2/tls/tls-options';
+import type { LoadedSettings } from '../settings/read-settings';
+import type { Statistics } from '../statistics/statistics';
+import type { Log } from '../streams/ports/log';
+import type { TlsTexts } from '../workers/messages';
+import type { WorkerPool } from '../workers/primary/worker-pool';
+import { GrpcTls } from './grpc-certificates';
+
+const TICKET_KEY_BYTES = 48;
+
+/** The certificates of the gRPC listener when workers do the handshakes: read, checked and counted here, and sent to all of them. */
+export class PrimaryTls {
+  readonly #tls: GrpcTls;
+  readonly #pool: WorkerPool;
+  #current: TlsTexts | undefined;
+
+  constructor(
+    reading: LoadedSettings,
+    { pool, statistics, log }: { readonly pool: WorkerPool; readonly statistics: Statistics; readonly log: Log },
+  ) {
+    this.#tls = new GrpcTls(reading, statistics, log);
+    this.#pool = pool;
+  }
+
+  get expiresAt(): number {
+    return this.#tls.expiresAt;
+  }
+
+  /**
+   * Reads the certificates, before workers are started.
+   *
+   * @throws when they cannot be used
+   */
+  async open(): Promise<void> {
+    this.#replace(await this.#tls.first());
+    this.#tls.follow({ replaceTls: (tls) => this.#replace(tls) });
+  }
+
+  /** The order that gives a worker the current certificates. */
+  get order(): { readonly kind: 'tls'; readonly tls: TlsTexts } | undefined {
+    return this.#current && { kind: 'tls', tls: this.#current };
+  }
+
+  close(): void {
+    this.#tls.close();
+  }
+
+  /** @throws when OpenSSL does not accept the certificates, so that no worker receives them */
+  #replace(tls: ServerTls): void {
+    createSecureContext(secureContextOptions(tls));
+    const clientCa = tls.clientCa?.toString();
+    // As in a single process: another authority may have revoked the certificate of a ticket's holder.
+    const keepsTickets = this.#current !== undefined && this.#current.clientCa === clientCa;
+    this.#current = {
+      cert: tls.cert.toString(),
+      key: tls.key.toString(),
+      clientCa,
+      clientName: tls.clientName,
+      ticketKeys: keepsTickets ? this.#current!.ticketKeys : randomBytes(TICKET_KEY_BYTES).toString('base64'),
+    };
+    for (const { process } of this.#pool.members) process.order({ kind: 'tls', tls: this.#current });
+  }
+}

@@ -1,0 +1,168 @@
+import { type Observable, Subscription, concat, defer, share } from 'rxjs';
+import type { LoadedSettings } from '../settings/read-settings';
+import { turnScheduler } from '../sources/event-loop-turns';
+import { terminationSignals } from '../sources/signals';
+import { Statistics } from '../statistics/statistics';
+import type { DrainStep } from '../streams/drain';
+import { VERSION } from '../cli/version';
+import { type Instance, instance } from '../workers/primary/instance';
+import { WorkerPool } from '../workers/primary/worker-pool';
+import { type ForkOptions, WorkerProcess } from '../workers/primary/worker-process';
+import { type DebugListener, openDebugListener } from './debug-listener';
+import { HttpRejections } from './http-rejections';
+import { lifeCycle } from './life-cycle';
+import { offenderSource } from './offenders';
+import { PrimaryListeners } from './primary-listeners';
+import { PrimaryTls } from './primary-tls';
+import { Readiness } from './readiness';
+import { RefusedConnections } from './refused-connections';
+import { ruleEvents } from './rule-events';
+import type { RunOptions } from './run-service';
+import { countDroppedLines } from './service-log';
+import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
+
+export interface PrimaryOptions extends RunOptions {
+  /** The number of workers, at least 2. */
+  readonly workers: number;
+  readonly fork: ForkOptions;
+}
+
+/** What the primary is made of. */
+interface Parts {
+  readonly statistics: Statistics;
+  readonly rejections: HttpRejections;
+  readonly outputs: StatisticsOutputs;
+  readonly pool: WorkerPool;
+  readonly tls: PrimaryTls | undefined;
+  readonly signal$: Observable<NodeJS.Signals>;
+  readonly streams: Instance;
+}
+
+/**
+ * Runs the service as several processes: starts the workers, opens the listeners when all of them are ready, gives them the
+ * connections, replaces workers that end, and drains all at the first signal.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents the service from running
+ */
+export async function runPrimary(reading: LoadedSettings, options: PrimaryOptions): Promise<number> {
+  process.title = 'weir: primary';
+  const { log, lines, onServing = () => undefined } = options;
+  const parts = await makeParts(reading, options);
+  const { statistics, rejections, outputs, pool, tls, signal$, streams } = parts;
+  countDroppedLines(lines, statistics);
+  await tls?.open();
+  const readiness = new Readiness(streams);
+  const subscriptions = subscribe(parts);
+  const debug = await openDebugListener(reading, {
+    config$: streams.config$,
+    statistics,
+    health: () => readiness.health,
+    rejections,
+    log,
+  });
+  const refusals = new RefusedConnections();
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  const listeners = new PrimaryListeners(reading, {
+    pool,
+    health: () => readiness.health,
+    statistics,
+    rejections,
+    refusals,
+    log,
+  });
+  try {
+    pool.start();
+    return await lifeCycle({
+      phase$: streams.phase$,
+      signal$,
+      readiness,
+      open: async () => ({
+        ...(await listeners.open()),
+        debug: debug.address,
+        metrics: outputs.metricsAddress,
+        store: pool.members.find(({ store }) => store !== undefined)?.store ?? '',
+        rules: streams.config$.value.loaded,
+      }),
+      onServing,
+      drainSteps: drainSteps(parts, listeners, debug),
+      log,
+    });
+  } finally {
+    // What has not ended by itself: the drain was aborted, or the service could not start.
+    pool.kill();
+    subscriptions.unsubscribe();
+  }
+}
+
+async function makeParts(reading: LoadedSettings, { workers, fork, log }: PrimaryOptions): Promise<Parts> {
+  const { settings } = reading;
+  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
+  const rejections = new HttpRejections(statistics, log);
+  const outputs = await startStatisticsOutputs(reading, { statistics, offenders: offenderSource(undefined), rejections, log });
+  const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
+  const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
+  statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
+  const signal$ = terminationSignals().pipe(share());
+  const streams = instance(
+    {
+      rules$: ruleEvents(reading, statistics, log),
+      members$: pool.members$,
+      complete$: pool.complete$,
+      termination$: signal$,
+    },
+    {
+      startsWithoutRules: settings.forceStartWithoutInitialConfig,
+      needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
+      scheduler: turnScheduler,
+    },
+  );
+  return { statistics, rejections, outputs, pool, tls, signal$, streams };
+}
+
+/** The streams flow until the service has drained; each worker receives the certificates and every change of the health. */
+function subscribe({ pool, tls, streams: { config$, health$, awaited$ } }: Parts): Subscription {
+  const subscriptions = new Subscription();
+  subscriptions.add(config$.subscribe());
+  subscriptions.add(awaited$.subscribe());
+  subscriptions.add(
+    health$.subscribe((health) => {
+      for (const { process } of pool.members) process.inform(health);
+    }),
+  );
+  subscriptions.add(
+    pool.started$.subscribe((process) => {
+      if (tls?.order !== undefined) process.order(tls.order);
+      process.inform(health$.value);
+    }),
+  );
+  return subscriptions;
+}
+
+/** In the order of a single process; its steps up to the counter store are one here, in all workers at the same time. */
+function drainSteps(
+  { pool, tls, outputs }: Parts,
+  listeners: PrimaryListeners,
+  debug: DebugListener,
+): readonly DrainStep[] {
+  const calls$ = defer(() => {
+    tls?.close();
+    return concat(
+      defer(() => listeners.closeGrpc()),
+      defer(() => pool.drain()),
+    );
+  });
+  const workers$ = concat(
+    defer(() => listeners.closeHttp()),
+    defer(() => pool.finish()),
+    defer(() => listeners.close()),
+  );
+  return [
+    { name: 'gRPC calls', run: () => calls$ },
+    { name: 'HTTP requests', run: () => workers$ },
+    { name: 'statistics outputs', run: () => outputs.finish() },
+    { name: 'debug listener', run: () => defer(() => debug.close()) },
+  ];
+}

@@ -1,0 +1,153 @@
+import {
+  EMPTY,
+  NEVER,
+  type Observable,
+  asyncScheduler,
+  combineLatest,
+  concatMap,
+  defer,
+  finalize,
+  firstValueFrom,
+  ignoreElements,
+  lastValueFrom,
+  map,
+  share,
+  take,
+} from 'rxjs';
+import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import type { LoadedSettings } from '../settings/read-settings';
+import type { BoundedLines } from '../sinks/logs/bounded-lines';
+import { Statistics } from '../statistics/statistics';
+import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
+import type { Log } from '../streams/ports/log';
+import type { Service } from '../streams/service';
+import { asError } from '../text/thrown';
+import type { TlsTexts } from '../workers/messages';
+import { receiveConnections } from '../workers/worker/passed-connections';
+import type { PrimaryLink } from '../workers/worker/primary-link';
+import { type CounterStore, counterStore } from './counter-store';
+import { decisionPath, subscribeTo } from './decision-path';
+import { HttpRejections } from './http-rejections';
+import { DRAIN_DEADLINE } from './life-cycle';
+import { offendersOf } from './offenders';
+import { RefusedConnections } from './refused-connections';
+import { ruleEvents } from './rule-events';
+import { countDroppedLines } from './service-log';
+import { type ServiceTracing, startTracing } from './tracing';
+import { WorkerServers } from './worker-servers';
+
+export interface WorkerOptions {
+  readonly link: PrimaryLink;
+  /** The number of workers of the instance. */
+  readonly workers: number;
+  readonly log: Log;
+  /** Where the lines of the log go. */
+  readonly lines: BoundedLines;
+}
+
+/** What a worker is made of. */
+interface Parts {
+  readonly statistics: Statistics;
+  readonly tracing: ServiceTracing;
+  readonly store: CounterStore;
+  readonly streams: Service;
+}
+
+/**
+ * Runs a worker: it decides, and serves the connections that the primary passes to it, until the primary orders the end or is gone.
+ *
+ * @returns the exit code
+ * @throws what prevents the worker from running
+ */
+export async function runWorker(reading: LoadedSettings, options: WorkerOptions): Promise<number> {
+  const { settings } = reading;
+  const { link, log, lines, workers } = options;
+  const parts = await makeParts(reading, options);
+  const { statistics, tracing, streams } = parts;
+  const { decide } = streams;
+  countDroppedLines(lines, statistics);
+  const rejections = new HttpRejections(statistics, log);
+  const refusals = new RefusedConnections();
+  const subscriptions = subscribeTo(streams);
+  subscriptions.add(link.health$.subscribe());
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  subscriptions.add(
+    combineLatest([streams.health$, streams.awaited$]).subscribe(([health, awaited]) =>
+      link.reportState(health, awaited),
+    ),
+  );
+  let servers: WorkerServers | undefined;
+  const serving$ = defer(async () => {
+    const tls$ = link.tls$.pipe(map(serverTls));
+    const { health$ } = link;
+    const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
+    const serversOptions = { decide, health$, statistics, log, rejections, refusals, tracer: tracing.tracer, workers };
+    const opened = new WorkerServers(settings, tls, serversOptions);
+    servers = opened;
+    subscriptions.add(tls$.subscribe((next) => opened.replaceTls(next)));
+    receiveConnections(process, (listener, socket) => opened.adopt(listener, socket));
+    link.report({ kind: 'serving', store: parts.store.description });
+  });
+  const drained$ = drain({
+    steps: drainSteps(parts, link, () => servers),
+    signal$: NEVER,
+    deadline: DRAIN_DEADLINE,
+    scheduler: asyncScheduler,
+    onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
+  });
+  const outcome$ = streams.phase$.pipe(
+    concatMap((phase): Observable<DrainOutcome> => {
+      if (phase === 'serving') return serving$.pipe(ignoreElements());
+      return phase === 'draining' ? drained$ : EMPTY;
+    }),
+    finalize(() => subscriptions.unsubscribe()),
+  );
+  link.start();
+  return (await lastValueFrom(outcome$)).kind === 'drained' ? 0 : 1;
+}
+
+async function makeParts(reading: LoadedSettings, { link, log }: WorkerOptions): Promise<Parts> {
+  const { settings } = reading;
+  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+  const tracing = await startTracing(settings, log);
+  const store = counterStore(reading, statistics, log);
+  const streams = decisionPath(reading, {
+    rules$: ruleEvents(reading, statistics, log),
+    store,
+    statistics,
+    offenders: offendersOf(settings),
+    tracing,
+    termination$: link.drain$.pipe(take(1), share()),
+    log,
+  });
+  return { statistics, tracing, store, streams };
+}
+
+/** As in a single process; between its calls and what reports about them, the worker waits for the others. */
+function drainSteps(
+  { streams, store, tracing }: Parts,
+  link: PrimaryLink,
+  servers: () => WorkerServers | undefined,
+): readonly DrainStep[] {
+  const completed$ = defer(() => {
+    streams.complete();
+    return streams.windows$;
+  });
+  const finish$ = defer(() => {
+    link.report({ kind: 'drained' });
+    return link.finish$.pipe(take(1));
+  });
+  return [
+    { name: 'gRPC calls', run: () => defer(async () => servers()?.drainGrpc(DRAIN_DEADLINE)) },
+    { name: 'pipeline windows', run: () => completed$ },
+    { name: 'counter store', run: () => defer(() => store.counters.close()) },
+    { name: 'other workers', run: () => finish$ },
+    { name: 'HTTP requests', run: () => defer(async () => servers()?.closeHttp()) },
+    { name: 'traces', run: () => tracing.finish() },
+  ];
+}
+
+function serverTls({ ticketKeys, ...texts }: TlsTexts): ServerTls {
+  return { ...texts, ticketKeys: Buffer.from(ticketKeys, 'base64') };
+}

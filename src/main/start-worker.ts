@@ -1,0 +1,35 @@
+import { readSettings } from '../settings/read-settings';
+import { secretsOf } from '../settings/variables/secrets';
+import { BoundedLines } from '../sinks/logs/bounded-lines';
+import { describeError } from '../sinks/logs/describe-error';
+import { standardStream } from '../sinks/standard-stream';
+import { hideSecrets } from '../text/hide-credentials';
+import { asError } from '../text/thrown';
+import { PrimaryLink } from '../workers/worker/primary-link';
+import { processCount } from './process-count';
+import { runWorker } from './run-worker';
+import { exitOnUncaught, serviceLog } from './service-log';
+
+/**
+ * Runs this process as a worker. What prevents it from running is reported to the primary, which logs it.
+ *
+ * @param environment the settings, which the primary has found to be valid and warned about
+ * @param worker its number
+ * @returns the exit code
+ */
+export async function startWorker(environment: NodeJS.ProcessEnv, worker: number): Promise<number> {
+  process.title = `weir: worker ${worker}`;
+  const link = new PrimaryLink();
+  const lines = new BoundedLines(standardStream(2));
+  try {
+    const reading = readSettings(environment);
+    const log = serviceLog(reading, { lines, mask: hideSecrets(secretsOf(environment)), worker });
+    exitOnUncaught(log, lines);
+    return await runWorker(reading, { link, workers: processCount(reading.settings.workers), log, lines });
+  } catch (error) {
+    link.report({ kind: 'failed', reason: describeError(asError(error)) });
+    return 1;
+  } finally {
+    await Promise.all([lines.flush(), link.flush()]);
+  }
+}
