@@ -101,7 +101,12 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
-  const outputs = await startStatisticsOutputs(reading, { statistics, offenders: offenderSource(undefined), rejections, log });
+  const outputs = await startStatisticsOutputs(reading, {
+    statistics,
+    offenders: offenderSource(undefined),
+    rejections,
+    log,
+  });
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);

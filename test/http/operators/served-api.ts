@@ -1,6 +1,6 @@
 import { serveDebug } from '../../../src/http/debug/serve-debug';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
-import type { HttpServer } from '../../../src/http/server/http-server';
+import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
@@ -34,7 +34,7 @@ export class ServedApi implements AsyncDisposable {
   readonly url: string;
 
   private constructor(
-    readonly server: HttpServer,
+    readonly server: ListeningHttpServer,
     readonly api: OperatorsApi,
     readonly log: ReturnType<typeof recordingLog>,
   ) {
