@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { AsyncSubject, type Observable, fromEvent, map, share } from 'rxjs';
+import { AsyncSubject, type Observable, fromEvent, share } from 'rxjs';
 import type { Health } from '../../streams/health';
 import { jsonFrames, sendJson } from '../channel/json-frames';
 import { StreamChannel } from '../channel/stream-channel';
@@ -55,10 +55,8 @@ export class WorkerProcess {
     this.channel = new StreamChannel(child.stdio[4] as Duplex);
     this.reports$ = jsonFrames<Report>(this.channel, TOPICS.control).pipe(share());
     this.states$ = jsonFrames<WorkerState>(this.channel, TOPICS.health).pipe(share());
-    this.notices$ = fromEvent(child, 'message').pipe(
-      map((message) => message as SocketNotice),
-      share(),
-    );
+    // The event has a second argument, the handle.
+    this.notices$ = fromEvent(child, 'message', (message) => message as SocketNotice).pipe(share());
     this.exited$ = exitOf(child);
   }
 

@@ -55,7 +55,11 @@ class Connections implements Disposable {
 }
 
 /** Waits until the workers have these numbers of connections, the largest first. */
-function untilSpread(weir: WeirProcess, expected: readonly number[], count: (pid: number) => number): Promise<unknown> {
+function expectSpread(
+  weir: WeirProcess,
+  expected: readonly number[],
+  count: (pid: number) => number,
+): Promise<unknown> {
   let seen: readonly number[] = [];
   return weir
     .until('the connections to be spread', () => {
@@ -92,14 +96,16 @@ describe('an instance with two workers', () => {
       return connectionsTo(grpc, pid);
     }
     for (let count = 0; count < 8; count += 1) await connections.open(1, `http://${weir.grpcAddress}`);
-    await untilSpread(weir, [4, 4], ofGrpc);
+    await expectSpread(weir, [4, 4], ofGrpc);
     // The odd ones are all of one worker.
     for (const [index, session] of connections.all.entries()) if (index % 2 === 1) session.destroy();
-    await untilSpread(weir, [4, 0], ofGrpc);
+    await expectSpread(weir, [4, 0], ofGrpc);
+    // Once it has answered, the primary has also received what the workers reported before.
+    await weir.debugHealth();
     await connections.open(4, `http://${weir.grpcAddress}`);
-    await untilSpread(weir, [4, 4], ofGrpc);
+    await expectSpread(weir, [4, 4], ofGrpc);
     await connections.open(32, `http://${weir.grpcAddress}`);
-    await untilSpread(weir, [20, 20], ofGrpc);
+    await expectSpread(weir, [20, 20], ofGrpc);
   });
 
   it('spreads HTTP connections independently of those of gRPC', async () => {
@@ -111,8 +117,8 @@ describe('an instance with two workers', () => {
       once(get({ agent, port: weir.ports.http, host: '127.0.0.1', path: '/healthcheck' }), 'response'),
     );
     for (const [answer] of await Promise.all(answers)) (answer as IncomingMessage).resume();
-    await untilSpread(weir, [4, 4], (pid) => connectionsTo(weir.ports.http, pid));
-    await untilSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await expectSpread(weir, [4, 4], (pid) => connectionsTo(weir.ports.http, pid));
+    await expectSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
     agent.destroy();
   });
 
@@ -122,7 +128,7 @@ describe('an instance with two workers', () => {
     using connections = new Connections();
     const { grpc } = weir.ports;
     await connections.open(8, `https://localhost:${grpc}`, { ca });
-    await untilSpread(weir, [4, 4], (pid) => connectionsTo(grpc, pid));
+    await expectSpread(weir, [4, 4], (pid) => connectionsTo(grpc, pid));
     using client = new RateLimitClient(`localhost:${grpc}`, credentials.createSsl(Buffer.from(ca)));
     await expect(client.shouldRateLimit('shop', ['user=x'])).resolves.toMatchObject({ overallCode: 1 });
   });
@@ -135,7 +141,7 @@ describe('an instance with two workers', () => {
     const [first] = await connections.open(1, address, { ca, maxVersion: 'TLSv1.2' });
     const session = tlsOf(first).getSession();
     const others = await connections.open(2, address, { ca, maxVersion: 'TLSv1.2', session });
-    await untilSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await expectSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
     expect(others.map((other) => tlsOf(other).isSessionReused())).toEqual([true, true]);
   });
 
@@ -144,7 +150,7 @@ describe('an instance with two workers', () => {
     await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO, GRPC_UDS: path } });
     using connections = new Connections();
     await connections.open(8, 'http://localhost', { createConnection: () => connectTo(path) });
-    await untilSpread(weir, [4, 4], (pid) => connectionsToPath(path, pid));
+    await expectSpread(weir, [4, 4], (pid) => connectionsToPath(path, pid));
     using client = new RateLimitClient(`unix:${path}`);
     await expect(client.shouldRateLimit('shop', ['user=x'])).resolves.toMatchObject({ overallCode: 1 });
     weir.signal('SIGTERM');
@@ -159,12 +165,13 @@ describe('an instance with two workers', () => {
     await connections.open(3, `http://${weir.grpcAddress}`);
     const refused = connectTo(weir.ports.grpc, '127.0.0.1');
     await once(refused.resume(), 'close');
-    await untilSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await expectSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
     await weir.line(/gRPC connections are refused: GRPC_MAX_CONNECTIONS are open/);
     for (const session of connections.all) session.destroy();
-    await untilSpread(weir, [0, 0], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await expectSpread(weir, [0, 0], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await weir.debugHealth();
     await connections.open(2, `http://${weir.grpcAddress}`);
-    await untilSpread(weir, [1, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
+    await expectSpread(weir, [1, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
   });
 });
 

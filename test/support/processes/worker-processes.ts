@@ -26,7 +26,7 @@ export function connectionsTo(port: number, pid: number): number {
     textOf(file)
       .split('\n')
       .map((line) => line.trim().split(/\s+/))
-      .filter(([, address, , state]) => address?.endsWith(local) === true && state === ESTABLISHED)
+      .filter(([, address, , state]) => address?.endsWith(local) === true && state !== LISTEN)
       .map((fields) => fields[9]),
   );
   return socketsOf(pid).filter((inode) => inodes.includes(inode)).length;
@@ -42,7 +42,7 @@ export function connectionsToPath(path: string, pid: number): number {
   return socketsOf(pid).filter((inode) => inodes.includes(inode)).length;
 }
 
-const ESTABLISHED = '01';
+const LISTEN = '0A';
 /** Of a Unix socket; that of the listener is 01. */
 const CONNECTED = '03';
 
