@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import type { WeirProcess } from '../../../test/support/processes/weir-process';
+import { residentMemoryOf } from '../processes/resident-memory';
+import { Service } from '../processes/service';
+import { startStore } from '../processes/stores';
+import { LOADS } from '../scenarios/loads';
+import type { StoreName } from '../scenarios/stores';
+import { startLoad } from './decisions';
+
+/** Calls before the first measurement: memory that does not depend on the number of keys, for example compiled code. */
+const WARM_UP_CALLS = 100_000;
+const WARM_UP_TIMEOUT = 60_000;
+const HEAP_REPORT = join(__dirname, '../../../test/support/processes/report-heap.cjs');
+
+/** What live keys cost, in bytes per key. */
+export interface MemoryResult {
+  readonly store: StoreName;
+  readonly keys: number;
+  /** Of the service: heap and buffers after all garbage was collected, and resident memory at that time. */
+  readonly service: { readonly heap: number; readonly resident: number };
+  /** Of the store, as it reports itself. */
+  readonly data?: number | undefined;
+}
+
+interface Size {
+  readonly heap: number;
+  readonly resident: number;
+  readonly data: number | undefined;
+}
+
+/** Measures what the memory of the service and of the store grows by when so many values are counted for the first time. */
+export async function measureMemory(
+  store: StoreName,
+  { keys, settings }: { readonly keys: number; readonly settings: Readonly<Record<string, string>> },
+): Promise<MemoryResult> {
+  await using running = await startStore(store);
+  const env = { ...running.env, ...settings, NODE_OPTIONS: `--require ${HEAP_REPORT}` };
+  await using service = await Service.start(LOADS['hot-key'], env);
+  async function size(): Promise<Size> {
+    return { ...(await sizeOfHeap(service.weir)), data: await running.memory() };
+  }
+  {
+    await using generator = await startLoad(LOADS['hot-key'], [service]);
+    await generator.fill(WARM_UP_CALLS, WARM_UP_TIMEOUT);
+  }
+  const before = await size();
+  {
+    await using _ = await startLoad({ ...LOADS['1m-keys'], values: keys }, [service]);
+  }
+  const after = await size();
+  return {
+    store,
+    keys,
+    service: { heap: (after.heap - before.heap) / keys, resident: (after.resident - before.resident) / keys },
+    data: after.data === undefined || before.data === undefined ? undefined : (after.data - before.data) / keys,
+  };
+}
+
+/** Makes the service collect all garbage. In bytes. */
+export async function sizeOfHeap(weir: WeirProcess): Promise<{ readonly heap: number; readonly resident: number }> {
+  const reports = weir.output.match(/^heap report /gm)?.length ?? 0;
+  weir.signal('SIGUSR2');
+  const line = await weir.line(new RegExp(`^heap report ${reports + 1}: `));
+  const [heap = NaN, buffers = NaN] = line
+    .slice(line.indexOf(': ') + 2)
+    .split(' ')
+    .map(Number);
+  return { heap: heap + buffers, resident: residentMemoryOf(weir.pid!) };
+}

@@ -1,0 +1,132 @@
+import type { Interval, Latency, Step } from '../load/interval';
+import { CpuTimes } from '../processes/cpu-times';
+import type { LoadGenerator } from '../processes/load-generator';
+import type { Commands, RunningStore } from '../processes/stores';
+
+/** What became of calls. `sent` + `inFlightBefore` is the sum of all others. */
+export interface Calls {
+  readonly sent: number;
+  readonly inFlightBefore: number;
+  /** Answered with the overall code that the load expects. */
+  readonly expected: number;
+  /** Answered with another overall code. */
+  readonly unexpected: number;
+  /** An error instead of an answer. */
+  readonly failed: number;
+  readonly inFlight: number;
+}
+
+/** The measurement of one load at one pace. */
+export interface Phase {
+  readonly seconds: number;
+  readonly calls: Calls;
+  /** Calls that a server returned unprocessed, and that were sent again. */
+  readonly returned: number;
+  /** Answers per second. */
+  readonly perSecond: number;
+  /** CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not ours. */
+  readonly cpu: { readonly service?: number | undefined; readonly store: number };
+  /** Commands per decision. */
+  readonly commands?: Commands | undefined;
+  /** In ms, from the time at which a call was due. */
+  readonly latency: Latency;
+  /** In ms: how much later than due calls were written, which is part of their latency. */
+  readonly lag: Latency;
+  /** The share of the time in which the generator was busy. */
+  readonly generatorBusy: number;
+  /** Cores that programs outside of the benchmark used. */
+  readonly otherCores: number;
+}
+
+/** From which share of time on the generator limits the pace: the service could answer more. */
+export const GENERATOR_IS_BUSY = 0.95;
+
+export interface Measured {
+  readonly generator: LoadGenerator;
+  /** The overall code of every answer. */
+  readonly expected: number;
+  /** Processes of the service; undefined when they are not known. */
+  readonly servicePids?: readonly number[] | undefined;
+  readonly store?: RunningStore | undefined;
+}
+
+/** Measures the load that the generator is sending, for this number of milliseconds or while the callback runs. */
+export async function measurePhase(
+  measured: Measured,
+  duration: number | (() => Promise<void>),
+): Promise<Phase & { timeline: readonly Step[] }> {
+  const { generator } = measured;
+  await generator.mark();
+  const before = await usageOf(measured);
+  if (typeof duration === 'number') await new Promise((resolve) => setTimeout(resolve, duration));
+  else await duration();
+  const interval = await generator.mark();
+  const after = await usageOf(measured);
+  return phaseOf(interval, measured.expected, before, after);
+}
+
+/** CPU times in µs. */
+interface Usage {
+  readonly service: number | undefined;
+  readonly store: number;
+  /** Of this process and its descendants: everything but other programs. */
+  readonly own: number;
+  readonly machine: number;
+  readonly commands: Commands | undefined;
+}
+
+async function usageOf({ servicePids, store }: Measured): Promise<Usage> {
+  const times = new CpuTimes();
+  return {
+    service: servicePids && times.of(servicePids),
+    store: times.of(store?.pids ?? []),
+    own: times.of([process.pid]),
+    machine: times.machine,
+    commands: await store?.commands(),
+  };
+}
+
+function phaseOf(
+  interval: Interval,
+  expectedCode: number,
+  before: Usage,
+  after: Usage,
+): Phase & { timeline: readonly Step[] } {
+  const { seconds, sent, codes, failed, returned, outstanding, outstandingBefore, latency, lag, busy } = interval;
+  const answered = codes.reduce((sum, each) => sum + each, 0);
+  const expected = codes[expectedCode] ?? 0;
+  if (answered === 0)
+    throw new Error(`none of ${sent} calls was answered within ${seconds.toFixed(1)} s, ${failed} failed`);
+  return {
+    seconds,
+    calls: {
+      sent,
+      inFlightBefore: outstandingBefore,
+      expected,
+      unexpected: answered - expected,
+      failed,
+      inFlight: outstanding,
+    },
+    returned,
+    perSecond: answered / seconds,
+    cpu: {
+      service:
+        after.service === undefined || before.service === undefined
+          ? undefined
+          : (after.service - before.service) / answered,
+      store: (after.store - before.store) / answered,
+    },
+    commands:
+      after.commands === undefined || before.commands === undefined
+        ? undefined
+        : {
+            sent: (after.commands.sent - before.commands.sent) / answered,
+            executed: (after.commands.executed - before.commands.executed) / answered,
+          },
+    latency,
+    lag,
+    generatorBusy: busy,
+    otherCores: Math.max(0, (after.machine - before.machine - (after.own - before.own)) / 1e6 / seconds),
+    timeline: interval.timeline,
+  };
+}

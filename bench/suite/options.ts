@@ -1,0 +1,120 @@
+import { parseArgs } from 'node:util';
+import type { Durations } from './measure/decisions';
+import { EVENTS, type EventName } from './measure/events';
+import { SCENARIOS, type Scenario } from './scenarios/scenarios';
+import type { StoreName } from './scenarios/stores';
+
+export const HELP = `npm run bench -- [options]
+
+Without options, runs everything and writes bench/results/ and docs/performance.md.
+
+  --list             prints the names of all measurements
+  --only NAMES       runs some of them: names or beginnings of names, separated by commas
+  --quick            shorter measurements, one pace, and no scenario with 1,000,000 keys
+  --seconds N        of each measurement (default: 3; with --quick: 1)
+  --set NAME=VALUE   a setting of the service, for example WORKERS=2; may be repeated
+  --out FOLDER       where to write results; with --only, --quick or --set, the default is .bench/
+  --against ADDRESS  plays the loads on another service, at host:port, and on weir, and prints both side by side
+  --against-pid PID  the process of that service, for its CPU time, if it runs on this machine
+  --rules            prints the rule file that the other service needs
+  --render           writes docs/performance.md from bench/results/ without measuring
+`;
+
+const MEMORY_STORES = ['memory', 'redis', 'memcached'] as const satisfies readonly StoreName[];
+
+/** What to run. */
+export interface Plan {
+  readonly scenarios: readonly Scenario[];
+  readonly memory: readonly StoreName[];
+  readonly events: readonly EventName[];
+}
+
+export interface Options {
+  readonly plan: Plan;
+  /** Whether the plan is everything, measured with the default settings of the service. */
+  readonly isComplete: boolean;
+  readonly durations: Durations;
+  readonly shares: readonly number[];
+  readonly memoryKeys: number;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly out: string | undefined;
+  readonly against: { readonly host: string; readonly port: number; readonly pid: number | undefined } | undefined;
+  /** What to do instead of measuring. */
+  readonly instead: 'help' | 'list' | 'rules' | 'render' | undefined;
+}
+
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      help: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
+      set: { type: 'string', multiple: true, default: [] },
+      out: { type: 'string' },
+      against: { type: 'string' },
+      'against-pid': { type: 'string' },
+      rules: { type: 'boolean', default: false },
+      render: { type: 'boolean', default: false },
+    },
+  });
+  const { quick: isQuick, only, against } = values;
+  const seconds = Number(values.seconds ?? (isQuick ? 1 : 3));
+  if (!(seconds > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
+  const settings = Object.fromEntries(values.set.map(readSetting));
+  return {
+    plan: planOf(only, isQuick),
+    isComplete: only === undefined && !isQuick && values.set.length === 0,
+    durations: { warmUp: 500 * seconds, measure: 1_000 * seconds, settle: Math.min(500, 200 * seconds) },
+    shares: isQuick ? [0.5] : [0.25, 0.5, 0.75],
+    memoryKeys: isQuick ? 100_000 : 1_000_000,
+    settings,
+    out: values.out,
+    against: against === undefined ? undefined : { ...readAddress(against), pid: readPid(values['against-pid']) },
+    instead: (['help', 'list', 'rules', 'render'] as const).find((name) => values[name]),
+  };
+}
+
+/** The names of everything in a plan, as in `--only`. */
+export function namesOf({ scenarios, memory, events }: Plan): readonly string[] {
+  return [
+    ...scenarios.map(({ name }) => name),
+    ...memory.map((store) => `memory-per-key/${store}`),
+    ...events.map((event) => `event/${event}`),
+  ];
+}
+
+function planOf(only: string | undefined, isQuick: boolean): Plan {
+  const prefixes = only?.split(',').map((prefix) => prefix.trim());
+  function isWanted(name: string): boolean {
+    if (prefixes !== undefined) return prefixes.some((prefix) => name.startsWith(prefix));
+    return !isQuick || !name.endsWith('/1m-keys');
+  }
+  const plan: Plan = {
+    scenarios: SCENARIOS.filter(({ name }) => isWanted(name)),
+    memory: MEMORY_STORES.filter((store) => isWanted(`memory-per-key/${store}`)),
+    events: (Object.keys(EVENTS) as EventName[]).filter((event) => isWanted(`event/${event}`)),
+  };
+  if (namesOf(plan).length === 0) throw new Error(`--only: nothing is called ${only}; --list prints all names`);
+  return plan;
+}
+
+function readSetting(text: string): readonly [string, string] {
+  const at = text.indexOf('=');
+  if (at <= 0) throw new Error(`--set: ${text} is not NAME=VALUE`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function readAddress(text: string): { readonly host: string; readonly port: number } {
+  const [, host, port] = /^(.+):(\d+)$/.exec(text) ?? [];
+  if (host === undefined) throw new Error(`--against: ${text} is not host:port`);
+  return { host, port: Number(port) };
+}
+
+function readPid(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d+$/.test(text)) throw new Error(`--against-pid: ${text} is not a process id`);
+  return Number(text);
+}

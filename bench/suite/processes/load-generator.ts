@@ -1,0 +1,86 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Target } from '../load/connection';
+import type { GeneratorRequest } from '../load/generator-requests';
+import type { Interval } from '../load/interval';
+import type { Load } from '../scenarios/loads';
+
+const HOOK = join(__dirname, '../../../test/support/processes/typescript-hook.cjs');
+
+export interface LoadOptions {
+  readonly load: Load;
+  readonly targets: readonly Target[];
+  readonly connections: number;
+  /** Calls in flight per connection in a closed loop. */
+  readonly outstanding: number;
+}
+
+/** The load generator in a process of its own, so that it shares neither CPU time nor garbage collection with what measures. */
+export class LoadGenerator implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  readonly #outstanding: number;
+
+  private constructor({ outstanding }: LoadOptions) {
+    this.#outstanding = outstanding;
+    this.#child = fork(join(__dirname, '../load/generator-process.ts'), { execArgv: ['--require', HOOK] });
+    this.#exited = once(this.#child, 'exit');
+  }
+
+  /** Resolves when all connections are open. */
+  static async start(options: LoadOptions): Promise<LoadGenerator> {
+    const generator = new LoadGenerator(options);
+    const { load, targets, connections } = options;
+    try {
+      await generator.#request({ kind: 'open', load, targets, connections });
+      return generator;
+    } catch (error) {
+      await generator[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  closed(): Promise<unknown> {
+    return this.#request({ kind: 'closed', outstanding: this.#outstanding });
+  }
+
+  /** Sends this many calls; resolves when they have ended, or after the timeout in ms. */
+  fill(calls: number, timeout: number): Promise<unknown> {
+    return this.#request({ kind: 'fill', outstanding: this.#outstanding, calls, timeout });
+  }
+
+  paced(perSecond: number): Promise<unknown> {
+    return this.#request({ kind: 'paced', perSecond });
+  }
+
+  /** What became of the calls since the last mark. */
+  async mark(): Promise<Interval> {
+    return (await this.#request({ kind: 'mark' })) as Interval;
+  }
+
+  /** Stops sending; resolves with the number of calls that are still in flight after the timeout in ms. */
+  async stop(timeout = 10_000): Promise<number> {
+    return (await this.#request({ kind: 'stop', timeout })) as number;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  async #request(request: GeneratorRequest): Promise<unknown> {
+    const answered = once(this.#child, 'message');
+    this.#child.send(request);
+    const ended = this.#exited.then(() => Promise.reject(new Error('the load generator has ended')));
+    const [message] = (await Promise.race([answered, ended])) as [
+      { readonly answer?: unknown; readonly error?: string },
+    ];
+    if (message.error !== undefined) throw new Error(`the load generator: ${message.error}`);
+    return message.answer;
+  }
+}
