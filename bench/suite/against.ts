@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Durations, pace, saturate, startLoad } from './measure/decisions';
+import { type Durations, FILL_TIMEOUT, pace, saturate, startLoad } from './measure/decisions';
 import type { Measured, Phase } from './measure/phase';
 import type { Options } from './options';
 import { Service } from './processes/service';
@@ -69,6 +69,7 @@ async function compare(
   await using service = await Service.start(load, { ...store.env, ...settings });
   await using ownGenerator = await startLoad(load, [service]);
   await using otherGenerator = await startLoad(load, [{ target: address }]);
+  for (const generator of [ownGenerator, otherGenerator]) await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
   const { expected } = load;
   const own: Measured = { generator: ownGenerator, expected, servicePids: [service.pid], store };
   const otherPids = address.pid === undefined ? undefined : [address.pid];

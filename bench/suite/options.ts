@@ -67,7 +67,12 @@ export function readOptions(args: readonly string[]): Options {
   return {
     plan: planOf(only, isQuick),
     isComplete: only === undefined && !isQuick && values.set.length === 0,
-    durations: { warmUp: 500 * seconds, measure: 1_000 * seconds, settle: Math.min(500, 200 * seconds) },
+    durations: {
+      warmUpCalls: Math.round(60_000 * Math.min(3, seconds)),
+      warmUp: 500 * seconds,
+      measure: 1_000 * seconds,
+      settle: Math.min(500, 200 * seconds),
+    },
     shares: isQuick ? [0.5] : [0.25, 0.5, 0.75],
     memoryKeys: isQuick ? 100_000 : 1_000_000,
     settings,

@@ -41,6 +41,6 @@ function write(folder: string, file: string, value: unknown): void {
 }
 
 /** More digits than these mean nothing. */
-function rounded(_key: string, value: unknown): unknown {
+export function rounded(_key: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }

@@ -7,10 +7,12 @@ import type { StoreName } from '../scenarios/stores';
 import { connectionsFor } from './connections';
 import { type Measured, type Phase, measurePhase } from './phase';
 
-/** Milliseconds of the time in which every value of a load has to be counted once. */
-const FILL_TIMEOUT = 300_000;
+/** Milliseconds in which the calls before the measurements have to be answered. */
+export const FILL_TIMEOUT = 300_000;
 
 export interface Durations {
+  /** Calls before the first measurement, in which the service compiles its code. */
+  readonly warmUpCalls: number;
   /** Milliseconds before the measurement of the closed loop. */
   readonly warmUp: number;
   /** Milliseconds of each measurement. */
@@ -51,6 +53,7 @@ export async function measureDecisions(
   await using service = await Service.start(load, { ...store.env, ...settings });
   await using generator = await startLoad(load, [service]);
   const measured: Measured = { generator, expected: load.expected, servicePids: [service.pid], store };
+  await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
   const saturation = await saturate(measured, durations);
   onPhase('saturation', saturation);
   const paced: Paced[] = [];

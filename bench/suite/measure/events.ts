@@ -3,7 +3,7 @@ import { WeirProcess } from '../../../test/support/processes/weir-process';
 import { type Latency, STEP, type Step } from '../load/interval';
 import { Service } from '../processes/service';
 import { LOADS } from '../scenarios/loads';
-import { type Durations, saturate, sleep, startLoad } from './decisions';
+import { type Durations, FILL_TIMEOUT, saturate, sleep, startLoad } from './decisions';
 import { type Calls, type Measured, measurePhase } from './phase';
 
 const LOAD = LOADS['10k-keys'];
@@ -117,6 +117,7 @@ async function during(
 ): Promise<EventResult> {
   await using generator = await startLoad(LOAD, services);
   const measured: Measured = { generator, expected: LOAD.expected };
+  await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
   const saturation = await saturate(measured, durations);
   const perSecond = saturation.perSecond * SHARE;
   await generator.paced(perSecond);

@@ -10,7 +10,7 @@ import { startLoad } from './decisions';
 /** Calls before the first measurement: memory that does not depend on the number of keys, for example compiled code. */
 const WARM_UP_CALLS = 100_000;
 const WARM_UP_TIMEOUT = 60_000;
-const HEAP_REPORT = join(__dirname, '../../../test/support/processes/report-heap.cjs');
+export const HEAP_REPORT = join(__dirname, '../../../test/support/processes/report-heap.cjs');
 
 /** What live keys cost, in bytes per key. */
 export interface MemoryResult {

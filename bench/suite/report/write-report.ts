@@ -33,6 +33,6 @@ function writeCharts(folder: string, results: Results): void {
   for (const [name, svg] of Object.entries(chartsOf(results))) writeFileSync(join(folder, name), svg);
 }
 
-function renderSections(file: string, sections: Readonly<Record<string, string>>): void {
+export function renderSections(file: string, sections: Readonly<Record<string, string>>): void {
   writeFileSync(file, replaceSections(readFileSync(file, 'utf8'), sections));
 }

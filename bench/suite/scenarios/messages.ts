@@ -5,7 +5,7 @@ import { DOMAIN } from './rules';
 
 /** Values have this many digits, so that all messages have the same length. */
 const DIGITS = 7;
-const PLACEHOLDER = '0'.repeat(DIGITS);
+export const PLACEHOLDER = '0'.repeat(DIGITS);
 /** Has no divisor in common with the numbers of values, so that each value comes once in a round, and neighbours are far apart. */
 const STRIDE = 514_229;
 

@@ -1,0 +1,66 @@
+// npm run bench:soak-service: see README.md.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { renderSections } from '../suite/report/write-report';
+import { writeSoak } from './results';
+import { soakChart } from './soak-chart';
+import type { SoakOptions, SoakSample } from './soak-report';
+import { soakSection } from './soak-section';
+import { soakService } from './soak-service';
+import { verdictsOf } from './verdicts';
+
+const ROOT = join(__dirname, '../..');
+const RESULT = 'bench/results/soak.json';
+const MEBIBYTE = 2 ** 20;
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '600' },
+    out: { type: 'string' },
+    publish: { type: 'boolean', default: false },
+  },
+});
+
+/** Intervals as for ten minutes, but shorter in a shorter soak, so that everything happens several times. */
+function optionsFor(seconds: number): SoakOptions {
+  const scale = Math.min(1, seconds / 600);
+  return {
+    seconds,
+    every: {
+      reload: Math.max(0.5, 10 * scale),
+      turnover: Math.max(0.5, 10 * scale),
+      connection: Math.max(0.2, scale),
+      restart: Math.max(2, 60 * scale),
+      sample: Math.max(0.5, 10 * scale),
+    },
+    away: 1_000 * Math.max(0.2, scale),
+    saturate: Math.min(10_000, seconds * 100),
+  };
+}
+
+function show({ at, heap, resident }: SoakSample): void {
+  say(
+    `${at.toFixed(0)} s: ${(heap / MEBIBYTE).toFixed(1)} MiB after collection, ${(resident / MEBIBYTE).toFixed(0)} MiB resident`,
+  );
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function main(): Promise<void> {
+  if (!(Number(values.seconds) > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
+  const report = await soakService(optionsFor(Number(values.seconds)), show);
+  const file = values.publish ? join(ROOT, RESULT) : (values.out ?? join(ROOT, '.bench/soak.json'));
+  writeSoak(file, report);
+  say(`${soakSection(report)}\nwritten to ${file}`);
+  if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);
+  if (values.publish) {
+    writeFileSync(join(ROOT, 'docs/performance/soak.svg'), soakChart(report));
+    renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(report) });
+  }
+  process.exitCode = verdictsOf(report).every(([, holds]) => holds) ? 0 : 1;
+}
+
+void main().then(() => process.exit());

@@ -1,0 +1,68 @@
+import type { Latency } from '../suite/load/interval';
+import type { Machine } from '../suite/processes/machine';
+import type { Trend } from './trend';
+
+/** How far heap and buffers after a collection, and resident memory, may grow after the first third, as a share of the median. */
+export const FLAT = { heap: 0.05, resident: 0.1 } as const;
+
+export interface SoakOptions {
+  readonly seconds: number;
+  /** Seconds between two disturbances of each kind, and between two samples of the memory. */
+  readonly every: {
+    readonly reload: number;
+    /** New values for all calls. */
+    readonly turnover: number;
+    /** One connection ends and another one is opened. */
+    readonly connection: number;
+    /** The store is killed and started again. */
+    readonly restart: number;
+    readonly sample: number;
+  };
+  /** Milliseconds for which the store is away. */
+  readonly away: number;
+  /** Milliseconds of the closed loop that finds the saturation. */
+  readonly saturate: number;
+}
+
+/** The memory of the service at a time in seconds: heap and buffers after a forced collection, and resident memory. Bytes. */
+export interface SoakSample {
+  readonly at: number;
+  readonly heap: number;
+  readonly resident: number;
+}
+
+export interface SoakReport {
+  readonly date: string;
+  readonly machine: Machine;
+  readonly seconds: number;
+  readonly perSecond: number;
+  readonly calls: {
+    readonly sent: number;
+    readonly answered: number;
+    readonly failed: number;
+    readonly unanswered: number;
+  };
+  /** Different keys of each of the two rules. */
+  readonly values: number;
+  /** Answers without the expected parts. */
+  readonly malformed: number;
+  /** Values whose answers contradict each other or the count in the store. */
+  readonly wrongCounts: number;
+  readonly firstWrong: string | undefined;
+  readonly failedWhileAway: number;
+  readonly failedOtherwise: number;
+  /** When the store was away, until the service had reached it again; seconds from the beginning. */
+  readonly outages: readonly (readonly [from: number, to: number])[];
+  readonly reloads: number;
+  /** The limits in the answers: those of both versions of the rules. */
+  readonly limitsSeen: readonly number[];
+  readonly generations: number;
+  /** Connections that were opened. */
+  readonly connections: number;
+  /** At the end, according to the service. */
+  readonly openCalls: number;
+  readonly latency: Latency;
+  readonly samples: readonly SoakSample[];
+  readonly heap: Trend;
+  readonly resident: Trend;
+}

@@ -1,0 +1,83 @@
+import { Model, PASSING, VALUES } from '../../bench/soak/model';
+import { slopeOf, trendOf } from '../../bench/soak/trend';
+import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+
+const LIMIT = 1_000;
+
+function answer(count: number, passes: boolean): Buffer {
+  const nothing = {
+    responseHeadersToAdd: [],
+    requestHeadersToAdd: [],
+    rawBody: Buffer.alloc(0),
+    dynamicMetadata: undefined,
+  };
+  const currentLimit = { requestsPerUnit: LIMIT, unit: 6, name: '' };
+  const status = { code: Code.OK, currentLimit, limitRemaining: LIMIT - count, durationUntilReset: undefined };
+  const statuses = [status, { ...status, code: passes ? Code.OK : Code.OVER_LIMIT }];
+  return Buffer.from(RateLimitResponse.encode({ overallCode: Code.OK, statuses, ...nothing }).finish());
+}
+
+/** Calls of the first value with these counts in their answers; undefined for a call that fails. */
+function played(counts: readonly (number | undefined)[], passing = PASSING): Model {
+  const model = new Model(2);
+  for (const [index, count] of counts.entries()) {
+    const call = index * VALUES;
+    model.send(call);
+    if (count === undefined) model.fail(call);
+    else model.respond(call, answer(count, count <= passing));
+  }
+  return model;
+}
+
+describe('the model of the soak', () => {
+  it.each([
+    ['each count once, and the store has all', [1, 2, 3], 3],
+    ['in another order', [3, 1, 2], 3],
+    ['a failed call that was counted', [1, undefined, 3], 3],
+    ['a failed call that was not counted', [1, undefined, 2], 2],
+  ] as const)('finds no contradiction: %s', (_, counts, stored) => {
+    expect(played(counts).contradictions(new Map([[0, stored]]))).toEqual([]);
+  });
+
+  it.each([
+    ['a count was given twice', [1, 2, 2], 3, /add up to 5/],
+    ['a count was skipped', [1, 2, 4], 4, /3 calls were answered/],
+    ['the store has lost a count', [1, 2, 3], 2, /2 are stored/],
+    ['the store has counted a call twice', [1, 2, 3], 4, /4 are stored/],
+    ['an answer is ahead of the store', [1, 2, undefined, 9], 4, /count 9/],
+  ] as const)('finds a contradiction: %s', (_, counts, stored, reason) => {
+    expect(played(counts).contradictions(new Map([[0, stored]]))).toEqual([expect.stringMatching(reason)]);
+  });
+
+  it('finds a contradiction when too many or too few calls pass a limit', () => {
+    const counts = [1, 2, 3, 4, 5, 6, 7];
+
+    for (const passing of [PASSING - 1, PASSING + 1]) {
+      expect(played(counts, passing).contradictions(new Map([[0, 7]]))).toEqual([
+        expect.stringContaining(`${passing} of 7 calls passed`),
+      ]);
+    }
+  });
+
+  it('uses new values after a turnover', () => {
+    const model = new Model(2);
+    const before = model.send(1);
+    model.turnOver();
+
+    expect([before, model.send(1), model.generations]).toEqual([1, VALUES + 1, 2]);
+  });
+});
+
+describe('the trend of the memory', () => {
+  it('is the slope of the points after the first third, times their time, as a share of their median', () => {
+    const settled = [3, 4, 5, 6, 7, 8].map((at) => [at, 100 + 2 * at] as const);
+    const { median, growth } = trendOf([[0, 0], [1, 500], [2, 50], ...settled]);
+
+    expect(median).toBe(112);
+    expect(growth).toBeCloseTo((2 * 5) / 112);
+  });
+
+  it('is 0 for one point', () => {
+    expect(slopeOf([[1, 5]])).toBe(0);
+  });
+});

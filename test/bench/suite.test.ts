@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import Ajv from 'ajv';
+import type { Comparison } from '../../bench/suite/against';
+import type { Calls, Phase } from '../../bench/suite/measure/phase';
+import type { Results } from '../../bench/suite/results';
+import { RULES, RULE_FILE } from '../../bench/suite/scenarios/rules';
+import schema from '../../bench/suite/results.schema.json';
+import { RuleFolder } from '../support/data/rule-folder';
+import { TypeScriptProcess } from '../support/processes/typescript-process';
+import { WeirProcess } from '../support/processes/weir-process';
+import { elementsOf } from './well-formed';
+
+const ROOT = join(__dirname, '../..');
+const HOOK = join(ROOT, 'test/support/processes/typescript-hook.cjs');
+const RUN = join(ROOT, 'bench/suite/run.ts');
+
+/** Runs `npm run bench` with these options; returns what it prints. */
+async function bench(...options: readonly string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--require', HOOK, RUN, ...options], { cwd: ROOT });
+  return stdout;
+}
+
+function read(folder: string, file: string): unknown {
+  return JSON.parse(readFileSync(join(folder, file), 'utf8'));
+}
+
+function balanceOf({ sent, inFlightBefore, expected, unexpected, failed, inFlight }: Calls): number {
+  return sent + inFlightBefore - expected - unexpected - failed - inFlight;
+}
+
+describe('npm run bench', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  describe('with a few scenarios and short measurements', () => {
+    let output: string;
+    let results: Results;
+    let phases: readonly Phase[];
+    const only = ['memory/10k-keys', 'redis/over-limit', 'redis-1ms/hot-key', 'memory/json', 'memory/tls'];
+
+    beforeAll(async () => {
+      const names = [...only, 'memory-per-key/redis', 'event/store-restart', 'event/rolling-restart'].join(',');
+      output = await bench('--quick', '--seconds', '0.2', '--only', names, '--out', folder);
+      results = read(folder, 'bench.json') as Results;
+      phases = results.decisions.flatMap(({ saturation, paced }) => [saturation, ...paced.map(({ phase }) => phase)]);
+    });
+
+    it('writes results that match the schema, with every measurement that was asked for', () => {
+      const validate = new Ajv().compile(schema);
+      expect([validate(results), validate.errors]).toEqual([true, null]);
+      expect(results.decisions.map(({ store, load }) => `${store}/${load}`).toSorted()).toEqual(
+        // A name also selects those that begin with it.
+        [...only, 'redis/over-limit-cached'].toSorted(),
+      );
+      expect(results.memory.map(({ store }) => store)).toEqual(['redis']);
+      expect(results.events.map(({ event }) => event)).toEqual(['store-restart', 'rolling-restart']);
+    });
+
+    it('accounts for every call', () => {
+      expect(phases.length).toBe(2 * results.decisions.length);
+      for (const { calls } of [...phases, ...results.events]) expect(balanceOf(calls)).toBe(0);
+      for (const { calls } of phases) {
+        expect(calls.expected).toBeGreaterThan(0);
+        expect([calls.failed, calls.unexpected]).toEqual([0, 0]);
+      }
+    });
+
+    it('measures the CPU time of the service, and that of the store where there is one', () => {
+      for (const { store, saturation } of results.decisions) {
+        expect(saturation.cpu.service).toBeGreaterThan(0);
+        if (store === 'memory') expect(saturation.cpu.store).toBe(0);
+      }
+    });
+
+    it('counts fewer commands to Redis than decisions, and in the over-limit scenarios those that scripts call', () => {
+      const { saturation } = results.decisions.find(({ store, load }) => store === 'redis' && load === 'over-limit')!;
+
+      expect(saturation.commands!.sent).toBeGreaterThan(0);
+      expect(saturation.commands!.sent).toBeLessThan(1);
+      expect(saturation.commands!.executed).toBeGreaterThan(saturation.commands!.sent);
+    });
+
+    it('adds at least the delay of the proxy to every call that Redis counts', () => {
+      const { paced } = results.decisions.find(({ store }) => store === 'redis-1ms')!;
+
+      expect(paced[0]!.phase.latency.p50).toBeGreaterThan(1);
+    });
+
+    it('has quantiles of latency in order', () => {
+      for (const { latency } of [...phases, ...results.events]) {
+        const { p50, p99, p999, max } = latency;
+        expect([p50, p99, p999, max]).toEqual([p50, p99, p999, max].toSorted((one, other) => one - other));
+      }
+    });
+
+    it('lets calls fail while the store is away, and none when instances are restarted in turn', () => {
+      const [storeRestart, rollingRestart] = results.events;
+
+      expect(storeRestart!.calls.failed).toBeGreaterThan(0);
+      expect(storeRestart!.timeline.reduce((sum, { failed }) => sum + failed, 0)).toBe(storeRestart!.calls.failed);
+      expect(rollingRestart!.calls.failed).toBe(0);
+      expect(rollingRestart!.moments.length).toBe(6);
+    });
+
+    it('measures what a key takes in Redis', () => {
+      const [memory] = results.memory;
+
+      expect(memory!.keys).toBe(100_000);
+      // A key and its value have some 40 characters.
+      expect(memory!.data).toBeGreaterThan(40);
+    });
+
+    it('prints the tables, and writes them with well-formed charts', () => {
+      const report = readFileSync(join(folder, 'report.md'), 'utf8');
+      const charts = Array.from(report.matchAll(/!\[[^\]]*\]\((\S+)\)/g), ([, file]) => file!);
+
+      expect(output).toContain(report.slice(0, report.indexOf('![')).trim());
+      expect(charts).toEqual(['cost.svg', 'latency.svg', 'events.svg']);
+      for (const chart of charts) {
+        const elements = elementsOf(readFileSync(join(folder, chart), 'utf8'));
+        expect(elements.slice(0, 3)).toEqual(['svg', 'title', 'style']);
+        expect(elements.filter((name) => name === 'rect' || name === 'circle').length).toBeGreaterThan(5);
+      }
+    });
+  });
+
+  describe('with --against', () => {
+    const load = ['--quick', '--seconds', '0.2', '--only', 'memory/10k-keys,memory/over-limit', '--out', folder];
+
+    it('plays the same load on a second weir and prints both side by side', async () => {
+      await using rules = await RuleFolder.with({ [RULE_FILE]: await bench('--rules') });
+      await using other = await WeirProcess.start({ env: { ...rules.env, DISABLE_STATS: 'true' } });
+      const address = other.grpcAddress;
+      const output = await bench('--against', address, '--against-pid', String(other.pid), ...load);
+      const comparisons = read(folder, 'against.json') as Comparison[];
+
+      expect(output).toContain(`${address}: per second`);
+      expect(output).not.toContain('differ');
+      expect(comparisons.map((each) => each.load)).toEqual(['10k-keys', 'over-limit']);
+      for (const { weir, other: measured } of comparisons) {
+        for (const { saturation, paced } of [weir, measured]) {
+          for (const { calls, cpu } of [saturation, ...paced.map(({ phase }) => phase)]) {
+            expect(balanceOf(calls)).toBe(0);
+            expect([calls.failed, calls.unexpected]).toEqual([0, 0]);
+            expect(cpu.service).toBeGreaterThan(0);
+          }
+        }
+      }
+    });
+
+    it('plays it on a grpc-js server, and reports that a constant answer is wrong over the limit', async () => {
+      await using server = new TypeScriptProcess(join(__dirname, 'grpc-js-server.ts'), []);
+      const address = `127.0.0.1:${await server.line()}`;
+      const output = await bench('--against', address, ...load);
+      const [many, overLimit] = read(folder, 'against.json') as Comparison[];
+
+      for (const { weir, other } of [many!, overLimit!]) {
+        for (const { saturation, paced } of [weir, other]) {
+          for (const { calls } of [saturation, ...paced.map(({ phase }) => phase)]) {
+            expect(balanceOf(calls)).toBe(0);
+            expect(calls.failed).toBe(0);
+          }
+        }
+      }
+      expect(many!.other.saturation.calls.unexpected).toBe(0);
+      expect(overLimit!.other.saturation.calls).toMatchObject({ expected: 0 });
+      expect(overLimit!.weir.saturation.calls.unexpected).toBe(0);
+      expect(output).toContain('answered differently (over limit)');
+    });
+
+    it('fails when nothing listens there', async () => {
+      await expect(bench('--against', '127.0.0.1:1', ...load)).rejects.toThrow('no connection to 127.0.0.1:1');
+    });
+  });
+
+  it('lists the names of all measurements', async () => {
+    const names = (await bench('--list')).trim().split('\n');
+
+    expect(names).toEqual(expect.arrayContaining(['redis-cluster/3-descriptors', 'memcached/over-limit-cached']));
+    expect(names).toEqual(expect.arrayContaining(['memory-per-key/memory', 'event/reload']));
+  });
+
+  it('prints the rule file of its scenarios', async () => {
+    expect(await bench('--rules')).toBe(`${RULES}\n`);
+  });
+
+  it.each([
+    ['--only', 'nothing-like-this', /nothing is called nothing-like-this/],
+    ['--seconds', 'x', /--seconds: x is not a positive number/],
+    ['--set', 'WORKERS', /--set: WORKERS is not NAME=VALUE/],
+    ['--against', 'localhost', /--against: localhost is not host:port/],
+  ])('rejects %s %s', async (option, value, message) => {
+    await expect(bench(option, value)).rejects.toThrow(message);
+  });
+});
