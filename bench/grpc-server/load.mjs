@@ -1,6 +1,6 @@
 // A load client on raw sockets. It only writes prepared frames and counts ended responses, so that it is not the bottleneck.
 import net from 'node:net';
-import { SETTINGS_ACK, opening } from './frames.mjs';
+import { SETTINGS_ACK, opening } from './frames.cjs';
 
 const DATA = 0;
 const HEADERS = 1;

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { PROFILES, opening } from './frames.mjs';
+import { PROFILES, opening } from './frames.cjs';
 import { Caller, withPrefix } from './load.mjs';
 import { PATH } from './servers/constant.mjs';
 

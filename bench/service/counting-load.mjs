@@ -1,7 +1,7 @@
 // Servers that count in a store, in processes of their own, under load from this one. Costs are CPU time per answered call.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { PROFILES } from '../grpc-server/frames.mjs';
+import { PROFILES } from '../grpc-server/frames.cjs';
 import { Caller, withPrefix } from '../grpc-server/load.mjs';
 import { killAtExit } from './kill-at-exit.mjs';
 

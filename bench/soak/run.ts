@@ -35,7 +35,8 @@ function optionsFor(seconds: number): SoakOptions {
       sample: Math.max(0.5, 10 * scale),
     },
     away: 1_000 * Math.max(0.2, scale),
-    saturate: Math.min(10_000, seconds * 100),
+    warmUp: 10_000 * scale,
+    saturate: 1_000 * Math.max(0.2, scale),
   };
 }
 

@@ -16,15 +16,21 @@ export interface SoakOptions {
     readonly connection: number;
     /** The store is killed and started again. */
     readonly restart: number;
+    /** The load pauses, the memory is measured, and the pace is set to half of the saturation of that time. */
     readonly sample: number;
   };
   /** Milliseconds for which the store is away. */
   readonly away: number;
+  /** Milliseconds of the closed loop before everything else, in which the service compiles its code. */
+  readonly warmUp: number;
   /** Milliseconds of the closed loop that finds the saturation. */
   readonly saturate: number;
 }
 
-/** The memory of the service at a time in seconds: heap and buffers after a forced collection, and resident memory. Bytes. */
+/**
+ * The memory of the service at a time in seconds, in bytes, while no call is in flight: heap and buffers after a forced collection,
+ * and resident memory.
+ */
 export interface SoakSample {
   readonly at: number;
   readonly heap: number;
@@ -35,7 +41,8 @@ export interface SoakReport {
   readonly date: string;
   readonly machine: Machine;
   readonly seconds: number;
-  readonly perSecond: number;
+  /** Calls per second of the open loops. */
+  readonly paces: readonly number[];
   readonly calls: {
     readonly sent: number;
     readonly answered: number;

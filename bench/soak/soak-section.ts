@@ -7,10 +7,14 @@ const MEBIBYTE = 2 ** 20;
 
 /** The result of a soak, for docs/performance.md. */
 export function soakSection(report: SoakReport): string {
-  const { seconds, perSecond, calls, values, outages, latency, heap, resident } = report;
+  const { seconds, paces, calls, values, outages, latency, heap, resident } = report;
   const away = outages.reduce((sum, [from, to]) => sum + to - from, 0);
   const rows: readonly (readonly [string, string])[] = [
-    ['duration, pace', `${integer(seconds)} s, ${integer(perSecond)} calls/s`],
+    ['duration', `${integer(seconds)} s`],
+    [
+      'pace, half of the saturation of that time',
+      `${integer(Math.min(...paces))} to ${integer(Math.max(...paces))} calls/s`,
+    ],
     [
       'calls',
       `${integer(calls.sent)} sent, ${integer(calls.answered)} answered, ${integer(calls.unanswered)} without an outcome`,

@@ -7,6 +7,7 @@ import { Generator } from '../suite/load/generator';
 import { describeMachine } from '../suite/processes/machine';
 import { PLACEHOLDER, protobufMessage, withDigits } from '../suite/scenarios/messages';
 import { RULE_FILE } from '../suite/scenarios/rules';
+import { Disturbances } from './disturbances';
 import { Model } from './model';
 import { Outages } from './outages';
 import { BLOCKED, COUNTED, rulesOf } from './rules';
@@ -16,6 +17,8 @@ import { trendOf } from './trend';
 
 const CONNECTIONS = 8;
 const OUTSTANDING = 32;
+/** Milliseconds in which all calls in flight have to end. */
+const DRAIN = 120_000;
 /** Of saturation. */
 const SHARE = 0.5;
 /** With these, a killed server has lost no count that it had replied with. */
@@ -50,12 +53,18 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
   });
   try {
     await generator.open();
-    const saturation = await saturate(generator, options.saturate);
-    const samples: SoakSample[] = [];
+    await saturate(generator, options.warmUp);
+    generator.mark();
     const begun = performance.now();
+    const samples: SoakSample[] = [];
+    const paces: number[] = [];
     const disturbances = new Disturbances();
     let [reloads, connections] = [0, CONNECTIONS];
-    generator.paced(saturation * SHARE);
+    async function pace(): Promise<void> {
+      paces.push((await saturate(generator, options.saturate)) * SHARE);
+      generator.paced(paces.at(-1)!);
+    }
+    await pace();
     disturbances.each(every.reload, async () => {
       await rules.write(RULE_FILE, rulesOf(reloads + 1));
       // A change that follows too soon would be loaded together with this one.
@@ -67,15 +76,18 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
       connections += 1;
       await generator.replaceOldestConnection();
     });
-    disturbances.each(every.restart, () => restart(redis, weir, options.away, outages));
-    disturbances.each(every.sample, async () => {
+    disturbances.eachAlone(every.restart, () => restart(redis, weir, options.away, outages));
+    disturbances.eachAlone(every.sample, async () => {
+      await generator.stop(DRAIN);
       const { heap, resident } = await sizeOfHeap(weir);
       samples.push({ at: (performance.now() - begun) / 1_000, heap, resident });
       onSample(samples.at(-1)!);
+      // Other programs may leave the service more or less than before.
+      await pace();
     });
     await sleep(seconds * 1_000);
     await disturbances.end();
-    const unanswered = await generator.stop(30_000);
+    const unanswered = await generator.stop(DRAIN);
     const { sent, codes, failed, latency } = generator.mark();
     const statistics = await weir.statistics();
     const contradictions = model.contradictions(await storedCounts(redis.control));
@@ -83,7 +95,7 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
       date: new Date().toISOString().slice(0, 10),
       machine: describeMachine(),
       seconds,
-      perSecond: saturation * SHARE,
+      paces,
       calls: { sent, answered: codes.reduce((sum, each) => sum + each, 0), failed, unanswered },
       values: model.values,
       malformed: model.malformed,
@@ -109,14 +121,14 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
 
 /** Answers per second of a closed loop. */
 async function saturate(generator: Generator, milliseconds: number): Promise<number> {
+  const [answered, begun] = [generator.answered, performance.now()];
   generator.closed(OUTSTANDING);
-  await sleep(milliseconds / 2);
-  generator.mark();
-  await sleep(milliseconds / 2);
-  const { codes, seconds } = generator.mark();
-  await generator.stop(30_000);
-  generator.mark();
-  return codes.reduce((sum, each) => sum + each, 0) / seconds;
+  await sleep(milliseconds);
+  // On a busy machine, a short loop may be over before the first answers.
+  while (generator.answered - answered < CONNECTIONS * OUTSTANDING) await sleep(milliseconds);
+  const perSecond = ((generator.answered - answered) * 1_000) / (performance.now() - begun);
+  await generator.stop(DRAIN);
+  return perSecond;
 }
 
 /** The store is away until the service has a connection to it again. */
@@ -132,33 +144,4 @@ async function restart(redis: RedisProcess, weir: WeirProcess, away: number, out
 
 async function loadsOf(weir: WeirProcess): Promise<number> {
   return (await weir.statistics()).get('ratelimit.service.config_load_success') ?? 0;
-}
-
-/** Actions at regular intervals, each of which waits for the one of the same kind before it. */
-class Disturbances {
-  readonly #kinds: Promise<void>[] = [];
-  readonly #over = new AbortController();
-
-  each(seconds: number, act: () => Promise<void>): void {
-    this.#kinds.push(this.#repeat(seconds, act));
-  }
-
-  /** Resolves when no action is running; rejects when one has failed. */
-  async end(): Promise<void> {
-    this.#over.abort();
-    await Promise.all(this.#kinds);
-  }
-
-  async #repeat(seconds: number, act: () => Promise<void>): Promise<void> {
-    for (let next = performance.now() + seconds * 1_000; ; next += seconds * 1_000) {
-      await this.#sleep(next - performance.now());
-      if (this.#over.signal.aborted) return;
-      await act();
-    }
-  }
-
-  async #sleep(milliseconds: number): Promise<void> {
-    const { signal } = this.#over;
-    await sleep(Math.max(0, milliseconds), undefined, { signal }).catch(() => undefined);
-  }
 }

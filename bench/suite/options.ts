@@ -12,8 +12,9 @@ Without options, runs everything and writes bench/results/ and docs/performance.
   --only NAMES       runs some of them: names or beginnings of names, separated by commas
   --quick            shorter measurements, one pace, and no scenario with 1,000,000 keys
   --seconds N        of each measurement (default: 3; with --quick: 1)
+  --keys N           live keys of the measurements of memory (default: 1000000; with --quick: 100000)
   --set NAME=VALUE   a setting of the service, for example WORKERS=2; may be repeated
-  --out FOLDER       where to write results; with --only, --quick or --set, the default is .bench/
+  --out FOLDER       where to write results; with --only, --quick, --keys or --set, the default is .bench/
   --against ADDRESS  plays the loads on another service, at host:port, and on weir, and prints both side by side
   --against-pid PID  the process of that service, for its CPU time, if it runs on this machine
   --rules            prints the rule file that the other service needs
@@ -52,6 +53,7 @@ export function readOptions(args: readonly string[]): Options {
       only: { type: 'string' },
       quick: { type: 'boolean', default: false },
       seconds: { type: 'string' },
+      keys: { type: 'string' },
       set: { type: 'string', multiple: true, default: [] },
       out: { type: 'string' },
       against: { type: 'string' },
@@ -63,10 +65,14 @@ export function readOptions(args: readonly string[]): Options {
   const { quick: isQuick, only, against } = values;
   const seconds = Number(values.seconds ?? (isQuick ? 1 : 3));
   if (!(seconds > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
+  const keys = Number(values.keys ?? (isQuick ? 100_000 : 1_000_000));
+  if (!Number.isInteger(keys) || keys < 1 || keys > 1_000_000) {
+    throw new Error(`--keys: ${values.keys} is not a whole number from 1 to 1000000`);
+  }
   const settings = Object.fromEntries(values.set.map(readSetting));
   return {
     plan: planOf(only, isQuick),
-    isComplete: only === undefined && !isQuick && values.set.length === 0,
+    isComplete: only === undefined && values.keys === undefined && !isQuick && values.set.length === 0,
     durations: {
       warmUpCalls: Math.round(60_000 * Math.min(3, seconds)),
       warmUp: 500 * seconds,
@@ -74,7 +80,7 @@ export function readOptions(args: readonly string[]): Options {
       settle: Math.min(500, 200 * seconds),
     },
     shares: isQuick ? [0.5] : [0.25, 0.5, 0.75],
-    memoryKeys: isQuick ? 100_000 : 1_000_000,
+    memoryKeys: keys,
     settings,
     out: values.out,
     against: against === undefined ? undefined : { ...readAddress(against), pid: readPid(values['against-pid']) },

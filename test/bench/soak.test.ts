@@ -12,7 +12,7 @@ describe('a short soak, with reloads, new keys, new connections and restarts of 
   let report: SoakReport;
   beforeAll(async () => {
     const every = { reload: 1, turnover: 1, connection: 0.5, restart: 4, sample: 1 };
-    report = await soakService({ seconds: 10, every, away: 200, saturate: 1_000 }, () => undefined);
+    report = await soakService({ seconds: 10, every, away: 200, warmUp: 1_000, saturate: 200 }, () => undefined);
   });
 
   it('leaves no wrong count', () => {

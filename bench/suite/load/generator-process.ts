@@ -28,6 +28,8 @@ async function ask(
       return running.idle(request.timeout);
     case 'paced':
       return running.paced(request.perSecond);
+    case 'answered':
+      return running.answered;
     case 'mark':
       return running.mark();
     default:

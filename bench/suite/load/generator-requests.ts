@@ -7,5 +7,6 @@ export type GeneratorRequest =
   | { readonly kind: 'closed'; readonly outstanding: number }
   | { readonly kind: 'fill'; readonly outstanding: number; readonly calls: number; readonly timeout: number }
   | { readonly kind: 'paced'; readonly perSecond: number }
+  | { readonly kind: 'answered' }
   | { readonly kind: 'mark' }
   | { readonly kind: 'stop'; readonly timeout: number };

@@ -81,6 +81,11 @@ export class Generator {
     this.#onIdle = undefined;
   }
 
+  /** Calls that were answered since the last mark. */
+  get answered(): number {
+    return this.#recorder.answers;
+  }
+
   /** Ends an interval and begins the next one. */
   mark(): Interval {
     const { outstanding } = this.#pool;

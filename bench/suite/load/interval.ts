@@ -59,6 +59,10 @@ export class IntervalRecorder {
     this.#outstandingBefore = outstanding;
   }
 
+  get answers(): number {
+    return this.#latency.count;
+  }
+
   late(milliseconds: number): void {
     this.#lag.add(milliseconds * 1_000);
   }

@@ -41,7 +41,7 @@ export async function measureMemory(
   }
   {
     await using generator = await startLoad(LOADS['hot-key'], [service]);
-    await generator.fill(WARM_UP_CALLS, WARM_UP_TIMEOUT);
+    await generator.fill(Math.min(WARM_UP_CALLS, keys), WARM_UP_TIMEOUT);
   }
   const before = await size();
   {

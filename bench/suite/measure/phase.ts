@@ -1,3 +1,4 @@
+import { until } from '../../../test/support/waiting/until';
 import type { Interval, Latency, Step } from '../load/interval';
 import { CpuTimes } from '../processes/cpu-times';
 import type { LoadGenerator } from '../processes/load-generator';
@@ -60,6 +61,8 @@ export async function measurePhase(
   const before = await usageOf(measured);
   if (typeof duration === 'number') await new Promise((resolve) => setTimeout(resolve, duration));
   else await duration();
+  // A short measurement on a busy machine may be over before the first answer.
+  await until('a call is answered', async () => (await generator.answered()) > 0);
   const interval = await generator.mark();
   const after = await usageOf(measured);
   return phaseOf(interval, measured.expected, before, after);
@@ -95,8 +98,6 @@ function phaseOf(
   const { seconds, sent, codes, failed, returned, outstanding, outstandingBefore, latency, lag, busy } = interval;
   const answered = codes.reduce((sum, each) => sum + each, 0);
   const expected = codes[expectedCode] ?? 0;
-  if (answered === 0)
-    throw new Error(`none of ${sent} calls was answered within ${seconds.toFixed(1)} s, ${failed} failed`);
   return {
     seconds,
     calls: {

@@ -58,6 +58,11 @@ export class LoadGenerator implements AsyncDisposable {
     return this.#request({ kind: 'paced', perSecond });
   }
 
+  /** Calls that were answered since the last mark. */
+  async answered(): Promise<number> {
+    return (await this.#request({ kind: 'answered' })) as number;
+  }
+
   /** What became of the calls since the last mark. */
   async mark(): Promise<Interval> {
     return (await this.#request({ kind: 'mark' })) as Interval;

@@ -4,7 +4,7 @@ const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const MAX_31_BITS = 2 ** 31 - 1;
 const DEFAULT_WINDOW = 65_535;
 
-export function frame(type, flags, stream, payload) {
+function frame(type, flags, stream, payload) {
   const header = Buffer.alloc(9);
   header.writeUIntBE(payload.length, 0, 3);
   header[3] = type;
@@ -13,10 +13,10 @@ export function frame(type, flags, stream, payload) {
   return Buffer.concat([header, payload]);
 }
 
-export const SETTINGS_ACK = frame(4, 1, 0, Buffer.alloc(0));
+const SETTINGS_ACK = frame(4, 1, 0, Buffer.alloc(0));
 
 /** The connection preface, SETTINGS with a stream window of 16 MiB as Envoy sends it, and a connection window that is never exhausted. */
-export function opening() {
+function opening() {
   const increment = Buffer.alloc(4);
   increment.writeUInt32BE(MAX_31_BITS - DEFAULT_WINDOW);
   return Buffer.concat([PREFACE, frame(4, 0, 0, Buffer.from([0, 4, 1, 0, 0, 0])), frame(8, 0, 0, increment)]);
@@ -82,7 +82,7 @@ function remembered(encode) {
  * header block. `envoy`: a literal path, everything else from the table, the same bytes in every call. `deadline`: as grpc-go with
  * deadlines: every call inserts a new grpc-timeout into the table, so that no two blocks are equal.
  */
-export const PROFILES = {
+const PROFILES = {
   envoy(path) {
     const fixed = Buffer.concat([POST_HTTP, PATH_NOT_INDEXED, text(path)]);
     const encoder = new Encoder();
@@ -110,3 +110,5 @@ export const PROFILES = {
     return remembered((call) => encoder.encode([...fixed, ['grpc-timeout', `${9_000_000 + (call % 999_999)}u`]]));
   },
 };
+
+module.exports = { PROFILES, SETTINGS_ACK, frame, opening };
