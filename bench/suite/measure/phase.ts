@@ -57,8 +57,8 @@ export async function measurePhase(
   duration: number | (() => Promise<void>),
 ): Promise<Phase & { timeline: readonly Step[] }> {
   const { generator } = measured;
-  await generator.mark();
   const before = await usageOf(measured);
+  await generator.mark();
   if (typeof duration === 'number') await new Promise((resolve) => setTimeout(resolve, duration));
   else await duration();
   // A short measurement on a busy machine may be over before the first answer.

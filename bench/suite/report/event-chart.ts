@@ -5,7 +5,7 @@ import { TITLES_OF_EVENTS } from './tables';
 import { type Child, element, line, svgDocument, text } from './svg';
 
 const WIDTH = 820;
-const LEFT = 64;
+const LEFT = 84;
 const RIGHT = 16;
 const PANEL = 170;
 const PLOT = 90;
@@ -19,7 +19,7 @@ export function eventChart(events: readonly EventResult[]): string {
       height: TOP + PANEL * events.length,
       title: 'What callers notice in mid-run',
       subtitle:
-        'longest latency of the calls due in each 100 ms, in ms, logarithmic; mark at the top: calls failed; dashed: see the table',
+        'longest latency of the calls due in each 100 ms, in ms, logarithmic; orange: calls failed; dashed: something happened',
     },
     ...events.flatMap((event, index) => panel(event, TOP + PANEL * index)),
   );
