@@ -1,4 +1,4 @@
-import type { CancelCause } from '../streams/ports/decide';
+import type { CancelCause, Caller } from '../streams/ports/decide';
 import type { CallTrace } from '../streams/ports/tracer';
 
 /** The gRPC status codes that weir sends. */
@@ -39,6 +39,8 @@ export interface UnaryCall {
    * the server keeps. Several values of one name are joined by commas. Absent on transports without metadata.
    */
   metadata?(name: string): string | undefined;
+  /** The other end of the connection. Absent on transports without connections. */
+  readonly peer?: Caller['peer'];
   /** The trace of the call, when it is traced. */
   readonly trace?: CallTrace | undefined;
 }

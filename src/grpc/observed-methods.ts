@@ -103,6 +103,10 @@ class ObservedCall implements UnaryCall, Cancellable {
     this.#work?.cancel(cause);
   }
 
+  get peer(): UnaryCall['peer'] {
+    return this.#call.peer;
+  }
+
   metadata(name: string): string | undefined {
     return this.#call.metadata?.(name);
   }

@@ -45,6 +45,8 @@ export class Decision {
   readonly #context: DecisionContext;
   readonly #resolutions: readonly Resolution[];
   readonly #nowSeconds: number;
+  #isOver = false;
+
   constructor(
     context: DecisionContext,
     request: RateLimitRequest,
@@ -64,6 +66,11 @@ export class Decision {
     return this.#resolutions;
   }
 
+  /** Whether the verdict would be OVER_LIMIT without SHADOW_MODE. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Compares the counts with the limits, updates the statistics, and combines the statuses into a verdict. */
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
@@ -77,6 +84,7 @@ export class Decision {
       overall.add(status.code, isQuota(resolution, options));
     }
     let overallCode = overall.code;
+    this.#isOver = overallCode === Code.OVER_LIMIT;
     if (options.shadowMode && overallCode === Code.OVER_LIMIT) {
       overallCode = Code.OK;
       globalShadowMode.add(1);

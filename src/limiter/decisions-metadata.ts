@@ -11,19 +11,24 @@ export function decisionsMetadata(
   resolutions: readonly Resolution[],
   statuses: readonly DescriptorStatus[],
 ): readonly JsonObject[] {
-  return resolutions.map((resolution, index) => {
-    const { code, currentLimit, secondsUntilReset } = statuses[index] as DescriptorStatus;
-    const { reason, rule, count, isShadow } = outcomeOf(resolution);
-    return {
-      code: CODE_NAMES[code],
-      reason,
-      ...(rule !== undefined && { rule }),
-      ...(currentLimit !== undefined && { currentLimit: describeLimit(currentLimit) }),
-      ...(count !== undefined && { count }),
-      ...(secondsUntilReset !== undefined && { durationUntilReset: `${secondsUntilReset}s` }),
-      ...(isShadow && { shadowMode: true }),
-    };
-  });
+  return resolutions.map((resolution, index) => describeDecision(resolution, statuses[index] as DescriptorStatus));
+}
+
+/** How the code of one descriptor came about. */
+export function describeDecision(
+  resolution: Resolution,
+  { code, currentLimit, secondsUntilReset }: DescriptorStatus,
+): JsonObject {
+  const { reason, rule, count, isShadow } = outcomeOf(resolution);
+  return {
+    code: CODE_NAMES[code],
+    reason,
+    ...(rule !== undefined && { rule }),
+    ...(currentLimit !== undefined && { currentLimit: describeLimit(currentLimit) }),
+    ...(count !== undefined && { count }),
+    ...(secondsUntilReset !== undefined && { durationUntilReset: `${secondsUntilReset}s` }),
+    ...(isShadow && { shadowMode: true }),
+  };
 }
 
 function describeLimit({ requestsPerUnit, unit, name }: CurrentLimit): JsonObject {

@@ -4,12 +4,12 @@ import type { Offenders } from '../limiter/offenders/offenders';
 import type { LoadedSettings } from '../settings/read-settings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import type { Statistics } from '../statistics/statistics';
+import type { DecisionLog } from '../streams/pending';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, service } from '../streams/service';
 import { asError } from '../text/thrown';
 import type { CounterStore } from './counter-store';
-import { decisionLog } from './log-decisions';
 import { limiterOptions } from './options';
 import type { ServiceTracing } from './tracing';
 
@@ -20,6 +20,7 @@ export interface DecisionPathParts {
   /** Counts the callers over their limits; undefined when they are not counted. */
   readonly offenders: Offenders | undefined;
   readonly tracing: ServiceTracing;
+  readonly decisionLog: DecisionLog | undefined;
   /** What ends the process, shared. */
   readonly termination$: Observable<unknown>;
   readonly log: Log;
@@ -28,7 +29,7 @@ export interface DecisionPathParts {
 /** The streams of a process that decides. */
 export function decisionPath(
   { settings }: LoadedSettings,
-  { rules$, store, statistics, offenders, tracing, termination$, log }: DecisionPathParts,
+  { rules$, store, statistics, offenders, tracing, decisionLog, termination$, log }: DecisionPathParts,
 ): Service {
   return service(
     {
@@ -43,7 +44,7 @@ export function decisionPath(
       statistics,
       scheduler: turnScheduler,
       tracer: tracing.tracer,
-      decisionLog: decisionLog(log),
+      decisionLog,
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     {

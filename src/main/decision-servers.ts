@@ -6,6 +6,7 @@ import { healthService } from '../grpc/server/health/health-service';
 import { reflectionService } from '../grpc/server/reflection/reflection-service';
 import type { HttpServerOptions } from '../http/serve-http';
 import type { Settings } from '../settings/settings';
+import { PARENT_FIELDS } from '../sinks/traces/parent';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { Health } from '../streams/health';
@@ -71,7 +72,7 @@ export function grpcServerOptions(
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },
     unary: observedMethods(methods, { statistics, now: turnClock(), tracer }),
-    keepMetadata: tracer?.fields,
+    keepMetadata: tracer?.fields ?? (settings.decisionLog === 'off' ? undefined : PARENT_FIELDS),
     streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
     onRejected: (kind, peer, reason) => {
       statistics.counter(`ratelimit_server.http2.${kind}`).add(1);

@@ -9,6 +9,7 @@ import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Service } from '../streams/service';
 import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
+import { type OpenDecisionLog, openDecisionLog } from './decision-log';
 import { decisionPath, subscribeTo } from './decision-path';
 import { type DebugListener, openDebugListener } from './debug-listener';
 import { Listeners } from './listeners';
@@ -35,6 +36,7 @@ export interface RunOptions {
 interface Parts {
   readonly statistics: Statistics;
   readonly offenders: OffenderSource;
+  readonly decisions: OpenDecisionLog;
   readonly rejections: HttpRejections;
   readonly outputs: StatisticsOutputs;
   readonly tracing: ServiceTracing;
@@ -53,7 +55,7 @@ export async function runService(
   reading: LoadedSettings,
   { log, lines, onServing = () => undefined }: RunOptions,
 ): Promise<number> {
-  const parts = await makeParts(reading, log);
+  const parts = await makeParts(reading, { log, lines });
   countDroppedLines(lines, parts.statistics);
   const { streams, statistics, rejections, tracing, signal$ } = parts;
   const subscriptions = subscribeTo(streams);
@@ -96,11 +98,12 @@ export async function runService(
   }
 }
 
-async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
+async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
+  const decisions = await openDecisionLog(reading, { lines, statistics, log });
   const counted = offendersOf(settings);
   const offenders = offenderSource(counted);
   const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
@@ -113,15 +116,16 @@ async function makeParts(reading: LoadedSettings, log: Log): Promise<Parts> {
     statistics,
     offenders: counted,
     tracing,
+    decisionLog: decisions.log,
     termination$: signal$,
     log,
   });
-  return { statistics, offenders, rejections, outputs, tracing, store, signal$, streams };
+  return { statistics, offenders, decisions, rejections, outputs, tracing, store, signal$, streams };
 }
 
 /** First no new calls, then what carries the calls in flight, then what reports about them. */
 function drainSteps(
-  { streams, store, outputs, tracing }: Parts,
+  { streams, store, outputs, tracing, decisions }: Parts,
   listeners: Listeners,
   debug: DebugListener,
 ): readonly DrainStep[] {
@@ -136,6 +140,7 @@ function drainSteps(
     { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
     { name: 'statistics outputs', run: () => outputs.finish() },
     { name: 'traces', run: () => tracing.finish() },
+    { name: 'decision log', run: () => defer(() => decisions.finish()) },
     { name: 'debug listener', run: () => defer(() => debug.close()) },
   ];
 }

@@ -26,6 +26,7 @@ import type { TlsTexts } from '../workers/messages';
 import { receiveConnections } from '../workers/worker/passed-connections';
 import type { PrimaryLink } from '../workers/worker/primary-link';
 import { type CounterStore, counterStore } from './counter-store';
+import { type OpenDecisionLog, openDecisionLog } from './decision-log';
 import { decisionPath, subscribeTo } from './decision-path';
 import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE } from './life-cycle';
@@ -49,6 +50,7 @@ export interface WorkerOptions {
 interface Parts {
   readonly statistics: Statistics;
   readonly tracing: ServiceTracing;
+  readonly decisions: OpenDecisionLog;
   readonly store: CounterStore;
   readonly streams: Service;
 }
@@ -107,10 +109,11 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   return (await lastValueFrom(outcome$)).kind === 'drained' ? 0 : 1;
 }
 
-async function makeParts(reading: LoadedSettings, { link, log }: WorkerOptions): Promise<Parts> {
+async function makeParts(reading: LoadedSettings, { link, log, lines }: WorkerOptions): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const tracing = await startTracing(settings, log);
+  const decisions = await openDecisionLog(reading, { lines, statistics, log });
   const store = counterStore(reading, statistics, log);
   const streams = decisionPath(reading, {
     rules$: ruleEvents(reading, statistics, log),
@@ -118,15 +121,16 @@ async function makeParts(reading: LoadedSettings, { link, log }: WorkerOptions):
     statistics,
     offenders: offendersOf(settings),
     tracing,
+    decisionLog: decisions.log,
     termination$: link.drain$.pipe(take(1), share()),
     log,
   });
-  return { statistics, tracing, store, streams };
+  return { statistics, tracing, decisions, store, streams };
 }
 
 /** As in a single process; between its calls and what reports about them, the worker waits for the others. */
 function drainSteps(
-  { streams, store, tracing }: Parts,
+  { streams, store, tracing, decisions }: Parts,
   link: PrimaryLink,
   servers: () => WorkerServers | undefined,
 ): readonly DrainStep[] {
@@ -145,6 +149,7 @@ function drainSteps(
     { name: 'other workers', run: () => finish$ },
     { name: 'HTTP requests', run: () => defer(async () => servers()?.closeHttp()) },
     { name: 'traces', run: () => tracing.finish() },
+    { name: 'decision log', run: () => defer(() => decisions.finish()) },
   ];
 }
 

@@ -1,7 +1,8 @@
-import { type Stats, constants, fstatSync, openSync, write } from 'node:fs';
+import { type Stats, constants, fstatSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { isatty } from 'node:tty';
 import { asError } from '../text/thrown';
+import { writeAll } from './write-all';
 
 /** Accepts text without ever blocking the event loop. */
 export interface TextOutput {
@@ -13,8 +14,8 @@ export interface TextOutput {
   write(text: string, done: (error?: Error | null) => void): void;
 }
 
-/** Milliseconds after which a terminal that accepts nothing is tried again, and a closed pipe is opened again. */
-const RETRY_INTERVAL = { terminal: 50, pipe: 1_000 };
+/** Milliseconds after which a closed pipe is opened again. */
+const RETRY_INTERVAL = 1_000;
 
 /**
  * Standard output or standard error, of any kind. `process.stdout` and `process.stderr` are not used: they block on files and
@@ -74,7 +75,7 @@ class PipeOutput implements TextOutput {
   /** Tries again after an error, because a named pipe may have a new reader. */
   #open(): Socket {
     if (this.#socket !== undefined) return this.#socket;
-    if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_INTERVAL.pipe) {
+    if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_INTERVAL) {
       throw this.#failure.error;
     }
     const socket = new Socket({ fd: openAgain(this.#descriptor), readable: false, writable: true });
@@ -97,14 +98,6 @@ class FileOutput implements TextOutput {
   }
 
   write(text: string, done: (error?: Error | null) => void): void {
-    this.#write(Buffer.from(text), done);
-  }
-
-  #write(bytes: Buffer, done: (error?: Error | null) => void): void {
-    write(this.#descriptor, bytes, (error, written) => {
-      if (error?.code === 'EAGAIN') setTimeout(() => this.#write(bytes, done), RETRY_INTERVAL.terminal);
-      else if (error !== null || written === bytes.length) done(error);
-      else this.#write(bytes.subarray(written), done);
-    });
+    writeAll(this.#descriptor, Buffer.from(text), done);
   }
 }

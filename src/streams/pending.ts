@@ -9,9 +9,9 @@ import type { WindowCall } from './window';
 
 /** Receives each outcome before its observer does, for logs. */
 export interface DecisionLog {
-  decided(decision: Decision, outcome: Verdict | DecisionError): void;
+  decided(decision: Decision, outcome: Verdict | DecisionError, observer: DecisionObserver): void;
   /** A request that was rejected before it was decided. */
-  rejected(request: RateLimitRequest, error: DecisionError): void;
+  rejected(request: RateLimitRequest, error: DecisionError, observer: DecisionObserver): void;
 }
 
 export interface OutcomeCallbacks {
@@ -44,13 +44,13 @@ export class Outcomes {
 
   /** Delivers the outcome of a decision. */
   deliverDecided(decision: Decision, observer: DecisionObserver, outcome: Verdict | DecisionError): void {
-    this.#log?.decided(decision, outcome);
+    this.#log?.decided(decision, outcome, observer);
     this.#deliver(observer, outcome);
   }
 
   /** Delivers the error of a request that was rejected before it was decided. */
   reject(request: RateLimitRequest, observer: DecisionObserver, error: DecisionError): void {
-    this.#log?.rejected(request, error);
+    this.#log?.rejected(request, error, observer);
     this.#deliver(observer, error);
   }
 

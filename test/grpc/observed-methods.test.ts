@@ -66,7 +66,7 @@ describe('a call of an observed method', () => {
     responseTime.addRecorder({ add: (values, count) => durations.push(...values.subarray(0, count)) });
     const tracer: Tracer = {
       fields: [],
-      begin: () => ({ ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) }),
+      begin: () => ({ traceId: '', ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) }),
       beginWindow: () => {
         throw new Error('not a call');
       },
@@ -110,7 +110,7 @@ describe('a traced call', () => {
   function recordingTracer() {
     const begun: unknown[] = [];
     const ended: unknown[] = [];
-    const trace: CallTrace = { ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) };
+    const trace: CallTrace = { traceId: '', ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) };
     const tracer: Tracer = {
       fields: [],
       begin(name, attributes, carrier) {

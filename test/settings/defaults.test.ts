@@ -59,6 +59,9 @@ test('every setting has its documented default when no variable is set', () => {
     responseDynamicMetadataDecisions: true,
     limitNameFromRule: false,
 
+    decisionLog: 'off',
+    decisionLogSample: 1,
+    decisionLogOutput: 'stdout',
     offendersSize: 1000,
     offendersWindow: 600_000,
     offendersMetrics: 0,

@@ -198,6 +198,11 @@ const CASES: readonly (readonly [string, Case])[] = [
     because: 'RESPONSE_DYNAMIC_METADATA is false by default',
     with: { RESPONSE_DYNAMIC_METADATA: 'true' },
   }),
+  ...each(['DECISION_LOG_SAMPLE', 'DECISION_LOG_OUTPUT'], {
+    without: {},
+    because: 'DECISION_LOG is off by default',
+    with: { DECISION_LOG: 'denied' },
+  }),
   ...each(['OFFENDERS_WINDOW', 'OFFENDERS_METRICS'], {
     without: { OFFENDERS_SIZE: '0', USE_PULLMETRICS: 'true' },
     because: 'OFFENDERS_SIZE is 0',
@@ -221,7 +226,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],
       ...['CACHE_KEY_PREFIX', 'KVSTORE_PIPELINE_WINDOW', 'LOCAL_CACHE_SIZE_IN_BYTES'],
       ...['STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'STATS_MAX_RUNTIME_KEYS', 'DISABLE_STATS', 'TRACING_ENABLED'],
-      ...['OFFENDERS_SIZE', 'LIMIT_NAME_FROM_RULE', 'WORKERS'],
+      ...['DECISION_LOG', 'OFFENDERS_SIZE', 'LIMIT_NAME_FROM_RULE', 'WORKERS'],
     ],
   ],
   ['is rejected without TLS', ['GRPC_CLIENT_TLS_CACERT', 'GRPC_CLIENT_TLS_SAN']],

@@ -4,8 +4,8 @@ import { tracedTrip } from '../../src/streams/traced-trip';
 import type { CallTrace, WindowLoad, WindowTracer } from '../../src/streams/ports/tracer';
 import { type WindowCall, Window } from '../../src/streams/window';
 
-const TRACE: CallTrace = { ended: () => undefined };
-const OTHER: CallTrace = { ended: () => undefined };
+const TRACE: CallTrace = { traceId: '', ended: () => undefined };
+const OTHER: CallTrace = { traceId: '', ended: () => undefined };
 
 function windowCall(key: string, more: Partial<WindowCall> = {}): WindowCall {
   return {

@@ -52,6 +52,10 @@ class CallObserver implements DecisionObserver {
     return this.#call.trace;
   }
 
+  get caller(): UnaryCall {
+    return this.#call;
+  }
+
   verdict(verdict: Verdict): void {
     this.#call.reply(encodeResponse(verdict));
   }

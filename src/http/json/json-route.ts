@@ -112,6 +112,7 @@ function verdictOf(decide: Decide, request: RateLimitRequest, ctx: Context): Pro
         reject(error);
       },
       trace: traceOf(ctx),
+      caller: { peer: ctx.req.socket, metadata: (name) => ctx.get(name) || undefined },
     });
     ctx.res.once('close', () => {
       if (!isDecided) pending.cancel('cancelled');

@@ -7,4 +7,17 @@ export const statisticsChecks = [
         `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
       : undefined,
   ),
+  check(
+    ['decisionLog', 'decisionLogOutput', 'disableStats', 'usePushstats', 'useTaggedstats', 'usePullmetrics'],
+    ({ settings, nameOf }) => {
+      const { decisionLog, decisionLogOutput, disableStats, usePushstats, useTaggedstats, usePullmetrics } = settings;
+      const isUsed = !disableStats && !usePushstats && !useTaggedstats && !usePullmetrics;
+      if (!isUsed || decisionLog === 'off' || decisionLogOutput !== 'stdout') return undefined;
+      return (
+        `${nameOf('decisionLog')}=${decisionLog} would write to standard output, as the statistics do when ` +
+        `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
+        `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
+      );
+    },
+  ),
 ];

@@ -1,13 +1,39 @@
 import { is, isNot } from './condition';
 import { group, setting } from './setting';
+import { choice } from '../values/choices';
 import { duration } from '../values/duration';
-import { wholeNumber } from '../values/numbers';
+import { ratio, wholeNumber } from '../values/numbers';
+import { text } from '../values/text';
 
+const LOGGED = is('DECISION_LOG', 'denied', 'all');
 const COUNTED = isNot('OFFENDERS_SIZE', '0');
 
 export const explanationSettings = group({
   title: 'Explanations of decisions',
   settings: [
+    setting({
+      field: 'decisionLog',
+      name: 'DECISION_LOG',
+      type: choice({ off: [], denied: [], all: [] }),
+      default: 'off',
+      help: 'Decisions that are written as JSON lines: those over a limit, also in shadow mode, or all and errors.',
+    }),
+    setting({
+      field: 'decisionLogSample',
+      name: 'DECISION_LOG_SAMPLE',
+      type: ratio({ min: 0, max: 1 }),
+      default: 1,
+      requires: [LOGGED],
+      help: 'Share of these decisions that is written.',
+    }),
+    setting({
+      field: 'decisionLogOutput',
+      name: 'DECISION_LOG_OUTPUT',
+      type: text('stdout, stderr, or a file path'),
+      default: 'stdout',
+      requires: [LOGGED],
+      help: 'Where they are written: standard output, standard error between the lines of the log, or a file to append to.',
+    }),
     setting({
       field: 'offendersSize',
       name: 'OFFENDERS_SIZE',

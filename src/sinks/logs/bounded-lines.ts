@@ -11,6 +11,8 @@ const FLUSH_TIMEOUT = 2_000;
 export interface BoundedLinesOptions {
   /** Bytes that may wait; 1 MiB if undefined. */
   readonly maxWaiting?: number;
+  /** Bytes of several lines that are written at once; 64 KiB if undefined. */
+  readonly maxWrite?: number;
   /** Milliseconds that a flush waits at most; 2 s if undefined. */
   readonly flushTimeout?: number;
 }
@@ -29,6 +31,7 @@ interface Chunk {
 export class BoundedLines implements LogStream {
   readonly #output: TextOutput;
   readonly #maxWaiting: number;
+  readonly #maxWrite: number;
   readonly #flushTimeout: number;
   readonly #chunks: Chunk[] = [];
   /** Bytes that the output has not accepted yet, including those in flight. */
@@ -43,10 +46,11 @@ export class BoundedLines implements LogStream {
 
   constructor(
     output: TextOutput,
-    { maxWaiting = MAX_WAITING, flushTimeout = FLUSH_TIMEOUT }: BoundedLinesOptions = {},
+    { maxWaiting = MAX_WAITING, maxWrite = MAX_WRITE, flushTimeout = FLUSH_TIMEOUT }: BoundedLinesOptions = {},
   ) {
     this.#output = output;
     this.#maxWaiting = maxWaiting;
+    this.#maxWrite = maxWrite;
     this.#flushTimeout = flushTimeout;
   }
 
@@ -59,7 +63,7 @@ export class BoundedLines implements LogStream {
     }
     this.#bytes += bytes;
     const last = this.#chunks.at(-1);
-    if (last === undefined || last.bytes + bytes > MAX_WRITE) {
+    if (last === undefined || last.bytes + bytes > this.#maxWrite) {
       this.#chunks.push({ text: line, lines: 1, bytes });
     } else {
       last.text += line;
@@ -67,6 +71,16 @@ export class BoundedLines implements LogStream {
       last.bytes += bytes;
     }
     if (!this.#isWriting) this.#writeNext();
+  }
+
+  /** Whether there is space for at least one byte: where there is none, a line need not be built. */
+  get hasSpace(): boolean {
+    return this.#bytes < this.#maxWaiting;
+  }
+
+  /** Counts a line that was not built, because there is no space. */
+  dropLine(): void {
+    this.#drop(1);
   }
 
   /** Calls the listener with the number of lines dropped so far, if there are any, and then with each further number. */

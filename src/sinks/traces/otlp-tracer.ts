@@ -76,6 +76,10 @@ class OtlpCallTrace implements CallTrace {
     this.#now = now;
   }
 
+  get traceId(): string {
+    return this.span.spanContext().traceId;
+  }
+
   ended(attributes: Attributes, hasFailed: boolean): void {
     this.span.setAttributes(attributes);
     if (hasFailed) this.span.setStatus({ code: SpanStatusCode.ERROR });

@@ -1,7 +1,7 @@
 import type { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
-import type { CallTrace } from './tracer';
+import type { CallTrace, TraceCarrier } from './tracer';
 
 /** Receives the outcome of a decision: exactly one of the two is called, once, synchronously or later, unless the decision is cancelled first. */
 export interface DecisionObserver {
@@ -9,6 +9,14 @@ export interface DecisionObserver {
   error(error: DecisionError): void;
   /** The trace that records the trip to the store, when the call is traced. */
   readonly trace?: CallTrace | undefined;
+  /** For logs; read before the outcome is delivered. */
+  readonly caller?: Caller | undefined;
+}
+
+/** Who has sent a request. */
+export interface Caller extends TraceCarrier {
+  /** The other end of its connection, as a socket has it: without an address on a Unix socket. */
+  readonly peer?: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined } | undefined;
 }
 
 /** Why the outcome is no longer needed: the caller's deadline has passed, or the caller has cancelled or disconnected. */

@@ -8,6 +8,8 @@ export interface TraceCarrier {
 
 /** The trace of a sampled call. */
 export interface CallTrace {
+  /** In hexadecimal, as W3C Trace Context has it. */
+  readonly traceId: string;
   /** Ends the span of the call; to be called once. */
   ended(attributes: Readonly<Record<string, string | number>>, hasFailed: boolean): void;
 }

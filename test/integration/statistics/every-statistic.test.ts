@@ -251,6 +251,9 @@ async function withMemcached(): Promise<Observations> {
     ...folder.env,
     BACKEND_TYPE: 'memcache',
     PLAINCACHE_HOST_PORT: proxy.address,
+    DECISION_LOG: 'all',
+    // Accepts nothing.
+    DECISION_LOG_OUTPUT: '/dev/full',
     STATS_MAX_RUNTIME_KEYS: '3',
   });
   atStart.push(await services.known());

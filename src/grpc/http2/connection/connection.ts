@@ -4,7 +4,7 @@ import { PeerSettings } from '../frames/peer-settings';
 import { ErrorCode } from '../frames/protocol';
 import { AbuseLimits } from '../limits/abuse-limits';
 import type { Limits } from '../limits/limits';
-import type { Rejection } from '../limits/rejections';
+import type { Peer, Rejection } from '../limits/rejections';
 import type { Transport } from '../streams/connection-control';
 import { RunQueue } from '../streams/run-queue';
 import { SendQueue } from '../streams/send-queue';
@@ -98,6 +98,10 @@ export class Connection<M, S> implements TurnTask {
     this.#isReceiving = false;
     this.flush();
     this.#willFlush = false;
+  }
+
+  get peer(): Peer {
+    return this.#transport;
   }
 
   // ---------------------------------------------------------------- input

@@ -18,6 +18,7 @@ export interface ServerContext<M, S> {
 
 /** The state and the operations of a connection that its parts use. */
 export interface ConnectionControl {
+  readonly peer: Peer;
   /** The server's clock at the beginning of this turn: milliseconds, monotonic. */
   readonly now: number;
   /** The final GOAWAY has been sent, or the transport is closed: no more input is read. */

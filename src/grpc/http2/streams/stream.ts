@@ -1,10 +1,11 @@
-import type { Rejection } from '../limits/rejections';
+import type { Peer, Rejection } from '../limits/rejections';
 import { DEFAULT_WINDOW_BYTES, type ErrorCode } from '../frames/protocol';
 
 const EMPTY = new Uint8Array(0);
 
 /** The operations of a connection that its streams use. */
 export interface StreamControl<S> {
+  readonly peer: Peer;
   /** The server's clock at the beginning of this turn: milliseconds, monotonic. */
   readonly now: number;
   /** The peer's SETTINGS_INITIAL_WINDOW_SIZE. */

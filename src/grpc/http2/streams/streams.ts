@@ -2,7 +2,7 @@ import { ConnectionError } from '../frames/errors';
 import type { PeerSettings } from '../frames/peer-settings';
 import { DEFAULT_WINDOW_BYTES, ErrorCode } from '../frames/protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
-import type { Rejection } from '../limits/rejections';
+import type { Peer, Rejection } from '../limits/rejections';
 import { Ending } from './closed-streams';
 import type { ConnectionControl, ServerContext } from './connection-control';
 import type { Holder } from './held-bytes';
@@ -56,6 +56,10 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
 
   get size(): number {
     return this.#open.size;
+  }
+
+  get peer(): Peer {
+    return this.#control.peer;
   }
 
   get hasFreeSlot(): boolean {

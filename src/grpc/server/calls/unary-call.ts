@@ -66,6 +66,10 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (!this.#isAnswered) this.#work = work;
   }
 
+  get peer(): UnaryCall['peer'] {
+    return this.#stream.connection.peer;
+  }
+
   metadata(name: string): string | undefined {
     return this.#head.metadata?.get(name);
   }

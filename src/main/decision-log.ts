@@ -1,0 +1,105 @@
+import type { LoadedSettings } from '../settings/read-settings';
+import { AppendedFile } from '../sinks/appended-file';
+import { DecisionLines } from '../sinks/decision-log/decision-lines';
+import { BoundedLines } from '../sinks/logs/bounded-lines';
+import { standardStream } from '../sinks/standard-stream';
+import type { Statistics } from '../statistics/statistics';
+import type { DecisionLog } from '../streams/pending';
+import type { Log } from '../streams/ports/log';
+import { messageOf } from '../text/thrown';
+import { decisionLog as debugLines } from './log-decisions';
+
+/** Bytes that Linux writes to a pipe as a whole, so that lines of several workers are not written into each other. */
+const ATOMIC_WRITE = 4096;
+
+export interface OpenDecisionLog {
+  /** Undefined when no decision is written anywhere, so that decisions do not pay for it. */
+  readonly log: DecisionLog | undefined;
+  /** Resolves when the lines have been written, but within 2 s, and their file has been closed. */
+  finish(): Promise<void>;
+}
+
+export interface DecisionLogParts {
+  /** The lines of the log, on standard error. */
+  readonly lines: BoundedLines;
+  readonly statistics: Statistics;
+  readonly log: Log;
+}
+
+/**
+ * Opens what decisions are written to: the decision log, and the log at level debug.
+ *
+ * @throws when the file cannot be opened, naming the setting
+ */
+export async function openDecisionLog(reading: LoadedSettings, parts: DecisionLogParts): Promise<OpenDecisionLog> {
+  const { decisionLog: which, decisionLogSample: sample } = reading.settings;
+  const debug = debugLines(parts.log);
+  if (which === 'off') return { log: debug, finish: nothing };
+  const opened = await openLines(reading, parts);
+  const { lines } = opened;
+  const log = new DecisionLines({ which, sample, lines, now: Date.now, random: Math.random });
+  return {
+    log: debug === undefined ? log : both(debug, log),
+    finish: async () => {
+      await lines.flush();
+      await opened.close();
+    },
+  };
+}
+
+interface OpenLines {
+  readonly lines: BoundedLines;
+  close(): Promise<void>;
+}
+
+async function openLines(
+  { settings, nameOf }: LoadedSettings,
+  { lines, statistics, log }: DecisionLogParts,
+): Promise<OpenLines> {
+  const { decisionLogOutput: output } = settings;
+  // One queue for all lines of standard error: those of two would be written into each other.
+  if (output === 'stderr') return { lines, close: nothing };
+  const file = output === 'stdout' ? undefined : await fileAt(output, nameOf('decisionLogOutput'));
+  const own = new BoundedLines(file ?? standardStream(1), { maxWrite: ATOMIC_WRITE });
+  reportDropped(own, statistics, log);
+  return { lines: own, close: () => file?.close() ?? nothing() };
+}
+
+function nothing(): Promise<void> {
+  return Promise.resolve();
+}
+
+async function fileAt(path: string, variable: string): Promise<AppendedFile> {
+  try {
+    return await AppendedFile.open(path);
+  } catch (error) {
+    throw new Error(`${variable}=${path} cannot be used: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): void {
+  const dropped = statistics.counter('ratelimit.decision_log.dropped');
+  let isDropping = false;
+  lines.onDropped((count) => {
+    dropped.add(count);
+    if (!isDropping) log.warn('lines of the decision log are dropped: its output is blocked, too slow, full or closed');
+    isDropping = true;
+  });
+  lines.onResumed((count) => {
+    isDropping = false;
+    log.warn('lines of the decision log are written again', { dropped: count });
+  });
+}
+
+function both(one: DecisionLog, other: DecisionLog): DecisionLog {
+  return {
+    decided: (...decided) => {
+      one.decided(...decided);
+      other.decided(...decided);
+    },
+    rejected: (...rejected) => {
+      one.rejected(...rejected);
+      other.rejected(...rejected);
+    },
+  };
+}

@@ -1,0 +1,213 @@
+import { DecisionError } from '../../../src/limiter/decision-error';
+import { Limiter } from '../../../src/limiter/limiter';
+import type { LimiterOptions } from '../../../src/limiter/options';
+import type { RateLimitRequest } from '../../../src/limiter/request';
+import { DecisionLines, type DecisionLinesOptions } from '../../../src/sinks/decision-log/decision-lines';
+import { BoundedLines } from '../../../src/sinks/logs/bounded-lines';
+import { Statistics } from '../../../src/statistics/statistics';
+import type { DecisionObserver } from '../../../src/streams/ports/decide';
+import { parseDecisionLine } from '../../support/data/decision-log-schema';
+import { descriptor, request } from '../../support/data/requests';
+import { limit, rulesetOf, unlimited } from '../../support/data/rules';
+import { DEFAULT_OPTIONS } from '../../support/data/service';
+
+// 10 s into a minute.
+const NOW = 1_699_920_010_000;
+const RULESET = rulesetOf(
+  'shop',
+  { key: 'user', rateLimit: limit(5, 'MINUTE', { name: 'of users' }) },
+  { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
+  { key: 'free', rateLimit: unlimited() },
+);
+const NOBODY: DecisionObserver = { verdict: () => undefined, error: () => undefined };
+
+interface Scene {
+  readonly options?: Partial<DecisionLinesOptions>;
+  readonly limiter?: Partial<LimiterOptions>;
+  /** The count that the store returns for each operation. */
+  readonly count?: number;
+  /** The store fails. */
+  readonly failure?: DecisionError;
+  readonly observer?: Partial<DecisionObserver>;
+}
+
+/** The records of the decisions on some requests. */
+function recordsOf(
+  requests: readonly RateLimitRequest[],
+  { options = {}, limiter: limiterOptions = {}, count = 1, failure, observer = {} }: Scene = {},
+): readonly Readonly<Record<string, unknown>>[] {
+  const texts: string[] = [];
+  function write(text: string, done: () => void): void {
+    texts.push(text);
+    done();
+  }
+  const lines = new DecisionLines({
+    which: 'all',
+    sample: 1,
+    lines: new BoundedLines({ write }),
+    now: () => NOW,
+    random: () => 0,
+    ...options,
+  });
+  const limiter = new Limiter({ ...DEFAULT_OPTIONS, ...limiterOptions }, new Statistics(10));
+  for (const each of requests) {
+    const decision = limiter.begin(each, RULESET, NOW);
+    for (const operation of decision.operations) operation.after = count;
+    lines.decided(decision, failure ?? decision.verdict(), { ...NOBODY, ...observer });
+  }
+  return texts.join('').split('\n').filter(Boolean).map(parseDecisionLine);
+}
+
+describe('a line of the decision log', () => {
+  it('has time, domain, code, and for each descriptor rule, limit, hits, count, reason and reset', () => {
+    const records = recordsOf([request('shop', ['user=anna', 'free=x', 'other=y,z=1'], 3)], { count: 6 });
+    expect(records).toEqual([
+      {
+        type: 'decision',
+        time: '2023-11-14T00:00:10.000Z',
+        domain: 'shop',
+        code: 'OVER_LIMIT',
+        descriptors: [
+          {
+            entries: ['user=anna'],
+            hits: 3,
+            code: 'OVER_LIMIT',
+            reason: 'over_limit',
+            rule: 'shop.user',
+            currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', name: 'of users' },
+            count: 6,
+            durationUntilReset: '50s',
+          },
+          { entries: ['free=x'], code: 'OK', reason: 'unlimited', rule: 'shop.free' },
+          { entries: ['other=y', 'z=1'], code: 'OK', reason: 'no_match' },
+        ],
+      },
+    ]);
+  });
+
+  it('says that only shadow mode allowed the call', () => {
+    const global = recordsOf([request('shop', ['user=anna'])], { count: 6, limiter: { shadowMode: true } });
+    expect(global).toMatchObject([{ code: 'OK', shadowMode: true, descriptors: [{ code: 'OVER_LIMIT' }] }]);
+    const ofRule = recordsOf([request('shop', ['shadow=x'])], { count: 6 });
+    expect(ofRule).toMatchObject([
+      { code: 'OK', descriptors: [{ code: 'OK', reason: 'over_limit', shadowMode: true }] },
+    ]);
+    expect(ofRule[0]).not.toHaveProperty('shadowMode');
+  });
+
+  it('has the error and the rules of a call that failed', () => {
+    const failure = new DecisionError('store_timeout', 'the counter store did not reply in time');
+    expect(recordsOf([request('shop', ['user=anna'])], { failure })).toEqual([
+      {
+        type: 'decision',
+        time: '2023-11-14T00:00:10.000Z',
+        domain: 'shop',
+        error: { code: 'store_timeout', message: 'the counter store did not reply in time' },
+        descriptors: [{ entries: ['user=anna'], rule: 'shop.user' }],
+      },
+    ]);
+  });
+
+  it.each([
+    [{ remoteAddress: '10.0.0.7', remotePort: 5123 }, '10.0.0.7:5123'],
+    [{ remoteAddress: '::1', remotePort: 5123 }, '[::1]:5123'],
+    [{}, undefined],
+  ])('has the address of the caller %j as %s', (peer, address) => {
+    const [record] = recordsOf([request('shop', ['user=anna'])], { observer: { caller: { peer } } });
+    expect(record?.['caller']).toBe(address);
+  });
+
+  it('has the trace of the call, or else that of its caller', () => {
+    const [traced, called] = ['a'.repeat(32), 'b'.repeat(32)] as const;
+    const caller = {
+      metadata: (name: string) => (name === 'traceparent' ? `00-${called}-${'1'.repeat(16)}-00` : undefined),
+    };
+    const requests = [request('shop', ['user=anna'])];
+    const trace = { traceId: traced, ended: () => undefined };
+    expect(recordsOf(requests, { observer: { caller, trace } })).toMatchObject([{ traceId: traced }]);
+    expect(recordsOf(requests, { observer: { caller } })).toMatchObject([{ traceId: called }]);
+  });
+
+  it('stays short, whatever a caller sends', () => {
+    const long = '\u0001'.repeat(50_000);
+    const many = Array.from({ length: 900 }, (_, index) => `user=${index}`);
+    const deep = Array.from({ length: 100 }, () => `${'k'.repeat(300)}=v`).join(',');
+    const records = recordsOf([
+      request('shop', [`user=${long}`, ...many]),
+      request(long, [`user=${long}`]),
+      request('shop', [deep, deep]),
+    ]);
+    for (const record of records) expect(JSON.stringify(record).length).toBeLessThan(70_000);
+    expect(records[0]).toMatchObject({ moreDescriptors: 881 });
+    expect(records[0]?.['descriptors']).toMatchObject([
+      { entries: [`user=${long.slice(0, 256)}…`] },
+      ...many.slice(0, 19).map(() => ({})),
+    ]);
+    expect(records[2]).toMatchObject({ descriptors: [{ moreEntries: 80 }, { moreEntries: 80 }] });
+  });
+});
+
+describe('the decision log', () => {
+  const over = { count: 6, options: { which: 'denied' } } as const;
+
+  it('has only decisions over a limit with denied, also those that shadow mode lets pass', () => {
+    const requests = ['user=anna', 'shadow=x', 'free=x', 'other=x'].map((each) => request('shop', [each]));
+    expect(recordsOf(requests, over)).toHaveLength(2);
+    expect(recordsOf(requests, { ...over, limiter: { shadowMode: true } })).toHaveLength(2);
+    expect(recordsOf(requests, { ...over, count: 5 })).toEqual([]);
+  });
+
+  it('does not have negative hits and failed calls with denied', () => {
+    const negative = descriptor('shadow=x', { hitsAddend: 1, isNegativeHits: true });
+    expect(recordsOf([request('shop', [negative])], over)).toEqual([]);
+    const failure = new DecisionError('store_failed', 'failed');
+    expect(recordsOf([request('shop', ['user=anna'])], { ...over, failure })).toEqual([]);
+  });
+
+  it.each([
+    [0, 0],
+    [0.25, 25],
+    [1, 100],
+  ])('with a sample of %d has %i of 100 decisions', (sample, expected) => {
+    let drawn = 0;
+    function random() {
+      drawn += 1;
+      return ((drawn * 37) % 100) / 100;
+    }
+    const requests = Array.from({ length: 100 }, () => request('shop', ['user=anna']));
+    expect(recordsOf(requests, { options: { sample, random } })).toHaveLength(expected);
+  });
+
+  it('has the requests that were rejected before they were decided, with all only', () => {
+    const written: string[] = [];
+    for (const which of ['all', 'denied'] as const) {
+      const lines = new BoundedLines({ write: (text) => void written.push(text) });
+      const log = new DecisionLines({ which, sample: 1, lines, now: () => NOW, random: () => 0 });
+      log.rejected(request('', ['user=anna']), new DecisionError('invalid_request', 'no domain'), NOBODY);
+    }
+    expect(written).toHaveLength(1);
+    expect(parseDecisionLine(written[0]!)).toMatchObject({
+      error: { code: 'invalid_request' },
+      descriptors: [{ entries: ['user=anna'] }],
+    });
+  });
+
+  it('builds no line while there is no space for one, and counts it', () => {
+    let dropped = 0;
+    const lines = new BoundedLines({ write: () => undefined }, { maxWaiting: 100 });
+    lines.onDropped((count) => (dropped += count));
+    lines.write(`${'x'.repeat(99)}\n`);
+    const decision = new Limiter(DEFAULT_OPTIONS, new Statistics(1)).begin(request('shop', ['free=x']), RULESET, NOW);
+    const log = new DecisionLines({
+      which: 'all',
+      sample: 1,
+      lines,
+      now: () => {
+        throw new Error('a line is being built');
+      },
+      random: () => 0,
+    });
+    log.decided(decision, decision.verdict(), NOBODY);
+    expect(dropped).toBe(1);
+  });
+});
