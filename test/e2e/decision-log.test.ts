@@ -126,6 +126,17 @@ describe('the decision log', () => {
     expect(recordsIn(await readFile(file, 'utf8'))[0]).toMatchObject({ domain: 'shop' });
   });
 
+  it('has the decisions of all workers, and is complete when they have drained', async () => {
+    const env = settings({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file, WORKERS: '2' });
+    await using weir = await WeirProcess.start({ env });
+    for (let connection = 0; connection < 4; connection += 1) await callTwice(weir);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    const records = recordsIn(await readFile(file, 'utf8'));
+    expect(records).toHaveLength(8);
+    for (const record of records) expect(record['caller']).toMatch(ADDRESS);
+  });
+
   it('is between the lines of the log with stderr', async () => {
     await using weir = await WeirProcess.start({
       env: settings({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: 'stderr', LOG_FORMAT: 'json' }),
