@@ -41,7 +41,7 @@ function requests(keys, count) {
 
 const ONE_DESCRIPTOR = requests(['user'], MANY);
 /** The calls of the closed loops, by the name of the load. */
-const CLOSED_LOOPS = {
+export const CLOSED_LOOPS = {
   'a hot key': requests(['user'], 1),
   [`${MANY} keys`]: ONE_DESCRIPTOR,
   '3 descriptors': requests(['user', 'session', 'device'], MANY),

@@ -7,13 +7,12 @@ const RULES = `domain: bench
 descriptors:
 ${['user', 'session', 'device'].map((key) => `  - key: ${key}\n    rate_limit: { unit: hour, requests_per_unit: 4000000000 }\n`).join('')}`;
 
-/** @returns the port of the gRPC listener */
-export async function startService(dist, settings) {
+/** The settings of a service with rules for all keys, on ports that the system chooses. */
+export function serviceEnvironment() {
   const root = mkdtempSync(join(tmpdir(), 'weir-bench-'));
   mkdirSync(join(root, 'config'));
   writeFileSync(join(root, 'config', 'bench.yaml'), RULES);
-  const { run } = (await import(`${dist}/main.js`)).default;
-  const environment = {
+  return {
     RUNTIME_ROOT: root,
     RUNTIME_WATCH_ROOT: 'false',
     HOST: '127.0.0.1',
@@ -23,8 +22,13 @@ export async function startService(dist, settings) {
     DEBUG_HOST: '127.0.0.1',
     DEBUG_PORT: '0',
     DISABLE_STATS: 'true',
-    ...settings,
   };
+}
+
+/** @returns the port of the gRPC listener */
+export async function startService(dist, settings) {
+  const { run } = (await import(`${dist}/main.js`)).default;
+  const environment = { ...serviceEnvironment(), ...settings };
   return new Promise((resolve, reject) => {
     void run(environment, ({ grpc }) => resolve(grpc.port)).then((code) =>
       reject(new Error(`weir exited with ${code}`)),

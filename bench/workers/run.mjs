@@ -1,0 +1,55 @@
+// Compares the CPU time of a decision in an instance with one process and in one with several. See README.md.
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { startRedis } from '../kvstore/redis.mjs';
+import { CLOSED_LOOPS, closedLoop, say } from '../service/counting-load.mjs';
+import { startInstance } from './instance.mjs';
+
+const { values: options } = parseArgs({
+  options: {
+    dist: { type: 'string', default: fileURLToPath(new URL('../../dist', import.meta.url)) },
+    seconds: { type: 'string', default: '3' },
+    slices: { type: 'string', default: '5' },
+    stores: { type: 'string', default: 'redis,memory' },
+    workers: { type: 'string', default: '2' },
+  },
+});
+const milliseconds = Number(options.seconds) * 1_000;
+
+function median(numbers) {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  return sorted[Math.floor(sorted.length / 2)];
+}
+
+/** The loads are run on both instances in turn, so that what else the machine does concerns both. */
+async function compare(name, redis, settings) {
+  const counts = ['1', options.workers];
+  const instances = await Promise.all(
+    counts.map((workers) => startInstance(options.dist, { WORKERS: workers, ...settings })),
+  );
+  for (const [load, bodies] of Object.entries(CLOSED_LOOPS)) {
+    const costs = [[], []];
+    for (let slice = 0; slice < Number(options.slices); slice += 1) {
+      for (const [index, server] of instances.entries()) {
+        const { cpu } = await closedLoop({ server, store: redis, milliseconds }, bodies);
+        costs[index].push(cpu);
+      }
+    }
+    const ratios = costs[1].map((cost, slice) => cost / costs[0][slice]);
+    const each = costs.map((cpu, index) => `WORKERS=${counts[index]} ${median(cpu).toFixed(2)} µs`).join(', ');
+    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+    say(`${name}, ${load}: ${each}; ratio ${median(ratios).toFixed(2)} (${range} in ${ratios.length} slices)`);
+  }
+  for (const { stop } of instances) stop();
+}
+
+const redis = await startRedis();
+for (const store of options.stores.split(',')) {
+  const settings =
+    store === 'memory'
+      ? { BACKEND_TYPE: 'memory' }
+      : { BACKEND_TYPE: 'redis', REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: `127.0.0.1:${redis.port}` };
+  await compare(store, redis, settings);
+}
+await redis.stop();
+process.exit(0);
