@@ -41,6 +41,8 @@ export function secureContextOptions({ cert, key, clientCa }: ServerTls): Secure
     honorCipherOrder: true,
     // RFC 9113, section 9.2.1: no renegotiation.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+    // By default, Node takes the command line, and servers that share ticket keys may differ in theirs.
+    sessionIdContext: 'weir',
   };
 }
 
