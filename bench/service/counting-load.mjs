@@ -6,7 +6,7 @@ import { Caller, withPrefix } from '../grpc-server/load.mjs';
 import { killAtExit } from './kill-at-exit.mjs';
 
 const PATH = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
-const CONNECTIONS = 8;
+export const CONNECTIONS = 8;
 const OUTSTANDING = 32;
 const WARM_UP_MS = 1_500;
 /** The paces of the open loops, in calls per second. */
@@ -96,14 +96,14 @@ export async function measure({ server, store, milliseconds }, answered) {
 }
 
 /** Saturation: every answer is followed by the next call. */
-export async function closedLoop(run, bodies) {
+export async function closedLoop(run, bodies, connections = CONNECTIONS) {
   const blocks = PROFILES.envoy(PATH);
   const callers = Array.from(
-    { length: CONNECTIONS },
+    { length: connections },
     (_, connection) =>
       new Caller(run.server.port, {
         blocks,
-        bodies: (call) => bodies[(call * CONNECTIONS + connection) % bodies.length],
+        bodies: (call) => bodies[(call * connections + connection) % bodies.length],
         onAnswer: (caller, answered) => caller.call(answered),
       }),
   );

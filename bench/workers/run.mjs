@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../kvstore/redis.mjs';
-import { CLOSED_LOOPS, closedLoop, say } from '../service/counting-load.mjs';
+import { CLOSED_LOOPS, CONNECTIONS, closedLoop, say } from '../service/counting-load.mjs';
 import { startInstance } from './instance.mjs';
 
 const { values: options } = parseArgs({
@@ -21,26 +21,36 @@ function median(numbers) {
   return sorted[Math.floor(sorted.length / 2)];
 }
 
+function described(costs, baseline) {
+  const ratios = costs.map((cost, slice) => cost / baseline[slice]);
+  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+  return `${median(costs).toFixed(2)} µs, ratio ${median(ratios).toFixed(2)} (${range})`;
+}
+
 /** The loads are run on both instances in turn, so that what else the machine does concerns both. */
 async function compare(name, redis, settings) {
-  const counts = ['1', options.workers];
-  const instances = await Promise.all(
-    counts.map((workers) => startInstance(options.dist, { WORKERS: workers, ...settings })),
+  const [single, several] = await Promise.all(
+    ['1', options.workers].map((workers) => startInstance(options.dist, { WORKERS: workers, ...settings })),
   );
+  const runs = [
+    { server: single, connections: CONNECTIONS },
+    { server: several, connections: CONNECTIONS },
+    { server: several, connections: CONNECTIONS * Number(options.workers) },
+  ];
   for (const [load, bodies] of Object.entries(CLOSED_LOOPS)) {
-    const costs = [[], []];
+    const costs = runs.map(() => []);
     for (let slice = 0; slice < Number(options.slices); slice += 1) {
-      for (const [index, server] of instances.entries()) {
-        const { cpu } = await closedLoop({ server, store: redis, milliseconds }, bodies);
+      for (const [index, { server, connections }] of runs.entries()) {
+        const { cpu } = await closedLoop({ server, store: redis, milliseconds }, bodies, connections);
         costs[index].push(cpu);
       }
     }
-    const ratios = costs[1].map((cost, slice) => cost / costs[0][slice]);
-    const each = costs.map((cpu, index) => `WORKERS=${counts[index]} ${median(cpu).toFixed(2)} µs`).join(', ');
-    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
-    say(`${name}, ${load}: ${each}; ratio ${median(ratios).toFixed(2)} (${range} in ${ratios.length} slices)`);
+    say(`${name}, ${load}: one process ${median(costs[0]).toFixed(2)} µs`);
+    say(`  ${options.workers} workers, the same load: ${described(costs[1], costs[0])}`);
+    say(`  ${options.workers} workers, the same load for each worker: ${described(costs[2], costs[0])}`);
   }
-  for (const { stop } of instances) stop();
+  single.stop();
+  several.stop();
 }
 
 const redis = await startRedis();

@@ -260,12 +260,13 @@ test('headerName accepts HTTP tokens and preserves their case', () => {
   );
 });
 
-test('workers accepts a whole number from 1, or auto in any case', () => {
-  expect(['1', '8', 'auto', 'AUTO', '0', 'many'].map((text) => parseValue(workers, text))).toEqual([
+test('workers accepts a whole number from 1 to 256, or auto in any case', () => {
+  expect(['1', '256', 'auto', 'AUTO', '0', '257', 'many'].map((text) => parseValue(workers, text))).toEqual([
     1,
-    8,
+    256,
     'auto',
     'auto',
+    'rejected',
     'rejected',
     'rejected',
   ]);

@@ -100,7 +100,7 @@ export const messageSize: ValueType<number> = {
   },
 };
 
-const processCount = wholeNumber({ min: 1 });
+const processCount = wholeNumber({ min: 1, max: 256 });
 
 /** A number of processes, or `auto`, in any case. */
 export const workers: ValueType<number | 'auto'> = {

@@ -108,6 +108,21 @@ describe('an instance with two workers', () => {
     await expectSpread(weir, [20, 20], ofGrpc);
   });
 
+  it('gives the connections on their way to a worker that dies to another one', async () => {
+    await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO } });
+    using connections = new Connections();
+    const [stopped] = workersOf(weir);
+    process.kill(stopped!.pid, 'SIGSTOP');
+    const opened = connections.open(8, `http://${weir.grpcAddress}`);
+    // The half that the other worker has got.
+    await weir.until('the other connections to be taken', () => {
+      const [, other] = workersOf(weir);
+      return other !== undefined && connectionsTo(weir.ports.grpc, other.pid) === 4;
+    });
+    process.kill(stopped!.pid, 'SIGKILL');
+    await expect(opened).resolves.toHaveLength(8);
+  });
+
   it('spreads HTTP connections independently of those of gRPC', async () => {
     await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO } });
     using connections = new Connections();
