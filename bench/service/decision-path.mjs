@@ -29,6 +29,7 @@ export function decisionPath(load, { rules, statistics, options = {}, counters =
     cacheKeyPrefix: '',
     nearLimitRatio: 0.8,
     localCacheBytes: 0,
+    localCacheMaxAge: Infinity,
     stopIncrementWhenOverLimit: false,
     shadowMode: false,
     quotaMode: false,

@@ -1,21 +1,24 @@
 import type { Rule } from '../rules/rule-tree';
-import { type Ruleset, matchRule } from '../rules/ruleset';
-import { TooMuchWork, WorkBudget } from '../rules/wildcards/work-budget';
+import type { Ruleset } from '../rules/ruleset';
+import { WorkBudget } from '../rules/wildcards/work-budget';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
 import { cacheKeyBody, windowStart } from './cache-key';
-import { checkRequest } from './check-request';
 import { Decision, type DecisionContext } from './decision';
 import { LimitedDescriptor } from './limited-descriptor';
-import { DecisionError } from './decision-error';
+import { explainRequest } from './explanations/explain-request';
+import type { ExplainedRequest } from './explanations/explained-request';
 import type { LimiterOptions } from './options';
 import { OverLimitCache } from './over-limit-cache';
-import { isReplaced, replacedNames } from './replaces';
+import { type Matches, matchRequest } from './match-request';
+import { hitsOf } from './hits';
+import { isReplaced } from './replaces';
 import { NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
 import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
 import { MAX_MATCHING_STEPS } from './request-bounds';
+import { stopIncrements } from './stop-increments';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -38,7 +41,7 @@ export class Limiter {
     this.#statistics = statistics;
     this.#context = {
       options,
-      overLimitCache: new OverLimitCache(options.localCacheBytes),
+      overLimitCache: new OverLimitCache(options.localCacheBytes, options.localCacheMaxAge),
       globalShadowMode: statistics.counter('ratelimit.service.global_shadow_mode'),
     };
     this.#serviceErrors = statistics.counter(SERVICE_ERRORS);
@@ -60,20 +63,34 @@ export class Limiter {
     return new Decision(this.#context, request, resolutions, this.#operations(resolutions, nowSeconds), nowSeconds);
   }
 
-  /** Checks a request and finds its rules, without counting anything. Undefined when its domain has no rules. */
+  /**
+   * What {@link begin} would do with a request, without counting anything.
+   *
+   * @throws DecisionError as {@link begin}
+   */
+  explain(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): ExplainedRequest {
+    const { overLimitCache } = this.#context;
+    return explainRequest(request, { options: this.#options, overLimitCache, ruleset, now });
+  }
+
+  /** Removes a counter that an operator has changed from the local cache. */
+  forget(cacheKey: string): void {
+    this.#context.overLimitCache.remove(cacheKey);
+  }
+
+  /** Whether the local cache has a counter as over this limit. */
+  isInLocalCache(cacheKey: string, limit: number, nowSeconds: number): boolean {
+    return this.#context.overLimitCache.holds(cacheKey, limit, nowSeconds);
+  }
+
+  /** As {@link matchRequest}; counts a request that is rejected. */
   #match(request: RateLimitRequest, ruleset: Ruleset | undefined): Matches | undefined {
-    const budget = this.#budget;
-    budget.renew(MAX_MATCHING_STEPS);
+    this.#budget.renew(MAX_MATCHING_STEPS);
     try {
-      const domain = checkRequest(request, ruleset);
-      if (domain === undefined) return undefined;
-      const rules = request.descriptors.map((descriptor) =>
-        descriptor.limit === undefined ? matchRule(domain, descriptor.entries, budget) : undefined,
-      );
-      return { rules, replaced: replacedNames(rules, budget) };
+      return matchRequest(request, ruleset, this.#budget);
     } catch (error) {
       this.#serviceErrors.add(1);
-      throw error instanceof TooMuchWork ? tooManySteps(error) : error;
+      throw error;
     }
   }
 
@@ -161,41 +178,6 @@ export class Limiter {
     rule.bound = created;
     return created;
   }
-}
-
-/** The rules that a request matches. */
-interface Matches {
-  /** For each descriptor; undefined when it matches none, or has a limit of its own. */
-  readonly rules: readonly (Rule | undefined)[];
-  /** The names of the rules that they replace. */
-  readonly replaced: ReadonlySet<string> | undefined;
-}
-
-function tooManySteps(cause: TooMuchWork): DecisionError {
-  const message = `matching the request with the rules takes more than ${MAX_MATCHING_STEPS} steps`;
-  return new DecisionError('too_much_work', message, { cause });
-}
-
-/** The descriptor's own hits if it has any, otherwise the request's, where 0 means 1. */
-function hitsOf({ hitsAddend }: Descriptor, request: RateLimitRequest): number {
-  if (hitsAddend >= 0) return hitsAddend;
-  return request.hitsAddend === 0 ? 1 : request.hitsAddend;
-}
-
-/**
- * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
- * decides in one step. Negative hits are not affected.
- */
-function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
-  const additions = operations.filter(({ isNegative }) => !isNegative);
-  if (isAnyOver) {
-    for (const addition of additions) addition.hits = 0;
-  } else if (additions.length > 1) {
-    // Negative hits are part of the step, because they lower the count on which later additions are judged.
-    const guard = { operations: operations.length };
-    for (const operation of operations) operation.guard = guard;
-  }
-  return operations;
 }
 
 function publishCacheStatistics(cache: OverLimitCache, statistics: Statistics): void {

@@ -15,6 +15,8 @@ export interface LimiterOptions {
   readonly nearLimitRatio: number;
   /** LocalCacheSizeInBytes; 0 disables the cache */
   readonly localCacheBytes: number;
+  /** LOCAL_CACHE_MAX_AGE in whole seconds; Infinity: until the window ends */
+  readonly localCacheMaxAge: number;
   /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT */
   readonly stopIncrementWhenOverLimit: boolean;
   /** SHADOW_MODE: the overall code is never OVER_LIMIT */

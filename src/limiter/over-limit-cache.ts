@@ -23,6 +23,7 @@ interface OverLimit {
  */
 export class OverLimitCache {
   readonly #maxBytes: number;
+  readonly #maxAge: number;
   #entries = new Map<string, OverLimit>();
   // The order is not left to the map: after removals, finding its first entry takes time in proportion to their number.
   #oldest: OverLimit | undefined;
@@ -37,9 +38,13 @@ export class OverLimitCache {
   evicted = 0;
   overwritten = 0;
 
-  /** @param maxBytes 0 disables the cache (LocalCacheSizeInBytes) */
-  constructor(maxBytes: number) {
+  /**
+   * @param maxBytes 0 disables the cache (LocalCacheSizeInBytes)
+   * @param maxAge whole seconds after which the store is asked again, so that a counter which another process has cleared is noticed
+   */
+  constructor(maxBytes: number, maxAge = Infinity) {
     this.#maxBytes = maxBytes;
+    this.#maxAge = maxAge;
   }
 
   get size(): number {
@@ -70,6 +75,14 @@ export class OverLimitCache {
     return false;
   }
 
+  /** As {@link isOver}, but changes and counts nothing. */
+  holds(cacheKey: string, limit: number, nowSeconds: number): boolean {
+    // A clock that has gone back empties the cache.
+    if (this.size === 0 || nowSeconds < this.#now) return false;
+    const entry = this.#entries.get(tableKey(cacheKey));
+    return entry !== undefined && entry.expiresAt > nowSeconds && limit <= entry.limit;
+  }
+
   /**
    * Adds a key that is over its limit until its window ends.
    *
@@ -81,7 +94,8 @@ export class OverLimitCache {
     const key = ownText(tableKey(cacheKey));
     if (costOf(key) > this.#maxBytes) return;
     if (this.#remove(key)) this.overwritten += 1;
-    this.#append({ key, limit, expiresAt, accessedAt: nowSeconds, older: this.#newest, newer: undefined });
+    const until = Math.min(expiresAt, nowSeconds + this.#maxAge);
+    this.#append({ key, limit, expiresAt: until, accessedAt: nowSeconds, older: this.#newest, newer: undefined });
     while (this.#bytes > this.#maxBytes && this.#oldest !== undefined) {
       // The key of an ended window is not looked up again, so its expiry is detected here.
       if (this.#oldest.expiresAt <= nowSeconds) this.expired += 1;

@@ -4,6 +4,7 @@ import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { plaincacheCounters } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Statistics } from '../statistics/statistics';
+import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { Log } from '../streams/ports/log';
 import { kvstoreOptions, plaincacheOptions } from './options';
@@ -17,7 +18,7 @@ const COUNTERS_SHARE = 1 / 4;
 
 /** A counter store, and what the decision path and the start of the service need from it. */
 export interface CounterStore {
-  readonly counters: Counters;
+  readonly counters: Counters & CounterAdministration;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   /** Its kind and its addresses, without credentials, for log lines. */

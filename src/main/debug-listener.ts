@@ -12,11 +12,12 @@ import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
-import { LocalOperator } from './operators/local-operator';
+import { LocalOperator, type LocalOperatorOptions } from './operators/local-operator';
+import { operatorToken } from './operators/operator-token';
 
 export type DebugListener = ListeningHttpServer;
 
-export interface DebugListenerSources {
+export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'operated'> {
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly health: () => Health;
@@ -27,14 +28,17 @@ export interface DebugListenerSources {
 /**
  * Opens the debug listener, which is there from the start of the process to its end.
  *
- * @throws when its address cannot be listened on
+ * @throws when its address cannot be listened on, or the file of the operator token cannot be used
  */
 export async function openDebugListener(
   reading: LoadedSettings,
-  { config$, statistics, health, rejections, log }: DebugListenerSources,
+  { config$, statistics, health, rejections, log, operated }: DebugListenerSources,
 ): Promise<DebugListener> {
   const { settings } = reading;
-  const operator = new LocalOperator({ config$, statistics, health, settings: listSettings(reading) });
+  const operator = new LocalOperator({ operated, config$, statistics, health, settings: listSettings(reading) });
+  const readToken = operatorToken(reading);
+  // A file that cannot be used is an error of the start.
+  await readToken();
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
@@ -43,7 +47,7 @@ export async function openDebugListener(
     rulesInfo: () => rulesInfo(config$.value),
     health,
     statistics: () => statistics.entries(),
-    operatorsApi: operatorsApi({ operator, log }).middleware,
+    operatorsApi: operatorsApi({ operator, readToken, log }).middleware,
     onRejected: rejections.of('debug'),
     log,
   });

@@ -26,12 +26,18 @@ export interface DecisionPathParts {
   readonly log: Log;
 }
 
+/** The streams of a process that decides, and what decides in it. */
+export interface DecisionPath extends Service {
+  readonly limiter: Limiter;
+}
+
 /** The streams of a process that decides. */
 export function decisionPath(
   { settings }: LoadedSettings,
   { rules$, store, statistics, offenders, tracing, decisionLog, termination$, log }: DecisionPathParts,
-): Service {
-  return service(
+): DecisionPath {
+  const limiter = new Limiter({ ...limiterOptions(settings), offenders }, statistics);
+  const streams = service(
     {
       rules$,
       storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
@@ -39,7 +45,7 @@ export function decisionPath(
       termination$,
     },
     {
-      limiter: new Limiter({ ...limiterOptions(settings), offenders }, statistics),
+      limiter,
       counters: store.counters,
       statistics,
       scheduler: turnScheduler,
@@ -52,6 +58,7 @@ export function decisionPath(
       needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
     },
   );
+  return { ...streams, limiter };
 }
 
 /** The streams flow until the process has drained, whether or not a server needs them at the moment. */

@@ -11,6 +11,7 @@ export function limiterOptions(settings: Settings): LimiterOptions {
     cacheKeyPrefix: settings.cacheKeyPrefix,
     nearLimitRatio: settings.nearLimitRatio,
     localCacheBytes: settings.localCacheSizeInBytes,
+    localCacheMaxAge: settings.localCacheMaxAge === 0 ? Infinity : Math.ceil(settings.localCacheMaxAge / 1000),
     stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,

@@ -6,11 +6,10 @@ import { Statistics } from '../statistics/statistics';
 import type { DrainStep } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { Service } from '../streams/service';
 import { VERSION } from '../cli/version';
 import { type CounterStore, counterStore } from './counter-store';
 import { type OpenDecisionLog, openDecisionLog } from './decision-log';
-import { decisionPath, subscribeTo } from './decision-path';
+import { type DecisionPath, decisionPath, subscribeTo } from './decision-path';
 import { type DebugListener, openDebugListener } from './debug-listener';
 import { Listeners } from './listeners';
 import { HttpRejections } from './http-rejections';
@@ -42,7 +41,7 @@ interface Parts {
   readonly tracing: ServiceTracing;
   readonly store: CounterStore;
   readonly signal$: Observable<NodeJS.Signals>;
-  readonly streams: Service;
+  readonly streams: DecisionPath;
 }
 
 /**
@@ -66,6 +65,12 @@ export async function runService(
     health: () => readiness.health,
     rejections,
     log,
+    operated: {
+      limiter: streams.limiter,
+      administration: parts.store.counters,
+      apply: streams.apply,
+      offenders: parts.offenders,
+    },
   });
   const refusals = new RefusedConnections();
   subscriptions.add(refusals.logTo(log).subscribe());

@@ -1,5 +1,6 @@
 import type { Level, Rule } from './rule-tree';
 import type { Entry, Ruleset } from './ruleset';
+import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
 
 /** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {
@@ -13,6 +14,8 @@ export interface ExplainedLevel {
   readonly entry: Entry;
   /** The rules of the entry's key in the order in which they are tried, without those of another exact value. */
   readonly candidates: readonly Candidate[];
+  /** How many more candidates there are, apart from the chosen one; see {@link ExplainOptions.maxCandidates}. */
+  readonly omitted: number;
   /** How many rules of the entry's key have another exact value. */
   readonly otherValues: number;
   /** When no rule has the entry's key: the keys that the rules of the level have. */
@@ -42,16 +45,33 @@ export interface Explanation {
   readonly rule: Rule | undefined;
 }
 
-/** Explains step by step what {@link matchRule} does with a descriptor, by a search of the same tree. */
-export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly Entry[]): Explanation {
+export interface ExplainOptions {
+  /** As in {@link matchRule}. */
+  readonly budget?: WorkBudget;
+  /** How many candidates of a level are listed at most, in addition to the chosen one. Default: all. */
+  readonly maxCandidates?: () => number;
+  /** How many keys of a level are listed at most. Default: all. */
+  readonly maxKeys?: number;
+}
+
+/**
+ * Explains step by step what {@link matchRule} does with a descriptor, by a search of the same tree.
+ *
+ * @throws TooMuchWork when the wildcards need more work than the budget has
+ */
+export function explainMatch(
+  ruleset: Ruleset,
+  { domain, entries }: { readonly domain: string; readonly entries: readonly Entry[] },
+  options: ExplainOptions = {},
+): Explanation {
   const levels: ExplainedLevel[] = [];
   let level = ruleset.domain(domain);
   if (level === undefined) return { levels, outcome: 'unknown domain', rule: undefined };
   let rule: Rule | undefined;
   for (const entry of entries) {
     if (level === undefined) return { levels, outcome: 'too deep', rule };
-    rule = level.find(entry.key, entry.value);
-    levels.push(explainLevel(level, entry, rule));
+    rule = level.find(entry.key, entry.value, options.budget ?? UNLIMITED_WORK);
+    levels.push(explainLevel(level, { entry, chosen: rule }, options));
     if (rule === undefined) return { levels, outcome: 'no match', rule };
     level = rule.nested;
   }
@@ -59,19 +79,52 @@ export function explainMatch(ruleset: Ruleset, domain: string, entries: readonly
   return { levels, outcome: rule.limit === undefined ? 'no limit' : 'limit', rule };
 }
 
-function explainLevel(level: Level, entry: Entry, chosen: Rule | undefined): ExplainedLevel {
-  const rules = level.rulesOf(entry.key);
-  const exact = rules.filter(({ value }) => value === entry.value && value !== '');
-  const wildcards = rules.filter((rule) => rule.wildcard !== undefined && !exact.includes(rule));
-  const tried = [...exact, ...wildcards, ...rules.filter(({ value }) => value === '')];
-  const at = chosen === undefined ? tried.length : tried.indexOf(chosen);
+function explainLevel(
+  level: Level,
+  { entry, chosen }: { readonly entry: Entry; readonly chosen: Rule | undefined },
+  { maxCandidates = () => Infinity, maxKeys = Infinity }: ExplainOptions,
+): ExplainedLevel {
+  const candidates: Candidate[] = [];
+  const most = maxCandidates();
+  let isFound = false;
+  for (const rule of triedRules(level, entry)) {
+    if (candidates.length >= most) break;
+    candidates.push({ rule, outcome: rule === chosen ? 'chosen' : isFound ? 'not tried' : 'passed over' });
+    isFound ||= rule === chosen;
+  }
+  if (chosen !== undefined && !isFound) candidates.push({ rule: chosen, outcome: 'chosen' });
+  const tried = countTried(level, entry);
+  const count = level.countOf(entry.key);
   return {
     entry,
-    candidates: tried.map((rule, index) => ({
-      rule,
-      outcome: index === at ? 'chosen' : index < at ? 'passed over' : 'not tried',
-    })),
-    otherValues: rules.length - tried.length,
-    keys: rules.length === 0 ? [...new Set(Array.from(level.rules(), ({ key }) => key))] : [],
+    candidates,
+    omitted: tried - candidates.length,
+    otherValues: count - tried,
+    keys: count === 0 ? firstOf(level.keys(), maxKeys) : [],
   };
+}
+
+/** The rules of an entry's key in the order in which they are tried, without those of another exact value. */
+function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule> {
+  const exact = value === '' ? undefined : level.get(key, value);
+  if (exact !== undefined) yield exact;
+  for (const rule of level.wildcardsOf(key)) if (rule !== exact) yield rule;
+  const withoutValue = level.get(key, '');
+  if (withoutValue !== undefined) yield withoutValue;
+}
+
+/** How many rules {@link triedRules} returns. */
+function countTried(level: Level, { key, value }: Entry): number {
+  const exact = value === '' ? undefined : level.get(key, value);
+  const isExplicit = exact !== undefined && exact.wildcard === undefined;
+  return Number(isExplicit) + level.wildcardsOf(key).length + Number(level.get(key, '') !== undefined);
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
+  const first: T[] = [];
+  for (const item of items) {
+    if (first.length >= most) break;
+    first.push(item);
+  }
+  return first;
 }

@@ -163,10 +163,27 @@ export class Level {
     }
   }
 
-  /** The rules of one key: those with a value in the order of the file, then the one without. */
-  rulesOf(key: string): readonly Rule[] {
+  /** The keys of the level, in the order of the file. */
+  keys(): IterableIterator<string> {
+    return this.#byKey.keys();
+  }
+
+  /** How many rules have a key. */
+  countOf(key: string): number {
     const rules = this.#byKey.get(key);
-    if (rules === undefined) return [];
-    return [...rules.byValue.values(), ...(rules.withoutValue === undefined ? [] : [rules.withoutValue])];
+    return rules === undefined ? 0 : rules.byValue.size + (rules.withoutValue === undefined ? 0 : 1);
+  }
+
+  /** The rules of one key: those with a value in the order of the file, then the one without. */
+  *rulesOf(key: string): IterableIterator<Rule> {
+    const rules = this.#byKey.get(key);
+    if (rules === undefined) return;
+    yield* rules.byValue.values();
+    if (rules.withoutValue !== undefined) yield rules.withoutValue;
+  }
+
+  /** The rules of one key whose value has wildcards, in the order of the file. */
+  wildcardsOf(key: string): readonly Rule[] {
+    return this.#byKey.get(key)?.wildcards?.rules ?? [];
   }
 }

@@ -1,6 +1,7 @@
 import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Check } from './checks/check';
 import { listenerChecks } from './checks/listeners';
+import { operatorChecks } from './checks/operators';
 import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
@@ -55,7 +56,7 @@ const neutralNames = new Map(rows.map(({ field, name }) => [field, name] as cons
 const rowsByName = new Map(rows.map((row) => [row.name, row] as const));
 const knownNames = new Set(rows.flatMap(namesOf));
 
-const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
+const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks, ...operatorChecks];
 
 /**
  * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored, except

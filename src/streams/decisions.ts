@@ -8,7 +8,7 @@ import { dispatch } from './dispatch';
 import { Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
-import type { Decide, PendingDecision } from './ports/decide';
+import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { tracedTrip } from './traced-trip';
 import { Window } from './window';
@@ -27,6 +27,8 @@ export interface DecisionsOptions extends OutcomeCallbacks {
 
 export interface Decisions {
   readonly decide: Decide;
+  /** See {@link ApplyOperations}. */
+  readonly apply: ApplyOperations;
   /**
    * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
    * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
@@ -72,12 +74,18 @@ export function decisions(options: DecisionsOptions): Decisions {
     return pending;
   }
 
+  const apply: ApplyOperations = (operations, { settled, failed }) => {
+    if (!isOpen) return failed(new DecisionError('shutting_down', 'the service is shutting down'));
+    if (operations.length === 0) return settled();
+    dispatch({ operations, isCancelled: false, settle: settled, fail: failed }, counters, lanes);
+  };
+
   function complete(): void {
     isOpen = false;
     lanes.complete();
   }
 
-  return { decide, windows$: lanes.windows$, complete };
+  return { decide, apply, windows$: lanes.windows$, complete };
 }
 
 /** A decision whose outcome was delivered before it could be cancelled. */

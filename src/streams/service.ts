@@ -5,7 +5,7 @@ import { type DecisionsOptions, decisions } from './decisions';
 import { type Health, STARTING, health } from './health';
 import { type Latest, latest } from './latest';
 import { type Phase, lifecycle } from './lifecycle';
-import type { Decide } from './ports/decide';
+import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
 import type { Window } from './window';
 
@@ -34,6 +34,8 @@ export interface ServiceOptions {
 export interface Service {
   /** Decides one request; see {@link Decide}. Works while `windows$` and `config$` are subscribed to. */
   readonly decide: Decide;
+  /** Reads counters; see {@link ApplyOperations}. Works as `decide` does. */
+  readonly apply: ApplyOperations;
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
   readonly health$: Latest<Health>;
@@ -70,6 +72,7 @@ export function service(
   });
   return {
     decide: path.decide,
+    apply: path.apply,
     config$,
     health$,
     awaited$,

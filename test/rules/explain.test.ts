@@ -16,7 +16,7 @@ const ruleset = rulesetOf('shop', ...RULES);
 
 /** A short form of an explanation: a line for each level, and the outcome. */
 function explain(descriptor: string, domain = 'shop'): readonly string[] {
-  const { levels, outcome, rule } = explainMatch(ruleset, domain, entries(descriptor));
+  const { levels, outcome, rule } = explainMatch(ruleset, { domain, entries: entries(descriptor) });
   const lines = levels.map(({ candidates, otherValues, keys }) =>
     [
       ...candidates.map(({ rule: candidate, outcome: how }) => `${candidate.value || '(none)'}: ${how}`),
@@ -75,7 +75,7 @@ describe('the explanation of a descriptor', () => {
     const domain = ruleset.domain('shop');
     fc.assert(
       fc.property(fc.array(fc.record({ key, value }), { maxLength: 3 }), (descriptor) => {
-        const { outcome, rule } = explainMatch(ruleset, 'shop', descriptor);
+        const { outcome, rule } = explainMatch(ruleset, { domain: 'shop', entries: descriptor });
         const met = domain && matchRule(domain, descriptor);
         expect(outcome === 'limit' || outcome === 'no limit' ? rule : undefined).toBe(met);
         expect(outcome === 'limit').toBe(met?.limit !== undefined);

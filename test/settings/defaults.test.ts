@@ -15,6 +15,8 @@ test('every setting has its documented default when no variable is set', () => {
     grpcMaxConnections: 16_384,
     debugHost: '0.0.0.0',
     debugPort: 6070,
+    operatorToken: undefined,
+    operatorTokenFile: undefined,
 
     grpcServerUseTls: false,
     grpcServerTlsCert: undefined,
@@ -78,6 +80,7 @@ test('every setting has its documented default when no variable is set', () => {
     kvstorePipelineWindow: 0,
     expirationJitterMaxSeconds: 300,
     localCacheSizeInBytes: 0,
+    localCacheMaxAge: 60_000,
     stopCacheKeyIncrementWhenOverlimit: false,
 
     kvstoreType: 'single',

@@ -55,7 +55,7 @@ describe('the settings table', () => {
   });
 
   test('marks every variable that contains credentials as secret', () => {
-    const secrets = rows.filter(({ name }) => /AUTH|PASSWORD|TOKEN|HEADERS$/.test(name));
+    const secrets = rows.filter(({ name }) => /AUTH|PASSWORD|TOKEN$|HEADERS$/.test(name));
     expect(secrets.map(({ secret }) => secret)).toEqual(secrets.map(() => 'value'));
     const addresses = rows.filter(({ name }) => /^KVSTORE_(PERSECOND_)?URL$/.test(name));
     expect(addresses.map(({ secret }) => secret)).toEqual(['credentials', 'credentials']);

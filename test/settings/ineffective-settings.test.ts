@@ -203,6 +203,11 @@ const CASES: readonly (readonly [string, Case])[] = [
     because: 'DECISION_LOG is off by default',
     with: { DECISION_LOG: 'denied' },
   }),
+  ...each(['LOCAL_CACHE_MAX_AGE'], {
+    without: { LOCAL_CACHE_SIZE_IN_BYTES: '0' },
+    because: 'LOCAL_CACHE_SIZE_IN_BYTES is 0',
+    with: { LOCAL_CACHE_SIZE_IN_BYTES: '1000' },
+  }),
   ...each(['OFFENDERS_WINDOW', 'OFFENDERS_METRICS'], {
     without: { OFFENDERS_SIZE: '0', USE_PULLMETRICS: 'true' },
     because: 'OFFENDERS_SIZE is 0',
@@ -221,6 +226,7 @@ const OTHERS: readonly (readonly [string, readonly string[]])[] = [
     'has an effect with every other setting',
     [
       ...['HOST', 'PORT', 'GRPC_UDS', 'GRPC_MAX_CONNECTION_AGE', 'DEBUG_HOST', 'DEBUG_PORT', 'GRPC_SERVER_USE_TLS'],
+      ...['OPERATOR_TOKEN', 'OPERATOR_TOKEN_FILE'],
       ...['GRPC_MAX_CONNECTIONS', 'LOG_LEVEL', 'LOG_FORMAT', 'CONFIG_TYPE', 'FORCE_START_WITHOUT_INITIAL_CONFIG'],
       ...['HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED', 'MERGE_DOMAIN_CONFIG', 'NEAR_LIMIT_RATIO', 'SHADOW_MODE'],
       ...['QUOTA_MODE', 'RESPONSE_DYNAMIC_METADATA', 'LIMIT_RESPONSE_HEADERS_ENABLED', 'BACKEND_TYPE'],

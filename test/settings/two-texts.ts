@@ -45,6 +45,8 @@ const MORE = [
   ':2',
   '2000000',
   '3000000',
+  'a-token-of-operators',
+  'another-token-of-operators',
 ];
 
 /** Two texts that the setting parses as different values. */

@@ -46,7 +46,7 @@ function explanation(
   format: CheckRequest['format'],
 ): string {
   const entries = parseEntries(descriptor);
-  const found = explainMatch(buildRuleset(configs), domain, entries);
+  const found = explainMatch(buildRuleset(configs), { domain, entries });
   return format === 'json' ? explanationJson(domain, entries, found) : formatExplanation(domain, entries, found);
 }
 

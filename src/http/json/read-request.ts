@@ -24,6 +24,14 @@ export function readRequest(text: string): RateLimitRequest {
   return request;
 }
 
+/** Reads one descriptor, as {@link readRequest}. */
+export function readDescriptorText(text: string): Descriptor {
+  const cursor = new JsonCursor(text);
+  const descriptor = readDescriptor(cursor, 1);
+  cursor.end();
+  return descriptor;
+}
+
 // Each reader has one bit per field in `seen` to detect duplicates; both names of a field have the same bit.
 
 function readMessage(cursor: JsonCursor): RateLimitRequest {

@@ -3,15 +3,22 @@ import type { Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
 import { type ControllerClass, type DeclaredRoute, api } from '../versioning';
+import { BodyMemory } from '../json/body-memory';
+import { Authorization, type ReadToken } from './authorization';
+import { CountersController } from './controllers/counters-controller';
+import { ExplanationsController } from './controllers/explanations-controller';
 import { HealthController } from './controllers/health-controller';
+import { OffendersController } from './controllers/offenders-controller';
 import { RulesController } from './controllers/rules-controller';
 import { SettingsController } from './controllers/settings-controller';
 import { StatisticsController } from './controllers/statistics-controller';
 import type { OperatorsState } from './operators-controller';
 import { problems } from './problems';
+import { MAX_UNFINISHED_BYTES } from './read-json';
 
 export interface OperatorsApiOptions {
   readonly operator: Operator;
+  readonly readToken: ReadToken;
   readonly log: Log;
 }
 
@@ -22,28 +29,39 @@ export interface OperatorsApi {
 }
 
 const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
+  'api/v1/counters': CountersController,
+  'api/v1/explanations': ExplanationsController,
   'api/v1/health': HealthController,
+  'api/v1/offenders': OffendersController,
   'api/v1/rules': RulesController,
   'api/v1/settings': SettingsController,
   'api/v1/statistics': StatisticsController,
 };
 
 /** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
-export function operatorsApi({ operator, log }: OperatorsApiOptions): OperatorsApi {
+export function operatorsApi({ operator, readToken, log }: OperatorsApiOptions): OperatorsApi {
   const router = new Router();
   const routes = api(
     router,
     { vendorString: 'weir', defaultVersion: 1, path: 'api', controllers: (name) => CONTROLLERS[name] },
     (it) => {
       it.version(1, () => {
+        it.resource('counters', { only: ['show', 'update', 'destroy'] });
+        it.resources('explanations', { only: 'create' });
         it.resource('health', { only: 'show' });
+        it.resources('offenders', { only: 'index' });
         it.resources('rules', { only: ['index', 'show'] });
         it.resource('settings', { only: 'show' });
         it.resource('statistics', { only: 'show' });
       });
     },
   );
-  const state: OperatorsState = { operator };
+  const state: OperatorsState = {
+    operator,
+    authorization: new Authorization(readToken, log),
+    memory: new BodyMemory(MAX_UNFINISHED_BYTES),
+    log,
+  };
   const boundary = problems(log);
   const handle = router.routes();
   return {

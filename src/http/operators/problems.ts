@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
+import { NotInThisProcess } from '../../streams/ports/operator';
 import { responseTo } from '../server/error-boundary';
-import { CallerDisconnected, type ErrorResponse } from '../server/errors';
+import { CallerDisconnected, type ErrorResponse, HttpError } from '../server/errors';
 
 /** An error of the API (RFC 9457), in addition to the members of {@link ProblemDetails} with those of its kind. */
 export type Problem = ProblemDetails & Readonly<Record<string, unknown>>;
@@ -23,6 +24,22 @@ export function problem({ status, code, message }: ErrorResponse): Problem {
   return { title: STATUS_CODES[status] ?? 'Error', status, code, detail: message };
 }
 
+/** An error with further members. */
+export class ProblemError extends HttpError {
+  readonly members: Readonly<Record<string, unknown>>;
+
+  constructor(response: ErrorResponse, members: Readonly<Record<string, unknown>>) {
+    super(response);
+    this.members = members;
+  }
+}
+
+const WITH_WORKERS: ErrorResponse = {
+  status: 501,
+  code: 'not_with_workers',
+  message: 'explanations, counters and offenders are not available with WORKERS above 1',
+};
+
 /** Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its message. */
 export function problems(log: Log): Middleware {
   return async (ctx, next) => {
@@ -30,9 +47,9 @@ export function problems(log: Log): Middleware {
       await next();
     } catch (error) {
       if (error instanceof CallerDisconnected) return;
-      const response = responseTo(error, log);
+      const response = error instanceof NotInThisProcess ? WITH_WORKERS : responseTo(error, log);
       ctx.set(response.headers ?? {});
-      respond(ctx, problem(response));
+      respond(ctx, { ...problem(response), ...(error instanceof ProblemError && error.members) });
       return;
     }
     if (ctx.status >= 400 && ctx.respond !== false && ctx.type !== PROBLEM_TYPE) respond(ctx, fromRouting(ctx));

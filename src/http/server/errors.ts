@@ -14,8 +14,8 @@ export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly response: ErrorResponse;
 
-  constructor(response: ErrorResponse) {
-    super(response.message);
+  constructor(response: ErrorResponse, options?: ErrorOptions) {
+    super(response.message, options);
     this.response = response;
   }
 }

@@ -7,6 +7,8 @@ const LINGER_MS = 2_000;
 export interface EarlyResponse extends ErrorResponse {
   /** How long the rest of the body is received and discarded, in milliseconds. */
   readonly lingerMs?: number;
+  /** The body and its type; by default that of the other listeners. */
+  readonly body?: { readonly type: string; readonly text: string };
 }
 
 /**
@@ -16,17 +18,17 @@ export interface EarlyResponse extends ErrorResponse {
 export function respondEarly(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, code, message, headers, lingerMs = LINGER_MS }: EarlyResponse,
+  { status, code, message, headers, lingerMs = LINGER_MS, body }: EarlyResponse,
 ): void {
-  const json = errorBody(code, message);
+  const { type, text } = body ?? { type: 'application/json', text: errorBody(code, message) };
   response.writeHead(status, {
     ...headers,
     Connection: 'close',
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(json),
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(text),
   });
   // Not ended yet, although complete for the caller: Node closes the connection when the response ends.
-  response.write(json);
+  response.write(text);
   function end() {
     clearTimeout(timeout);
     response.end();

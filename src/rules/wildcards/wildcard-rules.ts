@@ -30,6 +30,11 @@ export class WildcardRules<T extends WildcardRule> {
   #index: WildcardIndex | undefined;
   #isPrepared = false;
 
+  /** In order. */
+  get rules(): readonly T[] {
+    return this.#rules;
+  }
+
   add(rule: T): void {
     this.#rules.push(rule);
     this.#index = undefined;

@@ -1,4 +1,4 @@
-import { is } from './condition';
+import { is, isNot } from './condition';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
@@ -82,6 +82,14 @@ export const counterSettings = group({
       type: wholeNumber({ min: 0 }),
       default: 0,
       help: 'Memory for a local cache of keys that are over their limit, answered without the store; 0: off.',
+    }),
+    setting({
+      field: 'localCacheMaxAge',
+      name: 'LOCAL_CACHE_MAX_AGE',
+      type: duration('0 or more'),
+      default: 60_000,
+      requires: [isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0')],
+      help: 'Time after which the store is asked again for a key of the local cache, in whole seconds; 0: when its window ends.',
     }),
     setting({
       field: 'stopCacheKeyIncrementWhenOverlimit',

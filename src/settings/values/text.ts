@@ -14,3 +14,6 @@ export const filePath = text('file path');
 
 /** An HTTP field name (RFC 9110, section 5.1); its case is preserved. */
 export const headerName = textLike(/^[!#$%&'*+.^_`|~\dA-Za-z-]+$/, 'HTTP header name');
+
+/** A shorter one could be guessed, and could not be masked in texts. */
+export const operatorToken = textLike(/^[\x21-\x7e]{16,1024}$/, '16 to 1024 visible ASCII characters, without blanks');

@@ -1,6 +1,7 @@
 import type { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
+import type { WindowOperation } from '../window';
 import type { CallTrace, TraceCarrier } from './tracer';
 
 /** Receives the outcome of a decision: exactly one of the two is called, once, synchronously or later, unless the decision is cancelled first. */
@@ -33,3 +34,12 @@ export interface PendingDecision {
 
 /** Decides one request. Never throws: every failure reaches the observer as an error. */
 export type Decide = (request: RateLimitRequest, observer: DecisionObserver) => PendingDecision;
+
+/**
+ * Applies operations in the pipeline windows of decisions, but for no decision: for operators, who read counters. Exactly one of the two
+ * is called, once, synchronously or later: `settled` when every operation has its count in `after`. Never throws.
+ */
+export type ApplyOperations = (
+  operations: readonly WindowOperation[],
+  observer: { readonly settled: () => void; readonly failed: (error: DecisionError) => void },
+) => void;

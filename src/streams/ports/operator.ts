@@ -1,3 +1,5 @@
+import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
+import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-place';
 import type { UnitName } from '../../rules/unit';
@@ -9,11 +11,65 @@ import type { UnitName } from '../../rules/unit';
 export interface Operator {
   /** The active rules; undefined when there is no such domain. @param domain undefined: all domains */
   rules(domain: string | undefined): Promise<RuleListing | undefined>;
+  /**
+   * What a decision would do with a request, without counting anything.
+   *
+   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error.
+   */
+  explain(request: RateLimitRequest): Promise<Explanation>;
+  /** The counter of the current window of a descriptor. */
+  readCounter(query: CounterQuery): Promise<CounterState | NoCounter>;
+  /**
+   * Changes that counter, and removes it from the local caches of this instance.
+   *
+   * @param count from 0 to 2^53 − 1; null clears it
+   */
+  changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
+  /** The callers that are limited most, those with the most limited calls first. */
+  offenders(query: OffenderQuery): Promise<readonly Offender[]>;
   /** The current values of all statistics, in parts. */
   statistics(): AsyncIterable<readonly (readonly [name: string, value: number])[]>;
   health(): Promise<{ readonly healthy: boolean; readonly unhealthy: readonly string[] }>;
   /** The settings with their values, without secrets. */
   settings(): Promise<readonly ListedSetting[]>;
+}
+
+export interface CounterQuery {
+  readonly domain: string;
+  /** Its hits mean nothing here. */
+  readonly descriptor: Descriptor;
+}
+
+/** A descriptor has no counter. */
+export interface NoCounter {
+  /** Why: one sentence. */
+  readonly reason: string;
+  readonly nearest: Explanation['descriptors'][number]['nearest'];
+}
+
+export interface CounterState {
+  readonly cacheKey: string;
+  /** Null for a limit sent with the request. */
+  readonly rule: RuleReference | null;
+  readonly requestsPerUnit: number;
+  readonly unit: UnitName;
+  readonly name: string;
+  readonly count: number;
+  /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */
+  readonly timeToLive: number | null;
+  readonly windowStart: string;
+  readonly windowEnd: string;
+  /** Whether the local cache of this process has the counter as over its limit. */
+  readonly isInLocalCache: boolean;
+}
+
+export interface CounterChange extends CounterState {
+  readonly countBefore: number;
+}
+
+/** Explanations, counters and offenders are with the processes that decide, and this one is not one of them. */
+export class NotInThisProcess extends Error {
+  override readonly name = 'NotInThisProcess';
 }
 
 /** The active rules and their origin. */
@@ -90,4 +146,100 @@ export interface ListedSetting {
   readonly source: 'environment' | 'default';
   /** As a user would write it; `***` for a secret, null when there is none. */
   readonly value: string | null;
+}
+
+/** Why a request would be answered as it would be. */
+export interface Explanation {
+  readonly domain: string;
+  /** The time of the explanation, in the format of ISO 8601. */
+  readonly at: string;
+  readonly descriptors: readonly ExplainedDescriptor[];
+  /** Null when there would be an error. */
+  readonly answer: ExplainedAnswer | null;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+export interface ExplainedAnswer {
+  readonly overallCode: 'OK' | 'OVER_LIMIT';
+  readonly reason: string;
+  readonly responseHeaders: readonly { readonly key: string; readonly value: string }[];
+}
+
+export interface ExplainedDescriptor {
+  readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** The look-up, one step for each level of the rules; empty for a limit sent with the request. */
+  readonly steps: readonly ExplainedStep[];
+  /** How the look-up ended. `override`: there was none, because the request has a limit. */
+  readonly outcome:
+    | 'limit'
+    | 'unlimited'
+    | 'replaced'
+    | 'override'
+    | 'no limit'
+    | 'no match'
+    | 'too deep'
+    | 'no entries'
+    | 'unknown domain';
+  /** The rule that the descriptor matches, applied or not. */
+  readonly rule: RuleReference | null;
+  readonly replacedBy: RuleReference | null;
+  /** The rule that it nearly matches, when no limit applies. */
+  readonly nearest: { readonly rule: RuleReference | null; readonly difference: string } | null;
+  /** What is counted and compared; null when nothing is. */
+  readonly counter: ExplainedCounter | null;
+  /** Null when there would be an error. */
+  readonly status: ExplainedStatus | null;
+  /** One sentence. */
+  readonly reason: string;
+}
+
+/** The look-up at one level of the rules. */
+export interface ExplainedStep {
+  readonly key: string;
+  readonly value: string;
+  /** The rules of the key in the order in which they are tried, without those of another exact value. */
+  readonly candidates: readonly {
+    readonly rule: RuleReference;
+    readonly outcome: 'chosen' | 'passed over' | 'not tried';
+  }[];
+  /** How many more candidates there are than are listed. */
+  readonly omitted: number;
+  /** How many rules of the key have another exact value. */
+  readonly otherValues: number;
+  /** When no rule has the key: the first keys that the rules of the level have. */
+  readonly keys: readonly string[];
+}
+
+export interface RuleReference {
+  /** As {@link ListedRule.statisticsKey}. */
+  readonly statisticsKey: string;
+  readonly key: string;
+  readonly value: string;
+  readonly place: RulePlace | null;
+}
+
+export interface ExplainedCounter {
+  readonly cacheKey: string;
+  readonly requestsPerUnit: number;
+  readonly unit: UnitName;
+  readonly name: string;
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+  readonly hits: number;
+  readonly isNegativeHits: boolean;
+  /** Whether the local cache answers, so that the store is not called. */
+  readonly isInLocalCache: boolean;
+  /** The present count; null when it was not read, because the local cache answers or the store failed. */
+  readonly count: number | null;
+  /** What the count would be after the call. */
+  readonly countAfter: number | null;
+  readonly windowStart: string;
+  /** When the window ends and the counter starts again at 0. */
+  readonly resetAt: string;
+}
+
+export interface ExplainedStatus {
+  readonly code: 'OK' | 'OVER_LIMIT';
+  readonly limitRemaining: number;
+  readonly secondsUntilReset: number | null;
 }

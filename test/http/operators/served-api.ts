@@ -1,4 +1,6 @@
+import { EMPTY } from 'rxjs';
 import { serveDebug } from '../../../src/http/debug/serve-debug';
+import type { ReadToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
@@ -7,7 +9,7 @@ import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-config';
 import { type Latest, latest } from '../../../src/streams/latest';
-import { EMPTY } from 'rxjs';
+import { TestService } from '../../support/data/service';
 import { recordingLog } from '../http-client';
 
 export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
@@ -41,16 +43,26 @@ export class ServedApi implements AsyncDisposable {
     this.url = `http://127.0.0.1:${server.address.port}`;
   }
 
-  static async start(options: Partial<LocalOperatorOptions> = {}): Promise<ServedApi> {
+  static async start(
+    options: Partial<LocalOperatorOptions> = {},
+    readToken: ReadToken = () => Promise.resolve(undefined),
+  ): Promise<ServedApi> {
     const log = recordingLog();
+    const service = new TestService(undefined);
     const operator = new LocalOperator({
+      operated: {
+        limiter: service.limiter,
+        administration: service.counters,
+        apply: service.apply,
+        offenders: { top: () => [] },
+      },
       config$: always(NO_CONFIG),
       statistics: new Statistics(1_000),
       health: () => ({ healthy: true, unhealthy: [] }),
       settings: [],
       ...options,
     });
-    const api = operatorsApi({ operator, log });
+    const api = operatorsApi({ operator, readToken, log });
     const server = await serveDebug({
       host: '127.0.0.1',
       port: 0,

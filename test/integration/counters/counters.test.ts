@@ -13,6 +13,8 @@ import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { channelPair } from '../../support/workers/channel-pair';
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
+import { type AdministeredCounters, administrationScenarios } from './administration';
+import { explanationScenarios } from './explanations';
 import { countingScenarios } from './scenarios';
 
 // Started once for all stores, in parallel.
@@ -52,8 +54,8 @@ afterAll(async () => {
 });
 
 /** A store that is opened before its first scenario and closed after the last test. */
-function once(open: () => Counters | Promise<Counters>): () => Counters {
-  let counters: Counters;
+function once<T extends Counters>(open: () => T | Promise<T>): () => T {
+  let counters: T;
   beforeAll(async () => {
     counters = await open();
     opened.push(counters);
@@ -61,7 +63,7 @@ function once(open: () => Counters | Promise<Counters>): () => Counters {
   return () => counters;
 }
 
-async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise<Counters> {
+async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise<AdministeredCounters> {
   // Without jitter, so that a scenario can wait for the expiry.
   const counters = kvstoreCounters(options(main, { perSecond: second, expirationJitterMaxSeconds: 0 }));
   await firstValueFrom(counters.ready$);
@@ -69,12 +71,15 @@ async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise
 }
 
 /** Without jitter, as above. */
-function plaincache(...servers: readonly MemcachedProcess[]): Counters {
+function plaincache(...servers: readonly MemcachedProcess[]): AdministeredCounters {
   return plaincacheCounters(plaincacheTestOptions(servers, { expirationJitterMaxSeconds: 0 }));
 }
 
 describe('counters in memory', () => {
-  countingScenarios(once(() => new MemoryCounters({ maxKeys: 100_000, now: Date.now })));
+  const store = once(() => new MemoryCounters({ maxKeys: 100_000, now: Date.now }));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store, { livesForWindow: false });
 });
 
 describe('counters in the memory of another process', () => {
@@ -88,58 +93,85 @@ describe('counters in the memory of another process', () => {
 });
 
 describe('counters on a single server', () => {
-  countingScenarios(once(() => kvstore(instance(single.address))));
+  const store = once(() => kvstore(instance(single.address)));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a single server over a Unix socket', () => {
-  countingScenarios(once(() => kvstore(instance(single.socket, { socketType: 'unix' }))));
+  const store = once(() => kvstore(instance(single.socket, { socketType: 'unix' })));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a database of a single server', () => {
-  countingScenarios(once(() => kvstore(instance(`redis://${single.address}/3`))));
+  const store = once(() => kvstore(instance(`redis://${single.address}/3`)));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a server that rejects scripts', () => {
-  countingScenarios(once(() => kvstore(instance(withoutScripts.address))));
+  const store = once(() => kvstore(instance(withoutScripts.address)));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a master that sentinels monitor', () => {
-  countingScenarios(once(() => kvstore(instance(sentinels.url, { type: 'sentinel' }))));
+  const store = once(() => kvstore(instance(sentinels.url, { type: 'sentinel' })));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a cluster', () => {
-  countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster' }))));
+  const store = once(() => kvstore(instance(cluster.url, { type: 'cluster' })));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a cluster, one node after the other', () => {
-  countingScenarios(once(() => kvstore(instance(cluster.url, { type: 'cluster', clusterPipelineParallelism: 1 }))));
+  const store = once(() => kvstore(instance(cluster.url, { type: 'cluster', clusterPipelineParallelism: 1 })));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on a cluster that rejects scripts', () => {
-  countingScenarios(once(() => kvstore(instance(clusterWithoutScripts.url, { type: 'cluster' }))));
+  const store = once(() => kvstore(instance(clusterWithoutScripts.url, { type: 'cluster' })));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on two instances', () => {
-  countingScenarios(once(() => kvstore(instance(single.address), instance(perSecond.address))));
+  const store = once(() => kvstore(instance(single.address), instance(perSecond.address)));
+  countingScenarios(store);
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters in memcached', () => {
-  countingScenarios(
-    once(() => plaincache(memcached[0]!)),
-    { hasAnyKey: false },
-  );
+  const store = once(() => plaincache(memcached[0]!));
+  countingScenarios(store, { hasAnyKey: false });
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters on several memcached servers', () => {
-  countingScenarios(
-    once(() => plaincache(...memcached.slice(0, 2))),
-    { hasAnyKey: false },
-  );
+  const store = once(() => plaincache(...memcached.slice(0, 2)));
+  countingScenarios(store, { hasAnyKey: false });
+  explanationScenarios(store);
+  administrationScenarios(store);
 });
 
 describe('counters in memcached over a Unix socket', () => {
-  countingScenarios(
-    once(() => plaincache(memcached[2]!)),
-    { hasAnyKey: false },
-  );
+  const store = once(() => plaincache(memcached[2]!));
+  countingScenarios(store, { hasAnyKey: false });
+  explanationScenarios(store);
+  administrationScenarios(store);
 });

@@ -17,6 +17,7 @@ export interface ServerAddresses {
 /** Settings and variables of the libraries with a distinct secret in each one that may hold one; all of them are in use. */
 export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: ServerAddresses): Environment {
   return {
+    OPERATOR_TOKEN: secrets.of('OPERATOR_TOKEN'),
     BACKEND_TYPE: 'kvstore',
     KVSTORE_URL: withCredentials(store, secrets.inUrl('KVSTORE_URL')),
     KVSTORE_AUTH: `ann:${secrets.of('KVSTORE_AUTH')}`,

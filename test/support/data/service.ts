@@ -6,12 +6,14 @@ import type { Verdict } from '../../../src/limiter/verdict';
 import type { Ruleset } from '../../../src/rules/ruleset';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { Statistics } from '../../../src/statistics/statistics';
+import type { ApplyOperations } from '../../../src/streams/ports/decide';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
 
 export const DEFAULT_OPTIONS: LimiterOptions = {
   cacheKeyPrefix: '',
   nearLimitRatio: 0.8,
   localCacheBytes: 0,
+  localCacheMaxAge: Infinity,
   stopIncrementWhenOverLimit: false,
   shadowMode: false,
   quotaMode: false,
@@ -29,6 +31,8 @@ export class TestService {
   ruleset: Ruleset | undefined;
   readonly statistics = new Statistics(10_000);
   readonly counters: MemoryCounters;
+  readonly limiter: Limiter;
+  readonly apply: ApplyOperations;
   readonly #decisions: Decisions;
   readonly #scheduler = new VirtualTimeScheduler();
 
@@ -44,8 +48,9 @@ export class TestService {
     this.now = startsAt;
     this.counters = new MemoryCounters({ maxKeys: 100_000, windowSpan, now: () => this.now });
     this.#scheduler.now = () => this.now;
+    this.limiter = new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics);
     this.#decisions = decisions({
-      limiter: new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics),
+      limiter: this.limiter,
       ruleset: () => this.ruleset,
       counters: this.counters,
       statistics: this.statistics,
@@ -54,6 +59,10 @@ export class TestService {
         throw error;
       },
     });
+    this.apply = (operations, observer) => {
+      this.#decisions.apply(operations, observer);
+      this.#scheduler.flush();
+    };
     this.#decisions.windows$.subscribe();
   }
 

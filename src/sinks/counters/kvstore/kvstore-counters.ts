@@ -1,5 +1,8 @@
 import { type Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
+import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
+import { Expiry } from '../expiry';
+import { counterAdministration } from './administration/administer-counters';
 import type { KvstoreOptions } from './connections/options';
 import { TlsMaterial } from '../tls-material';
 import { describeDeployment } from './stores/deployment';
@@ -12,7 +15,7 @@ import { waitForStore } from './stores/wait-for-store';
 const PER_SECOND = 1;
 
 /** Counters in Redis or Valkey. */
-export interface KvstoreCounters extends Counters {
+export interface KvstoreCounters extends Counters, CounterAdministration {
   /**
    * Emits once when every instance has been connected to, and completes; fails with an Error for the operator when that takes
    * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
@@ -39,8 +42,13 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
   const stores = instances.map((instance) => openStore(instance, { options, tls, inFlight }));
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
+  function storeOf({ windowSeconds }: { readonly windowSeconds: number }): Store {
+    return windowSeconds === PER_SECOND ? perSecondStore : mainStore;
+  }
+
   return {
-    laneOf: (operation) => (operation.windowSeconds === PER_SECOND ? perSecondStore : mainStore).laneOf(operation),
+    ...counterAdministration(storeOf, new Expiry(options.expirationJitterMaxSeconds)),
+    laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),
       distinctUntilChanged(),

@@ -64,6 +64,13 @@ export class ExpiringCounts {
     return slot === undefined ? 0 : (this.#counts[slot] as number);
   }
 
+  /** Sets the count of a key, which is created when it is absent, as {@link add} does. */
+  // oxlint-disable-next-line max-params -- as add
+  set(key: string, count: number, now: number, windowSeconds: number): void {
+    const slot = this.#slots.get(key) ?? this.#create(key, now, windowSeconds);
+    this.#counts[slot] = count;
+  }
+
   /**
    * Adds to a key, and creates it when it is absent, in the current window of its length.
    *

@@ -1,6 +1,8 @@
 import { NEVER, type Observable, of } from 'rxjs';
 import type { CounterOperation } from '../../../limiter/counter-operation';
 import { guardedHits } from '../../../limiter/guards';
+import { windowStart } from '../../../limiter/cache-key';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts } from './expiring-counts';
@@ -32,7 +34,7 @@ const GRACE = 1000;
  * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back,
  * both by the clock and by the {@link SettledClock}. So a clock that is wrong for a moment ends no window.
  */
-export class MemoryCounters implements Counters, CounterLane {
+export class MemoryCounters implements Counters, CounterLane, CounterAdministration {
   readonly connected$: Observable<boolean> = of(true);
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
@@ -80,6 +82,23 @@ export class MemoryCounters implements Counters, CounterLane {
     return of(this.#apply(batch));
   }
 
+  readCounter(counter: CounterKey): Promise<StoredCounter> {
+    return Promise.resolve(this.#stored(counter));
+  }
+
+  setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+    const before = this.#stored(counter);
+    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.windowSeconds);
+    return Promise.resolve(before);
+  }
+
+  /** The key stays, with the count 0, until its window ends: removing it would require a search of its window. */
+  clearCounter(counter: CounterKey): Promise<StoredCounter> {
+    const before = this.#stored(counter);
+    this.#counts.subtract(tableKey(counter.key), before.count);
+    return Promise.resolve(before);
+  }
+
   close(): Promise<void> {
     clearInterval(this.#sweeper);
     return Promise.resolve();
@@ -107,6 +126,14 @@ export class MemoryCounters implements Counters, CounterLane {
       index += guarded.length - 1;
     }
     return counts;
+  }
+
+  #stored({ key: cacheKey, windowSeconds }: CounterKey): StoredCounter {
+    const key = tableKey(cacheKey);
+    const count = this.#counts.get(key);
+    if (count === 0) return { count, timeToLive: null };
+    const now = this.#now() / 1000;
+    return { count, timeToLive: Math.ceil(windowStart(Math.floor(now), windowSeconds) + windowSeconds - now) };
   }
 
   #sweep(): void {

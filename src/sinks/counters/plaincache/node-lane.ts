@@ -60,6 +60,28 @@ export class NodeLane implements CounterLane {
     });
   }
 
+  /**
+   * Runs other commands between two batches. Rejects with a DecisionError: a server that does not answer cannot be administered.
+   */
+  administer<T>(run: (connections: NodeConnections) => Promise<T>): Promise<T> {
+    const { state, connections } = this.#options;
+    const done = this.#idle.then(async () => {
+      if (!state.isUp) throw doesNotAnswer();
+      try {
+        return await run(connections);
+      } catch (error) {
+        if (error instanceof DecisionError) throw error;
+        state.failed(error);
+        throw doesNotAnswer(error);
+      }
+    });
+    this.#idle = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    return done;
+  }
+
   async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
     const wires = batch.map(({ key }) => wireOf(key));
     const keys = new Set<WireKey>();
@@ -106,6 +128,10 @@ export class NodeLane implements CounterLane {
       return NO_VALUES;
     }
   }
+}
+
+function doesNotAnswer(cause?: unknown): DecisionError {
+  return new DecisionError('store_failed', 'the memcached server of the counter does not answer', { cause });
 }
 
 const NO_VALUES: ReadonlyMap<WireKey, StoredValue> = new Map();

@@ -52,6 +52,11 @@ export class Node {
     return this.#lane;
   }
 
+  /** See {@link NodeLane.administer}. */
+  administer<T>(run: (connections: NodeConnections) => Promise<T>): Promise<T> {
+    return this.#lane.administer(run);
+  }
+
   /** Finds out whether the server answers. */
   check(): void {
     this.#state.check();

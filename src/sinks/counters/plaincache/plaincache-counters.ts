@@ -17,11 +17,13 @@ import {
 import type { CounterOperation } from '../../../limiter/counter-operation';
 import { DecisionError } from '../../../limiter/decision-error';
 import type { Statistics } from '../../../statistics/statistics';
+import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../expiry';
 import { StateLog } from '../state-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
+import { counterAdministration } from './administration/administer-counters';
 import { Node } from './node';
 import { selectNode } from './nodes/select-node';
 import { lookUpSrv, srvServers } from './nodes/srv-records';
@@ -49,7 +51,7 @@ export interface PlaincacheOptions {
 }
 
 /** Counters in memcached. */
-export interface PlaincacheCounters extends Counters {
+export interface PlaincacheCounters extends Counters, CounterAdministration {
   /** Emits once the servers are known, and completes. */
   readonly ready$: Observable<unknown>;
   /** The servers or the record, for log lines. */
@@ -94,6 +96,10 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   const subscription = names$.subscribe(replaceNodes);
 
   return {
+    ...counterAdministration(
+      (key) => (nodes$.value.length === 0 ? undefined : selectNode(key, nodes$.value)),
+      context.expiry,
+    ),
     laneOf: (operation) => laneOf(operation, nodes$.value),
     connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
     description: isList(servers) ? servers.join(', ') : servers.record,

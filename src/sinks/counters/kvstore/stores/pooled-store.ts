@@ -11,7 +11,8 @@ import { decideGuards, readsOf } from '../../guarded-batch';
 import { isScriptRejection } from '../counting/run-script';
 import type { StepResult } from '../counting/step-result';
 import { ReplyHandler } from './reply-handler';
-import type { Store } from './store';
+import { runCommands } from './run-commands';
+import type { SendCommand, Store } from './store';
 import { StoreLane, pipelineOf } from './store-lane';
 import { type StoreContext, endStartup, logConnections, openPool } from './store-context';
 
@@ -72,6 +73,22 @@ export class PooledStore implements Store {
       return await this.#pool.use(deadline, (connection) =>
         parts.length === 1 ? this.#applyPart(connection, batch) : this.#applyParts(connection, parts, deadline),
       );
+    } catch (error) {
+      throw deadline.hasPassed ? timedOut() : storeError(error);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async run<T>(_key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.#context.instance.timeout);
+    try {
+      const outcome = await this.#pool.use(deadline, async (connection) => {
+        const result = await runCommands(connection, commands);
+        return 'error' in result ? { error: this.#replies.failed(result.error, connection) } : result;
+      });
+      if ('error' in outcome) throw outcome.error;
+      return outcome.value;
     } catch (error) {
       throw deadline.hasPassed ? timedOut() : storeError(error);
     } finally {

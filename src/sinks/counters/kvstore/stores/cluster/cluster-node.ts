@@ -11,6 +11,8 @@ import type { Step } from '../../../guarded-batch';
 import { isScriptRejection, isUnknownScript, runByHash, runByText } from '../../counting/run-script';
 import { COUNT } from '../../counting/scripts';
 import type { StepResult } from '../../counting/step-result';
+import { type CommandsOutcome, runCommands } from '../run-commands';
+import type { SendCommand } from '../store';
 import { type StoreContext, openConnection, openPool } from '../store-context';
 
 /** Steps that go to one node in one write, each in a script call of its own because their keys are in different slots. */
@@ -66,6 +68,18 @@ export class ClusterNode {
     return this.pool.use(deadline, async (connection) => ({
       connection,
       results: await this.#count(connection, batch),
+    }));
+  }
+
+  /** Runs commands on a key that the node holds, or imports. Rejects when no connection could be had, or it was lost. */
+  run<T>(
+    commands: (send: SendCommand) => Promise<T>,
+    isAsking: boolean,
+    deadline: Deadline,
+  ): Promise<CommandsOutcome<T> & { readonly connection: Connection }> {
+    return this.pool.use(deadline, async (connection) => ({
+      ...(await runCommands(connection, commands, isAsking)),
+      connection,
     }));
   }
 

@@ -10,7 +10,7 @@ import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../../
 import { type Step, decideGuards, readsOf } from '../../../guarded-batch';
 import { type StepResult, areCounts } from '../../counting/step-result';
 import { ReplyHandler } from '../reply-handler';
-import type { Store } from '../store';
+import type { SendCommand, Store } from '../store';
 import { StoreLane, pipelineOf } from '../store-lane';
 import { type StoreContext, endStartup, logConnections, openConnection } from '../store-context';
 import { ClusterNode, type NodeReply } from './cluster-node';
@@ -94,6 +94,30 @@ export class ClusterStore implements Store {
       // No step over keys of different slots is atomic: read first, then count.
       const stored = await this.#applySteps(readsOf(batch), deadline);
       return await this.#applySteps(decideGuards(batch, stored), deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.#context.instance.timeout);
+    const slot = keySlot(key);
+    let importer: Server | undefined;
+    try {
+      for (let redirects = 0; ; redirects += 1) {
+        const server = importer ?? this.#topology.ownerOf(slot);
+        if (server === undefined) throw slotUnassigned();
+        const node = this.#nodeAt(server);
+        const outcome = await node.run(commands, importer !== undefined, deadline);
+        if ('value' in outcome) return outcome.value;
+        const step = { index: 0, slot, importer };
+        const redirected = redirects < MAX_REDIRECTS ? this.#redirect(outcome.error, node, step) : undefined;
+        if (redirected === undefined) throw this.#failure(outcome.error, outcome.connection, deadline);
+        importer = redirected.importer;
+      }
+    } catch (error) {
+      this.#topology.refresh();
+      throw deadline.hasPassed ? timedOut() : storeError(error);
     } finally {
       deadline.end();
     }

@@ -4,7 +4,7 @@ import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import type { StoreServers } from '../deployment';
 import { PooledStore } from '../pooled-store';
-import type { Store } from '../store';
+import type { SendCommand, Store } from '../store';
 import { type StoreContext, openConnection } from '../store-context';
 import { masterChanges } from './master-changes';
 import { Sentinels } from './sentinels';
@@ -50,6 +50,10 @@ export class SentinelStore implements Store {
 
   laneOf(): CounterLane {
     return this.#master.laneOf();
+  }
+
+  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    return this.#master.run(key, commands);
   }
 
   close(): void {

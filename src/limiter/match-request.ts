@@ -1,0 +1,44 @@
+import type { Rule } from '../rules/rule-tree';
+import { type Ruleset, matchRule } from '../rules/ruleset';
+import { TooMuchWork, type WorkBudget } from '../rules/wildcards/work-budget';
+import { checkRequest } from './check-request';
+import { DecisionError } from './decision-error';
+import { replacedNames } from './replaces';
+import type { RateLimitRequest } from './request';
+import { MAX_MATCHING_STEPS } from './request-bounds';
+
+/** The rules that a request matches. */
+export interface Matches {
+  /** For each descriptor; undefined when it matches none, or has a limit of its own. */
+  readonly rules: readonly (Rule | undefined)[];
+  /** The names of the rules that they replace. */
+  readonly replaced: ReadonlySet<string> | undefined;
+}
+
+/**
+ * Checks a request and finds its rules, without counting anything.
+ *
+ * @returns undefined when its domain has no rules
+ * @throws DecisionError `invalid_request`, `no_configuration` or `too_much_work`
+ */
+export function matchRequest(
+  request: RateLimitRequest,
+  ruleset: Ruleset | undefined,
+  budget: WorkBudget,
+): Matches | undefined {
+  try {
+    const domain = checkRequest(request, ruleset);
+    if (domain === undefined) return undefined;
+    const rules = request.descriptors.map((descriptor) =>
+      descriptor.limit === undefined ? matchRule(domain, descriptor.entries, budget) : undefined,
+    );
+    return { rules, replaced: replacedNames(rules, budget) };
+  } catch (error) {
+    throw error instanceof TooMuchWork ? tooManySteps(error) : error;
+  }
+}
+
+function tooManySteps(cause: TooMuchWork): DecisionError {
+  const message = `matching the request with the rules takes more than ${MAX_MATCHING_STEPS} steps`;
+  return new DecisionError('too_much_work', message, { cause });
+}

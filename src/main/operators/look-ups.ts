@@ -1,0 +1,90 @@
+import type { Explanation as Match, Candidate, ExplainedLevel } from '../../rules/explain';
+import { explainMatch } from '../../rules/explain';
+import { nearestRule } from '../../rules/nearest-rule';
+import type { Rule } from '../../rules/rule-tree';
+import type { Ruleset } from '../../rules/ruleset';
+import { plainStatisticsKey } from '../../rules/statistics-key';
+import { WorkBudget } from '../../rules/wildcards/work-budget';
+import { escapeStatisticsKey } from '../../statistics/escape';
+import { MAX_MATCHING_STEPS } from '../../limiter/request-bounds';
+import type { Descriptor, RateLimitRequest } from '../../limiter/request';
+import type { ExplainedStep, RuleReference } from '../../streams/ports/operator';
+
+/** An explanation lists so many candidates in all, and so many of one level… */
+const MAX_CANDIDATES = 2_000;
+const MAX_CANDIDATES_OF_LEVEL = 20;
+const MAX_KEYS = 20;
+/** …and searches the nearest rule for so many descriptors. */
+const MAX_NEAREST = 20;
+/** In characters. */
+const MAX_TEXT = 256;
+
+/** How a descriptor was looked up. */
+export interface LookUp {
+  readonly outcome: Match['outcome'] | 'override';
+  readonly steps: readonly ExplainedStep[];
+  readonly nearest: { readonly rule: RuleReference | null; readonly difference: string } | null;
+}
+
+/** Looks the descriptors of a request up step by step; what is listed for all of them together is limited. */
+export class LookUps {
+  readonly #ruleset: Ruleset;
+  readonly #domain: string;
+  readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
+  #candidates = MAX_CANDIDATES;
+  #nearest = MAX_NEAREST;
+
+  constructor(ruleset: Ruleset, { domain }: RateLimitRequest) {
+    this.#ruleset = ruleset;
+    this.#domain = domain;
+  }
+
+  /** @throws TooMuchWork for a request that a decision would reject */
+  of({ entries, limit }: Descriptor): LookUp {
+    const isKnown = this.#ruleset.domain(this.#domain) !== undefined;
+    if (limit !== undefined && isKnown) return { outcome: 'override', steps: [], nearest: null };
+    const path = { domain: this.#domain, entries };
+    const match = explainMatch(this.#ruleset, path, {
+      budget: this.#budget,
+      maxCandidates: () => Math.min(this.#candidates, MAX_CANDIDATES_OF_LEVEL),
+      maxKeys: MAX_KEYS,
+    });
+    const steps = match.levels.map((level) => this.#step(level));
+    if (match.outcome === 'limit' || this.#nearest === 0) return { outcome: match.outcome, steps, nearest: null };
+    this.#nearest -= 1;
+    const nearest = nearestRule(this.#ruleset, path, match);
+    return {
+      outcome: match.outcome,
+      steps,
+      nearest: nearest === undefined ? null : { ...nearest, rule: referenceTo(nearest.rule) },
+    };
+  }
+
+  #step({ entry, candidates, omitted, otherValues, keys }: ExplainedLevel): ExplainedStep {
+    this.#candidates = Math.max(0, this.#candidates - candidates.length);
+    return {
+      key: shortened(entry.key),
+      value: shortened(entry.value),
+      candidates: candidates.map(({ rule, outcome }: Candidate) => ({ rule: referenceTo(rule), outcome })),
+      omitted,
+      otherValues,
+      keys: keys.map(shortened),
+    };
+  }
+}
+
+export function referenceTo(rule: Rule): RuleReference;
+export function referenceTo(rule: Rule | undefined): RuleReference | null;
+export function referenceTo(rule: Rule | undefined): RuleReference | null {
+  if (rule === undefined) return null;
+  return {
+    statisticsKey: shortened(escapeStatisticsKey(plainStatisticsKey(rule))),
+    key: shortened(rule.key),
+    value: shortened(rule.value),
+    place: rule.place ?? null,
+  };
+}
+
+export function shortened(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+}

@@ -1,0 +1,57 @@
+import type { ExplainedRequest } from '../../limiter/explanations/explained-request';
+import { Code, type Verdict } from '../../limiter/verdict';
+import type { ExplainedCounter, ExplainedDescriptor } from '../../streams/ports/operator';
+
+/** Why a descriptor has its status, in one sentence without a full stop. */
+export function reasonOf({
+  outcome,
+  replacedBy,
+  counter,
+  status,
+}: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'>): string {
+  switch (outcome) {
+    case 'unknown domain':
+      return 'no limit applies, because the rules do not have the domain';
+    case 'no entries':
+      return 'no limit applies, because the descriptor has no entries';
+    case 'no match':
+      return 'no limit applies, because no rule matches';
+    case 'too deep':
+      return 'no limit applies, because the descriptor has more entries than rules are nested';
+    case 'no limit':
+      return 'no limit applies, because the rule has no rate_limit';
+    case 'unlimited':
+      return 'the rule is unlimited';
+    case 'replaced':
+      return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
+    default:
+      return counter === null || status === null ? 'the count cannot be read' : reasonOfCount(counter, status.code);
+  }
+}
+
+function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): string {
+  const { hits, isNegativeHits, isInLocalCache, count, countAfter, requestsPerUnit, shadowMode } = counter;
+  if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
+  const isOver = isInLocalCache || (countAfter ?? 0) > requestsPerUnit;
+  const shadow = isOver && shadowMode && code === 'OK' ? ', which shadow mode allows' : '';
+  if (isInLocalCache) return `the local cache has the counter as over the limit until its window ends${shadow}`;
+  const counted = `the count would be ${countAfter} after ${hits} ${hits === 1 ? 'hit' : 'hits'}`;
+  return `${counted}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
+}
+
+/** Why a request has its overall code. */
+export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { overallCode, statuses }: Verdict): string {
+  const over = statuses.flatMap(({ code }, index) => (code === Code.OVER_LIMIT ? [index] : []));
+  if (over.length === 0) return 'no descriptor is over its limit';
+  const [first] = over;
+  function isQuota(index: number): boolean {
+    return options.quotaMode || descriptors[index]?.resolution.limited?.applied.quotaMode === true;
+  }
+  const hard = over.find((index) => !isQuota(index));
+  const reason =
+    hard === undefined
+      ? `descriptor ${(first ?? 0) + 1} is over its quota`
+      : `descriptor ${hard + 1} is over its limit`;
+  if (overallCode === Code.OVER_LIMIT) return hard === undefined ? 'every quota is used up' : reason;
+  return options.shadowMode ? `${reason}, which SHADOW_MODE allows` : `${reason}, but not every quota is used up`;
+}

@@ -1,0 +1,98 @@
+import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
+import type { CounterAdministration, CounterKey } from '../../../src/streams/ports/counter-administration';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { apply, operation } from './scenarios';
+
+export type AdministeredCounters = Counters & CounterAdministration;
+
+let keys = 0;
+
+/** A counter that no other scenario uses. Half of them are in the store of per-second limits, if there is one. */
+function freshCounter(windowSeconds = 60): CounterKey {
+  keys += 1;
+  return { key: `administered_${keys}`, windowSeconds };
+}
+
+function hit({ key, windowSeconds }: CounterKey, hits: number) {
+  return operation(key, hits, { windowSeconds });
+}
+
+export interface AdministrationTraits {
+  /** Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default true. */
+  readonly livesForWindow?: boolean;
+}
+
+/** The administration that all counter stores have in common. @param store called when a scenario begins */
+export function administrationScenarios(
+  store: () => AdministeredCounters,
+  { livesForWindow = true }: AdministrationTraits = {},
+): void {
+  /** Checks that a key lives about as long as its window: nothing that depends on how fast the test runs. */
+  function expectLifetime(timeToLive: number | null, windowSeconds: number): void {
+    expect(timeToLive).not.toBeNull();
+    expect(timeToLive).toBeGreaterThan(livesForWindow ? windowSeconds / 2 : 0);
+    expect(timeToLive).toBeLessThanOrEqual(windowSeconds + 2);
+  }
+
+  it.each([3600, 1])('reads a counter of %d seconds without changing it', async (windowSeconds) => {
+    const counter = freshCounter(windowSeconds);
+    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    await apply(store(), hit(counter, 4));
+    const { count, timeToLive } = await store().readCounter(counter);
+    // A counter of a second may be gone.
+    if (windowSeconds === 1) expect([4, 0]).toContain(count);
+    else {
+      expect(count).toBe(4);
+      expectLifetime(timeToLive, windowSeconds);
+    }
+  });
+
+  it('sets a counter, to which later hits are added, and keeps its expiry', async () => {
+    const counter = freshCounter(86_400);
+    await apply(store(), hit(counter, 4));
+    const before = await store().readCounter(counter);
+    expect(await store().setCounter(counter, 100)).toMatchObject({ count: 4 });
+    const after = await store().readCounter(counter);
+    expect(after.count).toBe(100);
+    expectLifetime(after.timeToLive, 86_400);
+    expect(after.timeToLive).toBeLessThanOrEqual(before.timeToLive!);
+    expect(await apply(store(), hit(counter, 2))).toEqual([102]);
+  });
+
+  it('creates a counter that it sets, with an expiry', async () => {
+    const counter = freshCounter(7200);
+    expect(await store().setCounter(counter, 7)).toEqual({ count: 0, timeToLive: null });
+    const { count, timeToLive } = await store().readCounter(counter);
+    expect(count).toBe(7);
+    expectLifetime(timeToLive, 7200);
+    expect(await apply(store(), hit(counter, 1))).toEqual([8]);
+  });
+
+  it('sets a counter to 0 and to the largest count', async () => {
+    const counter = freshCounter();
+    await store().setCounter(counter, LARGEST_COUNT);
+    expect(await store().readCounter(counter)).toMatchObject({ count: LARGEST_COUNT });
+    expect(await apply(store(), hit(counter, 1))).toEqual([LARGEST_COUNT]);
+    expect(await store().setCounter(counter, 0)).toMatchObject({ count: LARGEST_COUNT });
+    expect(await apply(store(), hit(counter, -5), hit(counter, 3))).toEqual([0, 3]);
+  });
+
+  it('clears a counter, so that the next hit is the first one and sets the expiry', async () => {
+    const counter = freshCounter(3600);
+    expect(await store().clearCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    await apply(store(), hit(counter, 9));
+    expect(await store().clearCounter(counter)).toMatchObject({ count: 9 });
+    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    expect(await apply(store(), hit(counter, 1))).toEqual([1]);
+    expectLifetime((await store().readCounter(counter)).timeToLive, 3600);
+  });
+
+  it('changes no other counter', async () => {
+    const [one, other] = [freshCounter(), freshCounter()];
+    await apply(store(), hit(one, 1), hit(other, 2));
+    await store().setCounter(one, 50);
+    await store().clearCounter(one);
+    expect(await store().readCounter(other)).toMatchObject({ count: 2 });
+  });
+}
