@@ -34,6 +34,7 @@ export const LOADS = {
   'hot-key': counted('one hot key', 1, 1),
   '10k-keys': counted('10,000 keys', 1, MANY),
   '1m-keys': counted('1,000,000 keys', 1, 1_000_000),
+  '10k-keys-2-workers': { ...counted('10,000 keys, 2 workers', 1, MANY), settings: { WORKERS: '2' } },
   '3-descriptors': counted('3 descriptors', 3, MANY),
   '10-descriptors': counted('10 descriptors', 10, MANY),
   'over-limit': blocked,
