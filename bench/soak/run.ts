@@ -1,11 +1,11 @@
 // npm run bench:soak-service: see README.md.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderSections } from '../suite/report/write-report';
-import { writeSoak } from './results';
+import { readSoak, writeSoak } from './results';
 import { soakChart } from './soak-chart';
-import type { SoakOptions, SoakSample } from './soak-report';
+import type { SoakOptions, SoakReport, SoakSample } from './soak-report';
 import { soakSection } from './soak-section';
 import { soakService } from './soak-service';
 import { verdictsOf } from './verdicts';
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '600' },
     out: { type: 'string' },
     publish: { type: 'boolean', default: false },
+    render: { type: 'boolean', default: false },
   },
 });
 
@@ -50,17 +51,21 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
+function render(report: SoakReport): void {
+  mkdirSync(join(ROOT, 'docs/performance'), { recursive: true });
+  writeFileSync(join(ROOT, 'docs/performance/soak.svg'), soakChart(report));
+  renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(report) });
+}
+
 async function main(): Promise<void> {
+  if (values.render) return render(readSoak(join(ROOT, RESULT))!);
   if (!(Number(values.seconds) > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
   const report = await soakService(optionsFor(Number(values.seconds)), show);
   const file = values.publish ? join(ROOT, RESULT) : (values.out ?? join(ROOT, '.bench/soak.json'));
   writeSoak(file, report);
   say(`${soakSection(report)}\nwritten to ${file}`);
   if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);
-  if (values.publish) {
-    writeFileSync(join(ROOT, 'docs/performance/soak.svg'), soakChart(report));
-    renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(report) });
-  }
+  if (values.publish) render(report);
   process.exitCode = verdictsOf(report).every(([, holds]) => holds) ? 0 : 1;
 }
 

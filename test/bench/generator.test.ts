@@ -116,7 +116,8 @@ describe('the load generator', () => {
     expect(sent).toBeGreaterThanOrEqual((STALL / 1_000) * PER_SECOND);
     for (const { max, p50 } of [latency, lag]) {
       expect(max).toBeGreaterThan(STALL * 0.9);
-      expect(p50).toBeGreaterThan(STALL / 10);
+      // The calls were due evenly over the time of the block.
+      expect(p50).toBeGreaterThan(STALL * 0.4);
     }
   });
 

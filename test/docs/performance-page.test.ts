@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv from 'ajv';
+import { readSoak } from '../../bench/soak/results';
+import { soakChart } from '../../bench/soak/soak-chart';
+import { soakSection } from '../../bench/soak/soak-section';
+import { verdictsOf } from '../../bench/soak/verdicts';
 import { chartsOf, sectionsOf } from '../../bench/suite/report/page';
 import { headline } from '../../bench/suite/report/headline';
 import { replaceSections } from '../../bench/suite/report/sections';
@@ -12,6 +16,7 @@ import { ROOT, readMarkdown } from './markdown-files';
 
 const RESULTS = join(ROOT, 'bench/results');
 const results = readResults(RESULTS);
+const soak = readSoak(join(RESULTS, 'soak.json'))!;
 
 function chart(name: string): string {
   return readFileSync(join(ROOT, 'docs/performance', name), 'utf8');
@@ -52,6 +57,21 @@ describe('the published results', () => {
     const page = readMarkdown('README.md');
 
     expect(page).toBe(replaceSections(page, { headline: headline(results) }));
+  });
+});
+
+describe('the published soak', () => {
+  it('took ten minutes and shows what it has to', () => {
+    expect(soak.seconds).toBeGreaterThanOrEqual(600);
+    expect(verdictsOf(soak).filter(([, holds]) => !holds)).toEqual([]);
+  });
+
+  it('is that of the table and the chart of docs/performance.md', () => {
+    const page = readMarkdown('docs/performance.md');
+
+    expect(page).toBe(replaceSections(page, { soak: soakSection(soak) }));
+    expect(page).toContain('(performance/soak.svg)');
+    expect(chart('soak.svg')).toBe(soakChart(soak));
   });
 });
 
