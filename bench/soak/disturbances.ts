@@ -7,7 +7,10 @@ export class Disturbances {
   #exclusive: Promise<unknown> = Promise.resolve();
 
   each(seconds: number, act: () => Promise<void>): void {
-    this.#kinds.push(this.#repeat(seconds, act));
+    const kind = this.#repeat(seconds, act);
+    // `end` reports its error.
+    kind.catch(() => undefined);
+    this.#kinds.push(kind);
   }
 
   /** As {@link each}, but not at the same time as another exclusive action. */
