@@ -87,6 +87,9 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
     });
     await sleep(seconds * 1_000);
     await disturbances.end();
+    await generator.stop(DRAIN);
+    // There are answers after the last disturbance of each kind.
+    await saturate(generator, options.saturate);
     const unanswered = await generator.stop(DRAIN);
     const { sent, codes, failed, latency } = generator.mark();
     const statistics = await weir.statistics();
