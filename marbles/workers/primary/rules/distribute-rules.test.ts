@@ -23,18 +23,14 @@ const events: Record<string, RuleEvent> = {
 interface Given {
   readonly members$?: Observable<RuleMember>;
   readonly startsWithoutRules?: boolean;
-  readonly joined?: RuleMember[];
 }
 
 function distributed(
   events$: Observable<RuleEvent>,
   scheduler: TestScheduler,
-  { members$ = NEVER, startsWithoutRules = false, joined = [] }: Given,
+  { members$ = NEVER, startsWithoutRules = false }: Given,
 ) {
-  function onJoined(member: RuleMember): void {
-    joined.push(member);
-  }
-  return events$.pipe(distributeRules({ members$, startsWithoutRules, onJoined, scheduler }));
+  return events$.pipe(distributeRules({ members$, startsWithoutRules, scheduler }));
 }
 
 const FIRST_ROUND = ['prepare a', 'commit'];
@@ -107,17 +103,15 @@ describe('the distribution of rules', () => {
       expect(member.received).toEqual(FIRST_ROUND);
     }));
 
-  it('gives the active rules to a worker that starts later, which may decide from then on', () =>
+  it('gives the active rules to a worker that starts later, which then decides with them', () =>
     marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
       const early = new ScriptedMember({ prepare: cold('|'), hold: cold('|'), commit: cold('|') });
       const late = new ScriptedMember({ prepare: cold('--|'), commit: cold('-|') });
       const members$ = hot('  e----l', { e: early, l: late });
       const source = cold('   -a', events);
-      const joined: RuleMember[] = [];
-      expectObservable(distributed(source, scheduler, { members$, joined })).toBe('-a', events);
-      scheduler.schedule(() => expect(joined).toEqual([early]), 7);
+      expectObservable(distributed(source, scheduler, { members$ })).toBe('-a', events);
+      scheduler.schedule(() => expect(late.received).toEqual(['prepare a']), 6);
       flush();
-      expect(joined).toEqual([early, late]);
       expect([early.received, late.received]).toEqual([FIRST_ROUND, FIRST_ROUND]);
     }));
 
@@ -154,11 +148,10 @@ describe('the distribution of rules', () => {
       const members$ = hot('  m', { m: member });
       const source = cold('   --x---a', events);
       const expected = '      --x-----a';
-      const joined: RuleMember[] = [];
-      expectObservable(distributed(source, scheduler, { members$, joined })).toBe(expected, events);
-      scheduler.schedule(() => expect(joined).toEqual([]), 7);
+      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
+      scheduler.schedule(() => expect(member.received).toEqual([]), 5);
       flush();
-      expect(joined).toEqual([member]);
+      expect(member.received).toEqual(FIRST_ROUND);
     }));
 
   it('lets workers decide without rules when the settings allow it; the first rules are then a reload', () =>
@@ -167,12 +160,8 @@ describe('the distribution of rules', () => {
       const members$ = hot('  m', { m: member });
       const source = cold('   ------a', events);
       const expected = '      ---------a';
-      const joined: RuleMember[] = [];
-      expectObservable(distributed(source, scheduler, { members$, joined, startsWithoutRules: true })).toBe(
-        expected,
-        events,
-      );
-      scheduler.schedule(() => expect(joined).toEqual([member]), 2);
+      expectObservable(distributed(source, scheduler, { members$, startsWithoutRules: true })).toBe(expected, events);
+      scheduler.schedule(() => expect(member.received).toEqual(['commit']), 2);
       flush();
       expect(member.received).toEqual(['commit', 'prepare a', 'hold', 'commit']);
     }));
@@ -184,10 +173,8 @@ describe('the distribution of rules', () => {
       const members$ = hot('  g--d', { g: gone, d: dying });
       const source = cold('   a-------b', events);
       const expected = '      a-------b';
-      const joined: RuleMember[] = [];
-      expectObservable(distributed(source, scheduler, { members$, joined })).toBe(expected, events);
+      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
       flush();
-      expect(joined).toEqual([gone]);
       expect([gone.received, dying.received]).toEqual([FIRST_ROUND, FIRST_ROUND]);
     }));
 

@@ -24,8 +24,6 @@ export interface DistributionOptions {
   readonly members$: Observable<RuleMember>;
   /** FORCE_START_WITHOUT_INITIAL_CONFIG: workers need not wait for the first rules. */
   readonly startsWithoutRules: boolean;
-  /** Called when a worker has the active rules for the first time, from which on it may decide requests. */
-  readonly onJoined: (member: RuleMember) => void;
   readonly scheduler: SchedulerLike;
 }
 
@@ -109,9 +107,7 @@ class Distribution {
   #joined(members: readonly RuleMember[]): void {
     for (const member of members) {
       // Those that are gone have been deleted.
-      if (!this.#joining.delete(member)) continue;
-      this.#deciding.add(member);
-      this.#options.onJoined(member);
+      if (this.#joining.delete(member)) this.#deciding.add(member);
     }
   }
 }

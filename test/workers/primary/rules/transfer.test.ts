@@ -2,7 +2,7 @@ import { NEVER, Subject, firstValueFrom, lastValueFrom, toArray } from 'rxjs';
 import { type Ruleset, buildRuleset, matchRule } from '../../../../src/rules/ruleset';
 import type { RuleEvent } from '../../../../src/streams/ports/rule-source';
 import { ChannelMember } from '../../../../src/workers/primary/rules/channel-member';
-import { receiveRules } from '../../../../src/workers/worker/rules/receive-rules';
+import { RuleReceiver } from '../../../../src/workers/worker/rules/rule-receiver';
 import { StreamChannel } from '../../../../src/workers/channel/stream-channel';
 import { RequestGate } from '../../../../src/workers/worker/rules/request-gate';
 import { request } from '../../../support/data/requests';
@@ -14,7 +14,10 @@ function connected() {
   const { primary, worker } = channelPair();
   const gate = new RequestGate();
   const events: RuleEvent[] = [];
-  receiveRules(worker, gate).subscribe({ next: (event) => events.push(event), complete: () => events.push(END) });
+  const receiver = new RuleReceiver(worker, gate);
+  let joins = 0;
+  receiver.joined$.subscribe(() => (joins += 1));
+  receiver.events$.subscribe({ next: (event) => events.push(event), complete: () => events.push(END) });
   const decided: string[] = [];
   const decide = gate.guard(({ domain }) => {
     decided.push(domain);
@@ -25,7 +28,7 @@ function connected() {
     decide(request(domain, ['k=v']), observer);
   }
   const member = new ChannelMember(primary, { gone$: NEVER, kill: () => undefined });
-  return { primary, worker, member, events, send, decided };
+  return { primary, worker, member, events, send, decided, joins: () => joins };
 }
 
 const END: RuleEvent = { kind: 'rejected', reason: 'end' };
@@ -41,10 +44,11 @@ function rulesetIn(event: RuleEvent | undefined): Ruleset | undefined {
 
 describe('rules that are transferred to a worker', () => {
   it('are used when they are committed, and not before', async () => {
-    const { member, events } = connected();
+    const { member, events, joins } = connected();
     await run(member.prepare(rulesetOf('shop', { key: 'user', rateLimit: limit(5, 'HOUR') })));
-    expect(events).toEqual([]);
+    expect([events, joins()]).toEqual([[], 0]);
     await run(member.commit());
+    expect(joins()).toBe(1);
     const rules = rulesetIn(events[0])?.domain('shop');
     expect(rules && matchRule(rules, [{ key: 'user', value: 'x' }])?.limit?.requestsPerUnit).toBe(5);
   });
@@ -88,9 +92,10 @@ describe('rules that are transferred to a worker', () => {
     expect(await active).toBe(2);
   });
 
-  it('need not be prepared for a commit, after which requests are decided as before', async () => {
-    const { member, events, send, decided } = connected();
+  it('need not be prepared for a commit, after which the worker decides without', async () => {
+    const { member, events, send, decided, joins } = connected();
     await run(member.commit());
+    expect(joins()).toBe(1);
     send('a');
     expect(events).toEqual([]);
     expect(decided).toEqual(['a']);
