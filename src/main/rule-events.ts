@@ -1,4 +1,4 @@
-import { type Observable, tap } from 'rxjs';
+import { type MonoTypeOperatorFunction, type Observable, identity, tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { ruleFileSource } from '../sources/rule-files/rule-file-source';
@@ -14,8 +14,14 @@ import { forwardGrpcLibraryLogs } from './grpc-library';
  * The events of the rule source that the settings select, counted and logged as they pass. Two gauges let an alert detect a
  * service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules
  * yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected.
+ *
+ * @param activate delays loads until their rules are active; without it they are at once
  */
-export function ruleEvents(reading: LoadedSettings, statistics: Statistics, log: Log): Observable<RuleEvent> {
+export function ruleEvents(
+  reading: LoadedSettings,
+  { statistics, log }: { readonly statistics: Statistics; readonly log: Log },
+  activate: MonoTypeOperatorFunction<RuleEvent> = identity,
+): Observable<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
   const ruleLog = new RuleLog(log);
@@ -24,6 +30,7 @@ export function ruleEvents(reading: LoadedSettings, statistics: Statistics, log:
   statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
   statistics.gauge('ratelimit.config.rejected', () => Number(isRejected));
   return ruleSource(reading, statistics, log).events$.pipe(
+    activate,
     tap((event) => {
       isRejected = event.kind === 'rejected';
       if (event.kind === 'rejected') {

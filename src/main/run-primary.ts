@@ -18,6 +18,7 @@ import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
 import type { RunOptions } from './run-service';
+import { distributeToWorkers } from './worker-rules';
 import { countDroppedLines } from './service-log';
 import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
 
@@ -113,7 +114,16 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const signal$ = terminationSignals().pipe(share());
   const streams = instance(
     {
-      rules$: ruleEvents(reading, statistics, log),
+      rules$: ruleEvents(
+        reading,
+        { statistics, log },
+        distributeToWorkers({
+          pool,
+          startsWithoutRules: settings.forceStartWithoutInitialConfig,
+          termination$: signal$,
+          log,
+        }),
+      ),
       members$: pool.members$,
       complete$: pool.complete$,
       termination$: signal$,

@@ -116,7 +116,7 @@ async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): P
   const store = counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const streams = decisionPath(reading, {
-    rules$: ruleEvents(reading, statistics, log),
+    rules$: ruleEvents(reading, { statistics, log }),
     store,
     statistics,
     offenders: counted,

@@ -11,6 +11,7 @@ import {
   ignoreElements,
   lastValueFrom,
   map,
+  merge,
   share,
   take,
 } from 'rxjs';
@@ -24,6 +25,8 @@ import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
 import type { TlsTexts } from '../workers/messages';
 import { receiveConnections } from '../workers/worker/passed-connections';
+import { RequestGate } from '../workers/worker/rules/request-gate';
+import { RuleReceiver } from '../workers/worker/rules/rule-receiver';
 import type { PrimaryLink } from '../workers/worker/primary-link';
 import { type CounterStore, counterStore } from './counter-store';
 import { type OpenDecisionLog, openDecisionLog } from './decision-log';
@@ -32,7 +35,6 @@ import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE } from './life-cycle';
 import { offendersOf } from './offenders';
 import { RefusedConnections } from './refused-connections';
-import { ruleEvents } from './rule-events';
 import { countDroppedLines } from './service-log';
 import { type ServiceTracing, startTracing } from './tracing';
 import { WorkerServers } from './worker-servers';
@@ -52,6 +54,8 @@ interface Parts {
   readonly tracing: ServiceTracing;
   readonly decisions: OpenDecisionLog;
   readonly store: CounterStore;
+  readonly gate: RequestGate;
+  readonly rules: RuleReceiver;
   readonly streams: Service;
 }
 
@@ -65,8 +69,8 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   const { settings } = reading;
   const { link, log, lines, workers } = options;
   const parts = await makeParts(reading, options);
-  const { statistics, tracing, streams } = parts;
-  const { decide } = streams;
+  const { statistics, tracing, streams, rules } = parts;
+  const decide = parts.gate.guard(streams.decide);
   countDroppedLines(lines, statistics);
   const rejections = new HttpRejections(statistics, log);
   const refusals = new RefusedConnections();
@@ -81,6 +85,7 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   );
   let servers: WorkerServers | undefined;
   const serving$ = defer(async () => {
+    await firstValueFrom(merge(rules.joined$, link.drain$));
     const tls$ = link.tls$.pipe(map(serverTls));
     const { health$ } = link;
     const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
@@ -115,8 +120,10 @@ async function makeParts(reading: LoadedSettings, { link, log, lines }: WorkerOp
   const tracing = await startTracing(settings, log);
   const decisions = await openDecisionLog(reading, { lines, statistics, log });
   const store = counterStore(reading, statistics, log);
+  const gate = new RequestGate();
+  const rules = new RuleReceiver(link.channel, gate);
   const streams = decisionPath(reading, {
-    rules$: ruleEvents(reading, statistics, log),
+    rules$: rules.events$,
     store,
     statistics,
     offenders: offendersOf(settings),
@@ -125,7 +132,7 @@ async function makeParts(reading: LoadedSettings, { link, log, lines }: WorkerOp
     termination$: link.drain$.pipe(take(1), share()),
     log,
   });
-  return { statistics, tracing, decisions, store, streams };
+  return { statistics, tracing, decisions, store, gate, rules, streams };
 }
 
 /** As in a single process; between its calls and what reports about them, the worker waits for the others. */

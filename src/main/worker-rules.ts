@@ -1,0 +1,43 @@
+import { type MonoTypeOperatorFunction, type Observable, asyncScheduler, map, takeUntil } from 'rxjs';
+import type { Log } from '../streams/ports/log';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { ChannelMember } from '../workers/primary/rules/channel-member';
+import { distributeRules } from '../workers/primary/rules/distribute-rules';
+import type { WorkerPool } from '../workers/primary/worker-pool';
+import type { WorkerProcess } from '../workers/primary/worker-process';
+
+export interface WorkerRulesOptions {
+  readonly pool: Pick<WorkerPool, 'started$'>;
+  readonly startsWithoutRules: boolean;
+  /** The signals that end the process: from the first one on, no further rules are distributed. */
+  readonly termination$: Observable<unknown>;
+  readonly log: Log;
+}
+
+/** Delays each load of rules until all workers of the pool use them. */
+export function distributeToWorkers({
+  pool,
+  startsWithoutRules,
+  termination$,
+  log,
+}: WorkerRulesOptions): MonoTypeOperatorFunction<RuleEvent> {
+  return (events$) =>
+    events$.pipe(
+      takeUntil(termination$),
+      distributeRules({
+        members$: pool.started$.pipe(map((process) => memberOf(process, log))),
+        startsWithoutRules,
+        scheduler: asyncScheduler,
+      }),
+    );
+}
+
+function memberOf(process: WorkerProcess, log: Log): ChannelMember {
+  return new ChannelMember(process.channel, {
+    gone$: process.exited$,
+    kill: (reason) => {
+      log.error('a worker does not answer and is killed', { worker: process.number, reason });
+      process.kill();
+    },
+  });
+}
