@@ -1,4 +1,4 @@
-import { type MonoTypeOperatorFunction, type Observable, asyncScheduler, map, takeUntil } from 'rxjs';
+import { type MonoTypeOperatorFunction, type Observable, asyncScheduler, map, mergeMap, takeUntil } from 'rxjs';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { ChannelMember } from '../workers/primary/rules/channel-member';
@@ -25,7 +25,10 @@ export function distributeToWorkers({
     events$.pipe(
       takeUntil(termination$),
       distributeRules({
-        members$: pool.started$.pipe(map((process) => memberOf(process, log))),
+        members$: pool.started$.pipe(
+          map((process) => memberOf(process, log)),
+          mergeMap((member) => member.ready$.pipe(map(() => member))),
+        ),
         startsWithoutRules,
         scheduler: asyncScheduler,
       }),

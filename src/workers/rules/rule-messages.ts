@@ -17,6 +17,8 @@ export const RULE_MESSAGES = {
   commit: 6,
 
   // From a worker.
+  /** The worker has started and receives rules. */
+  ready: 15,
   next: 16,
   prepared: 17,
   held: 18,

@@ -27,6 +27,11 @@ export class ChannelMember implements RuleMember {
     );
   }
 
+  /** Emits when the worker has started and receives rules; only then can it be expected to answer in time. To be subscribed to at once. */
+  get ready$(): Observable<unknown> {
+    return this.#answer(RULE_MESSAGES.ready);
+  }
+
   prepare(ruleset: Ruleset): Observable<unknown> {
     return new Observable((subscriber) => {
       const messages = encodeRows(rowsOfRuleset(ruleset));
@@ -58,17 +63,18 @@ export class ChannelMember implements RuleMember {
     this.#process.kill(reason);
   }
 
+  /** Completes when the worker has answered; does not when its channel is closed before. */
   #request(request: Parameters<typeof ruleMessage>[0], answer: number): Observable<unknown> {
     return new Observable((subscriber) => {
-      subscriber.add(
-        this.#answers$
-          .pipe(
-            filter((received) => received === answer),
-            take(1),
-          )
-          .subscribe(() => subscriber.complete()),
-      );
+      subscriber.add(this.#answer(answer).subscribe(() => subscriber.complete()));
       this.#channel.send(TOPICS.rules, ruleMessage(request));
     });
+  }
+
+  #answer(answer: number): Observable<unknown> {
+    return this.#answers$.pipe(
+      filter((received) => received === answer),
+      take(1),
+    );
   }
 }

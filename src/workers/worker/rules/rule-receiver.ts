@@ -15,7 +15,8 @@ const ORIGIN = { source: 'the primary process', version: '' };
 export class RuleReceiver {
   /**
    * The rules, each when all workers may decide with them; requests are parked meanwhile. Each message of a transfer is processed in
-   * a turn of its own, so that decisions continue. Never fails; completes when the primary is gone.
+   * a turn of its own, so that decisions continue. Subscribing, once, announces to the primary that it may send rules. Never fails;
+   * completes when the primary is gone.
    */
   readonly events$: Observable<RuleEvent>;
   readonly #joined$ = new AsyncSubject<void>();
@@ -36,6 +37,7 @@ export class RuleReceiver {
           },
         }),
       );
+      this.#send('ready');
     });
   }
 
@@ -69,7 +71,7 @@ export class RuleReceiver {
     this.#joined$.complete();
   }
 
-  #send(kind: 'next' | 'prepared' | 'held' | 'committed'): void {
+  #send(kind: 'ready' | 'next' | 'prepared' | 'held' | 'committed'): void {
     this.#channel.send(TOPICS.rules, ruleMessage(RULE_MESSAGES[kind]));
   }
 }

@@ -53,6 +53,18 @@ describe('rules that are transferred to a worker', () => {
     expect(rules && matchRule(rules, [{ key: 'user', value: 'x' }])?.limit?.requestsPerUnit).toBe(5);
   });
 
+  it('are requested by the worker when it has started', async () => {
+    const { primary, worker } = channelPair();
+    const member = new ChannelMember(primary, { gone$: NEVER, kill: () => undefined });
+    let isReady = false;
+    const ready = firstValueFrom(member.ready$).then(() => (isReady = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isReady).toBe(false);
+    const subscription = new RuleReceiver(worker, new RequestGate()).events$.subscribe();
+    expect(await ready).toBe(true);
+    subscription.unsubscribe();
+  });
+
   it('arrive in parts, the next one when the worker has processed the last', async () => {
     const rules = Array.from({ length: 100_000 }, (_, index) => ({ key: 'user', value: `u${index}` }));
     const { primary, worker, member, events } = connected();
