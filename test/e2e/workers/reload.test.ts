@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RateLimitClient } from '../../support/clients/grpc-client';
-import { CallFailed, PinnedClient } from '../../support/clients/pinned-client';
+import { type CallFailed, PinnedClient } from '../../support/clients/pinned-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { ruleResource } from '../../support/data/rule-resources';
 import { domainConfig, limit } from '../../support/data/rules';
@@ -273,7 +273,11 @@ describe.each(STEPS)('a worker that gets, at the step %s of a reload, the signal
       await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO, ...fault } });
       const before = workersOf(weir);
       const clients = await connections(weir, 6);
-      const spared = clients.filter(({ localPort }) => ownerOf(weir, localPort) === before[1]!.pid);
+      const owners = await weir.until('all connections to have a worker', () => {
+        const pids = clients.map(({ localPort }) => ownerOf(weir, localPort));
+        return pids.every((pid) => pid !== undefined) && pids;
+      });
+      const spared = clients.filter((_, index) => owners[index] === before[1]!.pid);
       expect(spared).toHaveLength(3);
       const callers = new AlternatingCallers(weir, [...clients]);
       await writeFile(armed, '');

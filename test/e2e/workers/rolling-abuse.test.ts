@@ -176,13 +176,7 @@ describe(`an instance with ${WORKERS} workers under constant load, of which ${KI
     expect(hits).toBeLessThanOrEqual(load.sent);
 
     const statistics = await weir.statistics();
-    const counted = statistics.get('ratelimit.service.rate_limit.shop.user.total_hits') ?? 0;
-    const bySpared = [...load.answeredBy].filter(([worker]) => !killed.has(worker));
-    // What a killed worker has counted since it last reported is lost.
-    expect(counted).toBeGreaterThanOrEqual(bySpared.reduce((sum, [, count]) => sum + count, 0));
-    expect(counted).toBeLessThanOrEqual(load.sent);
     expect(statistics.get('ratelimit.service.config_load_success')).toBe(KILLS + 1);
-    expect(statistics.get('ratelimit_server.grpc.connections')).toBe(CONNECTIONS);
 
     const before = load.answered;
     const failedBefore = load.failures.length;
