@@ -8,6 +8,7 @@ import { answerCommandLine } from './main/command-line';
 import { processCount } from './main/process-count';
 import { runService } from './main/run-service';
 import { type ServiceLogOptions, exitOnUncaught, serviceLog } from './main/service-log';
+import { collectOnOneThread } from './main/short-collections';
 import { asError } from './text/thrown';
 import type { Serving } from './main/life-log';
 import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
@@ -26,6 +27,7 @@ import { workerNumber } from './workers/worker/role';
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was aborted
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (serving: Serving) => void): Promise<number> {
+  collectOnOneThread();
   const lines = new BoundedLines(standardStream(2));
   try {
     return await runLogged(environment, lines, onServing);
