@@ -6,6 +6,10 @@ import { tolerateClosedPipes } from './closed-pipes';
 process.noDeprecation = true;
 tolerateClosedPipes(process.stdout, process.stderr);
 
-void runClient(process.argv.slice(2), { stdout: process.stdout, stderr: process.stderr }).then((code) => {
+void runClient(process.argv.slice(2), {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  environment: process.env,
+}).then((code) => {
   process.exitCode = code;
 });

@@ -21,6 +21,16 @@ export const CLIENT_FLAGS = {
     placeholder: 'n',
     help: 'hits to count for each descriptor; 0 means 1',
   },
+  explain: {
+    kind: 'boolean',
+    help: "show what would be answered, and why, with the operators' API of -debug_address; nothing is counted",
+  },
+  debug_address: {
+    kind: 'string',
+    default: 'localhost:6070',
+    placeholder: 'host:port',
+    help: 'address of the debug listener, for -explain; the token is in OPERATOR_TOKEN or the file of OPERATOR_TOKEN_FILE',
+  },
   json: { kind: 'boolean', help: 'print the response as JSON' },
   exit_code: { kind: 'boolean', help: 'exit with code 2 if the response is OVER_LIMIT' },
   'grpc-use-tls': { kind: 'boolean', help: 'connect with TLS' },

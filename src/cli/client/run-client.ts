@@ -1,5 +1,8 @@
 import { RateLimitResponse_Code as Code } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
+import type { Explanation } from '../../streams/ports/operator';
+import { callApi, tokenFrom } from '../operators/call-api';
+import { formatExplanation } from '../operators/format-explanation';
 import { VERSION } from '../version';
 import { FlagError, parseFlags } from '../flags';
 import { CLIENT_FLAGS, CLIENT_HELP } from './client-flags';
@@ -23,6 +26,8 @@ export interface ClientOptions {
   readonly stderr: Output;
   /** The timeout of the call, including the time to connect. */
   readonly timeoutMs?: number | undefined;
+  /** Where the operator token is, for -explain. */
+  readonly environment?: NodeJS.ProcessEnv | undefined;
 }
 
 /**
@@ -32,7 +37,7 @@ export interface ClientOptions {
  * @returns the exit code
  */
 export async function runClient(argv: readonly string[], options: ClientOptions): Promise<number> {
-  const { stdout, stderr, timeoutMs = TIMEOUT_MS } = options;
+  const { stdout, stderr, timeoutMs = TIMEOUT_MS, environment = {} } = options;
   try {
     const { information, values, rest } = parseFlags(argv, CLIENT_FLAGS);
     if (information !== undefined) {
@@ -44,6 +49,19 @@ export async function runClient(argv: readonly string[], options: ClientOptions)
     if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is required');
 
     const descriptors = values.descriptors.map(parseDescriptor);
+    if (values.explain) {
+      const target = { address: values.debug_address, token: tokenFrom('', environment), timeoutMs };
+      const body = {
+        domain: values.domain,
+        descriptors: descriptors.map(({ entries }) => ({ entries })),
+        hitsAddend: values.hits_addend,
+      };
+      const answer = await callApi(target, { method: 'POST', path: 'explanations', body });
+      const explanation = answer as Explanation;
+      stdout.write(`${values.json ? JSON.stringify(answer, null, 2) : formatExplanation(explanation)}\n`);
+      const isOver = explanation.answer?.overallCode === 'OVER_LIMIT';
+      return values.exit_code && isOver ? ExitCode.OVER_LIMIT : ExitCode.OK;
+    }
     const request = { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
     const credentials = channelCredentials(values);
     const response = await sendRequest(request, {

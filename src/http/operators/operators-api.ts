@@ -9,6 +9,7 @@ import { CountersController } from './controllers/counters-controller';
 import { ExplanationsController } from './controllers/explanations-controller';
 import { HealthController } from './controllers/health-controller';
 import { OffendersController } from './controllers/offenders-controller';
+import { OpenapiController } from './controllers/openapi-controller';
 import { RulesController } from './controllers/rules-controller';
 import { SettingsController } from './controllers/settings-controller';
 import { StatisticsController } from './controllers/statistics-controller';
@@ -33,6 +34,7 @@ const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/explanations': ExplanationsController,
   'api/v1/health': HealthController,
   'api/v1/offenders': OffendersController,
+  'api/v1/openapi': OpenapiController,
   'api/v1/rules': RulesController,
   'api/v1/settings': SettingsController,
   'api/v1/statistics': StatisticsController,
@@ -50,6 +52,7 @@ export function operatorsApi({ operator, readToken, log }: OperatorsApiOptions):
         it.resources('explanations', { only: 'create' });
         it.resource('health', { only: 'show' });
         it.resources('offenders', { only: 'index' });
+        it.resource('openapi', { only: 'show' });
         it.resources('rules', { only: ['index', 'show'] });
         it.resource('settings', { only: 'show' });
         it.resource('statistics', { only: 'show' });

@@ -1,0 +1,70 @@
+import type { Offender } from '../../limiter/offenders/offender';
+import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
+import { placeOf } from '../operators/format-explanation';
+
+interface Rules {
+  readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
+  readonly rejected: { readonly reason: string } | null;
+  readonly domains: readonly { readonly domain: string; readonly descriptors: readonly RuleNode[] }[];
+}
+
+type RuleNode = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly RuleNode[] };
+
+/** The rules as an indented tree, one line each. */
+export function formatRules({ loaded, rejected, domains }: Rules): string {
+  const lines =
+    loaded === null
+      ? ['no rules are loaded']
+      : [`${loaded.rules} rules from ${loaded.source}, version ${loaded.version}`];
+  if (rejected !== null) lines.push(`the last load was rejected: ${rejected.reason}`);
+  for (const { domain, descriptors } of domains) {
+    lines.push(domain);
+    for (const rule of descriptors) addRule(rule, '  ', lines);
+  }
+  return lines.join('\n');
+}
+
+function addRule(rule: RuleNode, indent: string, lines: string[]): void {
+  const { key, value, limit, shadowMode, quotaMode, totals } = rule;
+  const parts = [`${key}${value === '' ? '' : `=${value}`}`];
+  if (limit?.unlimited === true) parts.push('unlimited');
+  else if (limit !== null) parts.push(`${limit.requestsPerUnit} per ${String(limit.unit).toLowerCase()}`);
+  if (limit !== null && limit.name !== '') parts.push(`name ${limit.name}`);
+  if (shadowMode) parts.push('shadow mode');
+  if (quotaMode) parts.push('quota');
+  if (totals !== null) parts.push(`${totals.hits} hits, ${totals.over} over, ${totals.near} near`);
+  const place = placeOf(rule.place);
+  lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);
+  for (const nested of rule.descriptors) addRule(nested, `${indent}  `, lines);
+}
+
+/** A counter, and its count before a change. */
+export function formatCounter(counter: CounterState | CounterChange): string {
+  const { cacheKey, count, requestsPerUnit, unit, windowEnd, timeToLive, isInLocalCache } = counter;
+  return [
+    'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
+    `  limit ${requestsPerUnit} per ${unit.toLowerCase()}`,
+    `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+    `  key ${cacheKey}`,
+    ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
+  ].join('\n');
+}
+
+export function formatOffenders({ offenders }: { readonly offenders: readonly Offender[] }): string {
+  if (offenders.length === 0) return 'no caller is limited';
+  return offenders
+    .map(({ domain, rule, descriptor, limited, isShadow }) => {
+      return `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`;
+    })
+    .join('\n');
+}
+
+export function formatHealth({
+  healthy,
+  unhealthy,
+}: {
+  readonly healthy: boolean;
+  readonly unhealthy: readonly string[];
+}): string {
+  return healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
+}
