@@ -4,6 +4,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/exposition/offender-series';
+import { mergeMetrics } from '../sinks/statistics/exposition/merge-metrics';
 import { builtInMapping } from '../sinks/statistics/mapping/built-in-mapping';
 import { Mapper } from '../sinks/statistics/mapping/mapping';
 import { readMappingFile } from '../sinks/statistics/mapping/mapping-file';
@@ -22,7 +23,7 @@ const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
  */
 export async function openMetricsListener(
   reading: LoadedSettings,
-  { statistics, offenders, rejections, log }: StatisticsParts,
+  { statistics, offenders, rejections, workers, log }: StatisticsParts,
 ): Promise<ListeningHttpServer> {
   const { settings } = reading;
   const labels = extraLabels(settings.extraTags);
@@ -44,10 +45,12 @@ export async function openMetricsListener(
     port: settings.pullmetricsAddr.port,
     path,
     page: async function* page() {
+      await workers?.collect();
       yield* exposition.page();
       if (settings.offendersMetrics > 0)
         yield offenderSeries(offenders.top({ limit: settings.offendersMetrics }), labels);
-      yield await ofProcess.write();
+      const own = await ofProcess.write();
+      yield workers === undefined ? own : mergeMetrics([own, ...(await workers.processMetrics())]);
     },
     onRejected: rejections.of('metrics'),
     log,

@@ -39,7 +39,17 @@ export interface StatisticsParts {
   readonly offenders: OffenderSource;
   /** For the metrics listener. */
   readonly rejections: HttpRejections;
+  /** The other processes of the instance, if there are any. */
+  readonly workers?: WorkerReports | undefined;
   readonly log: Log;
+}
+
+/** What the workers of an instance add to its statistics. */
+export interface WorkerReports {
+  /** Brings the statistics up to date; resolves at the latest after a short time. */
+  collect(): Promise<void>;
+  /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
+  processMetrics(): Promise<readonly string[]>;
 }
 
 /**
@@ -52,14 +62,17 @@ export async function startStatisticsOutputs(
   parts: StatisticsParts,
 ): Promise<StatisticsOutputs> {
   const { settings } = reading;
-  const { statistics, log } = parts;
+  const { statistics, workers, log } = parts;
   if (settings.disableStats) return { finish: () => of(undefined), metricsAddress: undefined };
   const outputs = await pushOutputs(reading, statistics, log);
   const listener = settings.usePullmetrics ? await openMetricsListener(reading, parts) : undefined;
   const subscription = new Subscription();
   const flushes = outputs.map((output) => {
     // Shared, so that the last flush can wait for one in flight.
-    const flush$ = defer(() => output.flush()).pipe(share());
+    const flush$ = defer(async () => {
+      await workers?.collect();
+      await output.flush();
+    }).pipe(share());
     subscription.add(flushing(() => flush$, settings.statsFlushInterval, asyncScheduler).subscribe());
     return { output, flush$ };
   });

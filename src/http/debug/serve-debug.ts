@@ -10,10 +10,10 @@ import { type HttpTimeouts, OPERATOR_LIMITS } from '../server/limits';
 import type { OnHttpRejected } from '../server/rejections';
 import type { TcpAddress } from '../../net/listen';
 import { indexPage } from './index-page';
-import { cpuProfile } from './profiles/cpu-profile';
-import { heapProfiles } from './profiles/heap-profile';
+import { profilesOfProcess, routeProfiles } from './profiles/profiles';
 import { type RulesInfo, rlconfig } from './rlconfig';
-import { type Statistic, stats } from './stats';
+import { type ReadStatistics, stats } from './stats';
+import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
 export interface DebugServerOptions extends TcpAddress {
   /** The version of weir, for the index. */
@@ -24,7 +24,9 @@ export interface DebugServerOptions extends TcpAddress {
   /** What `/healthcheck` answers. */
   readonly health: () => Health;
   /** The current value of every statistic, in any order. */
-  readonly statistics: () => Iterable<Statistic>;
+  readonly statistics: ReadStatistics;
+  /** The other processes of this instance, if there are any. */
+  readonly workers?: DebugWorkers | undefined;
   /** Handles `/api` and what is below it. */
   readonly operatorsApi: Middleware;
   /** The bytes that the process can still allocate; by default as Node reports them. */
@@ -54,13 +56,15 @@ export function serveDebug({
   rulesInfo,
   health,
   statistics,
+  workers,
   operatorsApi,
   availableMemory = () => process.availableMemory(),
   onRejected,
   log,
   ...at
 }: DebugServerOptions): Promise<ListeningHttpServer> {
-  const profiles = [cpuProfile(), ...heapProfiles(availableMemory)];
+  const own = profilesOfProcess(availableMemory);
+  const profiles = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
   const pprof = {
     path: '/debug/pprof/',
     description: 'profiles of the running service',
@@ -72,6 +76,7 @@ export function serveDebug({
     get: healthcheckRoute(health),
   };
   const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, pprof];
+  if (workers !== undefined) pages.push(workerList(workers));
   const listed = [
     ...pages,
     { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" },
@@ -80,11 +85,7 @@ export function serveDebug({
 
   const router = new Router({ sensitive: true, strict: true });
   for (const { path, get } of [index, ...pages]) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
-  // HEAD is not supported: it would record a profile and discard it.
-  for (const { path, get } of profiles) {
-    const reject = methodNotAllowed('GET');
-    router.head(path, reject).get(path, get).all(path, reject);
-  }
+  routeProfiles(router, profiles);
   router.get('/debug/pprof', (ctx) => ctx.redirect(pprof.path));
 
   const app = new Koa();

@@ -1,0 +1,21 @@
+/** The first line of each metric, with its name. */
+const HEAD = /^# HELP (\S+) /;
+
+/**
+ * Joins pages in the Prometheus text format into one: the series of each metric follow one another, under the HELP and TYPE of the first page that
+ * has it. Pages are those of `prom-client`: each metric begins with its HELP line.
+ */
+export function mergeMetrics(pages: readonly string[]): string {
+  const metrics = new Map<string, string[]>();
+  for (const page of pages) {
+    for (const block of page.split(/^(?=# HELP )/m)) {
+      const name = HEAD.exec(block)?.[1];
+      if (name === undefined) continue;
+      const lines = block.split('\n').filter((line) => line !== '');
+      const known = metrics.get(name);
+      if (known === undefined) metrics.set(name, lines);
+      else known.push(...lines.filter((line) => !line.startsWith('#')));
+    }
+  }
+  return [...metrics.values()].map((lines) => `${lines.join('\n')}\n`).join('');
+}
