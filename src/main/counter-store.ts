@@ -1,12 +1,15 @@
 import { type Observable, of } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
+import type { Settings } from '../settings/settings';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { plaincacheCounters } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { Log } from '../streams/ports/log';
+import type { Channel } from '../workers/channel/channel';
+import { RemoteCounters } from '../workers/counters/remote-counters';
 import { kvstoreOptions, plaincacheOptions } from './options';
 import { usableMemory } from './usable-memory';
 
@@ -17,12 +20,17 @@ import { usableMemory } from './usable-memory';
 const COUNTERS_SHARE = 1 / 4;
 
 /** A counter store, and what the decision path and the start of the service need from it. */
-export interface CounterStore {
-  readonly counters: Counters & CounterAdministration;
+export interface DecisionStore {
+  readonly counters: Counters;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   /** Its kind and its addresses, without credentials, for log lines. */
   readonly description: string;
+}
+
+/** A counter store of this process, whose counters operators may read and change. */
+export interface CounterStore extends DecisionStore {
+  readonly counters: Counters & CounterAdministration;
 }
 
 /**
@@ -31,7 +39,7 @@ export interface CounterStore {
  * @throws Error that names the setting or the TLS file that cannot be used
  */
 export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
-  const { settings, given } = reading;
+  const { settings } = reading;
   if (settings.backendType === 'kvstore') {
     const counters = kvstoreCounters({ ...kvstoreOptions(reading), statistics, log });
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
@@ -40,6 +48,15 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
     const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log });
     return { counters, ready$: counters.ready$, description: `memcached (${counters.description})` };
   }
+  return memoryStore(reading, statistics, log);
+}
+
+/** Counters in the memory of this process. */
+export interface MemoryStore extends CounterStore {
+  readonly counters: MemoryCounters;
+}
+
+export function memoryStore({ settings, given }: LoadedSettings, statistics: Statistics, log: Log): MemoryStore {
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
@@ -53,4 +70,14 @@ export function counterStore(reading: LoadedSettings, statistics: Statistics, lo
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
   return { counters, ready$: of(true), description: 'memory' };
+}
+
+/** Whether the counters are kept in memory. */
+export function countsInMemory({ backendType }: Settings): boolean {
+  return backendType !== 'kvstore' && backendType !== 'plaincache';
+}
+
+/** The counters in the memory of the primary, seen from a worker. */
+export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): DecisionStore {
+  return { counters: new RemoteCounters({ channel, windowSpan }), ready$: of(true), description: 'memory' };
 }

@@ -1,5 +1,6 @@
 import { operatorsApi } from '../http/operators/operators-api';
 import type { RulesInfo } from '../http/debug/rlconfig';
+import type { DebugWorkers } from '../http/debug/workers';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { ListeningHttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
@@ -14,6 +15,7 @@ import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
 import { LocalOperator, type LocalOperatorOptions } from './operators/local-operator';
 import { operatorToken } from './operators/operator-token';
+import type { WorkerReports } from './statistics-outputs';
 
 export type DebugListener = ListeningHttpServer;
 
@@ -21,6 +23,8 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'operat
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly health: () => Health;
+  /** The other processes of the instance, if there are any. */
+  readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: HttpRejections;
   readonly log: Log;
 }
@@ -32,7 +36,7 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'operat
  */
 export async function openDebugListener(
   reading: LoadedSettings,
-  { config$, statistics, health, rejections, log, operated }: DebugListenerSources,
+  { config$, statistics, health, workers, rejections, log, operated }: DebugListenerSources,
 ): Promise<DebugListener> {
   const { settings } = reading;
   const operator = new LocalOperator({ operated, config$, statistics, health, settings: listSettings(reading) });
@@ -46,7 +50,11 @@ export async function openDebugListener(
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),
     health,
-    statistics: () => statistics.entries(),
+    statistics: async () => {
+      await workers?.collect();
+      return statistics.entries();
+    },
+    workers,
     operatorsApi: operatorsApi({ operator, readToken, log }).middleware,
     onRejected: rejections.of('debug'),
     log,

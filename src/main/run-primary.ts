@@ -1,4 +1,4 @@
-import { type Observable, Subscription, concat, defer, share } from 'rxjs';
+import { type Observable, Subscription, asyncScheduler, concat, defer, share } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { terminationSignals } from '../sources/signals';
@@ -9,11 +9,13 @@ import { type Instance, instance } from '../workers/primary/instance';
 import { WorkerPool } from '../workers/primary/worker-pool';
 import { type ForkOptions, WorkerProcess } from '../workers/primary/worker-process';
 import { type DebugListener, openDebugListener } from './debug-listener';
+import { type MemoryStore, countsInMemory, memoryStore } from './counter-store';
 import { HttpRejections } from './http-rejections';
 import { lifeCycle } from './life-cycle';
 import { offenderSource } from './offenders';
 import { PrimaryListeners } from './primary-listeners';
 import { PrimaryTls } from './primary-tls';
+import { PrimaryWorkers } from './primary-workers';
 import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
@@ -34,6 +36,9 @@ interface Parts {
   readonly rejections: HttpRejections;
   readonly outputs: StatisticsOutputs;
   readonly pool: WorkerPool;
+  readonly exchange: PrimaryWorkers;
+  /** The counters of the instance, with the memory store. */
+  readonly memory: MemoryStore | undefined;
   readonly tls: PrimaryTls | undefined;
   readonly signal$: Observable<NodeJS.Signals>;
   readonly streams: Instance;
@@ -50,7 +55,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
   process.title = 'weir: primary';
   const { log, lines, onServing = () => undefined } = options;
   const parts = await makeParts(reading, options);
-  const { statistics, rejections, outputs, pool, tls, signal$, streams } = parts;
+  const { statistics, rejections, outputs, pool, exchange, tls, signal$, streams } = parts;
   countDroppedLines(lines, statistics);
   await tls?.open();
   const readiness = new Readiness(streams);
@@ -60,6 +65,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
     statistics,
     health: () => readiness.health,
     rejections,
+    workers: exchange,
     log,
   });
   const refusals = new RefusedConnections();
@@ -102,13 +108,16 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
+  const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
+  const memory = countsInMemory(settings) ? memoryStore(reading, statistics, log) : undefined;
+  const exchange = new PrimaryWorkers({ pool, statistics, memory: memory?.counters, scheduler: asyncScheduler });
   const outputs = await startStatisticsOutputs(reading, {
     statistics,
     offenders: offenderSource(undefined),
     rejections,
+    workers: exchange,
     log,
   });
-  const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
   const signal$ = terminationSignals().pipe(share());
@@ -134,12 +143,13 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
       scheduler: turnScheduler,
     },
   );
-  return { statistics, rejections, outputs, pool, tls, signal$, streams };
+  return { statistics, rejections, outputs, pool, exchange, memory, tls, signal$, streams };
 }
 
 /** The streams flow until the service has drained; each worker receives the certificates and every change of the health. */
-function subscribe({ pool, tls, streams: { config$, health$, awaited$ } }: Parts): Subscription {
+function subscribe({ pool, exchange, tls, streams: { config$, health$, awaited$ } }: Parts): Subscription {
   const subscriptions = new Subscription();
+  subscriptions.add(exchange.subscribe());
   subscriptions.add(config$.subscribe());
   subscriptions.add(awaited$.subscribe());
   subscriptions.add(
@@ -158,7 +168,7 @@ function subscribe({ pool, tls, streams: { config$, health$, awaited$ } }: Parts
 
 /** In the order of a single process; its steps up to the counter store are one here, in all workers at the same time. */
 function drainSteps(
-  { pool, tls, outputs }: Parts,
+  { pool, memory, tls, outputs }: Parts,
   listeners: PrimaryListeners,
   debug: DebugListener,
 ): readonly DrainStep[] {
@@ -177,6 +187,7 @@ function drainSteps(
   return [
     { name: 'gRPC calls', run: () => calls$ },
     { name: 'HTTP requests', run: () => workers$ },
+    { name: 'counter store', run: () => defer(async () => memory?.counters.close()) },
     { name: 'statistics outputs', run: () => outputs.finish() },
     { name: 'debug listener', run: () => defer(() => debug.close()) },
   ];

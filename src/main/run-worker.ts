@@ -24,11 +24,12 @@ import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
 import type { TlsTexts } from '../workers/messages';
+import { StatisticsReporter } from '../workers/statistics/statistics-reporter';
 import { receiveConnections } from '../workers/worker/passed-connections';
 import { RequestGate } from '../workers/worker/rules/request-gate';
 import { RuleReceiver } from '../workers/worker/rules/rule-receiver';
 import type { PrimaryLink } from '../workers/worker/primary-link';
-import { type CounterStore, counterStore } from './counter-store';
+import { type DecisionStore, counterStore, countsInMemory, remoteStore } from './counter-store';
 import { type OpenDecisionLog, openDecisionLog } from './decision-log';
 import { decisionPath, subscribeTo } from './decision-path';
 import { HttpRejections } from './http-rejections';
@@ -37,10 +38,13 @@ import { offendersOf } from './offenders';
 import { RefusedConnections } from './refused-connections';
 import { countDroppedLines } from './service-log';
 import { type ServiceTracing, startTracing } from './tracing';
+import { answerPrimary } from './worker-requests';
 import { WorkerServers } from './worker-servers';
 
 export interface WorkerOptions {
   readonly link: PrimaryLink;
+  /** The number of this worker. */
+  readonly worker: number;
   /** The number of workers of the instance. */
   readonly workers: number;
   readonly log: Log;
@@ -51,9 +55,10 @@ export interface WorkerOptions {
 /** What a worker is made of. */
 interface Parts {
   readonly statistics: Statistics;
+  readonly reporter: StatisticsReporter;
   readonly tracing: ServiceTracing;
   readonly decisions: OpenDecisionLog;
-  readonly store: CounterStore;
+  readonly store: DecisionStore;
   readonly gate: RequestGate;
   readonly rules: RuleReceiver;
   readonly streams: Service;
@@ -114,12 +119,12 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   return (await lastValueFrom(outcome$)).kind === 'drained' ? 0 : 1;
 }
 
-async function makeParts(reading: LoadedSettings, { link, log, lines }: WorkerOptions): Promise<Parts> {
+async function makeParts(reading: LoadedSettings, { link, worker, log, lines }: WorkerOptions): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const tracing = await startTracing(settings, log);
   const decisions = await openDecisionLog(reading, { lines, statistics, log });
-  const store = counterStore(reading, statistics, log);
+  const store = countsInMemory(settings) ? remoteStore(settings, link.channel) : counterStore(reading, statistics, log);
   const gate = new RequestGate();
   const rules = new RuleReceiver(link.channel, gate);
   const streams = decisionPath(reading, {
@@ -132,12 +137,14 @@ async function makeParts(reading: LoadedSettings, { link, log, lines }: WorkerOp
     termination$: link.drain$.pipe(take(1), share()),
     log,
   });
-  return { statistics, tracing, decisions, store, gate, rules, streams };
+  const reporter = new StatisticsReporter(statistics, link.channel);
+  await answerPrimary(link.channel, { worker, settings, log });
+  return { statistics, reporter, tracing, decisions, store, gate, rules, streams };
 }
 
 /** As in a single process; between its calls and what reports about them, the worker waits for the others. */
 function drainSteps(
-  { streams, store, tracing, decisions }: Parts,
+  { streams, store, reporter, tracing, decisions }: Parts,
   link: PrimaryLink,
   servers: () => WorkerServers | undefined,
 ): readonly DrainStep[] {
@@ -155,6 +162,7 @@ function drainSteps(
     { name: 'counter store', run: () => defer(() => store.counters.close()) },
     { name: 'other workers', run: () => finish$ },
     { name: 'HTTP requests', run: () => defer(async () => servers()?.closeHttp()) },
+    { name: 'statistics', run: () => defer(() => reporter.report()) },
     { name: 'traces', run: () => tracing.finish() },
     { name: 'decision log', run: () => defer(() => decisions.finish()) },
   ];

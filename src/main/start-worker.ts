@@ -25,7 +25,7 @@ export async function startWorker(environment: NodeJS.ProcessEnv, worker: number
     const reading = readSettings(environment);
     const log = serviceLog(reading, { lines, mask: hideSecrets(secretsOf(environment)), worker });
     exitOnUncaught(log, lines);
-    return await runWorker(reading, { link, workers: processCount(reading.settings.workers), log, lines });
+    return await runWorker(reading, { link, worker, workers: processCount(reading.settings.workers), log, lines });
   } catch (error) {
     link.report({ kind: 'failed', reason: describeError(asError(error)) });
     return 1;

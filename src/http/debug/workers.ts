@@ -32,13 +32,14 @@ export interface DebugWorkers {
 const FORWARDED = ['content-type', 'content-disposition', 'retry-after'];
 
 /** `/workers`: one line per worker process. */
-export function workerList({ list }: DebugWorkers): DebugEndpoint {
+export function workerList(workers: DebugWorkers): DebugEndpoint {
   return {
     path: '/workers',
     description: 'the worker processes, one per line',
     get: (ctx) => {
       ctx.type = 'text/plain';
-      ctx.body = list()
+      ctx.body = workers
+        .list()
         .map((worker) => `${lineOf(worker)}\n`)
         .join('');
     },

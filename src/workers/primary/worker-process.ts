@@ -34,6 +34,7 @@ export class WorkerProcess {
   /** Emits once, when the process has ended and everything that it sent has been received; then completes. */
   readonly exited$: Observable<WorkerExit>;
   readonly #child: ChildProcess;
+  #connections = 0;
 
   /** @param number from 1; a replacement has the number of its predecessor */
   constructor(
@@ -58,6 +59,15 @@ export class WorkerProcess {
     // The event has a second argument, the handle.
     this.notices$ = fromEvent(child, 'message', (message) => message as SocketNotice).pipe(share());
     this.exited$ = exitOf(child);
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
+    this.notices$.subscribe((notice) => {
+      if ('closed' in notice) this.#connections -= 1;
+    });
+  }
+
+  /** The connections that it has, or that are on their way to it. */
+  get connections(): number {
+    return this.#connections;
   }
 
   get pid(): number | undefined {
@@ -83,6 +93,7 @@ export class WorkerProcess {
    * to a process that dies is lost.
    */
   pass(passed: Passed, socket: Socket): void {
+    this.#connections += 1;
     // A failure is followed by the end of the worker.
     this.#child.send({ ...passed }, socket, { keepOpen: true }, () => undefined);
   }

@@ -52,8 +52,10 @@ class Exchange extends Duplex {
   }
 
   override _read(): void {
-    this.#resume();
+    const resume = this.#resume;
     this.#resume = () => undefined;
+    // The server may write again at once.
+    resume();
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
