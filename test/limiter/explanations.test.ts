@@ -1,13 +1,15 @@
 import fc from 'fast-check';
 import type { RateLimitRequest } from '../../src/limiter/request';
-import type { Verdict } from '../../src/limiter/verdict';
+import { Code, type Verdict } from '../../src/limiter/verdict';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { someOptions, someRequest, someRules } from '../support/data/explained-requests';
+import { descriptor, request } from '../support/data/requests';
+import { limit as limitOf, rulesetOf } from '../support/data/rules';
 import { TestService } from '../support/data/service';
 
 /** What a decision would answer, according to an explanation. */
-function explained(service: TestService, request: RateLimitRequest): Verdict {
-  const explanation = service.limiter.explain(request, service.ruleset, service.now);
+function explained(service: TestService, asked: RateLimitRequest): Verdict {
+  const explanation = service.limiter.explain(asked, service.ruleset, service.now);
   const reads = explanation.operations.map(({ key, windowSeconds, limit }) => {
     return { key, windowSeconds, limit, hits: 0, guard: undefined, after: 0 };
   });
@@ -27,15 +29,15 @@ it('an explanation agrees with the decision that follows it, and counts nothing'
     fc.property(scenario, ({ rules, options, requests }) => {
       const service = new TestService(buildRuleset([{ domain: 'd', descriptors: rules }]), options);
       const reference = new TestService(buildRuleset([{ domain: 'd', descriptors: rules }]), options);
-      for (const request of requests) {
-        const expected = explained(service, request);
-        const again = explained(service, request);
+      for (const each of requests) {
+        const expected = explained(service, each);
+        const again = explained(service, each);
         expect(again).toEqual(expected);
         expect(service.moved()).toEqual({});
-        const decided = service.decide(request);
+        const decided = service.decide(each);
         expect(expected).toEqual(decided);
         // Explanations between decisions change no decision and no statistic.
-        expect(reference.decide(request)).toEqual(decided);
+        expect(reference.decide(each)).toEqual(decided);
         expect(service.moved()).toEqual(reference.moved());
       }
       void service.close();
@@ -43,4 +45,17 @@ it('an explanation agrees with the decision that follows it, and counts nothing'
     }),
     { numRuns: 100 },
   );
+});
+
+it('hits that the request itself subtracts first remove the counter from the local cache', () => {
+  const service = new TestService(rulesetOf('d', { key: 'k', rateLimit: limitOf(1, 'YEAR') }), {
+    localCacheBytes: 10_000,
+  });
+  for (let calls = 0; calls < 3; calls += 1) service.decide(request('d', ['k=v']));
+  expect(explained(service, request('d', ['k=v'])).overallCode).toBe(Code.OVER_LIMIT);
+  const both = request('d', [descriptor('k=v', { isNegativeHits: true, hitsAddend: 5 }), 'k=v']);
+  const expected = explained(service, both);
+  expect(expected.overallCode).toBe(Code.OK);
+  expect(service.decide(both)).toEqual(expected);
+  void service.close();
 });
