@@ -25,12 +25,12 @@ export function serviceEnvironment() {
   };
 }
 
-/** @returns the port of the gRPC listener */
-export async function startService(dist, settings) {
+/** @returns the port of a listener: `grpc` or `http` */
+export async function startService(dist, settings, listener = 'grpc') {
   const { run } = (await import(`${dist}/main.js`)).default;
   const environment = { ...serviceEnvironment(), ...settings };
   return new Promise((resolve, reject) => {
-    void run(environment, ({ grpc }) => resolve(grpc.port)).then((code) =>
+    void run(environment, (listeners) => resolve(listeners[listener].port)).then((code) =>
       reject(new Error(`weir exited with ${code}`)),
     );
   });

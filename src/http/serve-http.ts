@@ -7,7 +7,7 @@ import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { healthcheckRoute } from './healthcheck';
 import { errorBoundary } from './server/error-boundary';
-import { type JsonLimits, type OnMalformed, jsonRoute } from './json/json-route';
+import { type JsonLimits, type OnMalformed, jsonHandler } from './json/json-handler';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
@@ -20,6 +20,7 @@ import {
 } from './server/http-server';
 import { type HttpLimits, type HttpTimeouts, PUBLIC_LIMITS } from './server/limits';
 import type { OnHttpRejected } from './server/rejections';
+import type { RequestHandler } from './server/respond-json';
 import { traced } from './traced';
 
 export interface HttpServerOptions {
@@ -55,21 +56,29 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  */
 export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<ListeningHttpServer> {
   const { host, port } = options;
-  return startHttpServer(application(options), { at: { host, port }, ...serverOptions(options) });
+  const json = jsonHandler(options);
+  return startHttpServer(application(options, json), { at: { host, port }, ...serverOptions(options, json) });
 }
 
 /** The same for connections that are accepted elsewhere. */
 export function adoptingHttp(options: HttpServerOptions): HttpServer {
-  return adoptingHttpServer(application(options), serverOptions(options));
+  const json = jsonHandler(options);
+  return adoptingHttpServer(application(options, json), serverOptions(options, json));
 }
 
-function application({ decide, health, onMalformed, onRejected, log, tracer, limits }: HttpServerOptions): Koa {
+function application({ health, log, tracer }: HttpServerOptions, json: RequestHandler): Koa {
   const router = new Router({ sensitive: true, strict: true });
-  router.post('/json', jsonRoute({ decide, onMalformed, onRejected, limits })).all('/json', methodNotAllowed('POST'));
+  router.all('/json', methodNotAllowed('POST'));
   router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();
   app.on('error', logConnectionErrors(log));
+  // Under other spellings of the target, such as one with a query; the usual one does not come here.
+  app.use((ctx, next) => {
+    if (ctx.path !== '/json' || ctx.method !== 'POST') return next();
+    ctx.respond = false;
+    return json(ctx.req, ctx.res);
+  });
   if (tracer !== undefined) app.use(traced('/json', tracer));
   app
     .use(errorBoundary(log))
@@ -78,17 +87,16 @@ function application({ decide, health, onMalformed, onRejected, log, tracer, lim
   return app;
 }
 
-function serverOptions({
-  timeouts,
-  limits,
-  onRejected,
-  leavesFilesFree: leavesFree,
-}: HttpServerOptions): ServerOptions {
+function serverOptions(
+  { timeouts, limits, onRejected, leavesFilesFree: leavesFree }: HttpServerOptions,
+  json: RequestHandler,
+): ServerOptions {
   const filesLimit = openFilesLimit();
   return {
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
     onRejected,
     leavesFilesFree: leavesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),
+    direct: { method: 'POST', target: '/json', handle: json },
   };
 }

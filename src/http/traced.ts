@@ -1,4 +1,5 @@
-import type { Context, Middleware } from 'koa';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Middleware } from 'koa';
 import type { CallTrace, Tracer } from '../streams/ports/tracer';
 
 /** Begins a span for the requests of a path that the tracer chooses. Must be the outermost middleware, to see every status. */
@@ -8,18 +9,26 @@ export function traced(path: string, tracer: Tracer): Middleware {
       await next();
       return;
     }
-    const attributes = { 'http.request.method': ctx.method, 'http.route': path };
-    const trace = tracer.begin(`${ctx.method} ${path}`, attributes, { metadata: (name) => ctx.get(name) || undefined });
-    if (trace !== undefined) traces.set(ctx, trace);
+    const trace = beginTrace(ctx.req, path, tracer);
     // Does not throw: the error boundary turns errors into responses.
     await next();
-    trace?.ended({ 'http.response.status_code': ctx.status }, ctx.status >= 500);
+    endTrace(trace, ctx.res);
   };
 }
 
-/** The trace of a request; undefined when it is not traced. */
-export function traceOf(ctx: Context): CallTrace | undefined {
-  return traces.get(ctx);
+/** Begins the span of a request for a path, if the tracer chooses it. */
+export function beginTrace(request: IncomingMessage, path: string, tracer: Tracer): CallTrace | undefined {
+  const method = request.method ?? '';
+  const attributes = { 'http.request.method': method, 'http.route': path };
+  return tracer.begin(`${method} ${path}`, attributes, { metadata: headersOf(request) });
 }
 
-const traces = new WeakMap<Context, CallTrace>();
+/** Reads the headers of a request, by their names in lower case. */
+export function headersOf({ headers }: IncomingMessage): (name: string) => string | undefined {
+  return (name) => headers[name]?.toString() || undefined;
+}
+
+/** Ends the span of a request with the status of its response. */
+export function endTrace(trace: CallTrace | undefined, { statusCode }: ServerResponse): void {
+  trace?.ended({ 'http.response.status_code': statusCode }, statusCode >= 500);
+}

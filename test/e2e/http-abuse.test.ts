@@ -123,13 +123,14 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       }
     },
   },
+  // They are decided as they arrive, until the responses fill the buffers of the connection.
   'pipelined requests whose responses are not read': {
-    kind: 'pipelining',
+    kind: 'slow_reader',
     memory: 100,
     send: () =>
-      times(20, async () => {
+      times(4, async () => {
         const socket = await attacker(weir.ports.http);
-        await write(socket, `${POST}Content-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`.repeat(10_000));
+        await write(socket, `${POST}Content-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`.repeat(100_000));
       }),
   },
   'pipelined requests for metrics': {

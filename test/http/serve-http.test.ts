@@ -214,6 +214,17 @@ describe('POST /json', () => {
     expect([response.status, await response.json()]).toEqual([status, { error: { code, message: 'the reason' } }]);
   });
 
+  it('answers under other spellings of its target as it does under the usual one', async () => {
+    const server = await startServer();
+    const caller = rawConnection(server.port);
+    const rest = ` HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
+    for (const target of ['/json', '/json?a=1', 'http://x/json']) caller.send(`POST ${target}${rest}`);
+    const answer =
+      'HTTP/1\\.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: \\d+\\r\\nDate: [^\\r]+\\r\\n' +
+      'Connection: keep-alive\\r\\nKeep-Alive: timeout=75\\r\\n\\r\\n\\{"overallCode":"OK"[^\\r]*\\}';
+    await caller.until(new RegExp(`^(${answer}){3}$`));
+  });
+
   it('answers 500 on an internal error, logs the reason, and continues', async () => {
     const log = recordingLog();
     const server = await startServer({
@@ -434,10 +445,10 @@ describe('close', () => {
   it('aborts requests that take longer than the grace period', async () => {
     const { decide, requested, until } = pendingDecisions();
     const server = await startServer({ decide, timeouts: { grace: 50 } });
-    const response = post(server, REQUEST);
+    const aborted = expect(post(server, REQUEST)).rejects.toThrow('fetch failed');
     await until(() => requested.length === 1);
     await server.close();
-    await expect(response).rejects.toThrow('fetch failed');
+    await aborted;
   });
 
   it('can be called twice', async () => {

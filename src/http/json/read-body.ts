@@ -1,19 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CallerDisconnected } from '../server/errors';
 import type { BodyMemory, UnfinishedBody } from './body-memory';
 
 /** Why a body is not read to its end. */
 export type BodyProblem = 'too_large' | 'small_pieces' | 'out_of_memory';
 
-/** A body that is rejected while it is received. */
-export class BodyRejected extends Error {
-  override readonly name = 'BodyRejected';
-  readonly problem: BodyProblem;
-
-  constructor(problem: BodyProblem) {
-    super(problem);
-    this.problem = problem;
-  }
+/** Receives a body, or why there is none: exactly one of these is called, once. */
+export interface BodyReader {
+  complete(body: Buffer): void;
+  rejected(problem: BodyProblem): void;
+  /** The connection was closed before the end of the body. */
+  disconnected(): void;
 }
 
 /** Limits of bodies, in bytes. */
@@ -33,39 +29,44 @@ const FIRST_CAPACITY = 4 * 1024;
 const PIECE_OVERHEAD = 256;
 
 /**
- * Reads the body of a request. A rejected body is not read further: not at all if its announced length is too large.
- *
- * @throws {BodyRejected}
- * @throws {CallerDisconnected} when the connection is closed before the end of the body
+ * Reads the body of a request. A rejected body is not read further: not at all if its announced length is too large. The reader is
+ * called back, because a Promise per request would take longer than the request.
  */
 export function readBody(
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
   { limits, memory }: { readonly limits: BodyLimits; readonly memory: BodyMemory },
-): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length']) > limits.maxBytes) {
-      reject(new BodyRejected('too_large'));
-      return;
-    }
-    if (request.headers.expect !== undefined) response.writeContinue();
+  reader: BodyReader,
+): void {
+  if (Number(request.headers['content-length']) > limits.maxBytes) {
+    reader.rejected('too_large');
+    return;
+  }
+  if (request.headers.expect !== undefined) response.writeContinue();
 
-    const body = new GrowingBody(limits, memory, () => fail('out_of_memory'));
-    function fail(problem: BodyProblem) {
-      request.off('data', onData).pause();
-      body.discard();
-      reject(new BodyRejected(problem));
-    }
-    function onData(piece: Buffer) {
-      const problem = body.add(piece, request.complete);
-      if (problem !== undefined) fail(problem);
-    }
-    request.on('data', onData);
-    request.once('end', () => resolve(body.take()));
-    request.once('error', (cause) => {
-      body.discard();
-      reject(new CallerDisconnected('the body is incomplete', { cause }));
-    });
+  const body = new GrowingBody(limits, memory, () => fail('out_of_memory'));
+  let isDone = false;
+  function fail(problem: BodyProblem) {
+    isDone = true;
+    request.off('data', onData).pause();
+    body.discard();
+    reader.rejected(problem);
+  }
+  function onData(piece: Buffer) {
+    const problem = body.add(piece, request.complete);
+    if (problem !== undefined) fail(problem);
+  }
+  request.on('data', onData);
+  request.on('end', () => {
+    if (isDone) return;
+    isDone = true;
+    reader.complete(body.take());
+  });
+  // Also emitted when the connection is lost after the end of the body.
+  request.on('error', () => {
+    if (isDone) return;
+    isDone = true;
+    body.discard();
+    reader.disconnected();
   });
 }
 

@@ -1,4 +1,4 @@
-import { type RequestListener, type Server, createServer } from 'node:http';
+import { type IncomingMessage, type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { type TcpAddress, listen } from '../../net/listen';
@@ -6,6 +6,7 @@ import { Connections, type ConnectionsOptions } from './connections';
 import type { HttpTimeouts } from './limits';
 import { type ParseError, answerAndClose, answerTo } from './parse-errors';
 import { respondEarly } from './respond-early';
+import type { RequestHandler } from './respond-json';
 import { validateRequest } from './validate-request';
 
 /** An HTTP server, wherever its connections are accepted. */
@@ -26,6 +27,15 @@ export interface ListeningHttpServer extends HttpServer {
 
 export interface HttpServerOptions extends ConnectionsOptions {
   readonly timeouts: HttpTimeouts;
+  /** The requests that the application need not see. */
+  readonly direct?: DirectRoute | undefined;
+}
+
+/** The requests with a method and a target, literally, and what handles them. */
+export interface DirectRoute {
+  readonly method: string;
+  readonly target: string;
+  readonly handle: RequestHandler;
 }
 
 /** Starts an HTTP server for a Koa application. */
@@ -46,20 +56,31 @@ export function adoptingHttpServer(app: Koa, options: HttpServerOptions): HttpSe
 }
 
 function createHttpServer(app: Koa, options: HttpServerOptions): HttpServer & { readonly server: Server } {
-  const { timeouts, limits, onRejected } = options;
+  const { timeouts, limits, onRejected, direct } = options;
   const connections = new Connections(options);
   const server = newServer(options);
   let isClosing = false;
   const handle: RequestListener = app.callback();
+  /** Koa reports the failures during its own responses. */
+  function reportFailure(error: Error, socket: Socket): void {
+    const due = connections.lastUnsent(socket);
+    if (due !== undefined && direct !== undefined && isFor(direct, due.req)) app.emit('error', error);
+  }
   const onRequest: RequestListener = (request, response) => {
     if (!connections.began(request, response)) return undefined;
     if (isClosing) response.setHeader('Connection', 'close');
     const invalid = validateRequest(request, limits);
-    if (invalid === undefined) return handle(request, response);
+    if (invalid === undefined) {
+      if (direct !== undefined && isFor(direct, request)) return direct.handle(request, response);
+      return handle(request, response);
+    }
     onRejected(invalid.kind, request.socket, invalid.response.message);
     return respondEarly(request, response, invalid.response);
   };
-  server.on('connection', (socket: Socket) => connections.opened(socket));
+  server.on('connection', (socket: Socket) => {
+    connections.opened(socket);
+    if (direct !== undefined) socket.on('error', (error) => reportFailure(error, socket));
+  });
   server.on('request', onRequest);
   // 100 Continue is sent by the reader of the body, and only if it accepts the body.
   server.on('checkContinue', onRequest);
@@ -81,6 +102,10 @@ function createHttpServer(app: Koa, options: HttpServerOptions): HttpServer & { 
       return close(server, connections, timeouts.grace);
     },
   };
+}
+
+function isFor({ method, target }: DirectRoute, request: IncomingMessage): boolean {
+  return request.url === target && request.method === method;
 }
 
 /** Ends a connection on which something arrived that is not HTTP, or not in time. */
