@@ -222,7 +222,7 @@ describe('POST /json', () => {
     const answer =
       'HTTP/1\\.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: \\d+\\r\\nDate: [^\\r]+\\r\\n' +
       'Connection: keep-alive\\r\\nKeep-Alive: timeout=75\\r\\n\\r\\n\\{"overallCode":"OK"[^\\r]*\\}';
-    await caller.until(new RegExp(`^(${answer}){3}$`));
+    expect(await caller.until(new RegExp(`(${answer}){3}$`))).toMatch(/^HTTP/);
   });
 
   it('answers 500 on an internal error, logs the reason, and continues', async () => {
@@ -445,10 +445,10 @@ describe('close', () => {
   it('aborts requests that take longer than the grace period', async () => {
     const { decide, requested, until } = pendingDecisions();
     const server = await startServer({ decide, timeouts: { grace: 50 } });
-    const aborted = expect(post(server, REQUEST)).rejects.toThrow('fetch failed');
+    const failure = post(server, REQUEST).catch(String);
     await until(() => requested.length === 1);
     await server.close();
-    await aborted;
+    expect(await failure).toContain('fetch failed');
   });
 
   it('can be called twice', async () => {
