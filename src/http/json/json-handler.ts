@@ -14,7 +14,7 @@ import { type EarlyResponse, respondEarly } from '../server/respond-early';
 import { type RequestHandler, respondJson } from '../server/respond-json';
 import { beginTrace, endTrace, headersOf } from '../traced';
 import { BodyMemory } from './body-memory';
-import { type BodyLimits, type BodyProblem, readBody } from './read-body';
+import { type BodyLimits, type BodyProblem, receiveBody } from './read-body';
 import { readRequest } from './read-request';
 import { writeVerdict } from './write-verdict';
 
@@ -87,7 +87,7 @@ export function jsonHandler(options: JsonHandlerOptions): RequestHandler {
   const bodies = { limits, memory: new BodyMemory(limits.maxUnfinishedBytes) };
   return (request, response) => {
     const exchange = { request, response, trace: tracer && beginTrace(request, '/json', tracer) };
-    readBody(exchange, bodies, {
+    receiveBody(exchange, bodies, {
       complete: (body) => answer(body, exchange, options),
       rejected: (problem) => reject(problem, exchange, options),
       // There is no response, and so no status.

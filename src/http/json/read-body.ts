@@ -1,8 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CallerDisconnected } from '../server/errors';
 import type { BodyMemory, UnfinishedBody } from './body-memory';
 
 /** Why a body is not read to its end. */
 export type BodyProblem = 'too_large' | 'small_pieces' | 'out_of_memory';
+
+/** A body that is rejected while it is received. */
+export class BodyRejected extends Error {
+  override readonly name = 'BodyRejected';
+  readonly problem: BodyProblem;
+
+  constructor(problem: BodyProblem) {
+    super(problem);
+    this.problem = problem;
+  }
+}
 
 /** Receives a body, or why there is none: exactly one of these is called, once. */
 export interface BodyReader {
@@ -28,13 +40,35 @@ const FIRST_CAPACITY = 4 * 1024;
 /** What Node and V8 use for a piece that is kept as it arrived, in addition to its bytes. */
 const PIECE_OVERHEAD = 256;
 
+/** What bodies may use. */
+export interface BodyBounds {
+  readonly limits: BodyLimits;
+  readonly memory: BodyMemory;
+}
+
 /**
- * Reads the body of a request. A rejected body is not read further: not at all if its announced length is too large. The reader is
+ * Reads the body of a request, as {@link receiveBody} does.
+ *
+ * @throws {BodyRejected}
+ * @throws {CallerDisconnected} when the connection is closed before the end of the body
+ */
+export function readBody(request: IncomingMessage, response: ServerResponse, bounds: BodyBounds): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    receiveBody({ request, response }, bounds, {
+      complete: resolve,
+      rejected: (problem) => reject(new BodyRejected(problem)),
+      disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
+    });
+  });
+}
+
+/**
+ * Receives the body of a request. A rejected body is not read further: not at all if its announced length is too large. The reader is
  * called back, because a Promise per request would take longer than the request.
  */
-export function readBody(
+export function receiveBody(
   { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
-  { limits, memory }: { readonly limits: BodyLimits; readonly memory: BodyMemory },
+  { limits, memory }: BodyBounds,
   reader: BodyReader,
 ): void {
   if (Number(request.headers['content-length']) > limits.maxBytes) {
