@@ -43,8 +43,9 @@ export class ChannelMember implements RuleMember {
       subscriber.add(
         this.#answers$.subscribe((answer) => {
           if (answer === RULE_MESSAGES.prepared) return subscriber.complete();
+          if (answer !== RULE_MESSAGES.next) return undefined;
           subscriber.next(undefined);
-          send();
+          return send();
         }),
       );
       send();
