@@ -13,6 +13,7 @@ const MEASURED: Readonly<Record<StoreName, readonly LoadName[]>> = {
   memory: [
     'hot-key',
     '10k-keys',
+    '10k-keys-2-workers',
     '1m-keys',
     '3-descriptors',
     '10-descriptors',
@@ -24,6 +25,7 @@ const MEASURED: Readonly<Record<StoreName, readonly LoadName[]>> = {
   redis: [
     'hot-key',
     '10k-keys',
+    '10k-keys-2-workers',
     '1m-keys',
     '3-descriptors',
     '10-descriptors',
