@@ -14,8 +14,7 @@ export function decisionsMetadata(
   return resolutions.map((resolution, index) => describeDecision(resolution, statuses[index] as DescriptorStatus));
 }
 
-/** How the code of one descriptor came about. */
-export function describeDecision(
+function describeDecision(
   resolution: Resolution,
   { code, currentLimit, secondsUntilReset }: DescriptorStatus,
 ): JsonObject {

@@ -3,7 +3,6 @@ import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Resolution } from '../../limiter/resolution';
 import type { Verdict } from '../../limiter/verdict';
-import type { JsonObject } from '../../rules/rule-config';
 import type { DecisionLog } from '../../streams/pending';
 import type { DecisionObserver } from '../../streams/ports/decide';
 import type { BoundedLines } from '../logs/bounded-lines';
@@ -50,9 +49,9 @@ export class DecisionLines implements DecisionLog {
     return !(outcome instanceof DecisionError) && (decision.isOver || decision.resolutions.some(isOverInShadow));
   }
 
-  #write(record: () => JsonObject): void {
+  #write(record: () => string): void {
     const { lines } = this.#options;
-    if (lines.hasSpace) lines.write(`${JSON.stringify(record())}\n`);
+    if (lines.hasSpace) lines.write(`${record()}\n`);
     else lines.dropLine();
   }
 
