@@ -22,9 +22,10 @@ export function rule(key, value = '', more = {}) {
  * @param rules the rules of the domain `bench`
  * @param options of the limiter, where they differ from the defaults
  * @param counters the counter store; in memory when omitted
+ * @param decisionLog none when omitted
  * @returns `decide`, as the servers receive it
  */
-export function decisionPath(load, { rules, statistics, options = {}, counters = memory(load) }) {
+export function decisionPath(load, { rules, statistics, options = {}, counters = memory(load), decisionLog }) {
   const limiterOptions = {
     cacheKeyPrefix: '',
     nearLimitRatio: 0.8,
@@ -43,6 +44,7 @@ export function decisionPath(load, { rules, statistics, options = {}, counters =
     ruleset: () => ruleset,
     counters,
     statistics,
+    decisionLog,
     scheduler: load('sources/event-loop-turns').turnScheduler,
     onInternalError: (error) => {
       throw error;

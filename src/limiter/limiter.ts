@@ -12,7 +12,7 @@ import { explainRequest } from './explanations/explain-request';
 import type { ExplainedRequest } from './explanations/explained-request';
 import type { LimiterOptions } from './options';
 import { OverLimitCache } from './over-limit-cache';
-import { type Matches, matchRequest } from './match-request';
+import { type Matches, isAnyDecided, matchRequest } from './match-request';
 import { hitsOf } from './hits';
 import { isReplaced } from './replaces';
 import { NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
@@ -33,6 +33,8 @@ export class Limiter {
   readonly #statistics: Statistics;
   readonly #context: DecisionContext;
   readonly #serviceErrors: Counter;
+  readonly #unknownDomains: Counter;
+  readonly #noMatch: Counter;
   /** Renewed for each request. */
   readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
 
@@ -45,6 +47,8 @@ export class Limiter {
       globalShadowMode: statistics.counter('ratelimit.service.global_shadow_mode'),
     };
     this.#serviceErrors = statistics.counter(SERVICE_ERRORS);
+    this.#unknownDomains = statistics.counter('ratelimit.service.unknown_domain');
+    this.#noMatch = statistics.counter('ratelimit.service.no_match');
     if (options.localCacheBytes > 0) publishCacheStatistics(this.#context.overLimitCache, statistics);
   }
 
@@ -58,7 +62,11 @@ export class Limiter {
   begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
     const matches = this.#match(request, ruleset);
     const nowSeconds = Math.floor(now / 1000);
-    if (matches === undefined) return this.#unknownDomain(request, nowSeconds);
+    if (matches === undefined) return this.#unknownDomain(request, ruleset, nowSeconds);
+    if (!isAnyDecided(request, matches)) {
+      this.#noMatch.add(1);
+      this.#reportUnmatched(request, ruleset, nowSeconds);
+    }
     const resolutions = this.#resolve(request, matches, nowSeconds);
     return new Decision(this.#context, request, resolutions, this.#operations(resolutions, nowSeconds), nowSeconds);
   }
@@ -94,11 +102,17 @@ export class Limiter {
     }
   }
 
-  #unknownDomain(request: RateLimitRequest, nowSeconds: number): Decision {
+  #unknownDomain(request: RateLimitRequest, ruleset: Ruleset | undefined, nowSeconds: number): Decision {
+    this.#unknownDomains.add(1);
+    this.#reportUnmatched(request, ruleset, nowSeconds);
     const key = `${request.domain}.domain_not_found`;
     this.#statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
     const resolutions = request.descriptors.map(() => UNKNOWN_DOMAIN);
     return new Decision(this.#context, request, resolutions, [], nowSeconds);
+  }
+
+  #reportUnmatched(request: RateLimitRequest, ruleset: Ruleset | undefined, nowSeconds: number): void {
+    if (ruleset !== undefined) this.#options.unmatched?.found(request, ruleset, nowSeconds);
   }
 
   #resolve(request: RateLimitRequest, { rules, replaced }: Matches, nowSeconds: number): readonly Resolution[] {

@@ -38,6 +38,20 @@ export function matchRequest(
   }
 }
 
+/**
+ * Whether a rule or the request itself decides a descriptor: with a limit, or by exempting it. A rule that only contains nested rules
+ * decides nothing.
+ */
+export function isAnyDecided({ descriptors }: RateLimitRequest, { rules }: Matches): boolean {
+  for (let index = 0; index < rules.length; index += 1) {
+    const rule = rules[index];
+    if (rule === undefined) {
+      if (descriptors[index]?.limit !== undefined) return true;
+    } else if (rule.limit !== undefined || rule.nested === undefined) return true;
+  }
+  return false;
+}
+
 function tooManySteps(cause: TooMuchWork): DecisionError {
   const message = `matching the request with the rules takes more than ${MAX_MATCHING_STEPS} steps`;
   return new DecisionError('too_much_work', message, { cause });

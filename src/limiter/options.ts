@@ -1,4 +1,5 @@
 import type { Offenders } from './offenders/offenders';
+import type { UnmatchedCalls } from './unmatched-calls';
 
 /** The names of the three response headers, as they are sent. */
 export interface ResponseHeaderNames {
@@ -31,6 +32,8 @@ export interface LimiterOptions {
   readonly metadataDecisions?: boolean;
   /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
   readonly limitNameFromRule?: boolean;
+  /** Where calls are reported to which no rule applies; undefined: nowhere (UNMATCHED_WARNINGS) */
+  readonly unmatched?: UnmatchedCalls | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
 }

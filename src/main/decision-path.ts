@@ -12,6 +12,7 @@ import { asError } from '../text/thrown';
 import type { DecisionStore } from './counter-store';
 import { limiterOptions } from './options';
 import type { ServiceTracing } from './tracing';
+import { unmatchedWarnings } from './unmatched-warnings';
 
 export interface DecisionPathParts {
   readonly rules$: Observable<RuleEvent>;
@@ -36,7 +37,8 @@ export function decisionPath(
   { settings }: LoadedSettings,
   { rules$, store, statistics, offenders, tracing, decisionLog, termination$, log }: DecisionPathParts,
 ): DecisionPath {
-  const limiter = new Limiter({ ...limiterOptions(settings), offenders }, statistics);
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log) : undefined;
+  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched }, statistics);
   const streams = service(
     {
       rules$,

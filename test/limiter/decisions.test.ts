@@ -94,7 +94,7 @@ describe('an unknown domain', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1) }]);
     const verdict = service.decide(request('other', ['k=x', descriptor('k=y', { hitsAddend: 9 })]));
     expect(codes(verdict)).toEqual(['OK', 'OK']);
-    expect(service.moved()).toEqual({ 'other.domain_not_found': 2 });
+    expect(service.moved()).toEqual({ 'other.domain_not_found': 2, 'ratelimit.service.unknown_domain': 1 });
   });
 
   it('ignores a limit override, valid or not', () => {
@@ -244,12 +244,12 @@ describe('negative hits', () => {
   });
 
   it.each([
-    ['unlimited', 'u=x'],
-    ['unmatched', 'none=x'],
-  ])('have no effect on an %s descriptor', (_what, entries) => {
+    ['unlimited', 'u=x', {}],
+    ['unmatched', 'none=x', { 'ratelimit.service.no_match': 1 }],
+  ])('have no effect on an %s descriptor', (_what, entries, moved) => {
     const service = serve([{ key: 'u', rateLimit: unlimited() }]);
     service.decide(request('shop', [descriptor(entries, { hitsAddend: 2, isNegativeHits: true })]));
-    expect(service.moved()).toEqual({});
+    expect(service.moved()).toEqual(moved);
   });
 });
 

@@ -64,6 +64,7 @@ test('every setting has its documented default when no variable is set', () => {
     decisionLog: 'off',
     decisionLogSample: 1,
     decisionLogOutput: 'stdout',
+    unmatchedWarnings: true,
     offendersSize: 1000,
     offendersWindow: 600_000,
     offendersMetrics: 0,

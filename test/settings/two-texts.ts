@@ -31,6 +31,8 @@ const WORDS = [
   'tcp',
   'udp',
   'unix',
+  'denied',
+  'all',
 ];
 const MORE = [
   'http',

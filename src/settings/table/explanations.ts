@@ -1,6 +1,6 @@
 import { is, isNot } from './condition';
 import { group, setting } from './setting';
-import { choice } from '../values/choices';
+import { boolean, choice } from '../values/choices';
 import { duration } from '../values/duration';
 import { ratio, wholeNumber } from '../values/numbers';
 import { text } from '../values/text';
@@ -33,6 +33,13 @@ export const explanationSettings = group({
       default: 'stdout',
       requires: [LOGGED],
       help: 'Where they are written: standard output, standard error between the lines of the log, or a file to append to.',
+    }),
+    setting({
+      field: 'unmatchedWarnings',
+      name: 'UNMATCHED_WARNINGS',
+      type: boolean,
+      default: true,
+      help: 'Warns about calls to which no rule applies, with the nearest rule; at most five lines per minute.',
     }),
     setting({
       field: 'offendersSize',

@@ -108,6 +108,7 @@ async function sendRequests(weir: WeirProcess, channel: ReturnType<typeof creden
     },
   ]);
   await client.shouldRateLimit('nowhere', ['plain', 'plain']);
+  await client.shouldRateLimit('shop', ['unknown']);
   await expect(client.shouldRateLimit('', ['plain'])).rejects.toThrow('domain');
   // The fourth key with a value exceeds STATS_MAX_RUNTIME_KEYS.
   for (const value of ['b', 'c']) await client.shouldRateLimit('shop', [`user=${value}`]);

@@ -1,0 +1,55 @@
+import type { Descriptor, RateLimitRequest } from '../limiter/request';
+import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
+import { UnmatchedCalls } from '../limiter/unmatched-calls';
+import { explainMatch } from '../rules/explain';
+import { nearestRule } from '../rules/nearest-rule';
+import type { Ruleset } from '../rules/ruleset';
+import { plainStatisticsKey } from '../rules/statistics-key';
+import { WorkBudget } from '../rules/wildcards/work-budget';
+import type { Log, LogFields } from '../streams/ports/log';
+
+/** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */
+const MOST_LISTED = 5;
+/** How much of each text is logged, in characters. */
+const LONGEST_TEXT = 64;
+
+/** Warns about samples of the calls to which no rule applies, with the nearest rule. */
+export function unmatchedWarnings(log: Log): UnmatchedCalls {
+  return new UnmatchedCalls((request, ruleset) => {
+    const isKnown = ruleset.domain(request.domain) !== undefined;
+    const message = isKnown
+      ? 'calls are not limited: no rule matches their descriptors'
+      : 'calls are not limited: no rule file has their domain';
+    log.warn(message, { ...describe(request), ...nearestOf(request, ruleset) });
+  });
+}
+
+function describe({ domain, descriptors }: RateLimitRequest): LogFields {
+  const listed = descriptors.slice(0, MOST_LISTED).map(pairsOf);
+  if (descriptors.length > MOST_LISTED) listed.push(`${descriptors.length - MOST_LISTED} more`);
+  return { domain: excerpt(domain), descriptors: listed.join('; ') };
+}
+
+function pairsOf({ entries }: Descriptor): string {
+  const listed = entries.slice(0, MOST_LISTED).map(({ key, value }) => `${excerpt(key)}=${excerpt(value)}`);
+  if (entries.length > MOST_LISTED) listed.push(`${entries.length - MOST_LISTED} more`);
+  return listed.join(',');
+}
+
+/** Of the first descriptor that has one. */
+function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset): LogFields {
+  const budget = new WorkBudget(MAX_MATCHING_STEPS);
+  const options = { budget, maxCandidates: () => MOST_LISTED, maxKeys: MOST_LISTED };
+  for (const { entries } of descriptors.slice(0, MOST_LISTED)) {
+    const path = { domain, entries };
+    const nearest = nearestRule(ruleset, path, explainMatch(ruleset, path, options));
+    if (nearest === undefined) continue;
+    const { rule, difference } = nearest;
+    return { ...(rule !== undefined && { nearest: excerpt(plainStatisticsKey(rule)) }), difference };
+  }
+  return {};
+}
+
+function excerpt(text: string): string {
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+}
