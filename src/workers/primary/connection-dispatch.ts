@@ -35,8 +35,8 @@ export class ConnectionDispatch {
   readonly #workers = new Set<ConnectedWorker>();
   readonly #filesLimit = openFilesLimit();
   readonly #subscription: Subscription;
-  /** gRPC connections that wait for a worker. */
-  readonly #waiting = new Set<Socket>();
+  /** gRPC connections that wait for a worker, and what ends the wait of each. */
+  readonly #waiting = new Map<Socket, NodeJS.Timeout>();
   readonly #onTaken = new Set<() => void>();
 
   constructor(options: ConnectionDispatchOptions) {
@@ -62,7 +62,7 @@ export class ConnectionDispatch {
 
   /** Resolves when no connection of a listener is on its way to a worker. Those that wait for a worker are closed. */
   async settled(listener: ListenerName): Promise<void> {
-    if (listener === 'grpc') for (const socket of this.#waiting) socket.destroy();
+    if (listener === 'grpc') for (const socket of this.#waiting.keys()) socket.destroy();
     while ([...this.#workers].some((worker) => worker.isExpecting(listener))) {
       // oxlint-disable-next-line no-await-in-loop -- each turn waits for the next change
       await new Promise<void>((resolve) => this.#onTaken.add(resolve));
@@ -71,7 +71,7 @@ export class ConnectionDispatch {
 
   close(): void {
     this.#subscription.unsubscribe();
-    for (const socket of this.#waiting) socket.destroy();
+    for (const socket of this.#waiting.keys()) socket.destroy();
   }
 
   #refuse(listener: ListenerName, bound: 'connections' | 'file_descriptors', socket: Socket): void {
@@ -87,12 +87,16 @@ export class ConnectionDispatch {
   }
 
   #wait(socket: Socket): void {
-    this.#waiting.add(socket);
-    const timeout = setTimeout(() => socket.destroy(), WAIT_FOR_WORKER);
-    socket.once('close', () => {
-      clearTimeout(timeout);
-      this.#waiting.delete(socket);
-    });
+    this.#waiting.set(
+      socket,
+      setTimeout(() => socket.destroy(), WAIT_FOR_WORKER),
+    );
+    socket.once('close', () => this.#endWait(socket));
+  }
+
+  #endWait(socket: Socket): void {
+    clearTimeout(this.#waiting.get(socket));
+    this.#waiting.delete(socket);
   }
 
   #connect(process: WorkerProcess): void {
@@ -106,9 +110,10 @@ export class ConnectionDispatch {
       this.#workers.delete(worker);
       for (const { listener, socket } of worker.ended()) if (socket !== undefined) this.#place(listener, socket);
     });
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const socket of waiting) this.#place('grpc', socket);
+    for (const socket of [...this.#waiting.keys()]) {
+      this.#endWait(socket);
+      this.#place('grpc', socket);
+    }
   }
 }
 
