@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -31,13 +30,12 @@ describe('the service on a termination signal', () => {
         }
       }),
     );
-    await pause(500);
+    await weir.until('calls to be answered', () => outcome.answered > 100);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     await Promise.all(callers);
     for (const client of clients) client[Symbol.dispose]();
 
-    expect(outcome.answered).toBeGreaterThan(100);
     // Every count was returned to a caller.
     expect(outcome.highest).toBe(outcome.answered);
     for (const failure of outcome.failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
@@ -45,7 +43,7 @@ describe('the service on a termination signal', () => {
 
   it('turns unhealthy, answers the calls in flight, and exits with 0', async () => {
     await using rules = await RuleFolder.with(RULES);
-    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '1500ms' } });
+    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '4s' } });
     using client = new RateLimitClient(weir.grpcAddress);
     const inFlight = client.shouldRateLimit('shop', ['user=x']);
     await weir.until('the call to be counted', async () =>

@@ -5,7 +5,7 @@ import { chaos } from './chaos';
 const DURATION = 10_000;
 const TIMEOUT = 250;
 /** What the event loop of a busy machine may add to a timeout, in milliseconds. */
-const TOLERANCE = 1000;
+const TOLERANCE = 5_000;
 
 // In parallel: each deployment spends most of its time waiting.
 it('under random faults no hit is applied twice, no count is wrong, no call exceeds the timeout, and memory stays flat', async () => {

@@ -70,7 +70,7 @@ describe('a per-second instance that hangs', () => {
   it('fails its own calls only, by its own pool policy', async () => {
     const counters = await open(
       instance(main.address, { poolOnEmptyBehavior: 'WAIT', poolSize: 1 }),
-      instance(perSecond.address, { poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 20, poolSize: 1 }),
+      instance(perSecond.address, { poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 200, poolSize: 1 }),
     );
     using client = new LaneClient(counters);
     const outcomes = new Outcomes();
