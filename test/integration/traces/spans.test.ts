@@ -39,7 +39,7 @@ describe.each(['http', 'grpc'] as const)('spans that a real collector receives o
       OTEL_RESOURCE_ATTRIBUTES: 'zone=a,service.name=loses,service.version=7',
       OTEL_SERVICE_NAME: 'loses too',
       // Concurrent calls share a pipeline window.
-      KVSTORE_PIPELINE_WINDOW: '100ms',
+      KVSTORE_PIPELINE_WINDOW: '300ms',
     });
   });
   afterAll(() => service[Symbol.asyncDispose]());
@@ -132,7 +132,7 @@ describe('spans of calls that fail', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
       BACKEND_TYPE: 'kvstore',
       KVSTORE_URL: redis.address,
-      KVSTORE_TIMEOUT: '300ms',
+      KVSTORE_TIMEOUT: '2s',
     });
     const [invalid, late, failed, json] = [newTraceId(), newTraceId(), newTraceId(), newTraceId()];
     const message = new Uint8Array();
@@ -142,7 +142,7 @@ describe('spans of calls that fail', () => {
     ]);
 
     redis.signal('SIGSTOP');
-    expect(await service.call(traceparent(late), { deadline: Date.now() + 100 })).toBe(status.DEADLINE_EXCEEDED);
+    expect(await service.call(traceparent(late), { deadline: Date.now() + 800 })).toBe(status.DEADLINE_EXCEEDED);
     const [lateCall, lateWindow] = callAndWindow(await collector.trace(late, 2));
     expect(lateWindow.status).toBe('error');
     // A caller that disconnected is not an error of the service; a deadline that passed is one.
