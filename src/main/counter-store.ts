@@ -78,6 +78,6 @@ export function countsInMemory({ backendType }: Settings): boolean {
 }
 
 /** The counters in the memory of the primary, seen from a worker. */
-export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): DecisionStore {
+export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
   return { counters: new RemoteCounters({ channel, windowSpan }), ready$: of(true), description: 'memory' };
 }

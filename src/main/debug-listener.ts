@@ -19,7 +19,7 @@ import type { WorkerReports } from './statistics-outputs';
 
 export type DebugListener = ListeningHttpServer;
 
-export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'operated'> {
+export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisions'> {
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly health: () => Health;
@@ -36,10 +36,17 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'operat
  */
 export async function openDebugListener(
   reading: LoadedSettings,
-  { config$, statistics, health, workers, rejections, log, operated }: DebugListenerSources,
+  { config$, statistics, health, workers, rejections, log, decisions }: DebugListenerSources,
 ): Promise<DebugListener> {
   const { settings } = reading;
-  const operator = new LocalOperator({ operated, config$, statistics, health, settings: listSettings(reading) });
+  const operator = new LocalOperator({
+    decisions,
+    config$,
+    statistics,
+    collect: workers && (() => workers.collect()),
+    health,
+    settings: listSettings(reading),
+  });
   const readToken = operatorToken(reading);
   // A file that cannot be used is an error of the start.
   await readToken();

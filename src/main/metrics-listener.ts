@@ -48,7 +48,7 @@ export async function openMetricsListener(
       await workers?.collect();
       yield* exposition.page();
       if (settings.offendersMetrics > 0)
-        yield offenderSeries(offenders.top({ limit: settings.offendersMetrics }), labels);
+        yield offenderSeries(await offenders.top({ limit: settings.offendersMetrics }), labels);
       const own = await ofProcess.write();
       yield workers === undefined ? own : mergeMetrics([own, ...(await workers.processMetrics())]);
     },

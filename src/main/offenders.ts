@@ -10,5 +10,5 @@ export function offendersOf({ offendersSize, offendersWindow, cacheKeyPrefix }: 
 
 /** The callers that are limited most at present; none when they are not counted. */
 export function offenderSource(offenders: Offenders | undefined): OffenderSource {
-  return { top: (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [] };
+  return { top: async (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [] };
 }

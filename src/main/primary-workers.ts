@@ -63,6 +63,13 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
     return Promise.all([...this.#linked.values()].map(metricsOf));
   }
 
+  /** How to ask each worker that is ready. */
+  get ready(): readonly Requests[] {
+    return this.#options.pool.members.flatMap(({ process, isServing }) =>
+      isServing ? (this.#linked.get(process)?.requests ?? []) : [],
+    );
+  }
+
   list(): readonly WorkerInfo[] {
     const { pool } = this.#options;
     return pool.members

@@ -12,7 +12,7 @@ import { type DebugListener, openDebugListener } from './debug-listener';
 import { type MemoryStore, countsInMemory, memoryStore } from './counter-store';
 import { HttpRejections } from './http-rejections';
 import { lifeCycle } from './life-cycle';
-import { offenderSource } from './offenders';
+import { WorkerDecisions } from './operators/worker-decisions';
 import { PrimaryListeners } from './primary-listeners';
 import { PrimaryTls } from './primary-tls';
 import { PrimaryWorkers } from './primary-workers';
@@ -37,6 +37,7 @@ interface Parts {
   readonly outputs: StatisticsOutputs;
   readonly pool: WorkerPool;
   readonly exchange: PrimaryWorkers;
+  readonly decisions: WorkerDecisions;
   /** The counters of the instance, with the memory store. */
   readonly memory: MemoryStore | undefined;
   readonly tls: PrimaryTls | undefined;
@@ -66,6 +67,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
     health: () => readiness.health,
     rejections,
     workers: exchange,
+    decisions: parts.decisions,
     log,
   });
   const refusals = new RefusedConnections();
@@ -111,9 +113,10 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = countsInMemory(settings) ? memoryStore(reading, statistics, log) : undefined;
   const exchange = new PrimaryWorkers({ pool, statistics, memory: memory?.counters, scheduler: asyncScheduler });
+  const decisions = new WorkerDecisions({ workers: () => exchange.ready, offendersSize: settings.offendersSize });
   const outputs = await startStatisticsOutputs(reading, {
     statistics,
-    offenders: offenderSource(undefined),
+    offenders: decisions,
     rejections,
     workers: exchange,
     log,
@@ -143,7 +146,7 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
       scheduler: turnScheduler,
     },
   );
-  return { statistics, rejections, outputs, pool, exchange, memory, tls, signal$, streams };
+  return { statistics, rejections, outputs, pool, exchange, decisions, memory, tls, signal$, streams };
 }
 
 /** The streams flow until the service has drained; each worker receives the certificates and every change of the health. */

@@ -16,6 +16,7 @@ import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE, lifeCycle } from './life-cycle';
 import type { Serving } from './life-log';
 import { offenderSource, offendersOf } from './offenders';
+import { LocalDecisions } from './operators/local-decisions';
 import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
@@ -65,12 +66,13 @@ export async function runService(
     health: () => readiness.health,
     rejections,
     log,
-    operated: {
+    decisions: new LocalDecisions({
+      config$: streams.config$,
       limiter: streams.limiter,
       administration: parts.store.counters,
       apply: streams.apply,
       offenders: parts.offenders,
-    },
+    }),
   });
   const refusals = new RefusedConnections();
   subscriptions.add(refusals.logTo(log).subscribe());

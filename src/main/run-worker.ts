@@ -29,12 +29,13 @@ import { receiveConnections } from '../workers/worker/passed-connections';
 import { RequestGate } from '../workers/worker/rules/request-gate';
 import { RuleReceiver } from '../workers/worker/rules/rule-receiver';
 import type { PrimaryLink } from '../workers/worker/primary-link';
-import { type DecisionStore, counterStore, countsInMemory, remoteStore } from './counter-store';
+import { type CounterStore, counterStore, countsInMemory, remoteStore } from './counter-store';
 import { type OpenDecisionLog, openDecisionLog } from './decision-log';
 import { decisionPath, subscribeTo } from './decision-path';
 import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE } from './life-cycle';
-import { offendersOf } from './offenders';
+import { offenderSource, offendersOf } from './offenders';
+import { LocalDecisions } from './operators/local-decisions';
 import { RefusedConnections } from './refused-connections';
 import { countDroppedLines } from './service-log';
 import { type ServiceTracing, startTracing } from './tracing';
@@ -58,7 +59,7 @@ interface Parts {
   readonly reporter: StatisticsReporter;
   readonly tracing: ServiceTracing;
   readonly decisions: OpenDecisionLog;
-  readonly store: DecisionStore;
+  readonly store: CounterStore;
   readonly gate: RequestGate;
   readonly rules: RuleReceiver;
   readonly streams: Service;
@@ -127,18 +128,27 @@ async function makeParts(reading: LoadedSettings, { link, worker, log, lines }: 
   const store = countsInMemory(settings) ? remoteStore(settings, link.channel) : counterStore(reading, statistics, log);
   const gate = new RequestGate();
   const rules = new RuleReceiver(link.channel, gate);
+  const offenders = offendersOf(settings);
   const streams = decisionPath(reading, {
     rules$: rules.events$,
     store,
     statistics,
-    offenders: offendersOf(settings),
+    offenders,
     tracing,
     decisionLog: decisions.log,
     termination$: link.drain$.pipe(take(1), share()),
     log,
   });
   const reporter = new StatisticsReporter(statistics, link.channel);
-  await answerPrimary(link.channel, { worker, settings, log });
+  const { limiter } = streams;
+  const operated = new LocalDecisions({
+    config$: streams.config$,
+    limiter,
+    administration: store.counters,
+    apply: streams.apply,
+    offenders: offenderSource(offenders),
+  });
+  await answerPrimary(link.channel, { worker, settings, log, operator: { decisions: operated, limiter, offenders } });
   return { statistics, reporter, tracing, decisions, store, gate, rules, streams };
 }
 

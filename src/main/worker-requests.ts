@@ -4,18 +4,26 @@ import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import type { Log } from '../streams/ports/log';
 import type { Channel } from '../workers/channel/channel';
 import { type RequestHandler, answerRequests } from '../workers/channel/requests/answering';
+import { type OperatorAnswers, operatorHandlers } from './operators/answer-operator';
 
 export interface WorkerRequestsOptions {
   /** The number of this worker. */
   readonly worker: number;
   readonly settings: Settings;
   readonly log: Log;
+  readonly operator: OperatorAnswers;
 }
 
-/** Answers what the primary asks of this process: its profiles, and its metrics if there is a page for them. */
-export async function answerPrimary(channel: Channel, { worker, settings, log }: WorkerRequestsOptions): Promise<void> {
+/**
+ * Answers what the primary asks of this process: for operators, its profiles, and its metrics if there is a page for them.
+ */
+export async function answerPrimary(
+  channel: Channel,
+  { worker, settings, log, operator }: WorkerRequestsOptions,
+): Promise<void> {
   const respond = profileResponder(log);
   const handlers: Record<string, RequestHandler> = {
+    ...operatorHandlers(operator),
     debug: (parameters, signal) => {
       const response = respond((parameters as { readonly url: string }).url);
       signal.addEventListener('abort', () => response.destroy());

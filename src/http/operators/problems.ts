@@ -1,7 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
-import { NotInThisProcess } from '../../streams/ports/operator';
 import { responseTo } from '../server/error-boundary';
 import { CallerDisconnected, type ErrorResponse, HttpError } from '../server/errors';
 
@@ -34,12 +33,6 @@ export class ProblemError extends HttpError {
   }
 }
 
-const WITH_WORKERS: ErrorResponse = {
-  status: 501,
-  code: 'not_with_workers',
-  message: 'explanations, counters and offenders are not available with WORKERS above 1',
-};
-
 /** Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its message. */
 export function problems(log: Log): Middleware {
   return async (ctx, next) => {
@@ -47,7 +40,7 @@ export function problems(log: Log): Middleware {
       await next();
     } catch (error) {
       if (error instanceof CallerDisconnected) return;
-      const response = error instanceof NotInThisProcess ? WITH_WORKERS : responseTo(error, log);
+      const response = responseTo(error, log);
       ctx.set(response.headers ?? {});
       respond(ctx, { ...problem(response), ...(error instanceof ProblemError && error.members) });
       return;

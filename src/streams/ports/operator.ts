@@ -34,6 +34,9 @@ export interface Operator {
   settings(): Promise<readonly ListedSetting[]>;
 }
 
+/** What only the processes that decide can answer. */
+export type DecisionOperator = Pick<Operator, 'explain' | 'readCounter' | 'changeCounter' | 'offenders'>;
+
 export interface CounterQuery {
   readonly domain: string;
   /** Its hits mean nothing here. */
@@ -65,11 +68,6 @@ export interface CounterState {
 
 export interface CounterChange extends CounterState {
   readonly countBefore: number;
-}
-
-/** Explanations, counters and offenders are with the processes that decide, and this one is not one of them. */
-export class NotInThisProcess extends Error {
-  override readonly name = 'NotInThisProcess';
 }
 
 /** The active rules and their origin. */

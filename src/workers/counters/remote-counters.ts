@@ -1,6 +1,8 @@
-import { NEVER, Observable, type Subscriber, of } from 'rxjs';
+import { NEVER, Observable, type Subscriber, firstValueFrom, of } from 'rxjs';
+import { windowStart } from '../../limiter/cache-key';
 import type { Count, CounterOperation } from '../../limiter/counter-operation';
 import { DecisionError } from '../../limiter/decision-error';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../streams/ports/counters';
 import type { Channel } from '../channel/channel';
 import { TOPICS } from '../channel/topics';
@@ -31,7 +33,7 @@ interface SentBatch {
  * arrive, so that counts are exact. The worker's clock decides which window a call belongs to, as with every store; that of the primary
  * only when keys are removed.
  */
-export class RemoteCounters implements Counters, CounterLane {
+export class RemoteCounters implements Counters, CounterLane, CounterAdministration {
   readonly connected$: Observable<boolean> = of(true);
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
@@ -74,9 +76,35 @@ export class RemoteCounters implements Counters, CounterLane {
     });
   }
 
+  async readCounter(counter: CounterKey): Promise<StoredCounter> {
+    const count = await this.#hit(counter, 0);
+    const now = Date.now() / 1000;
+    const end = windowStart(Math.floor(now), counter.windowSeconds) + counter.windowSeconds;
+    return { count, timeToLive: count === 0 ? null : Math.ceil(end - now) };
+  }
+
+  /** By the difference, so that hits of other workers that are counted meanwhile are kept. */
+  async setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+    const before = await this.readCounter(counter);
+    await this.#hit(counter, count - before.count);
+    return before;
+  }
+
+  /** The key stays, with the count 0, until its window ends. */
+  clearCounter(counter: CounterKey): Promise<StoredCounter> {
+    return this.setCounter(counter, 0);
+  }
+
   close(): Promise<void> {
     if (this.#sent.length === 0) return Promise.resolve();
     return new Promise((resolve) => (this.#onIdle = resolve));
+  }
+
+  /** Adds hits, or subtracts them; returns the count after. */
+  async #hit({ key, windowSeconds }: CounterKey, hits: number): Promise<number> {
+    const [count] = await firstValueFrom(this.apply([{ key, windowSeconds, hits, guard: undefined, limit: 0 }]));
+    if (typeof count !== 'number') throw count;
+    return count;
   }
 
   #arrived(body: Buffer): void {

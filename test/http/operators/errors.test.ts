@@ -69,12 +69,3 @@ it('other paths of the listener are not of the API', async () => {
   expect((await api.send('/apis')).headers.get('content-type')).toBe('application/json');
   expect((await api.send('/healthcheck')).status).toBe(200);
 });
-
-it.each(['GET /api/offenders', 'GET /api/counters?domain=d&descriptor=a=b'])(
-  'a process that does not decide itself says so: %s',
-  async (request) => {
-    await using api = await ServedApi.start({ operated: undefined });
-    const [method, path] = request.split(' ') as [string, string];
-    expect(await problemOf(api, path, { method })).toMatchObject({ status: 501, code: 'not_with_workers' });
-  },
-);

@@ -3,6 +3,7 @@ import Ajv2020 from 'ajv/dist/2020';
 import { OPENAPI } from '../../../src/http/operators/openapi/document';
 import type { Operation } from '../../../src/http/operators/openapi/paths';
 import { TestService } from '../../support/data/service';
+import { LocalDecisions } from '../../../src/main/operators/local-decisions';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
 const RULES = {
@@ -31,16 +32,20 @@ const OPERATIONS: readonly Described[] = Object.entries(OPENAPI.paths).flatMap((
 async function start(): Promise<ServedApi> {
   const ruleset = rulesetOf(RULES);
   const service = new TestService(ruleset);
-  const operated = {
+  const config$ = always(configOf(ruleset));
+  const decisions = new LocalDecisions({
+    config$,
     limiter: service.limiter,
     administration: service.counters,
     apply: service.apply,
     offenders: {
-      top: () => [{ domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 }],
+      top: async () => [
+        { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 },
+      ],
     },
-  };
+  });
   const settings = [{ name: 'PORT', source: 'default', value: '8080' }] as const;
-  return ServedApi.start({ config$: always(configOf(ruleset)), operated, settings }, () => Promise.resolve(TOKEN));
+  return ServedApi.start({ config$, decisions, settings }, () => Promise.resolve(TOKEN));
 }
 
 /** The schemas of the document; a problem that is not in the schema fails the test. */

@@ -3,6 +3,7 @@ import { serveDebug } from '../../../src/http/debug/serve-debug';
 import type { ReadToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { ListeningHttpServer } from '../../../src/http/server/http-server';
+import { LocalDecisions } from '../../../src/main/operators/local-decisions';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
@@ -49,14 +50,16 @@ export class ServedApi implements AsyncDisposable {
   ): Promise<ServedApi> {
     const log = recordingLog();
     const service = new TestService(undefined);
+    const config$ = options.config$ ?? always(NO_CONFIG);
     const operator = new LocalOperator({
-      operated: {
+      decisions: new LocalDecisions({
+        config$,
         limiter: service.limiter,
         administration: service.counters,
         apply: service.apply,
-        offenders: { top: () => [] },
-      },
-      config$: always(NO_CONFIG),
+        offenders: { top: () => Promise.resolve([]) },
+      }),
+      config$,
       statistics: new Statistics(1_000),
       health: () => ({ healthy: true, unhealthy: [] }),
       settings: [],

@@ -1,0 +1,125 @@
+import { text } from 'node:stream/consumers';
+import { DecisionError, type DecisionErrorCode } from '../../limiter/decision-error';
+import { mergeOffenders } from '../../limiter/offenders/merge-offenders';
+import type { Offender, OffenderQuery, OffenderSummary } from '../../limiter/offenders/offender';
+import { topOf } from '../../limiter/offenders/offenders';
+import type { RateLimitRequest } from '../../limiter/request';
+import type { OffenderSource } from '../../streams/ports/offender-source';
+import type {
+  CounterChange,
+  CounterQuery,
+  CounterState,
+  DecisionOperator,
+  Explanation,
+  NoCounter,
+} from '../../streams/ports/operator';
+import { ChannelClosedError, RequestError } from '../../workers/channel/requests/request-error';
+import type { Requests } from '../../workers/channel/requests/requests';
+
+/** The methods that a worker answers, with the type of their JSON: parameters, result. */
+export interface WorkerMethods {
+  readonly explain: [{ readonly request: RateLimitRequest }, Explanation];
+  readonly read_counter: [{ readonly query: CounterQuery }, CounterState | NoCounter];
+  readonly change_counter: [{ readonly query: CounterQuery; readonly count: number | null }, CounterChange | NoCounter];
+  /** Removes a key from the local cache. */
+  readonly forget: [{ readonly cacheKey: string }, Record<string, never>];
+  readonly offenders: [Record<string, never>, OffenderSummary];
+}
+
+/** What a failed request carries besides its message, if it failed with a `DecisionError`. */
+export interface DecisionErrorDetail {
+  readonly code: DecisionErrorCode;
+}
+
+export interface WorkerDecisionsOptions {
+  /** Those of the workers that are ready, the first of which answers for all. */
+  readonly workers: () => readonly Pick<Requests, 'ask'>[];
+  /** OFFENDERS_SIZE */
+  readonly offendersSize: number;
+}
+
+/** Explanations, counters and offenders of an instance with several workers, which are asked for them. */
+export class WorkerDecisions implements DecisionOperator, OffenderSource {
+  readonly #options: WorkerDecisionsOptions;
+
+  constructor(options: WorkerDecisionsOptions) {
+    this.#options = options;
+  }
+
+  explain(request: RateLimitRequest): Promise<Explanation> {
+    return this.#askOne('explain', { request });
+  }
+
+  /** Every worker has a local cache, and only one counter is behind them. */
+  async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
+    const [first, ...others] = await this.#askAll('read_counter', { query });
+    if (first === undefined) throw noWorker();
+    if ('reason' in first) return first;
+    return {
+      ...first,
+      isInLocalCache: [first, ...others].some((state) => 'cacheKey' in state && state.isInLocalCache),
+    };
+  }
+
+  async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
+    const change = await this.#askOne('change_counter', { query, count });
+    if ('cacheKey' in change) await this.#askAll('forget', { cacheKey: change.cacheKey });
+    return change;
+  }
+
+  offenders(query: OffenderQuery): Promise<readonly Offender[]> {
+    return this.top(query);
+  }
+
+  async top(query: OffenderQuery): Promise<readonly Offender[]> {
+    const { offendersSize } = this.#options;
+    if (offendersSize === 0) return [];
+    const summaries = await this.#askAll('offenders', {});
+    return topOf(mergeOffenders(summaries, offendersSize), query);
+  }
+
+  async #askOne<M extends keyof WorkerMethods>(
+    method: M,
+    parameters: WorkerMethods[M][0],
+  ): Promise<WorkerMethods[M][1]> {
+    const [worker] = this.#options.workers();
+    if (worker === undefined) throw noWorker();
+    return ask(worker, method, parameters);
+  }
+
+  /** The results of the workers that have not ended meanwhile. */
+  async #askAll<M extends keyof WorkerMethods>(
+    method: M,
+    parameters: WorkerMethods[M][0],
+  ): Promise<readonly WorkerMethods[M][1][]> {
+    const results = await Promise.all(
+      this.#options.workers().map(async (worker) => {
+        try {
+          return [await ask(worker, method, parameters)];
+        } catch (error) {
+          if (error instanceof ChannelClosedError) return [];
+          throw error;
+        }
+      }),
+    );
+    return results.flat();
+  }
+}
+
+async function ask<M extends keyof WorkerMethods>(
+  worker: Pick<Requests, 'ask'>,
+  method: M,
+  parameters: WorkerMethods[M][0],
+): Promise<WorkerMethods[M][1]> {
+  try {
+    return JSON.parse(await text(worker.ask(method, parameters))) as WorkerMethods[M][1];
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const detail = error.detail as DecisionErrorDetail | undefined;
+    throw detail === undefined ? error : new DecisionError(detail.code, error.message);
+  }
+}
+
+function noWorker(): DecisionError {
+  return new DecisionError('store_failed', 'no worker is ready');
+}
