@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decisionPath, rule } from '../service/decision-path.mjs';
-import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.mjs';
+import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.cjs';
 import { withPrefix } from './load.mjs';
 import { PATH } from './servers/constant.mjs';
 
