@@ -44,10 +44,10 @@ export function operatorHandlers({
   };
 }
 
-function jsonHandler<Parameters>(answer: (parameters: Parameters) => Promise<unknown>): RequestHandler {
+function jsonHandler(answer: (parameters: never) => Promise<unknown>): RequestHandler {
   return async function* respond(parameters) {
     try {
-      yield JSON.stringify(await answer(parameters as Parameters));
+      yield JSON.stringify(await answer(parameters as never));
     } catch (error) {
       if (!(error instanceof DecisionError)) throw error;
       throw new RequestError(error.message, { code: error.code } satisfies DecisionErrorDetail);
