@@ -159,7 +159,8 @@ describe('an instance with two workers', () => {
     const workers = workersOf(weir);
     using client = new RateLimitClient(weir.grpcAddress);
     const inFlight = client.shouldRateLimit('shop', ['user=second']).catch((error: unknown) => error);
-    await weir.until('the connection', () => workers.some(({ pid }) => connectionsTo(weir.ports.grpc, pid) === 1));
+    const hits = 'ratelimit.service.rate_limit.shop.user.total_hits';
+    await weir.until('the call to be counted', async () => (await weir.statistics()).get(hits) === 1);
     weir.signal('SIGTERM');
     await weir.line(/msg="draining: /);
     weir.signal('SIGINT');
