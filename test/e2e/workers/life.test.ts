@@ -51,6 +51,12 @@ function isRunning(pid: number): boolean {
   }
 }
 
+/** Waits until the workers have so many calls, whose pipeline windows have not closed yet. */
+async function untilReceived(weir: WeirProcess, calls: number): Promise<void> {
+  const hits = 'ratelimit.service.rate_limit.shop.user.total_hits';
+  await weir.until('the calls to be received', async () => (await weir.statistics()).get(hits) === calls);
+}
+
 describe('an instance with two workers', () => {
   it('answers on SIGTERM every call that it has counted, and exits with 0', async () => {
     await using weir = await start();
@@ -83,18 +89,13 @@ describe('an instance with two workers', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     'answers the calls in flight on %s to all processes',
     async (signal) => {
-      await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '1500ms' });
+      await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
       const workers = workersOf(weir);
       const clients = [1, 2].map(() => new RateLimitClient(weir.grpcAddress, undefined, OWN));
       const calls = Promise.all(clients.map((client) => client.shouldRateLimit('shop', ['user=signal'])));
-      await weir.until('each worker to have a connection', () =>
-        workers.every(({ pid }) => connectionsTo(weir.ports.grpc, pid) === 1),
-      );
       // Until the servers have read the calls, they may tell the clients to make them elsewhere.
-      await weir.until(
-        'the calls to be counted or waiting',
-        async () => (await weir.http('/healthcheck')).status === 200,
-      );
+      await untilReceived(weir, 2);
+      expect(workers.map(({ pid }) => connectionsTo(weir.ports.grpc, pid))).toEqual([1, 1]);
       // As a terminal or a supervisor does; the workers wait for the primary.
       for (const { pid } of workers) process.kill(pid, signal);
       weir.signal(signal);
@@ -105,15 +106,13 @@ describe('an instance with two workers', () => {
   );
 
   it('loses with a worker only the calls of that worker, and replaces it', async () => {
-    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '1500ms' });
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
     using one = new RateLimitClient(weir.grpcAddress, undefined, OWN);
     using other = new RateLimitClient(weir.grpcAddress, undefined, OWN);
     const calls = [one, other].map((client) => client.shouldRateLimit('shop', ['user=lost']));
     const outcomes = Promise.allSettled(calls);
     const [victim, survivor] = workersOf(weir);
-    await weir.until('each worker to have a connection', () =>
-      [victim, survivor].every((worker) => connectionsTo(weir.ports.grpc, worker!.pid) === 1),
-    );
+    await untilReceived(weir, 2);
     process.kill(victim!.pid, 'SIGKILL');
     const states = (await outcomes).map(({ status }) => status);
     expect(states.toSorted()).toEqual(['fulfilled', 'rejected']);
@@ -142,12 +141,11 @@ describe('an instance with two workers', () => {
   });
 
   it('answers the calls in flight when the primary is killed, and leaves no process', async () => {
-    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '1500ms' });
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
     const workers = workersOf(weir);
     using client = new RateLimitClient(weir.grpcAddress);
     const inFlight = client.shouldRateLimit('shop', ['user=orphan']);
-    await weir.until('the connection', () => workers.some(({ pid }) => connectionsTo(weir.ports.grpc, pid) === 1));
-    await weir.until('the call to be received', async () => (await redis.control.ping()) === 'PONG');
+    await untilReceived(weir, 1);
     weir.signal('SIGKILL');
     await expect(inFlight).resolves.toMatchObject({ overallCode: 1 });
     await until('the workers have ended', () => workers.every(({ pid }) => !isRunning(pid)));
@@ -159,8 +157,7 @@ describe('an instance with two workers', () => {
     const workers = workersOf(weir);
     using client = new RateLimitClient(weir.grpcAddress);
     const inFlight = client.shouldRateLimit('shop', ['user=second']).catch((error: unknown) => error);
-    const hits = 'ratelimit.service.rate_limit.shop.user.total_hits';
-    await weir.until('the call to be counted', async () => (await weir.statistics()).get(hits) === 1);
+    await untilReceived(weir, 1);
     weir.signal('SIGTERM');
     await weir.line(/msg="draining: /);
     weir.signal('SIGINT');
