@@ -13,6 +13,9 @@ import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
+/** Of a window, in milliseconds. */
+const TIMEOUT = 500;
+
 let server: RedisProcess;
 let proxy: FaultProxy;
 const opened: KvstoreCounters[] = [];
@@ -41,6 +44,13 @@ async function open(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOp
   return counters;
 }
 
+/** Opens two connections, and waits until both can carry windows: a connection is not yet ready when the proxy accepts it. */
+async function openBoth(main: Partial<InstanceOptions>, statistics = new Statistics(10)): Promise<KvstoreCounters> {
+  const counters = await open({ poolOnEmptyWaitDuration: 1, timeout: TIMEOUT, ...main }, { statistics });
+  await until('the pool is full', () => statistic(statistics, 'ratelimit.redis_pool.cx_active') === 2);
+  return counters;
+}
+
 /** Sends windows whose replies the proxy holds back: they occupy their connections until the timeout. */
 async function occupy(client: LaneClient, windows: number): Promise<Promise<unknown>[]> {
   proxy.fault = 'black hole';
@@ -58,9 +68,8 @@ function statistic(statistics: Statistics, name: string): number {
 
 describe('a lane whose connections are all busy', () => {
   it('fails further windows when KVSTORE_POOL_ON_EMPTY_BEHAVIOR is ERROR', async () => {
-    const counters = await open({ poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 1, timeout: 500 });
+    const counters = await openBoth({ poolOnEmptyBehavior: 'ERROR' });
     using client = new LaneClient(counters);
-    await until('the pool is full', () => proxy.connections === 2);
     const busy = await occupy(client, 2);
     await expect(client.call([operation('k', 1)])).rejects.toMatchObject({ code: 'store_pool_empty' });
     await Promise.all(busy);
@@ -68,12 +77,8 @@ describe('a lane whose connections are all busy', () => {
 
   it('opens a connection for each further window when it is CREATE, and closes it after the window', async () => {
     const statistics = new Statistics(10);
-    const counters = await open(
-      { poolOnEmptyBehavior: 'CREATE', poolOnEmptyWaitDuration: 1, timeout: 500 },
-      { statistics },
-    );
+    const counters = await openBoth({ poolOnEmptyBehavior: 'CREATE' }, statistics);
     using client = new LaneClient(counters);
-    await until('the pool is full', () => proxy.connections === 2);
     const busy = await occupy(client, 2);
     proxy.fault = 'none';
     expect(await client.call([operation('created', 1)])).toEqual([1]);
@@ -85,9 +90,8 @@ describe('a lane whose connections are all busy', () => {
   });
 
   it('lets further windows wait for a connection when it is WAIT', async () => {
-    const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolOnEmptyWaitDuration: 1, timeout: 300 });
+    const counters = await openBoth({ poolOnEmptyBehavior: 'WAIT' });
     using client = new LaneClient(counters);
-    await until('the pool is full', () => proxy.connections === 2);
     const busy = await occupy(client, 2);
     const waiting = client.call([operation('k', 1)]).catch((failure: DecisionError) => failure.code);
     expect(await Promise.race([waiting, ...busy])).toMatchObject({ code: 'store_timeout' });
