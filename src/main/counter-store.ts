@@ -19,18 +19,13 @@ import { usableMemory } from './usable-memory';
  */
 const COUNTERS_SHARE = 1 / 4;
 
-/** A counter store, and what the decision path and the start of the service need from it. */
-export interface DecisionStore {
-  readonly counters: Counters;
+/** A counter store, and what the decision path, the start of the service and operators need from it. */
+export interface CounterStore {
+  readonly counters: Counters & CounterAdministration;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   /** Its kind and its addresses, without credentials, for log lines. */
   readonly description: string;
-}
-
-/** A counter store of this process, whose counters operators may read and change. */
-export interface CounterStore extends DecisionStore {
-  readonly counters: Counters & CounterAdministration;
 }
 
 /**

@@ -9,14 +9,14 @@ import type { Log } from '../streams/ports/log';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, service } from '../streams/service';
 import { asError } from '../text/thrown';
-import type { DecisionStore } from './counter-store';
+import type { CounterStore } from './counter-store';
 import { limiterOptions } from './options';
 import type { ServiceTracing } from './tracing';
 import { unmatchedWarnings } from './unmatched-warnings';
 
 export interface DecisionPathParts {
   readonly rules$: Observable<RuleEvent>;
-  readonly store: DecisionStore;
+  readonly store: CounterStore;
   readonly statistics: Statistics;
   /** Counts the callers over their limits; undefined when they are not counted. */
   readonly offenders: Offenders | undefined;

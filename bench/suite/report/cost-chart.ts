@@ -2,8 +2,9 @@ import type { DecisionResult } from '../measure/decisions';
 import { LOADS } from '../scenarios/loads';
 import { STORES } from '../scenarios/stores';
 import { linearAxis } from './axes';
+import { verticalGrid } from './grid';
 import { significant } from './numbers';
-import { type Child, element, line, svgDocument, text } from './svg';
+import { type Child, element, svgDocument, text } from './svg';
 
 const WIDTH = 820;
 const TOP = 84;
@@ -28,10 +29,7 @@ export function costChart(decisions: readonly DecisionResult[]): string {
       text(end + 6, y + 12, `${significant(total(saturation))} µs`, 'muted'),
     ];
   });
-  const grid = axis.ticks.flatMap((tick) => [
-    line([axis.at(tick), TOP - 6], [axis.at(tick), bottom]),
-    text(axis.at(tick), bottom + 16, String(tick), 'muted middle'),
-  ]);
+  const grid = verticalGrid(axis, TOP - 6, bottom);
   return svgDocument(
     {
       width: WIDTH,

@@ -2,6 +2,7 @@ import type { DecisionResult } from '../measure/decisions';
 import { LOADS } from '../scenarios/loads';
 import { STORES } from '../scenarios/stores';
 import { logarithmicAxis } from './axes';
+import { verticalGrid } from './grid';
 import { significant } from './numbers';
 import { type Child, element, line, svgDocument, text } from './svg';
 
@@ -35,10 +36,7 @@ export function latencyChart(decisions: readonly DecisionResult[], share: number
       text(axis.at(latency.p999) + 10, y + 4, `${significant(latency.p999)} ms`, 'muted'),
     ];
   });
-  const grid = axis.ticks.flatMap((tick) => [
-    line([axis.at(tick), TOP - 6], [axis.at(tick), bottom]),
-    text(axis.at(tick), bottom + 16, String(tick), 'muted middle'),
-  ]);
+  const grid = verticalGrid(axis, TOP - 6, bottom);
   return svgDocument(
     {
       width: WIDTH,

@@ -1,4 +1,5 @@
 import type { DecisionError } from '../../limiter/decision-error';
+import { windowStart } from '../../limiter/cache-key';
 import type { LimitedDescriptor } from '../../limiter/limited-descriptor';
 import type { Limiter } from '../../limiter/limiter';
 import type { RateLimitRequest } from '../../limiter/request';
@@ -67,7 +68,7 @@ export class OperatedCounters {
   #stateOf({ limited, rule, nowSeconds }: Located, { count, timeToLive }: StoredCounter): CounterState {
     const { applied, key } = limited;
     const { requestsPerUnit, unit, name } = applied.currentLimit;
-    const start = nowSeconds - (nowSeconds % applied.windowSeconds);
+    const start = windowStart(nowSeconds, applied.windowSeconds);
     return {
       cacheKey: key,
       rule: referenceTo(rule),

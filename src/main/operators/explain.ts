@@ -1,5 +1,6 @@
 import type { DecisionError } from '../../limiter/decision-error';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../../limiter/explanations/explained-request';
+import { windowStart } from '../../limiter/cache-key';
 import type { LimitedDescriptor } from '../../limiter/limited-descriptor';
 import { Code, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../../streams/ports/operator';
@@ -64,7 +65,7 @@ function counterOf(
   nowSeconds: number,
 ): ExplainedCounter {
   const { requestsPerUnit, unit, name } = applied.currentLimit;
-  const start = nowSeconds - (nowSeconds % applied.windowSeconds);
+  const start = windowStart(nowSeconds, applied.windowSeconds);
   const isRead = counts !== undefined && !overByLocalCache;
   return {
     cacheKey: shortened(key),
@@ -103,6 +104,7 @@ function nameOf(code: Code): 'OK' | 'OVER_LIMIT' {
   return code === Code.OVER_LIMIT ? 'OVER_LIMIT' : 'OK';
 }
 
+/** A time in Unix seconds, in the format of ISO 8601. */
 export function isoTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }

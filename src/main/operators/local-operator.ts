@@ -15,6 +15,7 @@ import type {
   Operator,
   RuleListing,
 } from '../../streams/ports/operator';
+import { isoTime } from './explain';
 import { inParts } from './in-parts';
 import { listRules } from './list-rules';
 
@@ -54,10 +55,10 @@ export class LocalOperator implements Operator {
           : {
               source: loaded.origin.source,
               version: loaded.origin.version,
-              at: isoTime(loaded.at),
+              at: isoTime(loaded.at / 1000),
               rules: loaded.ruleset.size,
             },
-      rejected: rejected === undefined ? null : { reason: rejected.reason, at: isoTime(rejected.at) },
+      rejected: rejected === undefined ? null : { reason: rejected.reason, at: isoTime(rejected.at / 1000) },
       items: inParts(rules, RULES_PER_PART),
     };
   }
@@ -90,8 +91,4 @@ export class LocalOperator implements Operator {
   settings(): Promise<readonly ListedSetting[]> {
     return Promise.resolve(this.#options.settings);
   }
-}
-
-function isoTime(milliseconds: number): string {
-  return new Date(milliseconds).toISOString();
 }

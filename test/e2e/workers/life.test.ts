@@ -93,7 +93,7 @@ describe('an instance with two workers', () => {
       const workers = workersOf(weir);
       const clients = [1, 2].map(() => new RateLimitClient(weir.grpcAddress, undefined, OWN));
       const calls = Promise.all(clients.map((client) => client.shouldRateLimit('shop', ['user=signal'])));
-      // Until the servers have read the calls, they may tell the clients to make them elsewhere.
+      // Until the servers have read the calls, clients may have to make them elsewhere.
       await untilReceived(weir, 2);
       expect(workers.map(({ pid }) => connectionsTo(weir.ports.grpc, pid))).toEqual([1, 1]);
       // As a terminal or a supervisor does; the workers wait for the primary.

@@ -19,7 +19,7 @@ const RULESET = rulesetOf(
   { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
   { key: 'free', rateLimit: unlimited() },
 );
-const NOBODY: DecisionObserver = { verdict: () => undefined, error: () => undefined };
+const NO_CALLER: DecisionObserver = { verdict: () => undefined, error: () => undefined };
 
 interface Scene {
   readonly options?: Partial<DecisionLinesOptions>;
@@ -53,7 +53,7 @@ function recordsOf(
   for (const each of requests) {
     const decision = limiter.begin(each, RULESET, NOW);
     for (const operation of decision.operations) operation.after = count;
-    lines.decided(decision, failure ?? decision.verdict(), { ...NOBODY, ...observer });
+    lines.decided(decision, failure ?? decision.verdict(), { ...NO_CALLER, ...observer });
   }
   return texts.join('').split('\n').filter(Boolean).map(parseDecisionLine);
 }
@@ -183,7 +183,7 @@ describe('the decision log', () => {
     for (const which of ['all', 'denied'] as const) {
       const lines = new BoundedLines({ write: (text) => void written.push(text) });
       const log = new DecisionLines({ which, sample: 1, lines, now: () => NOW, random: () => 0 });
-      log.rejected(request('', ['user=anna']), new DecisionError('invalid_request', 'no domain'), NOBODY);
+      log.rejected(request('', ['user=anna']), new DecisionError('invalid_request', 'no domain'), NO_CALLER);
     }
     expect(written).toHaveLength(1);
     expect(parseDecisionLine(written[0]!)).toMatchObject({
@@ -207,7 +207,7 @@ describe('the decision log', () => {
       },
       random: () => 0,
     });
-    log.decided(decision, decision.verdict(), NOBODY);
+    log.decided(decision, decision.verdict(), NO_CALLER);
     expect(dropped).toBe(1);
   });
 });
