@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
+import { type CodeBlock, codeBlocksOf } from '../code-blocks';
+import { ROOT, readMarkdown, relativeLinks } from '../markdown-files';
+import { playDecisions, rulesetOf } from './play-decisions';
+
+const PAGE = 'docs/rules.md';
+const BLOCKS = codeBlocksOf(PAGE).filter(({ language }) => language === 'yaml' || language === 'decisions');
+
+/** Each rule file of the page with the decisions below it. */
+function examples(): readonly (readonly [place: string, rules: CodeBlock, decisions: CodeBlock | undefined])[] {
+  return BLOCKS.flatMap((block, index) =>
+    block.language === 'yaml' ? [[block.place, block, BLOCKS[index + 1]] as const] : [],
+  );
+}
+
+describe('the examples of docs/rules.md', () => {
+  it('are rule files, each with decisions below it', () => {
+    expect(examples().length).toBeGreaterThan(15);
+    expect(BLOCKS.map(({ language }) => language)).toEqual(examples().flatMap(() => ['yaml', 'decisions']));
+  });
+
+  it.each(examples())('%s answers as it says', async (_place, rules, decisions) => {
+    expect(await playDecisions(rules.text, decisions!.text)).toBe(decisions!.text);
+  });
+});
+
+describe('the fields in docs/rules.md', () => {
+  interface Properties {
+    readonly properties: Readonly<Record<string, unknown>>;
+  }
+  const schema = JSON.parse(readFileSync(join(ROOT, 'schema/rule-file.schema.json'), 'utf8')) as Properties & {
+    readonly definitions: Readonly<Record<'descriptor' | 'rateLimit', Properties>>;
+  };
+
+  function fieldsOf(heading: string): readonly string[] {
+    const [, section = ''] = new RegExp(`^### ${heading}\\n(.*?)^##`, 'ms').exec(readMarkdown(PAGE)) ?? [];
+    return Array.from(section.matchAll(/^\| `(\w+)` \|/gm), ([, field]) => field!);
+  }
+
+  it.each([
+    ['The file', schema.properties],
+    ['A rule', schema.definitions.descriptor.properties],
+    ['`rate_limit`', schema.definitions.rateLimit.properties],
+  ])('of "%s" are those of the schema', (heading, properties) => {
+    expect([...fieldsOf(heading)].toSorted()).toEqual(Object.keys(properties).toSorted());
+  });
+
+  it('link to every error that a field can have', () => {
+    const linked = new Set(
+      relativeLinks(PAGE).flatMap(({ path, anchor }) =>
+        path === 'docs/rule-errors.md' && anchor !== undefined ? [anchor] : [],
+      ),
+    );
+    const codes = Object.keys(PROBLEM_CODES);
+    const ofFields = codes.slice(codes.indexOf('empty-domain'), codes.indexOf('second-document'));
+    expect(ofFields.filter((code) => !linked.has(code))).toEqual([]);
+  });
+});
+
+describe('the player of decisions', () => {
+  const RULES = 'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]\n';
+
+  it('shows the answer that was given instead of a wrong one', async () => {
+    expect(await playDecisions(RULES, 'k=a → OK: 7 left\n2 × k=a → OK: 0 left\n2 × k=b → OK: 0 left\n')).toBe(
+      'k=a → OK: 0 left\n2 × k=a → OVER_LIMIT: over\n2 × k=b → OK, then OVER_LIMIT\n',
+    );
+  });
+
+  it('rejects rule files with a warning, and lines that it does not know', async () => {
+    expect(() => rulesetOf('domain: d\n')).toThrow('[no-descriptors]');
+    await expect(playDecisions(RULES, 'wait a minute\n')).rejects.toThrow('not a line of decisions: wait a minute');
+  });
+});
