@@ -8,6 +8,7 @@ import { verdictsOf } from '../../bench/soak/verdicts';
 import { chartsOf, sectionsOf } from '../../bench/suite/report/page';
 import { headline } from '../../bench/suite/report/headline';
 import { replaceSections } from '../../bench/suite/report/sections';
+import { sizing } from '../../bench/suite/report/sizing';
 import { readResults } from '../../bench/suite/results';
 import schema from '../../bench/suite/results.schema.json';
 import { SCENARIOS } from '../../bench/suite/scenarios/scenarios';
@@ -51,6 +52,12 @@ describe('the published results', () => {
       expect(chart(name)).toBe(svg);
       expect(elementsOf(svg)).toContain('text');
     }
+  });
+
+  it('are those of the table in docs/sizing.md', () => {
+    const page = readMarkdown('docs/sizing.md');
+
+    expect(page).toBe(replaceSections(page, { sizing: sizing(results) }));
   });
 
   it('are those of the table in the README', () => {

@@ -4,11 +4,13 @@ import type { Results } from '../results';
 import { headline } from './headline';
 import { chartsOf, sectionsOf } from './page';
 import { replaceSections } from './sections';
+import { sizing } from './sizing';
 
-/** Writes the figures of the results into docs/performance.md and README.md, and the charts next to that page. */
+/** Writes the figures of the results into docs/performance.md, docs/sizing.md and README.md, and the charts next to that page. */
 export function renderPage(root: string, results: Results): void {
   writeCharts(join(root, 'docs/performance'), results);
   renderSections(join(root, 'docs/performance.md'), sectionsOf(results));
+  renderSections(join(root, 'docs/sizing.md'), { sizing: sizing(results) });
   renderSections(join(root, 'README.md'), { headline: headline(results) });
 }
 

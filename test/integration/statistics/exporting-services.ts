@@ -7,6 +7,7 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { simpleResource } from '../../support/data/rule-resources';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
+import { workersOf } from '../../support/processes/worker-processes';
 
 const RULES = `
 domain: shop
@@ -22,7 +23,7 @@ function scraped(port: number) {
 
 /**
  * Two services that together export every statistic of the examples: one on Redis with rule files, and one on the memory store
- * with rules from a management server and SHADOW_MODE.
+ * with two workers, rules from a management server and SHADOW_MODE.
  */
 export class ExportingServices implements AsyncDisposable {
   readonly #ports: readonly [redis: number, memory: number];
@@ -65,7 +66,8 @@ export class ExportingServices implements AsyncDisposable {
 
   /** Changes the statistics of failures. The services do not recover. */
   async fail(): Promise<void> {
-    const { onRedis, folder, redis } = this.#running;
+    const { onRedis, inMemory, folder, redis } = this.#running;
+    process.kill(workersOf(inMemory)[0]!.pid, 'SIGKILL');
     const attacker = connect(onRedis.ports.grpc, '127.0.0.1');
     await once(attacker, 'connect');
     attacker.on('error', () => undefined).write(Buffer.concat([hello(), ...Array.from({ length: 100 }, () => ping())]));
@@ -89,6 +91,10 @@ export class ExportingServices implements AsyncDisposable {
       'the connections to be counted as closed',
       has('ratelimit.redis_per_second_pool.cx_local_close'),
     );
+    await inMemory.until('the worker to be replaced', async () => {
+      const statistics = await inMemory.statistics();
+      return statistics.get('ratelimit.workers.restarts') === 1 && statistics.get('ratelimit.workers.ready') === 2;
+    });
   }
 
   get #running(): Started {
@@ -125,6 +131,7 @@ export class ExportingServices implements AsyncDisposable {
         CONFIG_TYPE: 'GRPC_XDS_SOTW',
         CONFIG_GRPC_XDS_SERVER_URL: server.address,
         SHADOW_MODE: 'true',
+        WORKERS: '2',
       },
     }).then(keep);
     await Promise.allSettled([onRedis, inMemory]);

@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import { freePorts } from '../../support/processes/free-ports';
 import { PrometheusProcess } from '../../support/processes/prometheus-process';
+import { promtool, promtoolRules } from './promtool';
 import { groupingsOf, selectorsOf } from './promql';
 import { ExportingServices } from './exporting-services';
 
@@ -53,27 +52,6 @@ function seriesOf(page: string): readonly Series[] {
       const pairs = [...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, label, value]) => [label, value] as const);
       return { name, labels: Object.fromEntries(pairs) };
     });
-}
-
-/** Runs promtool; rejects with its output when it fails. */
-function promtool(...args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile('promtool', args, (error, stdout, stderr) =>
-      error === null ? resolve(stdout) : reject(new Error(`${error.message}\n${stdout}${stderr}`)),
-    );
-  });
-}
-
-/** Checks rules, or runs tests of rules, with promtool. */
-async function promtoolRules(command: 'check' | 'test', content: unknown): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'weir-promtool-'));
-  try {
-    const file = join(folder, 'rules.yaml');
-    await writeFile(file, stringify(content));
-    return await promtool(command, 'rules', file);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }
 
 /** Replaces the variables of an expression as Grafana does. */
@@ -253,6 +231,8 @@ describe('the example alerts', () => {
       WeirXdsDisconnected: 'inactive',
       WeirCertificateExpires: 'inactive',
       WeirCountersGivenUp: 'inactive',
+      WeirNoWorkers: 'inactive',
+      WeirWorkersDie: 'inactive',
     });
   });
 
@@ -264,12 +244,17 @@ describe('the example alerts', () => {
 
   it('fire and resolve at the expected times', async () => {
     const weir = { job: 'weir', instance: 'a' };
-    function alert(name: string, at: string, exp_alerts: readonly object[]) {
-      return {
-        alertname: name,
-        eval_time: at,
-        exp_alerts,
-      };
+    interface Expected {
+      readonly exp_labels: object;
+      readonly exp_annotations: object;
+    }
+    function alert(name: string, at: string, expected: readonly Expected[]) {
+      const runbook = `docs/runbook.md#${name.toLowerCase()}`;
+      const exp_alerts = expected.map(({ exp_labels, exp_annotations }) => ({
+        exp_labels,
+        exp_annotations: { ...exp_annotations, runbook },
+      }));
+      return { alertname: name, eval_time: at, exp_alerts };
     }
     const content = {
       rule_files: [ALERTS],
@@ -284,6 +269,9 @@ describe('the example alerts', () => {
             { series: 'certs_expires_at{job="weir",instance="b"}', values: '864000x120' },
             { series: 'certs_expires_at{job="weir",instance="c"}', values: '0x120' },
             { series: 'ratelimit_config_rejected{job="weir",instance="a"}', values: '0x4 1x10 0x15' },
+            { series: 'ratelimit_workers_ready{job="weir",instance="a"}', values: '2x9 0x9 2x9' },
+            { series: 'ratelimit_workers_restarts{job="weir",instance="a"}', values: '0x9 0+6x9 54x40' },
+            { series: 'ratelimit_workers_restarts{job="weir",instance="b"}', values: '0x9 1x60' },
             {
               series: 'ratelimit_service_should_rate_limit_error{job="weir",instance="a",err_type="redis_error"}',
               values: '0x4 0+60x10 600x15',
@@ -358,6 +346,28 @@ describe('the example alerts', () => {
               },
             ]),
             alert('WeirStoreErrors', '25m', []),
+            alert('WeirNoWorkers', '9m', []),
+            alert('WeirNoWorkers', '12m', [
+              {
+                exp_labels: { ...weir, severity: 'critical' },
+                exp_annotations: {
+                  summary: 'No worker of a is ready',
+                  description: 'Calls fail. The log says why the workers ended.',
+                },
+              },
+            ]),
+            alert('WeirNoWorkers', '25m', []),
+            alert('WeirWorkersDie', '9m', []),
+            alert('WeirWorkersDie', '15m', [
+              {
+                exp_labels: { ...weir, severity: 'warning' },
+                exp_annotations: {
+                  summary: 'Workers of a keep dying',
+                  description: 'Each death fails the calls in flight of that worker. The log says why they ended.',
+                },
+              },
+            ]),
+            alert('WeirWorkersDie', '50m', []),
             alert('WeirManyOverLimit', '20m', [
               {
                 exp_labels: { job: 'weir', domain: 'busy', severity: 'warning' },
