@@ -4,9 +4,10 @@ import { marbles } from '../support/marbles';
 
 const drained = { kind: 'drained' } as const;
 
-function scenario(): { failures: string[]; onFailure: (step: string, error: unknown) => void } {
+function scenario(delay = 0) {
   const failures: string[] = [];
-  return { failures, onFailure: (step, error) => failures.push(`${step}: ${String(error)}`) };
+  const onFailure = (step: string, error: unknown) => void failures.push(`${step}: ${String(error)}`);
+  return { failures, delay, onBegin: (): void => undefined, onFailure };
 }
 
 describe('a drain', () => {
@@ -28,14 +29,14 @@ describe('a drain', () => {
   });
 
   it('reports a step that fails and continues with the next one', () => {
-    const { failures, onFailure } = scenario();
+    const { failures, ...rest } = scenario();
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
       const calls = cold('     --#', {}, new Error('stuck'));
       const windows = cold('    -|');
       const expected = '      ---(d|)';
       const steps = named({ calls, windows });
       const signal$ = hot('   ------');
-      expectObservable(drain({ steps, signal$, deadline: 10, scheduler, onFailure })).toBe(expected, { d: drained });
+      expectObservable(drain({ steps, signal$, deadline: 10, scheduler, ...rest })).toBe(expected, { d: drained });
       expectSubscriptions(windows.subscriptions).toBe('--^!');
     });
     expect(failures).toEqual(['calls: Error: stuck']);
@@ -65,6 +66,38 @@ describe('a drain', () => {
         d: { kind: 'aborted', why: 'second signal', step: 'calls' },
       });
       expectSubscriptions(calls.subscriptions).toBe('^--!');
+    });
+  });
+
+  it('begins its steps, and reports it, when the delay is over, to which the deadline is added', () => {
+    const began: number[] = [];
+    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const calls = cold('        --|');
+      const windows = cold('         ---------');
+      const expected = '         ---------(d|)';
+      const steps = named({ calls, windows });
+      const signal$ = hot('      ----------');
+      const onBegin = () => void began.push(scheduler.now());
+      expectObservable(drain({ ...scenario(4), onBegin, steps, signal$, deadline: 5, scheduler })).toBe(expected, {
+        d: { kind: 'aborted', why: 'deadline', step: 'windows' },
+      });
+      expectSubscriptions(calls.subscriptions).toBe('  ----^-!');
+      expectSubscriptions(windows.subscriptions).toBe('------^--!');
+      flush();
+    });
+    expect(began).toEqual([4]);
+  });
+
+  it('is aborted by a second signal during the delay, before any step', () => {
+    marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
+      const calls = cold('     --|');
+      const signal$ = hot('   --s---');
+      const expected = '      --(d|)';
+      const steps = named({ calls });
+      expectObservable(drain({ ...scenario(4), steps, signal$, deadline: 5, scheduler })).toBe(expected, {
+        d: { kind: 'aborted', why: 'second signal', step: 'shutdown delay' },
+      });
+      expectSubscriptions(calls.subscriptions).toBe([]);
     });
   });
 

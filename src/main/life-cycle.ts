@@ -33,13 +33,16 @@ export interface LifeCycleOptions {
   readonly open: () => Promise<Serving>;
   /** Called when they are open. */
   readonly onServing: (serving: Serving) => void;
+  /** Milliseconds between the first signal and the drain, during which calls are served as before. */
+  readonly shutdownDelay: number;
   /** What ends when the service drains, in this order. */
   readonly drainSteps: readonly DrainStep[];
   readonly log: Log;
 }
 
 /**
- * The life of the service as seen from outside: opens the listeners when it is ready, drains at the first signal, and logs both.
+ * The life of the service as seen from outside: opens the listeners when it is ready, drains after the first signal and the
+ * shutdown delay, and logs each step.
  *
  * @returns the exit code, when the process may end
  * @throws what prevents the service from running
@@ -50,6 +53,7 @@ export async function lifeCycle({
   readiness,
   open,
   onServing,
+  shutdownDelay,
   drainSteps: steps,
   log,
 }: LifeCycleOptions): Promise<0 | 1> {
@@ -62,17 +66,24 @@ export async function lifeCycle({
     onServing(serving);
   });
   subscriptions.add(clockJumps().subscribe((by) => life.clockJumped(by)));
-  subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.draining(signal)));
+  subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.signalled(signal)));
   subscriptions.add(readiness.logAwaited(log).pipe(takeUntil(signal$)).subscribe());
   subscriptions.add(
     signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
   );
-  const drained$ = drain({
-    steps,
-    signal$,
-    deadline: DRAIN_DEADLINE,
-    scheduler: asyncScheduler,
-    onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
+  const drained$ = defer(() => {
+    // Without listeners there are no callers to give time to.
+    const delay = readiness.hasOpened ? shutdownDelay : 0;
+    if (delay > 0) life.leaving(delay);
+    return drain({
+      steps,
+      delay,
+      onBegin: () => life.draining(),
+      signal$,
+      deadline: DRAIN_DEADLINE,
+      scheduler: asyncScheduler,
+      onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
+    });
   });
   const outcome$ = phase$.pipe(
     concatMap((phase): Observable<DrainOutcome> => {

@@ -26,6 +26,7 @@ export class LifeLog {
   readonly #log: Log;
   readonly #now: () => number;
   #drainBegan = NaN;
+  #signal = '';
 
   /** @param now milliseconds of a monotonic clock */
   constructor(log: Log, now: () => number = () => performance.now()) {
@@ -55,14 +56,26 @@ export class LifeLog {
     });
   }
 
-  draining(signal: string): void {
+  /** @param signal the first termination signal, which the lines that follow name */
+  signalled(signal: string): void {
+    this.#signal = signal;
+  }
+
+  /** @param delay milliseconds until the drain */
+  leaving(delay: number): void {
     this.#drainBegan = this.#now();
-    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal });
+    const fields = { signal: this.#signal, delay: formatMilliseconds(delay) };
+    this.#log.notice('unhealthy from now on; calls are served until the drain', fields);
+  }
+
+  draining(): void {
+    this.#drainBegan = this.#now();
+    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal: this.#signal });
   }
 
   /** @returns the exit code of the process */
   drained(outcome: DrainOutcome): 0 | 1 {
-    const fields = { duration: `${Math.round(this.#now() - this.#drainBegan)}ms` };
+    const fields = { duration: formatMilliseconds(this.#now() - this.#drainBegan) };
     if (outcome.kind === 'drained') {
       this.#log.notice('drained; the process exits', { ...fields, exit_code: 0 });
       return 0;
@@ -70,6 +83,10 @@ export class LifeLog {
     this.#log.error(`drain aborted by ${outcome.why}; still in flight: ${outcome.step}`, { ...fields, exit_code: 1 });
     return 1;
   }
+}
+
+function formatMilliseconds(milliseconds: number): string {
+  return `${Math.round(milliseconds)}ms`;
 }
 
 function nameOf(at: ListenerAddress): string {

@@ -37,6 +37,10 @@ export class Readiness {
     this.#hasOpened = true;
   }
 
+  get hasOpened(): boolean {
+    return this.#hasOpened;
+  }
+
   get health(): Health {
     const health = this.#streams.health$.value;
     if (this.#hasOpened) return health;

@@ -1,4 +1,4 @@
-import { type Observable, Subscription, asyncScheduler, concat, defer, share } from 'rxjs';
+import { type Observable, Subscription, asyncScheduler, concat, defer, delay, share } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { terminationSignals } from '../sources/signals';
@@ -95,6 +95,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
         rules: streams.config$.value.loaded,
       }),
       onServing,
+      shutdownDelay: reading.settings.shutdownDelay,
       drainSteps: drainSteps(parts, listeners, debug),
       log,
     });
@@ -124,6 +125,7 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
   const signal$ = terminationSignals().pipe(share());
+  const { shutdownDelay } = settings;
   const streams = instance(
     {
       rules$: ruleEvents(
@@ -132,7 +134,8 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
         distributeToWorkers({
           pool,
           startsWithoutRules: settings.forceStartWithoutInitialConfig,
-          termination$: signal$,
+          // Until the drain, callers are served as before: with new rules, too.
+          termination$: shutdownDelay === 0 ? signal$ : signal$.pipe(delay(shutdownDelay)),
           log,
         }),
       ),

@@ -97,6 +97,7 @@ export async function runService(
         return serving;
       },
       onServing,
+      shutdownDelay: reading.settings.shutdownDelay,
       drainSteps: drainSteps(parts, listeners, debug),
       log,
     });

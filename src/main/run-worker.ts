@@ -104,6 +104,9 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   });
   const drained$ = drain({
     steps: drainSteps(parts, link, () => servers),
+    // The primary orders the drain when the delay is over.
+    delay: 0,
+    onBegin: () => undefined,
     signal$: NEVER,
     deadline: DRAIN_DEADLINE,
     scheduler: asyncScheduler,

@@ -9,7 +9,7 @@ import type { WorkerProcess } from '../workers/primary/worker-process';
 export interface WorkerRulesOptions {
   readonly pool: Pick<WorkerPool, 'started$'>;
   readonly startsWithoutRules: boolean;
-  /** The signals that end the process: from the first one on, no further rules are distributed. */
+  /** Emits when the process ends: from then on, no further rules are distributed. */
   readonly termination$: Observable<unknown>;
   readonly log: Log;
 }

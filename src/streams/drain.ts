@@ -1,4 +1,5 @@
 import {
+  EMPTY,
   type Observable,
   type SchedulerLike,
   catchError,
@@ -27,19 +28,42 @@ export type DrainOutcome =
 
 export interface DrainOptions {
   readonly steps: readonly DrainStep[];
-  /** A further signal aborts the drain. */
+  /** Milliseconds before the first step, during which nothing ends; 0: none. */
+  readonly delay: number;
+  /** Called when the delay is over, before the first step. */
+  readonly onBegin: () => void;
+  /** A further signal aborts the drain and its delay. */
   readonly signal$: Observable<unknown>;
-  /** Milliseconds after which the drain is aborted. */
+  /** Milliseconds after the delay at which the drain is aborted. */
   readonly deadline: number;
   readonly scheduler: SchedulerLike;
   /** Called with each step that failed; the steps after it still run. */
   readonly onFailure: (step: string, error: unknown) => void;
 }
 
-/** Runs the steps in order, each after the one before has ended. Emits the outcome once and completes; never fails. */
-export function drain({ steps, signal$, deadline, scheduler, onFailure }: DrainOptions): Observable<DrainOutcome> {
+/** What is in flight before the first step. */
+const DELAY = 'shutdown delay';
+
+/**
+ * Waits for the delay and runs the steps in order, each after the one before has ended. Emits the outcome once and completes; never
+ * fails.
+ */
+export function drain({
+  steps,
+  delay,
+  onBegin,
+  signal$,
+  deadline,
+  scheduler,
+  onFailure,
+}: DrainOptions): Observable<DrainOutcome> {
   return defer(() => {
-    let current = '';
+    let current = DELAY;
+    const delay$ = delay === 0 ? EMPTY : timer(delay, scheduler).pipe(ignoreElements());
+    const begin$ = defer(() => {
+      onBegin();
+      return EMPTY;
+    });
     const runs = steps.map(({ name, run }) =>
       defer(() => {
         current = name;
@@ -54,8 +78,8 @@ export function drain({ steps, signal$, deadline, scheduler, onFailure }: DrainO
     );
     const aborted$ = merge(
       signal$.pipe(map(() => 'second signal' as const)),
-      timer(deadline, scheduler).pipe(map(() => 'deadline' as const)),
+      timer(delay + deadline, scheduler).pipe(map(() => 'deadline' as const)),
     ).pipe(map((why): DrainOutcome => ({ kind: 'aborted', why, step: current })));
-    return merge(concat(...runs, of<DrainOutcome>({ kind: 'drained' })), aborted$).pipe(take(1));
+    return merge(concat(delay$, begin$, ...runs, of<DrainOutcome>({ kind: 'drained' })), aborted$).pipe(take(1));
   });
 }

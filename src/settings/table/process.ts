@@ -1,5 +1,6 @@
 import { group, setting } from './setting';
 import { choice, logFormat } from '../values/choices';
+import { duration } from '../values/duration';
 import { workers } from '../values/numbers';
 
 export const processSettings = group({
@@ -27,6 +28,13 @@ export const processSettings = group({
       type: workers,
       default: 1,
       help: 'Number of processes that decide behind the same ports; auto: one per CPU core.',
+    }),
+    setting({
+      field: 'shutdownDelay',
+      name: 'SHUTDOWN_DELAY',
+      type: duration('0 to 1h'),
+      default: 0,
+      help: 'Time from the first termination signal, when health turns unhealthy, to the drain; calls are served until then.',
     }),
   ],
 });

@@ -54,14 +54,18 @@ export function formatDuration(milliseconds: number): string {
   return text;
 }
 
-/** A duration in milliseconds (fractions allowed), 0 or more, or above 0. */
-export function duration(range: '0 or more' | 'above 0'): ValueType<number> {
+/** Nanoseconds in an hour, the most of the range `0 to 1h`. */
+const HOUR = 3_600_000_000_000n;
+
+/** A duration in milliseconds (fractions allowed) in a range. */
+export function duration(range: '0 or more' | 'above 0' | '0 to 1h'): ValueType<number> {
   return {
     allowed: `duration, ${range}`,
     parse(text) {
       const nanoseconds = parseNanoseconds(text);
       if (nanoseconds === undefined) return rejected(hint(text));
       if (nanoseconds < 0n || (nanoseconds === 0n && range === 'above 0')) return rejected();
+      if (nanoseconds > HOUR && range === '0 to 1h') return rejected();
       return accepted(Number(nanoseconds) / NANOSECONDS_IN_MILLISECOND);
     },
     format: formatDuration,
