@@ -1,11 +1,13 @@
 import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import type { Check } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Decide } from '../streams/ports/decide';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { healthcheckRoute } from './healthcheck';
+import { livez, readyzRoute } from './probes';
 import { errorBoundary } from './server/error-boundary';
 import { type JsonLimits, type OnMalformed, jsonHandler } from './json/json-handler';
 import type { TcpAddress } from '../net/listen';
@@ -26,6 +28,8 @@ import { traced } from './traced';
 export interface HttpServerOptions {
   readonly decide: Decide;
   readonly health: () => Health;
+  /** What `/readyz` lists. */
+  readonly checks: () => readonly Check[];
   /** Called for each /json body that is not a RateLimitRequest, to be counted and logged. */
   readonly onMalformed: OnMalformed;
   readonly onRejected: OnHttpRejected;
@@ -50,7 +54,7 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the HTTP server: `/healthcheck` and `/json`.
+ * Starts the HTTP server: `/json`, `/healthcheck`, `/livez` and `/readyz`.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -66,10 +70,11 @@ export function adoptingHttp(options: HttpServerOptions): HttpServer {
   return adoptingHttpServer(application(options, json), serverOptions(options, json));
 }
 
-function application({ health, log, tracer }: HttpServerOptions, json: RequestHandler): Koa {
+function application({ health, checks, log, tracer }: HttpServerOptions, json: RequestHandler): Koa {
   const router = new Router({ sensitive: true, strict: true });
   router.all('/json', methodNotAllowed('POST'));
-  router.get('/healthcheck', healthcheckRoute(health)).all('/healthcheck', methodNotAllowed('GET, HEAD'));
+  const probes = { '/healthcheck': healthcheckRoute(health), '/livez': livez, '/readyz': readyzRoute(checks) };
+  for (const [path, get] of Object.entries(probes)) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
 
   const app = new Koa();
   app.on('error', logConnectionErrors(log));
@@ -83,7 +88,7 @@ function application({ health, log, tracer }: HttpServerOptions, json: RequestHa
   app
     .use(errorBoundary(log))
     .use(router.routes())
-    .use(notFound(['POST /json', 'GET /healthcheck']));
+    .use(notFound(['POST /json', ...Object.keys(probes).map((path) => `GET ${path}`)]));
   return app;
 }
 

@@ -1,7 +1,9 @@
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import type { Check } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Log } from '../streams/ports/log';
+import { livez, readyzRoute } from './probes';
 import { errorBoundary } from './server/error-boundary';
 import { HttpError } from './server/errors';
 import { logConnectionErrors } from './server/fallbacks';
@@ -11,6 +13,8 @@ import type { OnHttpRejected } from './server/rejections';
 
 export interface UnavailableOptions {
   readonly health: () => Health;
+  /** What `/readyz` lists. */
+  readonly checks: () => readonly Check[];
   readonly onRejected: OnHttpRejected;
   readonly log: Log;
 }
@@ -25,16 +29,17 @@ const TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy. Each
- * connection ends after its first response, so that the next one can reach that process.
+ * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy, and
+ * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
  */
-export function unavailableHttp({ health, onRejected, log }: UnavailableOptions): HttpServer {
+export function unavailableHttp({ health, checks, onRejected, log }: UnavailableOptions): HttpServer {
   const router = new Router({ sensitive: true, strict: true });
   router.get('/healthcheck', (ctx) => {
     ctx.status = 503;
     ctx.type = 'text/plain';
     ctx.body = `unhealthy: ${health().unhealthy.join(', ')}`;
   });
+  router.get('/livez', livez).get('/readyz', readyzRoute(checks));
   const app = new Koa();
   app.on('error', logConnectionErrors(log));
   app

@@ -8,6 +8,7 @@ import { listSettings } from '../settings/list-settings';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
+import type { Check } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
@@ -23,6 +24,7 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisi
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly health: () => Health;
+  readonly checks: () => readonly Check[];
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: HttpRejections;
@@ -36,7 +38,7 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisi
  */
 export async function openDebugListener(
   reading: LoadedSettings,
-  { config$, statistics, health, workers, rejections, log, decisions }: DebugListenerSources,
+  { config$, statistics, health, checks, workers, rejections, log, decisions }: DebugListenerSources,
 ): Promise<DebugListener> {
   const { settings } = reading;
   const operator = new LocalOperator({
@@ -57,6 +59,7 @@ export async function openDebugListener(
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),
     health,
+    checks,
     statistics: async () => {
       await workers?.collect();
       return statistics.entries();

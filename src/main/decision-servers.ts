@@ -9,6 +9,7 @@ import type { Settings } from '../settings/settings';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
+import { checks } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Latest } from '../streams/latest';
 import type { Decide } from '../streams/ports/decide';
@@ -23,6 +24,8 @@ export interface DecisionServersOptions {
   readonly decide: Decide;
   /** What health checks answer. */
   readonly health$: Latest<Health>;
+  /** Whether this is one of several workers. */
+  readonly hasWorkers: boolean;
   readonly statistics: Statistics;
   readonly log: Log;
   /** Is notified of what the HTTP server rejects. */
@@ -33,10 +36,11 @@ export interface DecisionServersOptions {
   readonly onGrpcRefused: (bound: 'connections' | 'file_descriptors') => void;
 }
 
-/** The HTTP server: `/json` and `/healthcheck`. */
+/** The HTTP server: `/json`, and what probes ask for. */
 export function httpServerOptions({
   decide,
   health$,
+  hasWorkers,
   statistics,
   log,
   rejections,
@@ -46,6 +50,7 @@ export function httpServerOptions({
   return {
     decide,
     health: () => health$.value,
+    checks: () => checks(health$.value, { hasWorkers }),
     onMalformed: (reason, caller) => {
       serviceErrors.add(1);
       if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });

@@ -5,6 +5,7 @@ import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
+import type { Check } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
@@ -20,6 +21,8 @@ export interface PrimaryListenersOptions {
   readonly pool: WorkerPool;
   /** What `/healthcheck` answers while no worker is ready. */
   readonly health: () => Health;
+  /** What `/readyz` lists then. */
+  readonly checks: () => readonly Check[];
   readonly statistics: Statistics;
   readonly rejections: HttpRejections;
   readonly refusals: RefusedConnections;
@@ -36,10 +39,10 @@ export class PrimaryListeners {
   #http: Acceptor | undefined;
 
   constructor({ settings }: LoadedSettings, options: PrimaryListenersOptions) {
-    const { pool, health, rejections, log } = options;
+    const { pool, health, checks, rejections, log } = options;
     this.#settings = settings;
     this.#options = options;
-    this.#unavailable = unavailableHttp({ health, onRejected: rejections.of('HTTP'), log });
+    this.#unavailable = unavailableHttp({ health, checks, onRejected: rejections.of('HTTP'), log });
     this.#dispatch = new ConnectionDispatch({
       pool,
       maxGrpcConnections: settings.grpcMaxConnections,

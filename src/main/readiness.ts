@@ -1,5 +1,6 @@
 import { type Observable, asyncScheduler, tap, timer } from 'rxjs';
 import type { Awaited } from '../streams/awaited';
+import { type Check, checks } from '../streams/checks';
 import type { Health } from '../streams/health';
 import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
@@ -26,10 +27,12 @@ const AWAITED: Readonly<Record<Awaited, { readonly health: string; readonly mess
 /** Whether the service can be called: its health, and until its listeners are open what it waits for. */
 export class Readiness {
   readonly #streams: Pick<Service, 'health$' | 'awaited$'>;
+  readonly #hasWorkers: boolean;
   #hasOpened = false;
 
-  constructor(streams: Pick<Service, 'health$' | 'awaited$'>) {
+  constructor(streams: Pick<Service, 'health$' | 'awaited$'>, { hasWorkers }: { readonly hasWorkers: boolean }) {
     this.#streams = streams;
+    this.#hasWorkers = hasWorkers;
   }
 
   /** The listeners for decisions are open. */
@@ -47,6 +50,14 @@ export class Readiness {
     const awaited = this.#streams.awaited$.value.map((item) => AWAITED[item].health);
     const missing = awaited.length > 0 ? awaited : ['opening the listeners'];
     return { healthy: false, unhealthy: [...health.unhealthy, ...missing] };
+  }
+
+  /** What probes list: the checks of the service, and that its listeners for decisions are open. */
+  get checks(): readonly Check[] {
+    const { health$, awaited$ } = this.#streams;
+    const listeners: Check = { name: 'listeners', failure: this.#hasOpened ? undefined : 'not open yet' };
+    const options = { awaited: this.#hasOpened ? [] : awaited$.value, hasWorkers: this.#hasWorkers };
+    return [...checks(health$.value, options), listeners];
   }
 
   /** Logs what is still awaited one second after subscribing, one line for each item; then completes. */

@@ -59,12 +59,13 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
   const { statistics, rejections, outputs, pool, exchange, tls, signal$, streams } = parts;
   countDroppedLines(lines, statistics);
   await tls?.open();
-  const readiness = new Readiness(streams);
+  const readiness = new Readiness(streams, { hasWorkers: true });
   const subscriptions = subscribe(parts);
   const debug = await openDebugListener(reading, {
     config$: streams.config$,
     statistics,
     health: () => readiness.health,
+    checks: () => readiness.checks,
     rejections,
     workers: exchange,
     decisions: parts.decisions,
@@ -76,6 +77,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
   const listeners = new PrimaryListeners(reading, {
     pool,
     health: () => readiness.health,
+    checks: () => readiness.checks,
     statistics,
     rejections,
     refusals,

@@ -59,11 +59,12 @@ export async function runService(
   countDroppedLines(lines, parts.statistics);
   const { streams, statistics, rejections, tracing, signal$ } = parts;
   const subscriptions = subscribeTo(streams);
-  const readiness = new Readiness(streams);
+  const readiness = new Readiness(streams, { hasWorkers: false });
   const debug = await openDebugListener(reading, {
     config$: streams.config$,
     statistics,
     health: () => readiness.health,
+    checks: () => readiness.checks,
     rejections,
     log,
     decisions: new LocalDecisions({
@@ -79,7 +80,16 @@ export async function runService(
   subscriptions.add(rejections.logConditions().subscribe());
   const { tracer } = tracing;
   const { decide, health$ } = streams;
-  const listeners = new Listeners(reading, { decide, health$, statistics, log, refusals, rejections, tracer });
+  const listeners = new Listeners(reading, {
+    decide,
+    health$,
+    hasWorkers: false,
+    statistics,
+    log,
+    refusals,
+    rejections,
+    tracer,
+  });
 
   try {
     return await lifeCycle({

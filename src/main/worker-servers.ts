@@ -9,7 +9,7 @@ import type { ListenerName } from '../workers/messages';
 import { type DecisionServersOptions, grpcGauges, grpcServerOptions, httpServerOptions } from './decision-servers';
 import type { RefusedConnections } from './refused-connections';
 
-export interface WorkerServersOptions extends Omit<DecisionServersOptions, 'onGrpcRefused'> {
+export interface WorkerServersOptions extends Omit<DecisionServersOptions, 'onGrpcRefused' | 'hasWorkers'> {
   /** Is notified of each connection that is refused. */
   readonly refusals: RefusedConnections;
   /** How many workers share the HTTP connections. */
@@ -25,6 +25,7 @@ export class WorkerServers {
   constructor(settings: Settings, tls: ServerTls | undefined, { refusals, workers, ...rest }: WorkerServersOptions) {
     const options: DecisionServersOptions = {
       ...rest,
+      hasWorkers: true,
       onGrpcRefused: (bound) => refusals.grpcRefused(bound, this.#grpc.connectionCount, settings),
     };
     this.#http = adoptingHttp({

@@ -57,6 +57,7 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     port: 0,
     decide: always(OK),
     health: () => ({ healthy: true, unhealthy: [] }),
+    checks: () => [],
     onMalformed: () => undefined,
     onRejected: () => undefined,
     log: recordingLog(),

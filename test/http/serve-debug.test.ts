@@ -18,6 +18,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
+    checks: () => [],
     statistics: () => [],
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
@@ -44,6 +45,8 @@ describe('the index of the debug server', () => {
         '/rlconfig      the active rules, one per line, and their origin',
         '/stats         the current value of every statistic, one per line',
         '/healthcheck   whether the service can be called, from its start on',
+        '/readyz        the same for readiness probes; with ?verbose, one line for each check',
+        '/livez         whether the process responds, for liveness probes',
         '/debug/pprof/  profiles of the running service',
         "/api/rules     the active rules as a tree: one path of the operators' API",
         '',
@@ -55,8 +58,8 @@ describe('the index of the debug server', () => {
     const { url } = await startDebugServer();
     const html = await textOf(url, 'text/html,application/xhtml+xml,*/*;q=0.8');
     const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path!);
-    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/debug/pprof/', '/api/rules']);
-    for (const path of links.slice(0, 4)) await textOf(url + path);
+    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/debug/pprof/', '/api/rules']);
+    for (const path of links.slice(0, 6)) await textOf(url + path);
   });
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
@@ -146,7 +149,8 @@ describe('an unknown path or method of the debug server', () => {
       {
         error: {
           code: 'not_found',
-          message: 'no such path; available: /, /rlconfig, /stats, /healthcheck, /debug/pprof/, /api/rules',
+          message:
+            'no such path; available: /, /rlconfig, /stats, /healthcheck, /readyz, /livez, /debug/pprof/, /api/rules',
         },
       },
     ]);

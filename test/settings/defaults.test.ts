@@ -27,6 +27,7 @@ test('every setting has its documented default when no variable is set', () => {
     logLevel: 'warning',
     logFormat: 'text',
     workers: 1,
+    shutdownDelay: 0,
 
     configType: 'FILE',
     forceStartWithoutInitialConfig: false,

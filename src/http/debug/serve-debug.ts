@@ -1,8 +1,10 @@
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
+import type { Check } from '../../streams/checks';
 import type { Health } from '../../streams/health';
 import type { Log } from '../../streams/ports/log';
 import { healthcheckRoute } from '../healthcheck';
+import { livez, readyzRoute } from '../probes';
 import { errorBoundary } from '../server/error-boundary';
 import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
 import { type ListeningHttpServer, startHttpServer } from '../server/http-server';
@@ -23,6 +25,8 @@ export interface DebugServerOptions extends TcpAddress {
   readonly rulesInfo: () => RulesInfo;
   /** What `/healthcheck` answers. */
   readonly health: () => Health;
+  /** What `/readyz` lists. */
+  readonly checks: () => readonly Check[];
   /** The current value of every statistic, in any order. */
   readonly statistics: ReadStatistics;
   /** The other processes of this instance, if there are any. */
@@ -46,7 +50,8 @@ const TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck`, `/debug/pprof/` and the operators' API.
+ * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck`, `/livez`, `/readyz`, `/debug/pprof/` and the
+ * operators' API.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -55,6 +60,7 @@ export function serveDebug({
   rules,
   rulesInfo,
   health,
+  checks,
   statistics,
   workers,
   operatorsApi,
@@ -75,7 +81,13 @@ export function serveDebug({
     description: 'whether the service can be called, from its start on',
     get: healthcheckRoute(health),
   };
-  const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, pprof];
+  const readyz = {
+    path: '/readyz',
+    description: 'the same for readiness probes; with ?verbose, one line for each check',
+    get: readyzRoute(checks),
+  };
+  const live = { path: '/livez', description: 'whether the process responds, for liveness probes', get: livez };
+  const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, readyz, live, pprof];
   if (workers !== undefined) pages.push(workerList(workers));
   const listed = [
     ...pages,

@@ -17,7 +17,7 @@ export const listenerSettings = group({
       name: 'HOST',
       type: hostName,
       default: '0.0.0.0',
-      help: 'Address of the HTTP listener, which serves /json and /healthcheck.',
+      help: 'Address of the HTTP listener, which serves /json and the paths for health checks.',
     }),
     setting({ field: 'port', name: 'PORT', type: port, default: 8080, help: 'Port of the HTTP listener.' }),
     setting({

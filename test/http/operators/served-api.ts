@@ -73,6 +73,7 @@ export class ServedApi implements AsyncDisposable {
       rules: () => [],
       rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
       health: () => ({ healthy: true, unhealthy: [] }),
+      checks: () => [],
       statistics: () => [],
       operatorsApi: api.middleware,
       onRejected: () => undefined,

@@ -22,6 +22,7 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
+    checks: () => [],
     statistics: () => [],
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,

@@ -36,6 +36,7 @@ beforeEach(async () => {
     rules: () => [],
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
+    checks: () => [],
     statistics: () => [],
     workers: {
       list: () => [{ worker: 1, pid: 7, isServing: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 }],
