@@ -6,7 +6,9 @@ const drained = { kind: 'drained' } as const;
 
 function scenario(delay = 0) {
   const failures: string[] = [];
-  const onFailure = (step: string, error: unknown) => void failures.push(`${step}: ${String(error)}`);
+  function onFailure(step: string, error: unknown): void {
+    failures.push(`${step}: ${String(error)}`);
+  }
   return { failures, delay, onBegin: (): void => undefined, onFailure };
 }
 
@@ -77,7 +79,9 @@ describe('a drain', () => {
       const expected = '         ---------(d|)';
       const steps = named({ calls, windows });
       const signal$ = hot('      ----------');
-      const onBegin = () => void began.push(scheduler.now());
+      function onBegin() {
+        began.push(scheduler.now());
+      }
       expectObservable(drain({ ...scenario(4), onBegin, steps, signal$, deadline: 5, scheduler })).toBe(expected, {
         d: { kind: 'aborted', why: 'deadline', step: 'windows' },
       });

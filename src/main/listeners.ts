@@ -16,7 +16,7 @@ export interface Addresses {
   readonly http: AddressInfo;
 }
 
-export interface ListenersOptions extends Omit<DecisionServersOptions, 'onGrpcRefused'> {
+export interface ListenersOptions extends Omit<DecisionServersOptions, 'onGrpcRefused' | 'hasWorkers'> {
   /** Is notified of each connection that is refused. */
   readonly refusals: RefusedConnections;
 }
@@ -35,6 +35,7 @@ export class Listeners {
     this.#settings = settings;
     this.#options = {
       ...options,
+      hasWorkers: false,
       onGrpcRefused: (bound) => refusals.grpcRefused(bound, this.#grpc?.connectionCount ?? 0, settings),
     };
     this.#tls = settings.grpcServerUseTls ? new GrpcTls(reading, statistics, log) : undefined;

@@ -80,32 +80,20 @@ export async function runService(
   subscriptions.add(rejections.logConditions().subscribe());
   const { tracer } = tracing;
   const { decide, health$ } = streams;
-  const listeners = new Listeners(reading, {
-    decide,
-    health$,
-    hasWorkers: false,
-    statistics,
-    log,
-    refusals,
-    rejections,
-    tracer,
-  });
+  const listeners = new Listeners(reading, { decide, health$, statistics, log, refusals, rejections, tracer });
 
   try {
     return await lifeCycle({
       phase$: streams.phase$,
       signal$,
       readiness,
-      open: async () => {
-        const serving: Serving = {
-          ...(await listeners.open()),
-          debug: debug.address,
-          metrics: parts.outputs.metricsAddress,
-          store: parts.store.description,
-          rules: streams.config$.value.loaded,
-        };
-        return serving;
-      },
+      open: async () => ({
+        ...(await listeners.open()),
+        debug: debug.address,
+        metrics: parts.outputs.metricsAddress,
+        store: parts.store.description,
+        rules: streams.config$.value.loaded,
+      }),
       onServing,
       shutdownDelay: reading.settings.shutdownDelay,
       drainSteps: drainSteps(parts, listeners, debug),

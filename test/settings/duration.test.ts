@@ -73,6 +73,12 @@ describe('duration', () => {
     expect(parseValue(duration('0 or more'), '-1s')).toBe('rejected');
   });
 
+  test('rejects more than an hour if it may be at most that', () => {
+    expect(parseValue(duration('0 to 1h'), '1h')).toBe(3_600_000);
+    expect(parseValue(duration('0 to 1h'), '0')).toBe(0);
+    expect(parseValue(duration('0 to 1h'), '1h1ns')).toBe('rejected');
+  });
+
   test('rejects zero if it must be above 0', () => {
     expect(parseValue(duration('above 0'), '0')).toBe('rejected');
     expect(parseValue(duration('above 0'), '0.1ns')).toBe('rejected');
