@@ -12,12 +12,13 @@ import { collectOnOneThread } from './main/short-collections';
 import { asError } from './text/thrown';
 import type { Serving } from './main/life-log';
 import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
+import { maskingReader } from './main/secret-files';
 import { secretsOf } from './settings/variables/secrets';
 import { BoundedLines } from './sinks/logs/bounded-lines';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
 import { standardStream } from './sinks/standard-stream';
-import { hideSecrets } from './text/hide-credentials';
+import { SecretMask } from './text/secret-mask';
 import { workerNumber } from './workers/worker/role';
 
 /**
@@ -41,10 +42,11 @@ async function runLogged(
   lines: BoundedLines,
   onServing?: (serving: Serving) => void,
 ): Promise<number> {
-  const mask = hideSecrets(secretsOf(environment));
+  const secrets = new SecretMask(secretsOf(environment));
+  const mask = secrets.hide;
   let reading: LoadedSettings;
   try {
-    reading = readSettings(environment);
+    reading = readSettings(environment, maskingReader(secrets));
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     reportInvalidSettings(error, { lines, mask });

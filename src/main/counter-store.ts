@@ -36,7 +36,7 @@ export interface CounterStore {
 export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
   const { settings } = reading;
   if (settings.backendType === 'kvstore') {
-    const counters = kvstoreCounters({ ...kvstoreOptions(reading), statistics, log });
+    const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics });
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }
   if (settings.backendType === 'plaincache') {

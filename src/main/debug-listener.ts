@@ -15,7 +15,7 @@ import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
 import { LocalOperator, type LocalOperatorOptions } from './operators/local-operator';
-import { operatorToken } from './operators/operator-token';
+import { currentSecret } from './secret-files';
 import type { WorkerReports } from './statistics-outputs';
 
 export type DebugListener = ListeningHttpServer;
@@ -34,7 +34,7 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisi
 /**
  * Opens the debug listener, which is there from the start of the process to its end.
  *
- * @throws when its address cannot be listened on, or the file of the operator token cannot be used
+ * @throws when its address cannot be listened on
  */
 export async function openDebugListener(
   reading: LoadedSettings,
@@ -49,9 +49,6 @@ export async function openDebugListener(
     health,
     settings: listSettings(reading),
   });
-  const readToken = operatorToken(reading);
-  // A file that cannot be used is an error of the start.
-  await readToken();
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
@@ -65,7 +62,8 @@ export async function openDebugListener(
       return statistics.entries();
     },
     workers,
-    operatorsApi: operatorsApi({ operator, readToken, log }).middleware,
+    operatorsApi: operatorsApi({ operator, currentToken: currentSecret(reading, 'operatorToken', { log }), log })
+      .middleware,
     onRejected: rejections.of('debug'),
     log,
   });

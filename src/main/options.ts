@@ -3,7 +3,10 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import type { InstanceField, InstancePrefix } from '../settings/table/kvstore-instance';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
+import { replacementProblem } from '../sinks/counters/kvstore/stores/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
+import type { Log } from '../streams/ports/log';
+import { currentSecret } from './secret-files';
 
 /** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {
@@ -29,11 +32,11 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 }
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
-export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 'statistics' | 'log'> {
+export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics'> {
   const { settings, nameOf } = reading;
   return {
-    main: instanceOptions(reading, 'kvstore'),
-    perSecond: settings.kvstorePersecond ? instanceOptions(reading, 'kvstorePersecond') : undefined,
+    main: withCurrentSecrets(reading, 'kvstore', log),
+    perSecond: settings.kvstorePersecond ? withCurrentSecrets(reading, 'kvstorePersecond', log) : undefined,
     tlsFiles: {
       caFile: settings.kvstoreTlsCacert,
       certFile: settings.kvstoreTlsClientCert,
@@ -52,6 +55,7 @@ export function kvstoreOptions(reading: LoadedSettings): Omit<KvstoreOptions, 's
     },
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
+    log,
   };
 }
 
@@ -79,6 +83,24 @@ export function plaincacheOptions({ settings, nameOf }: LoadedSettings): Omit<Pl
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
   };
+}
+
+/** The options of one instance; its secrets follow the files that contain them. */
+function withCurrentSecrets(reading: LoadedSettings, instance: InstancePrefix, log: Log): InstanceOptions {
+  const options = instanceOptions(reading, instance);
+  const [urlField, authField, sentinelField] = [
+    `${instance}Url`,
+    `${instance}Auth`,
+    `${instance}SentinelAuth`,
+  ] as const;
+  if (![urlField, authField, sentinelField].some((field) => reading.files.has(field))) return options;
+  function problemOf(url = '') {
+    return replacementProblem(options, url);
+  }
+  const url = currentSecret(reading, urlField, { log, problemOf });
+  const auth = currentSecret(reading, authField, { log });
+  const sentinelAuth = currentSecret(reading, sentinelField, { log });
+  return { ...options, current: () => ({ url: url() ?? '', auth: auth(), sentinelAuth: sentinelAuth() }) };
 }
 
 /** The options of one instance, from the settings with its prefix. */

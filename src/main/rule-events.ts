@@ -8,6 +8,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 import { RuleLog } from './rule-log';
+import { currentSecret } from './secret-files';
 import { forwardGrpcLibraryLogs } from './grpc-library';
 
 /**
@@ -72,7 +73,8 @@ function fileSource(settings: Settings, statistics: Statistics): RuleSource {
   return { events$: events$.pipe(tap(countLoad)) };
 }
 
-function xdsSource({ settings, nameOf }: LoadedSettings, statistics: Statistics, log: Log): RuleSource {
+function xdsSource(reading: LoadedSettings, statistics: Statistics, log: Log): RuleSource {
+  const { settings, nameOf } = reading;
   forwardGrpcLibraryLogs(log);
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
@@ -81,7 +83,7 @@ function xdsSource({ settings, nameOf }: LoadedSettings, statistics: Statistics,
     server,
     connect: connectAds({
       target: server,
-      headers: settings.configGrpcXdsClientAdditionalHeaders,
+      headers: currentSecret(reading, 'configGrpcXdsClientAdditionalHeaders', { log }),
       maxMessageBytes: settings.xdsClientMaxMsgSizeInBytes,
       tls: settings.configGrpcXdsServerUseTls
         ? {

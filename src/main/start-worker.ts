@@ -3,11 +3,12 @@ import { secretsOf } from '../settings/variables/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import { describeError } from '../sinks/logs/describe-error';
 import { standardStream } from '../sinks/standard-stream';
-import { hideSecrets } from '../text/hide-credentials';
+import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { PrimaryLink } from '../workers/worker/primary-link';
 import { processCount } from './process-count';
 import { runWorker } from './run-worker';
+import { maskingReader } from './secret-files';
 import { exitOnUncaught, serviceLog } from './service-log';
 
 /**
@@ -21,13 +22,15 @@ export async function startWorker(environment: NodeJS.ProcessEnv, worker: number
   process.title = `weir: worker ${worker}`;
   const link = new PrimaryLink();
   const lines = new BoundedLines(standardStream(2));
+  const secrets = new SecretMask(secretsOf(environment));
   try {
-    const reading = readSettings(environment);
-    const log = serviceLog(reading, { lines, mask: hideSecrets(secretsOf(environment)), worker });
+    const reading = readSettings(environment, maskingReader(secrets));
+    const log = serviceLog(reading, { lines, mask: secrets.hide, worker });
     exitOnUncaught(log, lines);
     return await runWorker(reading, { link, worker, workers: processCount(reading.settings.workers), log, lines });
   } catch (error) {
-    link.report({ kind: 'failed', reason: describeError(asError(error)) });
+    // The primary knows the secrets of files only as they were when it read them.
+    link.report({ kind: 'failed', reason: secrets.hide(describeError(asError(error))) });
     return 1;
   } finally {
     await Promise.all([lines.flush(), link.flush()]);

@@ -8,8 +8,8 @@ import { settingsTable } from './table/settings-table';
 export interface SettingLine {
   /** The variable that sets it, or else its neutral name. */
   readonly name: string;
-  readonly source: 'environment' | 'default';
-  /** As a user would write it; `***` for a secret, null when there is none. */
+  readonly source: 'environment' | 'file' | 'default';
+  /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
   readonly value: string | null;
 }
 
@@ -18,11 +18,14 @@ const HIDDEN = '***';
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
 
 /** All settings in the order of the table, without secrets. */
-export function listSettings({ settings, given, nameOf }: LoadedSettings): readonly SettingLine[] {
+export function listSettings({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
   return rows.map((row) => {
     const value: unknown = settings[row.field];
+    const name = nameOf(row.field);
+    const file = files.get(row.field);
+    if (file !== undefined) return { name, source: 'file', value: file.path };
     return {
-      name: nameOf(row.field),
+      name,
       source: given.has(row.field) ? 'environment' : 'default',
       value: value === undefined ? null : shown(row, row.type.format(value)),
     };

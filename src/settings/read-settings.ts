@@ -1,7 +1,6 @@
 import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Check } from './checks/check';
 import { listenerChecks } from './checks/listeners';
-import { operatorChecks } from './checks/operators';
 import { statisticsChecks } from './checks/statistics';
 import { storeChecks } from './checks/stores';
 import { tlsChecks } from './checks/tls';
@@ -20,6 +19,7 @@ import { settingsTable } from './table/settings-table';
 import { TAGGED_OUTPUT } from './table/statistics-outputs';
 import { type Environment, lookUp } from './variables/environment';
 import { readVariable } from './variables/read-variable';
+import { type ReadSecretFile, type SecretFile, fileNamesOf, readSecret, readsNoFiles } from './variables/secret-file';
 
 /** The environment contains invalid settings. The message lists all of them and contains no secrets. */
 export class SettingsError extends Error {
@@ -45,6 +45,14 @@ export interface LoadedSettings {
   readonly settings: Settings;
   /** The settings that the environment sets, each with its variable; all others have their defaults. */
   readonly given: ReadonlyMap<Field, string>;
+  /** The settings whose values are in files. */
+  readonly files: ReadonlyMap<Field, SecretFile>;
+  /**
+   * The value of a setting as it is now: that of its file, if it is in one.
+   *
+   * @throws Error that says why the file cannot be used, and contains nothing of it
+   */
+  readonly readAgain: <F extends Field>(field: F) => Settings[F];
   /** The variable that sets a setting, or else its neutral name: for messages about the setting. */
   readonly nameOf: SettingsView['nameOf'];
   /** Warnings for the log, one sentence each, without secrets. */
@@ -54,19 +62,20 @@ export interface LoadedSettings {
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
 const neutralNames = new Map(rows.map(({ field, name }) => [field, name] as const));
 const rowsByName = new Map(rows.map((row) => [row.name, row] as const));
-const knownNames = new Set(rows.flatMap(namesOf));
+const knownNames = new Set(rows.flatMap((row) => [...namesOf(row), ...fileNamesOf(row)]));
 
-const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks, ...operatorChecks];
+const problemChecks = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
 
 /**
  * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored, except
  * that a variable whose name is close to that of a setting causes a warning.
  *
- * @throws {SettingsError} listing all problems: invalid values, names and aliases with different values, and settings
- *   that contradict each other.
+ * @param readFile reads the files of secrets, now and when they are read again
+ * @throws {SettingsError} listing all problems: invalid values, files that cannot be used, names and aliases with different
+ *   values, and settings that contradict each other.
  */
-export function readSettings(environment: Environment): LoadedSettings {
-  const { values, given, invalid, problems, warnings } = readRows(environment);
+export function readSettings(environment: Environment, readFile: ReadSecretFile = readsNoFiles): LoadedSettings {
+  const { values, given, files, invalid, problems, warnings } = readRows(environment, readFile);
   function isValid(field: string) {
     return !invalid.has(field);
   }
@@ -101,7 +110,14 @@ export function readSettings(environment: Environment): LoadedSettings {
   );
 
   if (problems.length > 0) throw new SettingsError(problems, settings.logFormat);
-  return { settings: deepFreeze(settings), given, nameOf: view.nameOf, warnings };
+  function readAgain<F extends Field>(field: F): Settings[F] {
+    const file = files.get(field);
+    if (file === undefined) return settings[field];
+    // The type of the row is that of the field.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return deepFreeze(readSecret(file, readFile).value) as Settings[F];
+  }
+  return { settings: deepFreeze(settings), given, files, readAgain, nameOf: view.nameOf, warnings };
 }
 
 function rowOf(name: string): Setting<Field> {
@@ -120,21 +136,23 @@ function stateOf({ field, type }: Setting<Field>, { settings, isGiven, nameOf }:
 }
 
 /** Reads each row by itself. An invalid setting gets its default, so that the other settings can still be checked. */
-function readRows(environment: Environment) {
+function readRows(environment: Environment, readFile: ReadSecretFile) {
   const values: Record<string, unknown> = {};
   const given = new Map<Field, string>();
+  const files = new Map<Field, SecretFile>();
   const invalid = new Set<string>();
   const problems: string[] = [];
   const warnings: string[] = [];
   for (const row of rows) {
-    const variable = readVariable(environment, row);
+    const variable = readVariable(environment, row, readFile);
     problems.push(...variable.problems);
     warnings.push(...variable.warnings);
     if (variable.givenAs !== undefined) given.set(row.field, variable.givenAs);
+    if (variable.file !== undefined) files.set(row.field, variable.file);
     if (variable.problems.length > 0) invalid.add(row.field);
     values[row.field] = variable.value ?? row.default;
   }
-  return { values, given, invalid, problems, warnings };
+  return { values, given, files, invalid, problems, warnings };
 }
 
 const NO_MOGRIFIERS: MogrifiersResult = { mogrifiers: [], problems: [], warnings: [] };

@@ -122,7 +122,10 @@ it.each([
   [['explain'], /^weir-admin: flag -domain is required\n/],
   [['counter', 'set', ...ANN], /^weir-admin: flag -count requires a whole number\n/],
   [['counter', 'get', ...ANN, '-descriptors', 'a=b'], /^weir-admin: a counter is that of one descriptor/],
-  [['health', '-token_file', '/does/not/exist'], /^weir-admin: cannot read the file of the operator token: ENOENT/],
+  [
+    ['health', '-token_file', '/does/not/exist'],
+    /^weir-admin: cannot use the file of the operator token: it cannot be read \(ENOENT\)/,
+  ],
 ])('weir-admin %j prints what is wrong', async (args, message) => {
   const { code, stdout, stderr } = await run('weir-admin', args);
   expect([code, stdout]).toEqual([1, '']);

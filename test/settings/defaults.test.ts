@@ -16,7 +16,6 @@ test('every setting has its documented default when no variable is set', () => {
     debugHost: '0.0.0.0',
     debugPort: 6070,
     operatorToken: undefined,
-    operatorTokenFile: undefined,
 
     grpcServerUseTls: false,
     grpcServerTlsCert: undefined,

@@ -25,9 +25,14 @@ describe('the help text', () => {
     expect(help).toMatch(new RegExp(`^  (\\S+ \\| )?${name}( \\| |$)`, 'm'));
   });
 
-  test('lists the settings in the order of the table', () => {
+  test('lists the settings in the order of the table, each secret with the name of its file', () => {
     const listed = [...help.matchAll(/^ {2}([A-Z][A-Z\d_]+)(?: \| \S+)?$/gm)].map(([, name]) => name);
-    expect(listed).toEqual(settingsTable.flatMap(({ settings }) => settings.map(({ name }) => name)));
+    const expected = settingsTable.flatMap(({ settings }) =>
+      settings.flatMap((row) =>
+        'secret' in row && row.secret !== undefined ? [row.name, `${row.name}_FILE`] : [row.name],
+      ),
+    );
+    expect(listed).toEqual(expected);
   });
 
   test('shows the alias, meaning, allowed values and default of a setting', () => {

@@ -18,6 +18,18 @@ describe('docs/settings.md', () => {
     }
   });
 
+  test('has a row for the file of every secret, with its alias', () => {
+    expect(page).toContain(
+      '\n| `OPERATOR_TOKEN_FILE` |  | file path |  | File that contains `OPERATOR_TOKEN`, used instead of',
+    );
+    expect(page).toContain(
+      '\n| `KVSTORE_URL_FILE` | `REDIS_URL_FILE` | file path |  | File that contains `KVSTORE_URL`,',
+    );
+    expect(page).toContain(
+      '\n| `KVSTORE_AUTH_FILE` | `REDIS_AUTH_FILE` | file path |  | File that contains `KVSTORE_AUTH`,',
+    );
+  });
+
   test('has five cells in every row', () => {
     const rows = page.split('\n').filter((line) => line.startsWith('|'));
     expect(rows.filter((row) => row.split('|').length !== 7)).toEqual([]);

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readSecretFile } from '../../sources/secret-file';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 
@@ -30,9 +30,9 @@ export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string 
   const path = file === '' && token === undefined ? tokenFile : file;
   if (path === undefined || path === '') return token?.trim();
   try {
-    return readFileSync(path, 'latin1').trim();
+    return readSecretFile(path);
   } catch (cause) {
-    throw new FlagError(`cannot read the file of the operator token: ${messageOf(cause)}`, { cause });
+    throw new FlagError(`cannot use the file of the operator token: ${messageOf(cause)}`, { cause });
   }
 }
 

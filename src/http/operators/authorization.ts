@@ -1,11 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Log } from '../../streams/ports/log';
-import { asError } from '../../text/thrown';
 import { HttpError } from '../server/errors';
 
-/** The token of the operators; undefined when none is set. Rejects when it cannot be read. */
-export type ReadToken = () => Promise<string | undefined>;
+/** Returns the token of the operators as it is now; undefined when none is set. */
+export type CurrentToken = () => string | undefined;
 
 /** What a request does: a `private` read shows values of callers. */
 export type Access = 'private' | 'write';
@@ -15,19 +14,19 @@ const LOG_INTERVAL = 60_000;
 
 /** Decides who may change something, and see what callers have sent. */
 export class Authorization {
-  readonly #readToken: ReadToken;
+  readonly #currentToken: CurrentToken;
   readonly #log: Log;
   #rejected = 0;
   #loggedAt = -Infinity;
 
-  constructor(readToken: ReadToken, log: Log) {
-    this.#readToken = readToken;
+  constructor(currentToken: CurrentToken, log: Log) {
+    this.#currentToken = currentToken;
     this.#log = log;
   }
 
-  /** Rejects with an HttpError: 403 when changes are off, 401 without the token. */
-  async check(ctx: Context, access: Access): Promise<void> {
-    const token = await this.#token();
+  /** @throws {HttpError} 403 when changes are off, 401 without the token */
+  check(ctx: Context, access: Access): void {
+    const token = this.#currentToken();
     if (token === undefined) {
       if (access === 'write') throw changesAreOff();
       return;
@@ -38,16 +37,6 @@ export class Authorization {
     if (isSame(presented, token)) return;
     this.#logRejection(ctx);
     throw unauthorized('the operator token is wrong', ', error="invalid_token"');
-  }
-
-  async #token(): Promise<string | undefined> {
-    try {
-      return await this.#readToken();
-    } catch (error) {
-      this.#log.error('cannot read the operator token; requests that need it are rejected', { error: asError(error) });
-      const message = 'the service cannot read its operator token; its log has the reason';
-      throw new HttpError({ status: 503, code: 'token_unreadable', message });
-    }
   }
 
   /** One line a minute, however many tokens are tried. */

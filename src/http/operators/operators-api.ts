@@ -4,7 +4,7 @@ import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
 import { type ControllerClass, type DeclaredRoute, api } from '../versioning';
 import { BodyMemory } from '../json/body-memory';
-import { Authorization, type ReadToken } from './authorization';
+import { Authorization, type CurrentToken } from './authorization';
 import { CountersController } from './controllers/counters-controller';
 import { ExplanationsController } from './controllers/explanations-controller';
 import { HealthController } from './controllers/health-controller';
@@ -19,7 +19,7 @@ import { MAX_UNFINISHED_BYTES } from './read-json';
 
 export interface OperatorsApiOptions {
   readonly operator: Operator;
-  readonly readToken: ReadToken;
+  readonly currentToken: CurrentToken;
   readonly log: Log;
 }
 
@@ -41,7 +41,7 @@ const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
 };
 
 /** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
-export function operatorsApi({ operator, readToken, log }: OperatorsApiOptions): OperatorsApi {
+export function operatorsApi({ operator, currentToken, log }: OperatorsApiOptions): OperatorsApi {
   const router = new Router();
   const routes = api(
     router,
@@ -61,7 +61,7 @@ export function operatorsApi({ operator, readToken, log }: OperatorsApiOptions):
   );
   const state: OperatorsState = {
     operator,
-    authorization: new Authorization(readToken, log),
+    authorization: new Authorization(currentToken, log),
     memory: new BodyMemory(MAX_UNFINISHED_BYTES),
     log,
   };

@@ -31,9 +31,9 @@ export class OperatorsController {
     return this.#state.log;
   }
 
-  /** Rejects without the token, if it is needed. */
-  protected authorize(access: Access): Promise<void> {
-    return this.#state.authorization.check(this.ctx, access);
+  /** @throws without the token, if it is needed */
+  protected authorize(access: Access): void {
+    this.#state.authorization.check(this.ctx, access);
   }
 
   protected readJson(): Promise<string> {

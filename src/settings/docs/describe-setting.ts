@@ -1,4 +1,6 @@
 import type { Condition } from '../table/condition';
+import { fileNamesOf } from '../variables/secret-file';
+import { filePath } from '../values/text';
 import { DerivedDefault, type Setting, type SettingFamily, type SettingGroup } from '../table/setting';
 
 /** A setting in words, for the help text and for docs/settings.md. */
@@ -11,9 +13,10 @@ export interface Description {
   readonly help: string;
 }
 
-/** Describes the settings of a group, followed by its families of settings. */
+/** Describes the settings of a group, each with that of its file if it is a secret, followed by its families of settings. */
 export function describeGroup(group: SettingGroup): readonly Description[] {
-  return [...group.settings.map(describeSetting), ...(group.families ?? []).map(describeFamily)];
+  const settings = group.settings.flatMap((setting) => [describeSetting(setting), ...describeFile(setting)]);
+  return [...settings, ...(group.families ?? []).map(describeFamily)];
 }
 
 function describeSetting(setting: Setting): Description {
@@ -21,6 +24,14 @@ function describeSetting(setting: Setting): Description {
   const help = [setting.help];
   help.push(...onlyUnder(setting.requires));
   return { name, alias, allowed: type.allowed, default: describeDefault(setting), help: help.join(' ') };
+}
+
+/** The setting that names the file of a secret. */
+function describeFile(setting: Setting): readonly Description[] {
+  const [name, alias] = fileNamesOf(setting);
+  if (name === undefined) return [];
+  const help = `File that contains ${setting.name}, used instead of it; read again when it has changed.`;
+  return [{ name, alias, allowed: filePath.allowed, default: undefined, help }];
 }
 
 function describeDefault({ type, default: value, defaultText }: Setting): string | undefined {

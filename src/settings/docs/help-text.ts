@@ -11,8 +11,9 @@ A rate limit service: envoy.service.ratelimit.v3 over gRPC, and JSON over HTTP.
 weir is configured only by environment variables, which are listed below. Where the Go service for
 the same protocol uses another name, that name follows a "|" and works as well: set one of the two.
 An empty variable counts as not set. Durations are written like 150us, 10s or 1h30m; the items of a
-list are separated by commas. If a setting is invalid, weir prints what is wrong to standard error
-and exits with code 1 before it opens any port.
+list are separated by commas. A secret may be in a file, which the variable with the suffix _FILE
+names, and which is read again when it has changed. If a setting is invalid, weir prints what is
+wrong to standard error and exits with code 1 before it opens any port.
 `;
 
 /** The output of `weir --help`: every setting with its alias, meaning, allowed values and default, in 100 columns. */

@@ -17,6 +17,8 @@ weir is configured only by environment variables. \`weir --help\` prints the sam
   unit.
 - **Whole numbers** may also be written like \`0x1f90\` or \`8_080\`. A leading 0 makes a number octal.
 - **Lists** are separated by commas. Blanks around a value and around the items of a list are ignored.
+- **Secrets** may be in files: a variable of the same name with the suffix \`_FILE\` names the file, of which one line feed at the
+  end is removed. Only one of the two may be set. [Secrets from files](operations.md#secrets-from-files)
 - **Only with** another setting: without it, the setting has no effect, and weir logs a warning if it is set.
 - **Invalid settings** keep the service from starting: it prints every problem to standard error and exits with code 1.
 `;

@@ -4,7 +4,7 @@ import { duration } from '../values/duration';
 import { hostName } from '../values/addresses';
 import { port, wholeNumber } from '../values/numbers';
 import { socketPath } from '../values/socket-path';
-import { filePath, operatorToken } from '../values/text';
+import { operatorToken } from '../values/text';
 
 const HOUR = 3_600_000;
 
@@ -80,13 +80,6 @@ export const listenerSettings = group({
       default: undefined,
       secret: 'value',
       help: "Bearer token of the operators' API: changes, and reads that show callers' values, need it. Without it, changes are off.",
-    }),
-    setting({
-      field: 'operatorTokenFile',
-      name: 'OPERATOR_TOKEN_FILE',
-      type: filePath,
-      default: undefined,
-      help: 'File with that token, read for each request that needs it; used instead of OPERATOR_TOKEN.',
     }),
   ],
 });

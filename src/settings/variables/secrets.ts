@@ -22,10 +22,19 @@ export function secretsOf(environment: Environment): readonly string[] {
     splitList(text).flatMap((pair) => secretsOfHeader(percentDecoded(pair.slice(pair.indexOf('=') + 1)))),
   );
   const inUrls = lookUp(environment, Object.keys(environment)).flatMap(({ text }) => secretsOfUrls(text));
-  return [...new Set([...inSettings, ...inExporterHeaders, ...inUrls])].filter((secret) => secret !== '');
+  return distinct([...inSettings, ...inExporterHeaders, ...inUrls]);
 }
 
-function secretsOfSetting({ type }: Setting, text: string): readonly string[] {
+/** The secrets in the text of a secret setting that a file contains. */
+export function secretsOfText(setting: Pick<Setting, 'type' | 'secret'>, text: string): readonly string[] {
+  return distinct(setting.secret === 'value' ? secretsOfSetting(setting, text) : secretsOfUrls(text));
+}
+
+function distinct(secrets: readonly string[]): readonly string[] {
+  return [...new Set(secrets)].filter((secret) => secret !== '');
+}
+
+function secretsOfSetting({ type }: Pick<Setting, 'type'>, text: string): readonly string[] {
   const result = type.parse(text);
   if ('value' in result && typeof result.value === 'object') {
     return Object.values(Object(result.value)).flatMap((value) => secretsOfHeader(String(value)));

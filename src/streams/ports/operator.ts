@@ -141,8 +141,8 @@ export interface RuleTotals {
 export interface ListedSetting {
   /** The variable that sets it, or else its neutral name. */
   readonly name: string;
-  readonly source: 'environment' | 'default';
-  /** As a user would write it; `***` for a secret, null when there is none. */
+  readonly source: 'environment' | 'file' | 'default';
+  /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
   readonly value: string | null;
 }
 

@@ -45,7 +45,7 @@ async function start(): Promise<ServedApi> {
     },
   });
   const settings = [{ name: 'PORT', source: 'default', value: '8080' }] as const;
-  return ServedApi.start({ config$, decisions, settings }, () => Promise.resolve(TOKEN));
+  return ServedApi.start({ config$, decisions, settings }, () => TOKEN);
 }
 
 /** The schemas of the document; a problem that is not in the schema fails the test. */

@@ -1,6 +1,6 @@
 import { EMPTY } from 'rxjs';
 import { serveDebug } from '../../../src/http/debug/serve-debug';
-import type { ReadToken } from '../../../src/http/operators/authorization';
+import type { CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { LocalDecisions } from '../../../src/main/operators/local-decisions';
@@ -46,7 +46,7 @@ export class ServedApi implements AsyncDisposable {
 
   static async start(
     options: Partial<LocalOperatorOptions> = {},
-    readToken: ReadToken = () => Promise.resolve(undefined),
+    currentToken: CurrentToken = () => undefined,
   ): Promise<ServedApi> {
     const log = recordingLog();
     const service = new TestService(undefined);
@@ -65,7 +65,7 @@ export class ServedApi implements AsyncDisposable {
       settings: [],
       ...options,
     });
-    const api = operatorsApi({ operator, readToken, log });
+    const api = operatorsApi({ operator, currentToken, log });
     const server = await serveDebug({
       host: '127.0.0.1',
       port: 0,

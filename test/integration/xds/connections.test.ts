@@ -90,7 +90,7 @@ describe('the xDS source, when a stream ends,', () => {
     await using server = await AdsServer.start();
     using rules = new XdsRules({
       target: server.address,
-      headers: { authorization: 'Bearer hidden-token', zone: 'a' },
+      headers: () => ({ authorization: 'Bearer hidden-token', zone: 'a' }),
     });
     const first = await server.nextStream();
     first.end({ code: Code.UNAUTHENTICATED, details: 'a token of hidden-token (Bearer hidden-token) is no good' });

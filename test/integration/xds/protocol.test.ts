@@ -47,10 +47,20 @@ describe('the first request of a stream', () => {
   });
 
   test('has the additional headers, in lower case, and binary ones as bytes', async () => {
-    await using session = await startSession({ headers: { Authorization: 'Bearer x:y', 'Trace-Bin': 'raw' } });
+    await using session = await startSession({ headers: () => ({ Authorization: 'Bearer x:y', 'Trace-Bin': 'raw' }) });
     expect(session.stream.metadata.get('authorization')).toEqual(['Bearer x:y']);
     expect(session.stream.metadata.get('trace-bin')).toEqual([Buffer.from('raw')]);
     expect(session.rules.log.lines).toContain('warn the authorization header is sent to the xDS server unencrypted');
+  });
+
+  test('has the additional headers as they are when the stream is opened', async () => {
+    let token = 'first';
+    await using session = await startSession({ headers: () => ({ authorization: `Bearer ${token}` }) });
+    expect(session.stream.metadata.get('authorization')).toEqual(['Bearer first']);
+    token = 'second';
+    session.stream.end();
+    const later = await session.server.nextStream();
+    expect(later.metadata.get('authorization')).toEqual(['Bearer second']);
   });
 
   test('has the last accepted version and no nonce on a later stream', async () => {

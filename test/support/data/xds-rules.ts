@@ -15,7 +15,7 @@ export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>
 /** An xDS source as in the service, with short waits. */
 export function xdsSource({
   target,
-  headers = {},
+  headers = () => ({}),
   maxMessageBytes = 4_194_304,
   tls,
   ...more

@@ -11,12 +11,12 @@ const LONGEST_TEXT = 256;
 /** `/api/counters` */
 export class CountersController extends OperatorsController {
   async show(): Promise<CounterState> {
-    await this.authorize('private');
+    this.authorize('private');
     return found(await this.operator.readCounter(this.#queryOf(parametersOf(this.ctx, ['domain', 'descriptor']))));
   }
 
   async update(): Promise<CounterChange> {
-    await this.authorize('write');
+    this.authorize('write');
     requireJson(this.ctx);
     parametersOf(this.ctx, []);
     const { count, ...members } = bodyOf(await this.readJson());
@@ -24,7 +24,7 @@ export class CountersController extends OperatorsController {
   }
 
   async destroy(): Promise<CounterChange> {
-    await this.authorize('write');
+    this.authorize('write');
     return this.#change(this.#queryOf(parametersOf(this.ctx, ['domain', 'descriptor'])), null);
   }
 

@@ -5,7 +5,7 @@ import { OperatorsController } from '../operators-controller';
 /** `/api/explanations` */
 export class ExplanationsController extends OperatorsController {
   async create(): Promise<Explanation> {
-    await this.authorize('private');
+    this.authorize('private');
     // As for /json, the type of the body is not examined: nothing is changed.
     return this.operator.explain(readRequest(await this.readJson()));
   }

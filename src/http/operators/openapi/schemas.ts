@@ -215,7 +215,7 @@ export const SCHEMAS = {
   Health: object({ healthy: flag, unhealthy: described(list(text), 'the components that are not') }),
   Settings: object({
     settings: list(
-      object({ name: text, source: { enum: ['environment', 'default'] }, value: { type: ['string', 'null'] } }),
+      object({ name: text, source: { enum: ['environment', 'file', 'default'] }, value: { type: ['string', 'null'] } }),
     ),
   }),
 } satisfies Readonly<Record<string, Schema>>;

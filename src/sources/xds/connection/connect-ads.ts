@@ -20,8 +20,8 @@ import { TrackedCredentials } from './tracked-credentials';
 export interface AdsServer {
   /** A gRPC target: `host:port`, `dns:///…`, `unix:…`. */
   readonly target: string;
-  /** Sent with each stream. Values of names that end in `-bin` are sent as the bytes of the text. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** Called for each stream, and sent with it. Values of names that end in `-bin` are sent as the bytes of the text. */
+  readonly headers: () => Headers;
   /** In bytes; a larger response ends the stream. */
   readonly maxMessageBytes: number;
   /** Undefined for no TLS. */
@@ -36,6 +36,8 @@ export interface AdsTls extends AdsTlsFiles {
   readonly serverName: string | undefined;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
 const METHOD = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
 const CONNECT_TIMEOUT = 10_000;
 /** In milliseconds. By default a grpc-go server closes connections that are pinged more often than every 5 minutes. */
@@ -49,16 +51,16 @@ const IMPLAUSIBLE_LENGTH = 2 ** 30;
  * reads the certificates and connects again, and the back-off of grpc-js does not add to that of the caller.
  */
 export function connectAds(server: AdsServer): ConnectAds {
-  const { log, tls, target, headers } = server;
+  const { log, tls, target } = server;
   const tlsCredentials = tls && new TlsCredentials(tls, log);
-  const metadata = metadataOf(headers);
-  if (tls === undefined && metadata.get('authorization').length > 0) {
+  if (tls === undefined && metadataOf(server.headers()).get('authorization').length > 0) {
     log.warn('the authorization header is sent to the xDS server unencrypted', { server: target });
   }
   let keepalive = KEEPALIVE;
 
   return (requests$) =>
     new Observable<AdsEvent>((subscriber) => {
+      const headers = server.headers();
       const connecting = new Set<Socket>();
       let isOver = false;
       function fail(error: AdsStreamError) {
@@ -83,7 +85,7 @@ export function connectAds(server: AdsServer): ConnectAds {
         connecting.clear();
         subscriber.next({ kind: 'connected' });
       });
-      const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadata);
+      const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
       call.on('data', (message: Uint8Array) => {
         if (!isOver) subscriber.next({ kind: 'response', message });
       });
@@ -93,7 +95,7 @@ export function connectAds(server: AdsServer): ConnectAds {
         if (isOver) return;
         if (isTooManyPings(end)) keepalive *= 2;
         if (end.code === Code.OK) subscriber.complete();
-        else fail(errorOf(end, server));
+        else fail(errorOf(end, headers, server));
       });
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
@@ -125,7 +127,7 @@ function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number):
   };
 }
 
-function metadataOf(headers: Readonly<Record<string, string>>): Metadata {
+function metadataOf(headers: Headers): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(headers)) {
     metadata.set(name, name.toLowerCase().endsWith('-bin') ? Buffer.from(value) : value);
@@ -142,11 +144,11 @@ function identity(message: Buffer): Uint8Array {
 }
 
 /** The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them in messages. */
-function valuesOf(headers: Readonly<Record<string, string>>): readonly string[] {
+function valuesOf(headers: Headers): readonly string[] {
   return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
 }
 
-function errorOf({ code, details }: StatusObject, { headers, maxMessageBytes }: AdsServer): AdsStreamError {
+function errorOf({ code, details }: StatusObject, headers: Headers, { maxMessageBytes }: AdsServer): AdsStreamError {
   const tooLarge = /^Received message larger than max \((?<size>\d+)/.exec(details)?.groups?.['size'];
   if (tooLarge === undefined) {
     const text = hideSecrets(valuesOf(headers))(connectionFailure(details) ?? details)

@@ -16,6 +16,8 @@ export interface InstanceOptions {
   /** `password` or `user:password`; takes precedence over the credentials of the address. */
   readonly auth: string | undefined;
   readonly sentinelAuth: string | undefined;
+  /** The address and credentials as they are now, called for each new connection. Undefined: they do not change. */
+  readonly current?: (() => InstanceSecrets) | undefined;
   readonly tls: boolean;
   readonly poolSize: number;
   /** 0: no limit. */
@@ -26,6 +28,9 @@ export interface InstanceOptions {
   readonly poolOnEmptyWaitDuration: number;
   readonly clusterPipelineParallelism: number;
 }
+
+/** What may change while the service runs, because it is in files: the credentials, but not the servers. */
+export type InstanceSecrets = Pick<InstanceOptions, 'url' | 'auth' | 'sentinelAuth'>;
 
 /** How long the start waits for the store, and the delays between attempts: KVSTORE_STARTUP_*, in milliseconds. */
 export interface StartupOptions {

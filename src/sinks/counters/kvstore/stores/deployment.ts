@@ -28,6 +28,11 @@ export function describeDeployment({ servers, tls }: Deployment): string {
   return `${servers.kind} ${describeServers(servers)}${tls ? ' over TLS' : ''}`;
 }
 
+/** The credentials for sentinels; undefined without them. */
+export function sentinelCredentials({ servers }: Deployment): Credentials | undefined {
+  return servers.kind === 'sentinel' ? servers.sentinelCredentials : undefined;
+}
+
 function describeServers(servers: StoreServers): string {
   if (servers.kind === 'single') return nameOf(servers.server);
   if (servers.kind === 'cluster') return servers.seeds.map(nameOf).join();
@@ -72,6 +77,27 @@ export function readDeployment(options: InstanceOptions): Deployment {
     db: addresses.common('db', 'databases') ?? 0,
     tls: addresses.common('scheme', 'schemes') === 'rediss' || options.tls,
   };
+}
+
+/**
+ * The deployment with the credentials as they are now.
+ *
+ * @param atStart the deployment of these options
+ */
+export function currentDeployment(options: InstanceOptions, atStart: Deployment): () => Deployment {
+  const { current } = options;
+  return current === undefined ? () => atStart : () => readDeployment({ ...options, ...current() });
+}
+
+/** Why an address cannot replace that of the options while the service runs; undefined when only the credentials differ. */
+export function replacementProblem(options: InstanceOptions, url: string): string | undefined {
+  try {
+    const [before, now] = [readDeployment(options), readDeployment({ ...options, url })];
+    if (before.db === now.db && describeDeployment(before) === describeDeployment(now)) return undefined;
+    return 'more than its credentials differs from the address at start; other servers need a restart';
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 function readCluster(addresses: AddressList, tls: boolean, auth: Credentials | undefined): Deployment {

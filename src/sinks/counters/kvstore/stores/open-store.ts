@@ -7,7 +7,7 @@ import type { TlsMaterial } from '../../tls-material';
 import { Expiry } from '../../expiry';
 import { KnownExpiries } from '../counting/known-expiries';
 import { ClusterStore } from './cluster/cluster-store';
-import { type Deployment, readDeployment } from './deployment';
+import { type Deployment, currentDeployment, readDeployment, sentinelCredentials } from './deployment';
 import { PooledStore } from './pooled-store';
 import { SentinelStore } from './sentinel/sentinel-store';
 import type { Store } from './store';
@@ -46,9 +46,11 @@ export function openStore(instance: Instance, { options, tls, inFlight }: Shared
   const { deployment, name, poolName } = instance;
   const { log, startup } = options;
   const { initialInterval, maxInterval } = startup;
+  const current = currentDeployment(instance.options, deployment);
   return storeAt(deployment, {
     instance: instance.options,
-    credentials: deployment.credentials,
+    credentials: () => current().credentials,
+    sentinelCredentials: () => sentinelCredentials(current()),
     db: deployment.db,
     tls: deployment.tls ? tls : undefined,
     expiry: new Expiry(options.expirationJitterMaxSeconds),

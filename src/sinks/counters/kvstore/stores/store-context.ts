@@ -16,7 +16,10 @@ import type { BatchesInFlight } from './store-lane';
 /** What stores of every kind need. */
 export interface StoreContext {
   readonly instance: InstanceOptions;
-  readonly credentials: Credentials | undefined;
+  /** For a new connection to a server that holds counters. */
+  readonly credentials: () => Credentials | undefined;
+  /** For a new connection to a sentinel. */
+  readonly sentinelCredentials: () => Credentials | undefined;
   readonly db: number;
   readonly tls: TlsMaterial | undefined;
   readonly expiry: Expiry;
@@ -35,7 +38,7 @@ export interface StoreContext {
 /** Opens a connection to a server that holds counters. */
 export function openConnection(server: Server, context: StoreContext, mustBeMaster = false): Observable<Connection> {
   const { credentials, db, tls, instance, unusedPasswordLog } = context;
-  return connect({ server, credentials, db, tls, mustBeMaster, timeout: instance.timeout }).pipe(
+  return connect({ server, credentials: credentials(), db, tls, mustBeMaster, timeout: instance.timeout }).pipe(
     tap(({ hasUnusedPassword }) => hasUnusedPassword && unusedPasswordLog.bad(nameOf(server))),
   );
 }

@@ -16,12 +16,9 @@ export class SentinelStore implements Store {
   readonly #master: PooledStore;
   readonly #subscription: Subscription;
 
-  constructor(
-    { masterName, sentinels, sentinelCredentials }: Extract<StoreServers, { kind: 'sentinel' }>,
-    context: StoreContext,
-  ) {
+  constructor({ masterName, sentinels }: Extract<StoreServers, { kind: 'sentinel' }>, context: StoreContext) {
     this.#context = context;
-    const { tls, instance } = context;
+    const { tls, instance, sentinelCredentials } = context;
     const { timeout } = instance;
     this.#sentinels = new Sentinels({ masterName, sentinels, credentials: sentinelCredentials, tls, timeout });
     this.#master = new PooledStore(context, {

@@ -15,7 +15,8 @@ const QUERY_TIMEOUT = 1000;
 export interface SentinelsOptions {
   readonly masterName: string;
   readonly sentinels: readonly Server[];
-  readonly credentials: Credentials | undefined;
+  /** For a new connection. */
+  readonly credentials: () => Credentials | undefined;
   readonly tls: TlsMaterial | undefined;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
@@ -49,7 +50,7 @@ export class Sentinels {
 
   connect(server: Server): Observable<Connection> {
     const { credentials, tls } = this.#options;
-    return connect({ server, credentials, db: 0, tls, mustBeMaster: false, timeout: this.#timeout });
+    return connect({ server, credentials: credentials(), db: 0, tls, mustBeMaster: false, timeout: this.#timeout });
   }
 
   async #queryInOrder(): Promise<Server> {

@@ -1,0 +1,63 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { LoadedSettings } from '../settings/read-settings';
+import type { Field, Settings } from '../settings/settings';
+import { type ReadSecretFile, describeFile } from '../settings/variables/secret-file';
+import { secretsOfText } from '../settings/variables/secrets';
+import { StateLog } from '../sinks/counters/state-log';
+import { readSecretFile } from '../sources/secret-file';
+import type { Log } from '../streams/ports/log';
+import type { SecretMask } from '../text/secret-mask';
+import { messageOf } from '../text/thrown';
+
+/** Reads files of secrets, and masks what was read from then on. */
+export function maskingReader(mask: SecretMask): ReadSecretFile {
+  return (path, setting) => {
+    const text = readSecretFile(path);
+    mask.add(setting.name, secretsOfText(setting, text));
+    return text;
+  };
+}
+
+/**
+ * A function that returns the value of a setting as it is now: that of its file, if it is in one. While the file cannot be used,
+ * it is the last value, and the log has one line for each reason.
+ *
+ * @param problemOf why a value cannot replace the one at start; undefined when it can
+ */
+export function currentSecret<F extends Field>(
+  { settings, files, readAgain }: LoadedSettings,
+  field: F,
+  { log, problemOf = () => undefined }: CurrentSecretOptions<Settings[F]>,
+): () => Settings[F] {
+  let last = settings[field];
+  const file = files.get(field);
+  if (file === undefined) return () => last;
+  const fields = { file: describeFile(file) };
+  const messages = {
+    bad: 'cannot use the file of a secret; keeping its last value',
+    good: 'the file of a secret can be used again',
+  };
+  const state = new StateLog(log, messages, fields);
+  function read(): Settings[F] {
+    const value = readAgain(field);
+    const problem = problemOf(value);
+    if (problem !== undefined) throw new Error(problem);
+    return value;
+  }
+  return () => {
+    try {
+      const value = read();
+      if (!isDeepStrictEqual(value, last)) log.info('the new value in the file of a secret is used', fields);
+      last = value;
+      state.good();
+    } catch (error) {
+      state.bad(messageOf(error));
+    }
+    return last;
+  };
+}
+
+export interface CurrentSecretOptions<Value> {
+  readonly log: Log;
+  readonly problemOf?: (value: Value) => string | undefined;
+}

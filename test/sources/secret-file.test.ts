@@ -1,0 +1,67 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readSecretFile } from '../../src/sources/secret-file';
+import { SecretMount } from '../support/data/secret-mount';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'weir-secret-file-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+function file(content: string | Uint8Array): string {
+  writeFileSync(join(dir, 'file'), content);
+  return join(dir, 'file');
+}
+
+describe('readSecretFile', () => {
+  it.each([
+    ['text', 'word', 'word'],
+    ['a line feed at the end, which is removed', 'word\n', 'word'],
+    ['a carriage return and a line feed at the end, which are removed', 'word\r\n', 'word'],
+    ['several line feeds at the end, of which one is removed', 'word\n\n', 'word\n'],
+    ['blanks and line feeds elsewhere, which belong to the secret', ' two \nlines ', ' two \nlines '],
+    ['characters beyond ASCII', 'wörd€\n', 'wörd€'],
+    ['64 KiB', 'x'.repeat(65_536), 'x'.repeat(65_536)],
+  ])('returns the contents of a file with %s', (_, content, secret) => {
+    expect(readSecretFile(file(content))).toBe(secret);
+  });
+
+  it.each<[what: string, path: () => string, reason: string]>([
+    ['a file that does not exist', () => join(dir, 'none'), 'it cannot be read (ENOENT)'],
+    ['an empty file', () => file(''), 'it is empty'],
+    ['a file of blanks', () => file(' \n\n'), 'it is empty'],
+    ['a larger file', () => file('x'.repeat(65_537)), 'it has more than 65536 bytes'],
+    ['a file that is not text', () => file(Uint8Array.of(0x77, 0xff)), 'it is not text in UTF-8'],
+    ['a device without an end', () => '/dev/zero', 'it is not a regular file'],
+    [
+      'a folder',
+      () => {
+        mkdirSync(join(dir, 'folder'));
+        return join(dir, 'folder');
+      },
+      'it is not a regular file',
+    ],
+    [
+      'a pipe, which no program writes to',
+      () => {
+        execFileSync('mkfifo', [join(dir, 'pipe')]);
+        return join(dir, 'pipe');
+      },
+      'it is not a regular file',
+    ],
+  ])('rejects %s', (_, path, reason) => {
+    expect(() => readSecretFile(path())).toThrow(new Error(reason));
+  });
+
+  it('follows the links of a mounted Secret, also when they have been switched', async () => {
+    await using mount = await SecretMount.with({ password: 'first\n' });
+    expect(readSecretFile(mount.path('password'))).toBe('first');
+    await mount.replace({ password: 'second\n' });
+    expect(readSecretFile(mount.path('password'))).toBe('second');
+    await mount.replace({});
+    expect(() => readSecretFile(mount.path('password'))).toThrow(new Error('it cannot be read (ENOENT)'));
+  });
+});
