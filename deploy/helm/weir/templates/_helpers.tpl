@@ -1,0 +1,98 @@
+{{- define "weir.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Short enough for the suffixes of further objects. */}}
+{{- define "weir.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- default $full .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "weir.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "weir.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "weir.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "weir.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.serviceAccountName" -}}
+{{- default (ternary (include "weir.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "weir.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.rulesConfigMap" -}}
+{{- .Values.rules.existingConfigMap | default (printf "%s-rules" (include "weir.fullname" .)) }}
+{{- end }}
+
+{{/* Whether several Pods may run at the same time, apart from updates. */}}
+{{- define "weir.hasSeveralPods" -}}
+{{- if .Values.autoscaling.enabled }}{{ if gt (int .Values.autoscaling.minReplicas) 1 }}true{{ end }}
+{{- else if gt (int .Values.replicaCount) 1 }}true{{ end }}
+{{- end }}
+
+{{/* The delay, 10 s after which weir aborts a drain, 2 s for the last lines of the log, and 3 s to spare. */}}
+{{- define "weir.terminationGracePeriodSeconds" -}}
+{{- $needed := add .Values.shutdownDelaySeconds 10 2 3 }}
+{{- $given := .Values.terminationGracePeriodSeconds | default $needed }}
+{{- if lt (int64 $given) (int64 $needed) }}
+{{- fail (printf "terminationGracePeriodSeconds is %d, but with shutdownDelaySeconds a stop takes up to %d s: set it to at least that, or remove it" (int64 $given) (int64 $needed)) }}
+{{- end }}
+{{- int64 $given }}
+{{- end }}
+
+{{/* Text of a setting's value. Helm reads numbers as floats, which would be written like 1e+06. */}}
+{{- define "weir.settingText" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ toString . }}{{ end }}
+{{- end }}
+
+{{/* Whether the chart creates a Secret. */}}
+{{- define "weir.createsSecret" -}}
+{{- range .Values.secrets }}{{ if .value }}true{{ end }}{{ end }}
+{{- end }}
+
+{{/* Whether a setting is among the secrets, by its name or that of the Go service: a list of context and the two names. */}}
+{{- define "weir.isSecret" -}}
+{{- $secrets := (index . 0).Values.secrets }}
+{{- if or (hasKey $secrets (index . 1)) (hasKey $secrets (index . 2)) }}true{{ end }}
+{{- end }}
+
+{{/* Contradictions between values that the schema cannot express. */}}
+{{- define "weir.check" -}}
+{{- $pods := or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}
+{{- if and $pods (eq .Values.store.type "memory") (not .Values.store.allowSeparateCounters) }}
+{{- fail "several Pods need a store that they share: set store.type to redis or memcached, or store.allowSeparateCounters=true if every limit may apply to each Pod by itself" }}
+{{- end }}
+{{- if eq .Values.store.type "redis" }}
+{{- with .Values.store.redis }}
+{{- if eq (empty .url) (empty (include "weir.isSecret" (list $ "KVSTORE_URL" "REDIS_URL"))) }}
+{{- fail "store.type=redis needs an address: either store.redis.url, or secrets.KVSTORE_URL if it contains a password" }}
+{{- end }}
+{{- if and .perSecond.enabled (eq (empty .perSecond.url) (empty (include "weir.isSecret" (list $ "KVSTORE_PERSECOND_URL" "REDIS_PERSECOND_URL")))) }}
+{{- fail "store.redis.perSecond.enabled needs an address: either store.redis.perSecond.url, or secrets.KVSTORE_PERSECOND_URL if it contains a password" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) }}
+{{- fail "metrics.serviceMonitor.enabled needs metrics.enabled=true: there is nothing to scrape" }}
+{{- end }}
+{{- if and (eq .Values.probes.port "debug") (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
+{{- fail "probes.port=debug needs a debug.host that the kubelet reaches, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
+{{- end }}
+{{- if and .Values.rules.files .Values.rules.existingConfigMap }}
+{{- fail "set rules.files or rules.existingConfigMap, not both: the files would not be mounted" }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,215 @@
+import { DRAIN_DEADLINE } from '../../src/main/life-cycle';
+import { parseNanoseconds } from '../../src/settings/values/duration';
+import {
+  type Labels,
+  type Metadata,
+  type Selector,
+  type ServiceSpec,
+  renderingOf,
+  renderings,
+  selects,
+} from './manifests';
+
+/** Seconds that the log may take after a drain: see docs/operations.md, Stopping. */
+const LOG_SECONDS = 2;
+
+describe.each(renderings().map((rendering) => [rendering.name, rendering] as const))('the variant %s', (name, it_) => {
+  const { deployment, container, pod, environment, services } = it_;
+  const podLabels: Labels | undefined = deployment.template.metadata.labels;
+  const ports = new Map(container.ports.map((port) => [port.name, port.containerPort]));
+
+  it('selects its own Pods everywhere, and no Pod of a test', () => {
+    const selectors = [
+      deployment.selector.matchLabels,
+      ...services.map(({ selector }) => selector),
+      ...(pod.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector.matchLabels),
+      ...it_.all('PodDisruptionBudget').map(({ spec }) => (spec as { selector: Selector }).selector.matchLabels),
+      ...it_.all('NetworkPolicy').map(({ spec }) => (spec as { podSelector: Selector }).podSelector.matchLabels),
+    ];
+    expect(selectors.filter((selector) => !selects(selector, podLabels))).toEqual([]);
+    const tests = it_.all('Pod').map(({ metadata }) => metadata.labels);
+    expect(selectors.filter((selector) => tests.some((labels) => selects(selector, labels)))).toEqual([]);
+  });
+
+  it('has unique names of objects of a kind, and variables', () => {
+    const names = it_.manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    expect(new Set(names).size).toBe(names.length);
+    const variables = container.env.map((variable) => variable.name);
+    expect(new Set(variables).size).toBe(variables.length);
+  });
+
+  it('exposes the ports that weir listens on', () => {
+    expect(Object.fromEntries(ports)).toEqual({
+      grpc: Number(environment['GRPC_PORT']),
+      http: Number(environment['PORT']),
+      debug: Number(environment['DEBUG_PORT']),
+      ...(environment['USE_PULLMETRICS'] === 'true' && { metrics: Number(environment['PULLMETRICS_ADDR']!.slice(1)) }),
+    });
+    expect(new Set(ports.values()).size).toBe(ports.size);
+    const inServices = services.flatMap((service) => service.ports);
+    expect(inServices.map((port) => port.port)).toEqual(inServices.map(({ targetPort }) => ports.get(targetPort)));
+    expect(inServices.map((port) => port.targetPort)).not.toContain('debug');
+  });
+
+  it('probes /livez and /readyz on a listener that the kubelet reaches', () => {
+    const { startupProbe, livenessProbe, readinessProbe } = container;
+    const probed = [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet);
+    expect(probed.map(({ path }) => path)).toEqual(['/livez', '/livez', '/readyz']);
+    const reached = environment['DEBUG_HOST'] === '127.0.0.1' ? ['http'] : ['http', 'debug'];
+    expect(probed.filter(({ port }) => !reached.includes(port))).toEqual([]);
+  });
+
+  it('gives a stop the time that it may take', () => {
+    const delay = Number(parseNanoseconds(environment['SHUTDOWN_DELAY']!)) / 1e9;
+    const needed = delay + DRAIN_DEADLINE / 1000 + LOG_SECONDS;
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
+    // Else the fixed part in the template is no longer the drain.
+    if (name !== 'everything') expect(pod.terminationGracePeriodSeconds).toBeLessThanOrEqual(needed + 5);
+  });
+
+  it('runs without privileges', () => {
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    expect([pod.automountServiceAccountToken, pod.enableServiceLinks]).toEqual([false, false]);
+  });
+
+  it('mounts every file that a variable names, and no volume in vain', () => {
+    const volumes = new Map((pod.volumes ?? []).map((volume) => [volume.name, volume]));
+    const mounts = container.volumeMounts ?? [];
+    expect([...volumes.keys()].toSorted()).toEqual(mounts.map((mount) => mount.name).toSorted());
+    const files = mounts.flatMap(({ name: volume, mountPath }) =>
+      (volumes.get(volume)!.projected?.sources ?? []).flatMap(({ secret }) =>
+        secret.items.map((item) => `${mountPath}/${item.path}`),
+      ),
+    );
+    const named = Object.values(environment).filter((value) => /^\/etc\/weir\/(?!runtime)/.test(value));
+    expect(named.toSorted()).toEqual(files.toSorted());
+  });
+
+  it('takes its rules from the mounted ConfigMap, or from a management server', () => {
+    const mount = container.volumeMounts?.find((it) => it.name === 'rules');
+    const { CONFIG_TYPE: type, RUNTIME_ROOT: root, RUNTIME_APPDIRECTORY: folder } = environment;
+    expect([type, mount?.mountPath]).toEqual(
+      type === 'FILE' ? ['FILE', `${root}/${folder}`] : ['GRPC_XDS_SOTW', undefined],
+    );
+  });
+
+  it('uses only Secrets and an account of its own that it creates', () => {
+    const own = `${it_.one('Deployment').metadata.name}`;
+    const accounts = it_.all('ServiceAccount').map(({ metadata }) => metadata.name);
+    expect(accounts).toEqual(pod.serviceAccountName === 'default' ? [] : [pod.serviceAccountName]);
+    const items = (pod.volumes ?? [])
+      .flatMap(({ projected }) => projected?.sources ?? [])
+      .flatMap(({ secret }) => (secret.name === own ? secret.items.map(({ key }) => key) : []));
+    expect(it_.all('Secret').flatMap(({ data }) => Object.keys(data ?? {}))).toEqual(items);
+  });
+
+  it('shares the counters of several Pods', () => {
+    const isAutoscaled = it_.all('HorizontalPodAutoscaler').length > 0;
+    expect(deployment.replicas === undefined).toBe(isAutoscaled);
+    if (isAutoscaled || deployment.replicas !== 1) expect(environment['BACKEND_TYPE']).not.toBe('memory');
+  });
+});
+
+describe('the variant redis', () => {
+  const redis = renderingOf('redis');
+
+  it('has every kind of object for production', () => {
+    expect(redis.manifests.map(({ kind }) => kind).toSorted()).toEqual([
+      'ConfigMap',
+      'ConfigMap',
+      'Deployment',
+      'HorizontalPodAutoscaler',
+      'NetworkPolicy',
+      'PodDisruptionBudget',
+      'PrometheusRule',
+      'Service',
+      'Service',
+      'ServiceAccount',
+      'ServiceMonitor',
+    ]);
+  });
+
+  it('scales its own Deployment', () => {
+    const { scaleTargetRef } = redis.one('HorizontalPodAutoscaler').spec as { scaleTargetRef: unknown };
+    const { apiVersion, kind, metadata } = redis.one('Deployment');
+    expect(scaleTargetRef).toEqual({ apiVersion, kind, name: metadata.name });
+  });
+
+  it('admits calls and scrapes, and not the debug listener', () => {
+    const { ingress } = redis.one('NetworkPolicy').spec as {
+      ingress: readonly { ports: readonly { port: string }[] }[];
+    };
+    expect(ingress.map((rule) => rule.ports.map(({ port }) => port))).toEqual([['grpc', 'http'], ['metrics']]);
+  });
+
+  it('keeps passwords out of its variables', () => {
+    const values = Object.entries(redis.environment).filter(([variable]) => /AUTH|TOKEN/.test(variable));
+    expect(values.map(([variable]) => variable)).toEqual([
+      'KVSTORE_AUTH_FILE',
+      'KVSTORE_PERSECOND_AUTH_FILE',
+      'OPERATOR_TOKEN_FILE',
+    ]);
+    expect(redis.all('Secret')).toEqual([]);
+  });
+});
+
+describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name) => {
+  const rendering = renderingOf(name);
+  const services = rendering.all('Service') as readonly { readonly metadata: Metadata; readonly spec: ServiceSpec }[];
+
+  it('scrapes one Service, where and as weir serves metrics', () => {
+    const monitor = rendering.one('ServiceMonitor').spec as {
+      readonly selector: Selector;
+      readonly endpoints: readonly { readonly port: string; readonly path: string; readonly relabelings: unknown }[];
+    };
+    const selected = services.filter(({ metadata }) => selects(monitor.selector.matchLabels, metadata.labels));
+    expect(selected.map(({ metadata }) => metadata.name)).toEqual([rendering.one('Deployment').metadata.name]);
+    const [endpoint] = monitor.endpoints;
+    expect(selected[0]!.spec.ports.map((port) => port.name)).toContain(endpoint!.port);
+    expect(endpoint!.path).toBe(rendering.environment['PULLMETRICS_PATH']);
+    expect(endpoint!.relabelings).toEqual([{ targetLabel: 'job', replacement: 'weir' }]);
+  });
+
+  it('has the job that the alerts expect', () => {
+    expect(JSON.stringify(rendering.one('PrometheusRule').spec)).toContain('up{job=\\"weir\\"}');
+  });
+
+  it('has a Service without an address for clients that balance their calls', () => {
+    const headless = services.filter(({ spec }) => spec.clusterIP === 'None');
+    expect(headless.map(({ spec }) => spec.ports.map((port) => port.name))).toEqual([['grpc']]);
+  });
+});
+
+describe('the protocol of the gRPC port', () => {
+  it.each([
+    ['memory', 'grpc'],
+    ['tls-workers', 'tls'],
+    ['everything', 'kubernetes.io/h2c'],
+  ])('of the variant %s is %s', (name, protocol) => {
+    const ports = renderingOf(name).services.flatMap((service) => service.ports);
+    const used = ports.filter((port) => port.name === 'grpc').map((port) => port.appProtocol);
+    expect(new Set(used)).toEqual(new Set([protocol]));
+  });
+});
+
+it.each([
+  ['memory', false],
+  ['tls-workers', false],
+  ['xds-memcached', true],
+  ['redis', true],
+  ['bare', false],
+])(
+  'the variant %s has a PodDisruptionBudget: %s, because it would block the drain of a node of a single Pod',
+  (name, has) => {
+    expect(renderingOf(name).all('PodDisruptionBudget').length > 0).toBe(has);
+  },
+);
