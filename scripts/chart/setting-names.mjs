@@ -50,10 +50,10 @@ export function nameDefinitions() {
   const patterns = groups
     .flatMap(({ families }) => families.flatMap(({ name, alias }) => [name, alias]))
     .map((name) => `^${name.replace('<NAME>', '[A-Z0-9_]+')}$`);
-  const all = new Set(rows.flatMap(({ names, files }) => [...names, ...files]));
+  const all = rows.flatMap(({ names, files }) => [...names, ...files]);
   return {
     settings: onlyKeys(free, patterns, 'settingValue'),
     secrets: onlyKeys(secrets, [], 'secret'),
-    variableOfWeir: { anyOf: [{ enum: [...all].toSorted() }, ...patterns.map((pattern) => ({ pattern }))] },
+    variableOfWeir: { anyOf: [{ enum: all.toSorted() }, ...patterns.map((pattern) => ({ pattern }))] },
   };
 }

@@ -27,10 +27,11 @@ export function variants() {
 }
 
 function filesBelow(folder) {
+  // The names of a folder come in no order that all file systems have.
   return readdirSync(folder)
+    .toSorted()
     .map((name) => join(folder, name))
-    .flatMap((path) => (statSync(path).isDirectory() ? filesBelow(path) : [path]))
-    .toSorted();
+    .flatMap((path) => (statSync(path).isDirectory() ? filesBelow(path) : [path]));
 }
 
 /**

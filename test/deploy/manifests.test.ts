@@ -103,7 +103,7 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
   });
 
   it('uses only Secrets and an account of its own that it creates', () => {
-    const own = `${it_.one('Deployment').metadata.name}`;
+    const own = it_.one('Deployment').metadata.name;
     const accounts = it_.all('ServiceAccount').map(({ metadata }) => metadata.name);
     expect(accounts).toEqual(pod.serviceAccountName === 'default' ? [] : [pod.serviceAccountName]);
     const items = (pod.volumes ?? [])

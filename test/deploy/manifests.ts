@@ -51,7 +51,7 @@ export interface Variable {
 
 export interface Container {
   readonly name: string;
-  readonly args?: readonly string[];
+  readonly command?: readonly string[];
   readonly securityContext?: unknown;
   readonly ports: readonly ContainerPort[];
   readonly env: readonly Variable[];

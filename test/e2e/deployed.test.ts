@@ -175,9 +175,10 @@ describe('the test of helm test', () => {
     const { http } = deployed.weir.ports;
 
     function runAt(port: number) {
+      const [, ...args] = test!.command!;
       return exec(
         process.execPath,
-        test!.args!.map((arg) => arg.replace(/http:\/\/[^/]+\//, `http://127.0.0.1:${port}/`)),
+        args.map((arg) => arg.replace(/http:\/\/[^/]+\//, `http://127.0.0.1:${port}/`)),
       );
     }
     expect((await runAt(http)).stdout).toContain('"overallCode":"OK"');
