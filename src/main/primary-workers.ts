@@ -7,7 +7,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CounterLane } from '../streams/ports/counters';
 import { Requests } from '../workers/channel/requests/requests';
 import { serveCounters } from '../workers/counters/serve-counters';
-import type { WorkerPool } from '../workers/primary/worker-pool';
+import type { Member, WorkerPool } from '../workers/primary/worker-pool';
 import type { WorkerProcess } from '../workers/primary/worker-process';
 import { MergedStatistics } from '../workers/statistics/merged-statistics';
 import type { WorkerReports } from './statistics-outputs';
@@ -42,7 +42,7 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
     this.#options = options;
     const { pool, statistics } = options;
     this.#merged = new MergedStatistics(statistics);
-    statistics.gauge('ratelimit.workers.ready', () => pool.members.filter(({ isServing }) => isServing).length);
+    statistics.gauge('ratelimit.workers.ready', () => pool.members.filter(isReady).length);
     statistics.counter('ratelimit.workers.restarts');
   }
 
@@ -65,18 +65,19 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
 
   /** How to ask each worker that is ready. */
   get ready(): readonly Requests[] {
-    return this.#options.pool.members.flatMap(({ process, isServing }) =>
-      isServing ? (this.#linked.get(process)?.requests ?? []) : [],
-    );
+    return this.#options.pool.members
+      .filter(isReady)
+      .flatMap(({ process }) => this.#linked.get(process)?.requests ?? []);
   }
 
   list(): readonly WorkerInfo[] {
     const { pool } = this.#options;
     return pool.members
-      .map(({ process, isServing }) => ({
+      .map(({ process, isServing, isResponsive }) => ({
         worker: process.number,
         pid: process.pid,
         isServing,
+        isResponsive,
         connections: process.connections,
         uptimeSeconds: (performance.now() - (this.#linked.get(process)?.startedAt ?? 0)) / 1000,
         restarts: (this.#starts.get(process.number) ?? 1) - 1,
@@ -101,6 +102,11 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.closed$.subscribe(() => this.#linked.delete(process));
   }
+}
+
+/** Whether a worker decides calls and answers the primary. */
+function isReady({ isServing, isResponsive }: Member): boolean {
+  return isServing && isResponsive;
 }
 
 async function metricsOf(linked: Linked): Promise<string> {

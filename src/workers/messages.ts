@@ -13,6 +13,8 @@ export interface TlsTexts {
 
 /** What the primary requires of a worker, on the topic `control`. */
 export type Order =
+  /** Answered with `alive`. */
+  | { readonly kind: 'ping' }
   /** The certificates to serve new connections with. */
   | { readonly kind: 'tls'; readonly tls: TlsTexts }
   /** Ends the connections of callers gracefully and lets the calls in flight finish; answered with `drained`. */
@@ -24,6 +26,7 @@ export type Order =
 export type Report =
   /** It takes connections. `store` describes its counter store, without credentials. */
   | { readonly kind: 'serving'; readonly store: string }
+  | { readonly kind: 'alive' }
   /** It cannot run, and exits. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** The calls that were in flight when `drain` arrived are answered. */

@@ -145,7 +145,12 @@ describe('weir-client says', () => {
   });
 
   it('that the server does not speak gRPC', async () => {
-    const http = createServer((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n').resume());
+    const http = createServer((socket) =>
+      socket
+        .on('error', () => {})
+        .end('HTTP/1.1 400 Bad Request\r\n\r\n')
+        .resume(),
+    );
     expect(await call(await listen(http))).toBe('the server does not speak gRPC\n');
   });
 });

@@ -374,7 +374,12 @@ describe('weir-client prints one sentence and exits with 1', () => {
 
   it('when the server uses another protocol', async () => {
     const address = await listen(
-      createServer((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n').resume()),
+      createServer((socket) =>
+        socket
+          .on('error', () => {})
+          .end('HTTP/1.1 400 Bad Request\r\n\r\n')
+          .resume(),
+      ),
     );
     expect((await call(address)).err).toBe(
       `weir-client: cannot connect to ${address}: the server does not speak gRPC\n`,
@@ -384,7 +389,7 @@ describe('weir-client prints one sentence and exits with 1', () => {
   it('when the server sends nothing', async () => {
     const address = await listen(
       createServer((socket) => {
-        cleanups.push(() => socket.destroy());
+        cleanups.push(() => socket.on('error', () => {}).destroy());
       }),
     );
     expect(await run(['-dial_string', address, '-domain', 'd', '-descriptors', 'a=b'], 200)).toEqual({

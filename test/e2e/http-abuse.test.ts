@@ -226,8 +226,9 @@ describe('six heap snapshots at once', () => {
       await response.arrayBuffer();
       return response.status;
     });
-    // The others have waited while the first was written.
-    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    // The others have waited while the first was written: too long for the time limit of a request if the machine is busy.
+    expect(statuses).toContain(200);
+    expect([200, 408, 429]).toEqual(expect.arrayContaining(statuses));
     expect(statuses.filter((status) => status === 200).length).toBeLessThan(3);
     expect((await weir.http('/json', { method: 'POST', body: REQUEST })).status).toBe(200);
     await weir.until('the next snapshot', async () => {

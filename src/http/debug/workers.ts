@@ -11,6 +11,8 @@ export interface WorkerInfo {
   readonly pid: number | undefined;
   /** Whether it takes connections. */
   readonly isServing: boolean;
+  /** Whether it answers the primary. */
+  readonly isResponsive: boolean;
   readonly connections: number;
   /** Since it was started. */
   readonly uptimeSeconds: number;
@@ -46,8 +48,8 @@ export function workerList(workers: DebugWorkers): DebugEndpoint {
   };
 }
 
-function lineOf({ worker, pid, isServing, connections, uptimeSeconds, restarts }: WorkerInfo): string {
-  const state = isServing ? 'serving' : 'starting';
+function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {
+  const state = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';
   const uptime = Math.floor(uptimeSeconds);
   return `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} uptime=${uptime}s restarts=${restarts}`;
 }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Subscription } from 'rxjs';
 import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
 import type { ListenerName, SocketNotice } from '../messages';
-import { leastLoaded } from './least-loaded';
+import { type LoadedWorker, leastLoaded } from './least-loaded';
 import type { WorkerPool } from './worker-pool';
 import type { WorkerProcess } from './worker-process';
 
@@ -27,7 +27,7 @@ export interface ConnectionDispatchOptions {
 }
 
 /**
- * Gives every accepted connection to the least loaded worker. The own copy of a socket is kept until the worker has it, so that the
+ * Gives every accepted connection to the least loaded worker that answers. The own copy of a socket is kept until the worker has it, so that the
  * connections on their way to a worker that dies are given to another one.
  */
 export class ConnectionDispatch {
@@ -118,8 +118,9 @@ export class ConnectionDispatch {
 }
 
 /** The connections of one worker. */
-class ConnectedWorker {
+class ConnectedWorker implements LoadedWorker {
   readonly load = { grpc: 0, http: 0 };
+  isResponsive = true;
   readonly #process: WorkerProcess;
   readonly #onTaken: () => void;
   readonly #connections = new Map<number, Connection>();
@@ -130,6 +131,8 @@ class ConnectedWorker {
     this.#onTaken = onTaken;
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
     process.notices$.subscribe((notice) => this.#noticed(notice));
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
+    process.responsiveness$.subscribe((state) => (this.isResponsive = state === 'responsive'));
   }
 
   give(listener: ListenerName, socket: Socket): void {

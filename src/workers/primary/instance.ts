@@ -21,7 +21,7 @@ export interface InstanceSources {
   /** Loads of rules; the stream neither fails nor completes. */
   readonly rules$: Observable<RuleEvent>;
   /** The workers that run. */
-  readonly members$: Observable<readonly Pick<Member, 'state' | 'isServing'>[]>;
+  readonly members$: Observable<readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[]>;
   /** Emits when all workers are serving for the first time; fails when the service cannot run. */
   readonly complete$: Observable<unknown>;
   /** The signals that end the process, shared. */
@@ -75,11 +75,11 @@ export function instance(
   return { config$, health$, awaited$, phase$: lifecycle({ ready$, termination$ }) };
 }
 
-type Members = readonly Pick<Member, 'state' | 'isServing'>[];
+type Members = readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[];
 
-/** Unhealthy are the components that are unhealthy in any worker, and `workers` while none is serving. */
+/** Unhealthy are the components that are unhealthy in any worker, and `workers` while none serves and answers. */
 function healthOf([own, members]: readonly [Health, Members]): Health {
-  const serving = members.filter(({ isServing }) => isServing);
+  const serving = members.filter(({ isServing, isResponsive }) => isServing && isResponsive);
   const ofWorkers = serving.flatMap(({ state }) => state?.health.unhealthy ?? []);
   const none = serving.length === 0 ? ['workers'] : [];
   const unhealthy = [...new Set([...own.unhealthy, ...ofWorkers, ...none])];

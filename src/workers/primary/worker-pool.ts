@@ -3,6 +3,7 @@ import type { Log } from '../../streams/ports/log';
 import { asError } from '../../text/thrown';
 import type { WorkerState } from '../messages';
 import { RestartBackoff } from './backoff';
+import { type Responsiveness, STUCK_AFTER } from './responsiveness';
 import type { WorkerExit, WorkerProcess } from './worker-process';
 
 /** A worker that runs. */
@@ -12,6 +13,8 @@ export interface Member {
   readonly state: WorkerState | undefined;
   /** Whether it takes connections. */
   readonly isServing: boolean;
+  /** False after ten seconds in which it did not answer. */
+  readonly isResponsive: boolean;
   /** The description of its counter store; undefined before it is serving. */
   readonly store?: string;
 }
@@ -108,7 +111,7 @@ export class WorkerPool {
       this.#ended(number, { exit: { code: null, signal: null, error: asError(error) }, startedAt });
       return;
     }
-    this.#change((members) => [...members, { process, state: undefined, isServing: false }]);
+    this.#change((members) => [...members, { process, state: undefined, isServing: false, isResponsive: true }]);
     let reason: string | undefined;
     // All of these complete with the process.
     // oxlint-disable-next-line house-style/kept-subscriptions
@@ -132,6 +135,26 @@ export class WorkerPool {
       this.members.filter((member) => member.isServing || member.process === process).length === this.#options.count;
     this.#update(process, { isServing: true, store });
     this.#serving.next(process);
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
+    process.responsiveness$.subscribe((responsiveness) => this.#responded(process, responsiveness));
+  }
+
+  #responded(process: WorkerProcess, responsiveness: Responsiveness): void {
+    const { log } = this.#options;
+    const worker = process.number;
+    if (responsiveness === 'stuck') {
+      log.error('a worker does not answer and is killed', {
+        worker,
+        reason: `it has not answered for ${STUCK_AFTER} ms`,
+      });
+      process.kill();
+      return;
+    }
+    const isResponsive = responsiveness === 'responsive';
+    if (this.members.some((member) => member.process === process && member.isResponsive === isResponsive)) return;
+    if (isResponsive) log.info('a worker answers again', { worker });
+    else log.warn('a worker does not answer; others get the new connections', { worker });
+    this.#update(process, { isResponsive });
   }
 
   #ended(

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { AsyncSubject, type Observable, fromEvent, share } from 'rxjs';
+import { AsyncSubject, type Observable, asyncScheduler, filter, fromEvent, share, takeUntil } from 'rxjs';
 import type { Health } from '../../streams/health';
 import { jsonFrames, sendJson } from '../channel/json-frames';
 import { StreamChannel } from '../channel/stream-channel';
@@ -9,6 +9,7 @@ import { TOPICS } from '../channel/topics';
 import type { Order, Passed, Report, SocketNotice, WorkerState } from '../messages';
 import { workerArguments } from '../worker/role';
 import { workerExecArguments } from './exec-arguments';
+import { type Responsiveness, responsiveness } from './responsiveness';
 
 /** How a worker ended: with an exit code, by a signal, or because it could not be started. */
 export interface WorkerExit {
@@ -33,6 +34,8 @@ export class WorkerProcess {
   readonly notices$: Observable<SocketNotice>;
   /** Emits once, when the process has ended and everything that it sent has been received; then completes. */
   readonly exited$: Observable<WorkerExit>;
+  /** While it is subscribed to, the worker is asked. Completes when the process has ended. */
+  readonly responsiveness$: Observable<Responsiveness>;
   readonly #child: ChildProcess;
   #connections = 0;
 
@@ -59,6 +62,11 @@ export class WorkerProcess {
     // The event has a second argument, the handle.
     this.notices$ = fromEvent(child, 'message', (message) => message as SocketNotice).pipe(share());
     this.exited$ = exitOf(child);
+    this.responsiveness$ = responsiveness({
+      ask: () => this.order({ kind: 'ping' }),
+      answers$: this.reports$.pipe(filter(({ kind }) => kind === 'alive')),
+      scheduler: asyncScheduler,
+    }).pipe(takeUntil(this.exited$), share());
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
     this.notices$.subscribe((notice) => {
       if ('closed' in notice) this.#connections -= 1;

@@ -72,7 +72,8 @@ export class PrimaryLink {
   }
 
   #ordered(order: Order): void {
-    if (order.kind === 'tls') this.#tls.next(order.tls);
+    if (order.kind === 'ping') this.report({ kind: 'alive' });
+    else if (order.kind === 'tls') this.#tls.next(order.tls);
     else if (order.kind === 'drain') this.#drain.next();
     else this.#finish.next();
   }

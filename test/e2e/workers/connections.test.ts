@@ -117,10 +117,25 @@ describe('an instance with two workers', () => {
     // The half that the other worker has got.
     await weir.until('the other connections to be taken', () => {
       const [, other] = workersOf(weir);
-      return other !== undefined && connectionsTo(weir.ports.grpc, other.pid) === 4;
+      return other !== undefined && connectionsTo(weir.ports.grpc, other.pid) >= 4;
     });
     process.kill(stopped!.pid, 'SIGKILL');
     await expect(opened).resolves.toHaveLength(8);
+  });
+
+  it('gives new connections to the others while a worker does not answer', async () => {
+    await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO } });
+    using connections = new Connections();
+    const [stopped, other] = workersOf(weir);
+    process.kill(stopped!.pid, 'SIGSTOP');
+    await weir.line(/a worker does not answer; others get the new connections/);
+    expect(await weir.debug('/workers')).toMatch(/^worker 1: .*state=not answering/);
+    await connections.open(4, `http://${weir.grpcAddress}`);
+    expect(connectionsTo(weir.ports.grpc, other!.pid)).toBe(4);
+    process.kill(stopped!.pid, 'SIGCONT');
+    await weir.line(/a worker answers again/);
+    await connections.open(4, `http://${weir.grpcAddress}`);
+    await expectSpread(weir, [4, 4], (pid) => connectionsTo(weir.ports.grpc, pid));
   });
 
   it('spreads HTTP connections independently of those of gRPC', async () => {

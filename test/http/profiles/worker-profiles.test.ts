@@ -39,7 +39,9 @@ beforeEach(async () => {
     checks: () => [],
     statistics: () => [],
     workers: {
-      list: () => [{ worker: 1, pid: 7, isServing: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 }],
+      list: () => [
+        { worker: 1, pid: 7, isServing: true, isResponsive: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 },
+      ],
       respond: (worker, url) => (worker === 1 ? requests.ask('debug', { url }) : undefined),
     },
     operatorsApi: (_, next) => next(),

@@ -80,6 +80,8 @@ export async function quotingProxy(): Promise<QuotingPeer> {
   const received: string[] = [];
   const server = createHttpServer();
   server.on('connect', ({ headers }, socket: Socket) => {
+    // The HTTP server leaves the socket of a CONNECT alone, its errors included.
+    socket.on('error', () => undefined);
     const sent = headers['proxy-authorization'] ?? '';
     const text = `${sent}, that is ${Buffer.from(sent.replace('Basic ', ''), 'base64').toString()}`;
     received.push(text);

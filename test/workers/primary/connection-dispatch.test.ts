@@ -3,6 +3,7 @@ import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { Subject } from 'rxjs';
 import type { ListenerName, Passed, SocketNotice } from '../../../src/workers/messages';
 import { ConnectionDispatch } from '../../../src/workers/primary/connection-dispatch';
+import type { Responsiveness } from '../../../src/workers/primary/responsiveness';
 import type { WorkerExit, WorkerProcess } from '../../../src/workers/primary/worker-process';
 
 /** A worker that takes sockets only when the test says so. */
@@ -10,6 +11,7 @@ class FakeWorker {
   readonly passed: (Passed & { readonly socket: Socket })[] = [];
   readonly notices$ = new Subject<SocketNotice>();
   readonly exited$ = new Subject<WorkerExit>();
+  readonly responsiveness$ = new Subject<Responsiveness>();
 
   pass(passed: Passed, socket: Socket): void {
     this.passed.push({ ...passed, socket });
@@ -93,6 +95,17 @@ describe('the dispatch of connections', () => {
     expect([dispatch.count('grpc'), dispatch.count('http')]).toEqual([1, 1]);
     worker.notices$.next({ closed: 1 });
     expect([dispatch.count('grpc'), dispatch.count('http')]).toEqual([0, 1]);
+  });
+
+  it('gives connections to the others while a worker does not answer', async () => {
+    const { accept, begin } = await start();
+    const [one, other] = [begin(), begin()];
+    one.responsiveness$.next('silent');
+    for (let round = 0; round < 3; round += 1) await accept('grpc');
+    expect([one.passed.length, other.passed.length]).toEqual([0, 3]);
+    one.responsiveness$.next('responsive');
+    for (let round = 0; round < 3; round += 1) await accept('grpc');
+    expect([one.passed.length, other.passed.length]).toEqual([3, 3]);
   });
 
   it('refuses gRPC connections over the limit', async () => {

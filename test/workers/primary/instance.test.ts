@@ -5,6 +5,7 @@ import { type InstanceSources, instance } from '../../../src/workers/primary/ins
 
 type Members = readonly {
   readonly isServing: boolean;
+  readonly isResponsive: boolean;
   readonly state:
     | { readonly health: { healthy: boolean; unhealthy: string[] }; readonly awaited: ('rules' | 'counter store')[] }
     | undefined;
@@ -17,7 +18,7 @@ function worker(
   unhealthy: string[] = [],
   awaited: ('rules' | 'counter store')[] = [],
 ): Members[number] {
-  return { isServing, state: { health: { healthy: unhealthy.length === 0, unhealthy }, awaited } };
+  return { isServing, isResponsive: true, state: { health: { healthy: unhealthy.length === 0, unhealthy }, awaited } };
 }
 
 function instanceOf(members: Members, more: Partial<InstanceSources> = {}) {
@@ -51,6 +52,12 @@ describe('the health of an instance', () => {
     expect(health$.value).toEqual({ healthy: false, unhealthy: ['workers'] });
     members$.next([worker(true)]);
     expect(health$.value.healthy).toBe(true);
+  });
+
+  it('is bad while no worker answers', () => {
+    const silent = { ...worker(true), isResponsive: false };
+    expect(instanceOf([silent, worker(true)]).health$.value.healthy).toBe(true);
+    expect(instanceOf([silent]).health$.value).toEqual({ healthy: false, unhealthy: ['workers'] });
   });
 
   it('is bad from the first signal on', () => {

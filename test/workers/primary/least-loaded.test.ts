@@ -1,7 +1,7 @@
 import { leastLoaded } from '../../../src/workers/primary/least-loaded';
 
-function worker(name: string, grpc: number, http: number) {
-  return { name, load: { grpc, http } };
+function worker(name: string, grpc: number, http: number, isResponsive = true) {
+  return { name, load: { grpc, http }, isResponsive };
 }
 
 describe('the worker for a connection', () => {
@@ -19,12 +19,18 @@ describe('the worker for a connection', () => {
     expect(leastLoaded([worker('a', 1, 1), worker('b', 1, 1)], 'http')?.name).toBe('a');
   });
 
+  it('is one that does not answer only when no other does', () => {
+    const [silent, other] = [worker('silent', 0, 0, false), worker('other silent', 1, 0, false)];
+    expect(leastLoaded([silent, worker('a', 2, 0), worker('b', 3, 0), other], 'grpc')?.name).toBe('a');
+    expect(leastLoaded([other, silent], 'grpc')?.name).toBe('silent');
+  });
+
   it('does not exist without workers', () => {
     expect(leastLoaded([], 'grpc')).toBeUndefined();
   });
 
   it.each([2, 3, 4, 7])('spreads connections evenly over %i workers, whatever closes in between', (count) => {
-    const workers = Array.from({ length: count }, () => ({ load: { grpc: 0, http: 0 } }));
+    const workers = Array.from({ length: count }, () => ({ load: { grpc: 0, http: 0 }, isResponsive: true }));
     for (let round = 0; round < 5 * count; round += 1) leastLoaded(workers, 'grpc')!.load.grpc += 1;
     workers[0]!.load.grpc = 0;
     for (let round = 0; round < 5; round += 1) leastLoaded(workers, 'grpc')!.load.grpc += 1;

@@ -5,17 +5,12 @@ import {
   endWith,
   ignoreElements,
   merge,
-  repeat,
   startWith,
   switchMap,
-  takeLast,
   takeUntil,
   tap,
-  timer,
 } from 'rxjs';
-
-/** A time limit is measured by this many timers. */
-const PARTS = 10;
+import { patientTimer } from '../patient-timer';
 
 export interface AnswerLimit {
   /** Milliseconds without a value. */
@@ -24,18 +19,13 @@ export interface AnswerLimit {
   readonly onSilence: () => void;
 }
 
-/**
- * Calls `onSilence` once when the source has neither emitted nor completed for a time. The source stays subscribed to.
- *
- * The time is measured by several timers one after the other: when this process itself stood still for long, answers that arrived
- * meanwhile are read between two of them.
- */
+/** Calls `onSilence` once when the source has neither emitted nor completed for a time. The source stays subscribed to. */
 export function awaitAnswer<T>({ limit, scheduler, onSilence }: AnswerLimit): MonoTypeOperatorFunction<T> {
   return connect((answers$) => {
     const end$ = answers$.pipe(ignoreElements(), endWith(undefined));
     const silence$ = answers$.pipe(
       startWith(undefined),
-      switchMap(() => timer(limit / PARTS, scheduler).pipe(repeat(PARTS), takeLast(1))),
+      switchMap(() => patientTimer(limit, scheduler)),
       takeUntil(end$),
       tap(() => onSilence()),
       ignoreElements(),
