@@ -63,9 +63,13 @@ function once<T extends Counters>(open: () => T | Promise<T>): () => T {
   return () => counters;
 }
 
+/** Milliseconds in which a store answers even on a busy machine: these tests are not about timeouts. */
+const PATIENT = { timeout: 60_000 };
+
 async function kvstore(main: InstanceOptions, second?: InstanceOptions): Promise<AdministeredCounters> {
   // Without jitter, so that a scenario can wait for the expiry.
-  const counters = kvstoreCounters(options(main, { perSecond: second, expirationJitterMaxSeconds: 0 }));
+  const more = { perSecond: second && { ...second, ...PATIENT }, expirationJitterMaxSeconds: 0 };
+  const counters = kvstoreCounters(options({ ...main, ...PATIENT }, more));
   await firstValueFrom(counters.ready$);
   return counters;
 }
