@@ -6,6 +6,7 @@ import './main/quiet-libraries';
 import { tolerateClosedPipes } from './cli/closed-pipes';
 import { answerCommandLine } from './main/command-line';
 import { processCount } from './main/process-count';
+import { managerNotifier } from './main/service-manager';
 import { runService } from './main/run-service';
 import { type ServiceLogOptions, exitOnUncaught, serviceLog } from './main/service-log';
 import { collectOnOneThread } from './main/short-collections';
@@ -56,10 +57,18 @@ async function runLogged(
   exitOnUncaught(log, lines);
   for (const warning of reading.warnings) log.warn(warning);
   try {
+    const notifier = await managerNotifier(reading);
     const workers = processCount(reading.settings.workers);
-    if (workers === 1) return await runService(reading, { log, lines, onServing });
+    if (workers === 1) return await runService(reading, { log, lines, notifier, onServing });
     const { runPrimary } = await import('./main/run-primary.js');
-    return await runPrimary(reading, { log, lines, onServing, workers, fork: { program: __filename, environment } });
+    return await runPrimary(reading, {
+      log,
+      lines,
+      notifier,
+      onServing,
+      workers,
+      fork: { program: __filename, environment },
+    });
   } catch (error) {
     log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;

@@ -12,6 +12,7 @@ import {
   takeUntil,
 } from 'rxjs';
 import { clockJumps } from '../sources/clock-jumps';
+import type { LoadedSettings } from '../settings/read-settings';
 import { signals } from '../sources/signals';
 import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
@@ -20,6 +21,7 @@ import { asError } from '../text/thrown';
 import { IGNORED_SIGNALS } from './ignored-signals';
 import { LifeLog, type Serving } from './life-log';
 import type { Readiness } from './readiness';
+import { type ManagerNotifier, notifyManager } from './service-manager';
 
 /** Milliseconds after which a drain is aborted. */
 export const DRAIN_DEADLINE = 10_000;
@@ -33,8 +35,8 @@ export interface LifeCycleOptions {
   readonly open: () => Promise<Serving>;
   /** Called when they are open. */
   readonly onServing: (serving: Serving) => void;
-  /** Milliseconds between the first signal and the drain, during which calls are served as before. */
-  readonly shutdownDelay: number;
+  readonly reading: LoadedSettings;
+  readonly notifier: ManagerNotifier;
   /** What ends when the service drains, in this order. */
   readonly drainSteps: readonly DrainStep[];
   readonly log: Log;
@@ -53,7 +55,11 @@ export async function lifeCycle({
   readiness,
   open,
   onServing,
-  shutdownDelay,
+  reading: {
+    settings: { shutdownDelay },
+    manager: { watchdog },
+  },
+  notifier,
   drainSteps: steps,
   log,
 }: LifeCycleOptions): Promise<0 | 1> {
@@ -71,6 +77,9 @@ export async function lifeCycle({
   subscriptions.add(
     signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
   );
+  const drainTime = shutdownDelay + DRAIN_DEADLINE;
+  if (notifier !== undefined)
+    subscriptions.add(notifyManager(notifier, { readiness, signal$, drainTime, watchdog, log }).subscribe());
   const drained$ = defer(() => {
     // Without listeners there are no callers to give time to.
     const delay = readiness.hasOpened ? shutdownDelay : 0;

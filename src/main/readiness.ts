@@ -1,7 +1,7 @@
-import { type Observable, asyncScheduler, tap, timer } from 'rxjs';
+import { BehaviorSubject, type Observable, asyncScheduler, combineLatest, map, startWith, tap, timer } from 'rxjs';
 import type { Awaited } from '../streams/awaited';
 import { type Check, checks } from '../streams/checks';
-import type { Health } from '../streams/health';
+import { type Health, STARTING } from '../streams/health';
 import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
 
@@ -28,7 +28,7 @@ const AWAITED: Readonly<Record<Awaited, { readonly health: string; readonly mess
 export class Readiness {
   readonly #streams: Pick<Service, 'health$' | 'awaited$'>;
   readonly #hasWorkers: boolean;
-  #hasOpened = false;
+  readonly #hasOpened = new BehaviorSubject(false);
 
   constructor(streams: Pick<Service, 'health$' | 'awaited$'>, { hasWorkers }: { readonly hasWorkers: boolean }) {
     this.#streams = streams;
@@ -37,26 +37,40 @@ export class Readiness {
 
   /** The listeners for decisions are open. */
   opened(): void {
-    this.#hasOpened = true;
+    this.#hasOpened.next(true);
   }
 
   get hasOpened(): boolean {
-    return this.#hasOpened;
+    return this.#hasOpened.value;
+  }
+
+  /** Whether the listeners for decisions are open: now and when they are. */
+  get opened$(): Observable<boolean> {
+    return this.#hasOpened.asObservable();
+  }
+
+  /** What the service does, in one line without addresses: now, and at every change. */
+  get status$(): Observable<string> {
+    const { health$, awaited$ } = this.#streams;
+    return combineLatest([this.#hasOpened, health$.pipe(startWith(STARTING)), awaited$]).pipe(
+      map(([hasOpened, { healthy, unhealthy }, awaited]) => {
+        if (hasOpened) return healthy ? 'serving' : `serving, but unhealthy: ${unhealthy.join(', ')}`;
+        return `starting: ${missing(awaited).join(', ')}`;
+      }),
+    );
   }
 
   get health(): Health {
     const health = this.#streams.health$.value;
-    if (this.#hasOpened) return health;
-    const awaited = this.#streams.awaited$.value.map((item) => AWAITED[item].health);
-    const missing = awaited.length > 0 ? awaited : ['opening the listeners'];
-    return { healthy: false, unhealthy: [...health.unhealthy, ...missing] };
+    if (this.hasOpened) return health;
+    return { healthy: false, unhealthy: [...health.unhealthy, ...missing(this.#streams.awaited$.value)] };
   }
 
   /** What probes list: the checks of the service, and that its listeners for decisions are open. */
   get checks(): readonly Check[] {
     const { health$, awaited$ } = this.#streams;
-    const listeners: Check = { name: 'listeners', failure: this.#hasOpened ? undefined : 'not open yet' };
-    const options = { awaited: this.#hasOpened ? [] : awaited$.value, hasWorkers: this.#hasWorkers };
+    const listeners: Check = { name: 'listeners', failure: this.hasOpened ? undefined : 'not open yet' };
+    const options = { awaited: this.hasOpened ? [] : awaited$.value, hasWorkers: this.#hasWorkers };
     return [...checks(health$.value, options), listeners];
   }
 
@@ -68,4 +82,9 @@ export class Readiness {
       }),
     );
   }
+}
+
+/** What is missing before the listeners are open, in words. */
+function missing(awaited: readonly Awaited[]): readonly string[] {
+  return awaited.length > 0 ? awaited.map((item) => AWAITED[item].health) : ['opening the listeners'];
 }

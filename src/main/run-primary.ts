@@ -54,7 +54,7 @@ interface Parts {
  */
 export async function runPrimary(reading: LoadedSettings, options: PrimaryOptions): Promise<number> {
   process.title = 'weir: primary';
-  const { log, lines, onServing = () => undefined } = options;
+  const { log, lines, notifier, onServing = () => undefined } = options;
   const parts = await makeParts(reading, options);
   const { statistics, rejections, outputs, pool, exchange, tls, signal$, streams } = parts;
   countDroppedLines(lines, statistics);
@@ -97,7 +97,8 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
         rules: streams.config$.value.loaded,
       }),
       onServing,
-      shutdownDelay: reading.settings.shutdownDelay,
+      reading,
+      notifier,
       drainSteps: drainSteps(parts, listeners, debug),
       log,
     });

@@ -15,6 +15,7 @@ import { Listeners } from './listeners';
 import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE, lifeCycle } from './life-cycle';
 import type { Serving } from './life-log';
+import type { ManagerNotifier } from './service-manager';
 import { offenderSource, offendersOf } from './offenders';
 import { LocalDecisions } from './operators/local-decisions';
 import { Readiness } from './readiness';
@@ -28,6 +29,7 @@ export interface RunOptions {
   readonly log: Log;
   /** Where the lines of the log go. */
   readonly lines: BoundedLines;
+  readonly notifier: ManagerNotifier;
   /** Called when the listeners are open. */
   readonly onServing?: ((serving: Serving) => void) | undefined;
 }
@@ -53,9 +55,9 @@ interface Parts {
  */
 export async function runService(
   reading: LoadedSettings,
-  { log, lines, onServing = () => undefined }: RunOptions,
+  { log, lines, notifier, onServing = () => undefined }: RunOptions,
 ): Promise<number> {
-  const parts = await makeParts(reading, { log, lines });
+  const parts = await makeParts(reading, { log, lines, notifier });
   countDroppedLines(lines, parts.statistics);
   const { streams, statistics, rejections, tracing, signal$ } = parts;
   const subscriptions = subscribeTo(streams);
@@ -95,7 +97,8 @@ export async function runService(
         rules: streams.config$.value.loaded,
       }),
       onServing,
-      shutdownDelay: reading.settings.shutdownDelay,
+      reading,
+      notifier,
       drainSteps: drainSteps(parts, listeners, debug),
       log,
     });

@@ -12,6 +12,7 @@ import {
 } from './checks/ineffective-settings';
 import { derivedDefaults } from './derived-defaults';
 import { type MogrifiersResult, mogrifierVariables, readMogrifiers } from './mogrifiers';
+import { type ServiceManager, readServiceManager } from './service-manager';
 import type { Field, Settings, SettingsView } from './settings';
 import type { SettingState } from './table/condition';
 import { DerivedDefault, type Setting, namesOf } from './table/setting';
@@ -55,6 +56,8 @@ export interface LoadedSettings {
   readonly readAgain: <F extends Field>(field: F) => Settings[F];
   /** The variable that sets a setting, or else its neutral name: for messages about the setting. */
   readonly nameOf: SettingsView['nameOf'];
+  /** What a service manager has put into the environment. */
+  readonly manager: ServiceManager;
   /** Warnings for the log, one sentence each, without secrets. */
   readonly warnings: readonly string[];
 }
@@ -102,7 +105,8 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
   function runChecks(checks: readonly Check[]) {
     return checks.filter(({ concerns }) => concerns.every(isValid)).flatMap(({ find }) => find(view) ?? []);
   }
-  problems.push(...mogrifiers.problems, ...runChecks(problemChecks));
+  const { manager, problems: managerProblems } = readServiceManager(environment, process.pid);
+  problems.push(...mogrifiers.problems, ...runChecks(problemChecks), ...managerProblems);
   warnings.push(
     ...mogrifiers.warnings,
     ...findIneffectiveSettings(settingsTable, states),
@@ -117,7 +121,7 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return deepFreeze(readSecret(file, readFile).value) as Settings[F];
   }
-  return { settings: deepFreeze(settings), given, files, readAgain, nameOf: view.nameOf, warnings };
+  return { settings: deepFreeze(settings), given, files, readAgain, nameOf: view.nameOf, manager, warnings };
 }
 
 function rowOf(name: string): Setting<Field> {

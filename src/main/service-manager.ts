@@ -1,0 +1,76 @@
+import { type Observable, asyncScheduler, concatMap, filter } from 'rxjs';
+import type { LoadedSettings } from '../settings/read-settings';
+import { StateLog } from '../sinks/counters/state-log';
+import type { Notifier } from '../sinks/service-manager/notifier';
+import { programNotifier } from '../sinks/service-manager/program-notifier';
+import { notifications } from '../streams/notifications';
+import type { Log } from '../streams/ports/log';
+import { messageOf } from '../text/thrown';
+import type { Readiness } from './readiness';
+
+/** Milliseconds that the last lines of the log may take after a drain, and some more. */
+const EXIT_TIME = 5_000;
+
+/** How notifications reach the service manager that has started this process; undefined if it has not asked for any. */
+export type ManagerNotifier = Notifier | undefined;
+
+/**
+ * Opens the way to the service manager: datagrams of this process, or the program `systemd-notify` if there is no native package for
+ * them on this machine.
+ *
+ * @throws when the manager expects signs of life that only the native package can send
+ */
+export async function managerNotifier({ manager }: LoadedSettings): Promise<ManagerNotifier> {
+  const { notifySocket: socket, watchdog } = manager;
+  if (socket === undefined) return undefined;
+  try {
+    if (!socket.startsWith('/')) throw new Error(`${socket} is not a path`);
+    const { datagramNotifier } = await import('../sinks/service-manager/datagram-notifier.js');
+    return await datagramNotifier(socket);
+  } catch (error) {
+    if (watchdog === undefined) return programNotifier(socket);
+    const [reason] = messageOf(error).split('\n');
+    throw new Error(
+      'WATCHDOG_USEC is set, but the watchdog cannot be notified: that needs the package node-unix-socket and a socket with a ' +
+        `path (${reason}); install it with npm install --include=optional, or remove WatchdogSec= from the unit`,
+      { cause: error },
+    );
+  }
+}
+
+export interface NotifyOptions {
+  readonly readiness: Readiness;
+  readonly signal$: Observable<NodeJS.Signals>;
+  /** Milliseconds from the first signal to the end of the drain, at most. */
+  readonly drainTime: number;
+  readonly watchdog: number | undefined;
+  readonly log: Log;
+}
+
+/** Reports the life of the service while subscribed to; never fails. Messages are sent in order, each after the one before. */
+export function notifyManager(
+  notifier: Notifier,
+  { readiness, signal$, drainTime, watchdog, log }: NotifyOptions,
+): Observable<unknown> {
+  const state = new StateLog(
+    log,
+    { bad: 'cannot notify the service manager', good: 'the service manager is notified again' },
+    {},
+  );
+  const sources = {
+    status$: readiness.status$,
+    ready$: readiness.opened$.pipe(filter((hasOpened) => hasOpened)),
+    termination$: signal$,
+  };
+  const options = { watchdog, stopTimeout: drainTime + EXIT_TIME, scheduler: asyncScheduler };
+  return notifications(sources, options).pipe(
+    concatMap(async (notification) => {
+      try {
+        await notifier.send(notification);
+        state.good();
+      } catch (error) {
+        state.bad(messageOf(error));
+      }
+    }),
+  );
+}
