@@ -59,9 +59,12 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  * @throws when it cannot listen, with a human-readable message
  */
 export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<ListeningHttpServer> {
-  const { host, port } = options;
+  const { host, port, inherited } = options;
   const json = jsonHandler(options);
-  return startHttpServer(application(options, json), { at: { host, port }, ...serverOptions(options, json) });
+  return startHttpServer(application(options, json), {
+    at: { host, port, inherited },
+    ...serverOptions(options, json),
+  });
 }
 
 /** The same for connections that are accepted elsewhere. */

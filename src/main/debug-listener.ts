@@ -52,6 +52,7 @@ export async function openDebugListener(
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
+    inherited: reading.manager.sockets.debug,
     version: VERSION,
     rules: () => activeRules(config$.value),
     rulesInfo: () => rulesInfo(config$.value),

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { type ListeningGrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import { serveHttp } from '../http/serve-http';
 import type { ListeningHttpServer } from '../http/server/http-server';
-import type { ListenAddress } from '../net/listen';
+import type { ListenAddress, TcpAddress } from '../net/listen';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { type DecisionServersOptions, grpcGauges, grpcServerOptions, httpServerOptions } from './decision-servers';
@@ -23,7 +23,7 @@ export interface ListenersOptions extends Omit<DecisionServersOptions, 'onGrpcRe
 
 /** The listeners for decisions: gRPC and HTTP. They open when the service is ready and are closed one after the other. */
 export class Listeners {
-  readonly #settings: Settings;
+  readonly #reading: LoadedSettings;
   readonly #options: DecisionServersOptions;
   #grpc: ListeningGrpcServer | undefined;
   #http: ListeningHttpServer | undefined;
@@ -32,7 +32,7 @@ export class Listeners {
   constructor(reading: LoadedSettings, { refusals, ...options }: ListenersOptions) {
     const { settings } = reading;
     const { statistics, log } = options;
-    this.#settings = settings;
+    this.#reading = reading;
     this.#options = {
       ...options,
       hasWorkers: false,
@@ -45,8 +45,7 @@ export class Listeners {
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
   async open(): Promise<Addresses> {
-    const { host, port } = this.#settings;
-    this.#http = await serveHttp({ ...httpServerOptions(this.#options), host, port });
+    this.#http = await serveHttp({ ...httpServerOptions(this.#options), ...httpAddress(this.#reading) });
     this.#grpc = await this.#openGrpc();
     return { grpc: this.#grpc.address, http: this.#http.address };
   }
@@ -64,8 +63,8 @@ export class Listeners {
 
   async #openGrpc(): Promise<ListeningGrpcServer> {
     const server = await serveGrpc({
-      ...grpcServerOptions(this.#options, this.#settings, await this.#tls?.first()),
-      listen: grpcAddress(this.#settings),
+      ...grpcServerOptions(this.#options, this.#reading.settings, await this.#tls?.first()),
+      listen: grpcAddress(this.#reading),
     });
     this.#tls?.follow(server);
     return server;
@@ -73,6 +72,13 @@ export class Listeners {
 }
 
 /** Where gRPC is to be served. */
-export function grpcAddress({ grpcUds, grpcHost, grpcPort }: Settings): ListenAddress {
-  return grpcUds === undefined ? { host: grpcHost, port: grpcPort } : { path: grpcUds };
+export function grpcAddress({ settings, manager }: LoadedSettings): ListenAddress {
+  const { grpcUds, grpcHost: host, grpcPort: port } = settings;
+  const inherited = manager.sockets.grpc;
+  return grpcUds === undefined || inherited !== undefined ? { host, port, inherited } : { path: grpcUds };
+}
+
+/** Where HTTP is to be served. */
+export function httpAddress({ settings: { host, port }, manager }: LoadedSettings): TcpAddress {
+  return { host, port, inherited: manager.sockets.http };
 }

@@ -43,6 +43,7 @@ export async function openMetricsListener(
   const server = await serveMetrics({
     host: settings.pullmetricsAddr.host,
     port: settings.pullmetricsAddr.port,
+    inherited: reading.manager.sockets.metrics,
     path,
     page: async function* page() {
       await workers?.collect();

@@ -3,7 +3,6 @@ import { unavailableHttp } from '../http/serve-unavailable';
 import type { HttpServer } from '../http/server/http-server';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import type { LoadedSettings } from '../settings/read-settings';
-import type { Settings } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import type { Check } from '../streams/checks';
 import type { Health } from '../streams/health';
@@ -14,7 +13,7 @@ import { ConnectionDispatch } from '../workers/primary/connection-dispatch';
 import type { WorkerPool } from '../workers/primary/worker-pool';
 import { nameOfPeer } from './address-text';
 import type { HttpRejections } from './http-rejections';
-import { type Addresses, grpcAddress } from './listeners';
+import { type Addresses, grpcAddress, httpAddress } from './listeners';
 import type { RefusedConnections } from './refused-connections';
 
 export interface PrimaryListenersOptions {
@@ -31,21 +30,21 @@ export interface PrimaryListenersOptions {
 
 /** The listeners for decisions of a primary: their connections are given to the workers. */
 export class PrimaryListeners {
-  readonly #settings: Settings;
+  readonly #reading: LoadedSettings;
   readonly #options: PrimaryListenersOptions;
   readonly #dispatch: ConnectionDispatch;
   readonly #unavailable: HttpServer;
   #grpc: Acceptor | undefined;
   #http: Acceptor | undefined;
 
-  constructor({ settings }: LoadedSettings, options: PrimaryListenersOptions) {
+  constructor(reading: LoadedSettings, options: PrimaryListenersOptions) {
     const { pool, health, checks, rejections, log } = options;
-    this.#settings = settings;
+    this.#reading = reading;
     this.#options = options;
     this.#unavailable = unavailableHttp({ health, checks, onRejected: rejections.of('HTTP'), log });
     this.#dispatch = new ConnectionDispatch({
       pool,
-      maxGrpcConnections: settings.grpcMaxConnections,
+      maxGrpcConnections: reading.settings.grpcMaxConnections,
       serveUnavailable: (socket) => this.#unavailable.adopt(socket),
       onRefused: (listener, bound, socket) => this.#refused(listener, bound, socket),
     });
@@ -53,17 +52,16 @@ export class PrimaryListeners {
 
   /** @throws when a listener cannot open: a port that is in use */
   async open(): Promise<Addresses> {
-    const { host, port } = this.#settings;
     const dispatch = this.#dispatch;
     const onError = (error: Error): void => this.#options.log.error('a listener has failed', { error: asError(error) });
     const http = await acceptConnections({
-      at: { host, port },
+      at: httpAddress(this.#reading),
       onConnection: (socket) => dispatch.accepted('http', socket),
       onError,
     });
     this.#http = http;
     const grpc = await acceptConnections({
-      at: grpcAddress(this.#settings),
+      at: grpcAddress(this.#reading),
       backlog: GRPC_BACKLOG,
       onConnection: (socket) => dispatch.accepted('grpc', socket),
       onError,
@@ -98,7 +96,7 @@ export class PrimaryListeners {
       return;
     }
     statistics.counter(`ratelimit_server.http2.${bound}`).add(1);
-    refusals.grpcRefused(bound, this.#dispatch.count('grpc'), this.#settings);
+    refusals.grpcRefused(bound, this.#dispatch.count('grpc'), this.#reading.settings);
     if (log.isDebug) {
       log.debug('gRPC connection or stream rejected', { kind: bound, reason: '', peer: nameOfPeer(socket) });
     }

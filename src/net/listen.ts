@@ -7,6 +7,8 @@ export interface TcpAddress {
   readonly host: string;
   /** 0 lets the system choose a port. */
   readonly port: number;
+  /** The file descriptor of a TCP socket that another process has opened and this one has inherited; it is used instead. */
+  readonly inherited?: number | undefined;
 }
 
 /** Where to listen: a TCP address or the path of a Unix socket. */
@@ -41,6 +43,7 @@ export async function listen(
 ): Promise<net.AddressInfo | string> {
   try {
     if ('path' in at) await bindSocket(server, at.path, backlog);
+    else if (at.inherited !== undefined) await bindInherited(server, at.inherited, backlog);
     else await bindTcp(server, at, backlog);
   } catch (error) {
     throw explained(at, error);
@@ -56,6 +59,14 @@ async function bindTcp(server: net.Server, { host, port }: TcpAddress, backlog: 
     if (!NO_IPV6.has(codeOf(error))) throw error;
     await bind(server, { host: '0.0.0.0', port, backlog });
   }
+}
+
+async function bindInherited(server: net.Server, fd: number, backlog: number | undefined): Promise<void> {
+  await started(server, () => server.listen({ fd }, backlog));
+  const address = server.address();
+  if (address !== null && typeof address === 'object') return;
+  server.close();
+  throw new Error('it is not a TCP socket');
 }
 
 async function bindSocket(server: net.Server, path: string, backlog: number | undefined): Promise<void> {
@@ -81,12 +92,17 @@ function isServed(path: string): Promise<boolean> {
 }
 
 function bind(server: net.Server, options: net.ListenOptions): Promise<void> {
+  return started(server, () => server.listen(options));
+}
+
+function started(server: net.Server, start: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options, () => {
+    server.once('listening', () => {
       server.off('error', reject);
       resolve();
     });
+    start();
   });
 }
 
@@ -113,5 +129,6 @@ function textOf(cause: unknown): string {
 
 function nameOf(at: ListenAddress): string {
   if ('path' in at) return at.path;
+  if (at.inherited !== undefined) return `the inherited socket with file descriptor ${at.inherited}`;
   return at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
 }
