@@ -13,6 +13,7 @@ const DEBIAN = [
   { program: 'perl', debian: 'perl-base' },
   { program: 'promtool', debian: 'prometheus' },
   { program: 'redis-server', debian: 'redis-server' },
+  { program: 'systemd-socket-activate', debian: 'systemd' },
 ];
 
 /** Programs from Python packages, each installed in its own folder below .servers/. */

@@ -4,7 +4,6 @@ import { serveHttp } from '../http/serve-http';
 import type { ListeningHttpServer } from '../http/server/http-server';
 import type { ListenAddress, TcpAddress } from '../net/listen';
 import type { LoadedSettings } from '../settings/read-settings';
-import type { Settings } from '../settings/settings';
 import { type DecisionServersOptions, grpcGauges, grpcServerOptions, httpServerOptions } from './decision-servers';
 import { GrpcTls } from './grpc-certificates';
 import type { RefusedConnections } from './refused-connections';

@@ -111,6 +111,7 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
     ...mogrifiers.warnings,
     ...findIneffectiveSettings(settingsTable, states),
     ...findMisspelledNames(environment),
+    ...findUnusedSockets(manager, settings),
   );
 
   if (problems.length > 0) throw new SettingsError(problems, settings.logFormat);
@@ -177,6 +178,12 @@ function findMisspelledNames(environment: Environment): string[] {
     const nearest = knownNames.has(name) ? undefined : nearestName(name, knownNames, VARIABLE_TOLERANCE);
     return nearest === undefined ? [] : [`${name} is not a setting and has no effect; did you mean ${nearest}?`];
   });
+}
+
+/** A warning about a socket on which connections would wait, because nothing accepts them. */
+function findUnusedSockets({ sockets }: ServiceManager, { usePullmetrics }: Settings): string[] {
+  if (sockets.metrics === undefined || usePullmetrics) return [];
+  return ['the socket "metrics" of the service manager has no effect, because USE_PULLMETRICS is false'];
 }
 
 /** Freezes a value that consists of plain objects and arrays, recursively. */

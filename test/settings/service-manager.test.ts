@@ -68,4 +68,17 @@ describe('what a service manager has put into the environment', () => {
     );
     expect(() => readSettings({ WATCHDOG_USEC: 'x' })).toThrow(SettingsError);
   });
+
+  it.each([
+    ['false', ['the socket "metrics" of the service manager has no effect, because USE_PULLMETRICS is false']],
+    ['true', []],
+  ])('causes a warning if nothing accepts on a socket: USE_PULLMETRICS=%s', (usePullmetrics, expected) => {
+    const { warnings } = readSettings({
+      LISTEN_PID: String(process.pid),
+      LISTEN_FDS: '1',
+      LISTEN_FDNAMES: 'metrics',
+      USE_PULLMETRICS: usePullmetrics,
+    });
+    expect(warnings.filter((warning) => warning.includes('metrics'))).toEqual(expected);
+  });
 });
