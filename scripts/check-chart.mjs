@@ -32,7 +32,8 @@ function expectFile(path, text) {
     writeFileSync(join(ROOT, path), text);
     printStatus(`wrote ${path}`);
   } else {
-    problems.push(`${path} is out of date: node scripts/check-chart.mjs --write`);
+    const flag = flags['without-helm'] ? ' --without-helm' : '';
+    problems.push(`${path} is out of date: node scripts/check-chart.mjs --write${flag}`);
   }
 }
 

@@ -189,6 +189,16 @@ describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name
   });
 });
 
+it('the Pod of helm test is admitted by the NetworkPolicy', () => {
+  const rendering = renderingOf('everything');
+  const { ingress } = rendering.one('NetworkPolicy').spec as {
+    ingress: readonly { from?: readonly { podSelector?: Selector }[] }[];
+  };
+  const selectors = ingress[0]!.from!.map(({ podSelector }) => podSelector!.matchLabels);
+  const { labels } = rendering.one('Pod').metadata;
+  expect(selectors.map((selector) => selects(selector, labels))).toEqual([false, true]);
+});
+
 describe('the protocol of the gRPC port', () => {
   it.each([
     ['memory', 'grpc'],

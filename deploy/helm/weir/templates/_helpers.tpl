@@ -14,6 +14,12 @@ app.kubernetes.io/name: {{ include "weir.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* Labels of the Pod of helm test: not those of the Service's selector, because it must get no calls. */}}
+{{- define "weir.testLabels" -}}
+app.kubernetes.io/name: {{ include "weir.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "weir.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ include "weir.selectorLabels" . }}
