@@ -126,3 +126,22 @@ it('a cache of keys over their limit keeps its keys when the store has taken sec
   cache.add('slow', 1, 200, 100);
   for (const key of ['slow', 'quick']) expect(cache.isOver(key, 1, 105)).toBe(true);
 });
+
+describe('a cache of keys over their limit with a maximum age', () => {
+  it('lets the store be asked again for a key of that age, though its window has not ended', () => {
+    const cache = new OverLimitCache(10_000, 60);
+    expect(cache.isOver('key', 1, 100)).toBe(false);
+    cache.add('key', 1, 86_400, 100);
+    expect([cache.isOver('key', 1, 159), cache.holds('key', 1, 159)]).toEqual([true, true]);
+    expect([cache.holds('key', 1, 160), cache.isOver('key', 1, 160)]).toEqual([false, false]);
+    cache.add('key', 1, 86_400, 160);
+    expect(cache.isOver('key', 1, 219)).toBe(true);
+  });
+
+  it('drops a key when its window ends before', () => {
+    const cache = new OverLimitCache(10_000, 60);
+    expect(cache.isOver('key', 1, 100)).toBe(false);
+    cache.add('key', 1, 110, 100);
+    expect([cache.isOver('key', 1, 109), cache.isOver('key', 1, 110)]).toEqual([true, false]);
+  });
+});

@@ -9,6 +9,7 @@ import { WeirProcess } from '../../support/processes/weir-process';
 const CLIENTS = 50;
 const CALLS = 20;
 const LIMIT = 300;
+const TOKEN = 'a-token-of-tests';
 
 const RULES = `domain: shop
 descriptors:
@@ -61,5 +62,35 @@ describe('two services on one store', () => {
   it('allow exactly the limit on a cluster, for calls with one descriptor', async () => {
     await using cluster = await RedisCluster.start();
     expect(await allowedCalls({ KVSTORE_URL: cluster.url, KVSTORE_TYPE: 'cluster' }, ['one=a'])).toBe(LIMIT);
+  });
+});
+
+describe('a counter that an operator clears with one of two services', () => {
+  it('is counted again by the other one within LOCAL_CACHE_MAX_AGE, though its local cache has it as over its limit', async () => {
+    await using server = await RedisProcess.start();
+    const settings = {
+      ...rules.env,
+      BACKEND_TYPE: 'kvstore',
+      KVSTORE_URL: server.address,
+      OPERATOR_TOKEN: TOKEN,
+    };
+    const cached = { LOCAL_CACHE_SIZE_IN_BYTES: '100000', LOCAL_CACHE_MAX_AGE: '1s' };
+    await using one = await WeirProcess.start({ env: settings });
+    await using other = await WeirProcess.start({ env: { ...settings, ...cached } });
+    using client = new RateLimitClient(other.grpcAddress);
+    async function code(hits: number): Promise<number> {
+      return (await client.shouldRateLimit('shop', ['one=c'], hits)).overallCode;
+    }
+    expect(await code(LIMIT)).toBe(RateLimitResponse_Code.OK);
+    await other.until('the counter to be in the local cache', async () => {
+      expect(await code(1)).toBe(RateLimitResponse_Code.OVER_LIMIT);
+      return Number((await other.statistics()).get('ratelimit.localcache.hitCount')) > 0;
+    });
+    const cleared = await fetch(`http://127.0.0.1:${one.ports.debug}/api/counters?domain=shop&descriptor=one=c`, {
+      method: 'DELETE',
+      headers: { Authorization: `Bearer ${TOKEN}` },
+    });
+    expect(cleared.status).toBe(200);
+    await other.until('the counter to be asked for again', async () => (await code(1)) === RateLimitResponse_Code.OK);
   });
 });
