@@ -1,4 +1,5 @@
 import { hideAddressCredentials, hideUrlCredentials } from '../text/hide-credentials';
+import type { Mogrifier } from './mogrifiers';
 import type { LoadedSettings } from './read-settings';
 import type { Field } from './settings';
 import type { Setting } from './table/setting';
@@ -17,8 +18,12 @@ const HIDDEN = '***';
 
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
 
-/** All settings in the order of the table, without secrets. */
-export function listSettings({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
+/** All settings in the order of the table, then the variables of the mogrifiers; without secrets. */
+export function listSettings(loaded: LoadedSettings): readonly SettingLine[] {
+  return [...rowLines(loaded), ...loaded.settings.mogrifiers.flatMap(mogrifierLines)];
+}
+
+function rowLines({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
   return rows.map((row) => {
     const value: unknown = settings[row.field];
     const name = nameOf(row.field);
@@ -30,6 +35,19 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
       value: value === undefined ? null : shown(row, row.type.format(value)),
     };
   });
+}
+
+/** The variables of a mogrifier under the names of the program that its pattern is set for. */
+function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
+  const prefix = patternVariable.slice(0, -'PATTERN'.length);
+  const tagList = Object.entries(tags).map(([name, value]) => `${name}:${value}`);
+  return [
+    { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern) },
+    { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output) },
+    tagList.length === 0
+      ? { name: `${prefix}TAGS`, source: 'default', value: null }
+      : { name: `${prefix}TAGS`, source: 'environment', value: hideUrlCredentials(tagList.join(',')) },
+  ];
 }
 
 function shown({ secret }: Setting, text: string): string {

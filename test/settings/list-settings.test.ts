@@ -25,6 +25,27 @@ it('a setting of the environment is listed by the variable that sets it', () => 
   });
 });
 
+it('the variables of mogrifiers are listed, with and without tags', () => {
+  const prefix = 'DOG_STATSD_MOGRIFIER_';
+  const environment = {
+    USE_DOG_STATSD: 'true',
+    USE_DOG_STATSD_MOGRIFIERS: 'domain,plain',
+    [`${prefix}DOMAIN_PATTERN`]: '^ratelimit\\.(.*)$',
+    [`${prefix}DOMAIN_NAME`]: 'ratelimit',
+    [`${prefix}DOMAIN_TAGS`]: 'domain:$1,kind:rule',
+    [`${prefix}PLAIN_PATTERN`]: '^x$',
+    [`${prefix}PLAIN_NAME`]: 'y',
+  };
+  expect(listSettings(readSettings(environment)).filter(({ name }) => name.startsWith(prefix))).toEqual([
+    { name: `${prefix}DOMAIN_PATTERN`, source: 'environment', value: '^ratelimit\\.(.*)$' },
+    { name: `${prefix}DOMAIN_NAME`, source: 'environment', value: 'ratelimit' },
+    { name: `${prefix}DOMAIN_TAGS`, source: 'environment', value: 'domain:$1,kind:rule' },
+    { name: `${prefix}PLAIN_PATTERN`, source: 'environment', value: '^x$' },
+    { name: `${prefix}PLAIN_NAME`, source: 'environment', value: 'y' },
+    { name: `${prefix}PLAIN_TAGS`, source: 'default', value: null },
+  ]);
+});
+
 it('secrets are masked', () => {
   const environment = {
     BACKEND_TYPE: 'redis',

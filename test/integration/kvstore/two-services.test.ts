@@ -78,7 +78,7 @@ describe('a counter that an operator clears with one of two services', () => {
     await using one = await WeirProcess.start({ env: settings });
     await using other = await WeirProcess.start({ env: { ...settings, ...cached } });
     using client = new RateLimitClient(other.grpcAddress);
-    async function code(hits: number): Promise<number> {
+    async function code(hits: number): Promise<RateLimitResponse_Code> {
       return (await client.shouldRateLimit('shop', ['one=c'], hits)).overallCode;
     }
     expect(await code(LIMIT)).toBe(RateLimitResponse_Code.OK);
