@@ -1,6 +1,5 @@
 import { type Observable, of } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { kvstoreCounters } from '../sinks/counters/kvstore/kvstore-counters';
 import type { Settings } from '../settings/settings';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { plaincacheCounters } from '../sinks/counters/plaincache/plaincache-counters';
@@ -29,13 +28,14 @@ export interface CounterStore {
 }
 
 /**
- * Creates the counter store that the settings select.
+ * Creates the counter store that the settings select. The client library of Redis, with 6 MB of memory, is loaded only for it.
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */
-export function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): CounterStore {
+export async function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): Promise<CounterStore> {
   const { settings } = reading;
   if (settings.backendType === 'kvstore') {
+    const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics });
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }

@@ -117,7 +117,7 @@ async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): P
   const offenders = offenderSource(counted);
   const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
   const tracing = await startTracing(settings, log);
-  const store = counterStore(reading, statistics, log);
+  const store = await counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const streams = decisionPath(reading, {
     rules$: ruleEvents(reading, { statistics, log }),

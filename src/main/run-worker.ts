@@ -128,7 +128,9 @@ async function makeParts(reading: LoadedSettings, { link, worker, log, lines }: 
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
   const tracing = await startTracing(settings, log);
   const decisions = await openDecisionLog(reading, { lines, statistics, log });
-  const store = countsInMemory(settings) ? remoteStore(settings, link.channel) : counterStore(reading, statistics, log);
+  const store = countsInMemory(settings)
+    ? remoteStore(settings, link.channel)
+    : await counterStore(reading, statistics, log);
   const gate = new RequestGate();
   const rules = new RuleReceiver(link.channel, gate);
   const offenders = offendersOf(settings);
