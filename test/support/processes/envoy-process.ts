@@ -6,17 +6,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from './free-ports';
 
-const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
+export const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 const CONFIG = join(__dirname, '../../../examples/envoy/envoy.yaml');
 const TIMEOUT = 60_000;
 
 export interface EnvoyOptions {
   readonly weirPort: number;
-  /** Changes to the configuration of examples/envoy, each a text and its replacement. */
+  /** The path of the configuration; default: that of examples/envoy. */
+  readonly config?: string;
+  /** Changes to the configuration, each a text and its replacement. */
   readonly changes?: readonly (readonly [from: string, to: string])[];
 }
 
-/** A real Envoy with the configuration of examples/envoy, in front of a small upstream. */
+/** A real Envoy with a configuration of the project, in front of a small upstream. */
 export class EnvoyProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #upstream: Server;
@@ -34,20 +36,20 @@ export class EnvoyProcess implements AsyncDisposable {
     child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
   }
 
-  static async start({ weirPort, changes = [] }: EnvoyOptions): Promise<EnvoyProcess> {
+  static async start({ weirPort, config: file = CONFIG, changes = [] }: EnvoyOptions): Promise<EnvoyProcess> {
     const upstream = createServer((_request, response) => response.end('hello\n')).listen(0, '127.0.0.1');
     await once(upstream, 'listening');
     const upstreamPort = (upstream.address() as { port: number }).port;
     const [port, adminPort] = await freePorts(2);
     const own = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
-    const config = replaceAll(await readFile(CONFIG, 'utf8'), [
+    const config = replaceAll(await readFile(file, 'utf8'), [
+      ...changes,
       ['port_value: 10000', `port_value: ${port}`],
       ['port_value: 9901', `port_value: ${adminPort}`],
       ['port_value: 9000', `port_value: ${upstreamPort}`],
       ['port_value: 8081', `port_value: ${weirPort}`],
       // Envoy lets a request pass when the answer is late; on a busy machine that must not happen.
       ['timeout: 0.25s', 'timeout: 10s'],
-      ...changes,
     ]);
     await writeFile(join(own, 'envoy.yaml'), config);
     const child = spawn(
@@ -58,8 +60,18 @@ export class EnvoyProcess implements AsyncDisposable {
       },
     );
     const envoy = new EnvoyProcess(child, upstream, own, port, adminPort);
-    await envoy.#ready();
+    try {
+      await envoy.#ready();
+    } catch (error) {
+      await envoy[Symbol.asyncDispose]();
+      throw error;
+    }
     return envoy;
+  }
+
+  /** The address of the administration interface. */
+  get admin(): { readonly host: string; readonly port: number } {
+    return { host: '127.0.0.1', port: this.#adminPort };
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
@@ -84,9 +96,11 @@ export class EnvoyProcess implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const exited = once(this.#child, 'exit');
-    this.#child.kill('SIGKILL');
-    await exited;
+    if (this.#child.exitCode === null) {
+      const exited = once(this.#child, 'exit');
+      this.#child.kill('SIGKILL');
+      await exited;
+    }
     this.#upstream.closeAllConnections();
     this.#upstream.close();
     await rm(this.#own, { recursive: true, force: true });
@@ -95,7 +109,7 @@ export class EnvoyProcess implements AsyncDisposable {
 
 function replaceAll(text: string, changes: readonly (readonly [from: string, to: string])[]): string {
   return changes.reduce((changed, [from, to]) => {
-    if (!changed.includes(from)) throw new Error(`examples/envoy/envoy.yaml has no ${from}`);
+    if (!changed.includes(from)) throw new Error(`the configuration of Envoy has no ${from}`);
     return changed.replaceAll(from, to);
   }, text);
 }

@@ -1,0 +1,9 @@
+#!/usr/bin/env node
+// Exits with 0 if the service with the same environment is healthy: the health check of containers, which have no shell.
+import { unhealthyReason } from './probe/unhealthy-reason';
+
+void unhealthyReason(process.env).then((reason) => {
+  if (reason === undefined) return;
+  process.stderr.write(`${reason}\n`);
+  process.exitCode = 1;
+});

