@@ -44,6 +44,12 @@ describe('the Markdown files', () => {
     expect(links.filter(isBroken).map(written)).toEqual([]);
   });
 
+  it('in docs/ are all in its index', () => {
+    const indexed = new Set(relativeLinks('docs/README.md').map(({ path }) => path));
+
+    expect(FILES.filter((file) => /^docs\/(?!README)/.test(file) && !indexed.has(file))).toEqual([]);
+  });
+
   it('name only files and folders that exist', () => {
     const missing = FILES.flatMap((file) =>
       mentionedPaths(file)

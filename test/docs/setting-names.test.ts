@@ -3,9 +3,9 @@ import { settingsTable } from '../../src/settings/table/settings-table';
 import { fileNamesOf } from '../../src/settings/variables/secret-file';
 import { markdownFiles, readMarkdown } from './markdown-files';
 
-/** Names in capitals that are no settings of weir: variables that Node and libraries read, codes, and values. */
+/** Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values. */
 const OTHERS =
-  /^(?:NODE_|SSL_CERT_|OTEL_|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
+  /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
 const SPAN = /`(?<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g;
 
 /** The names in capitals that a page has as code, such as `GRPC_PORT` and `GRPC_PORT=0`. */

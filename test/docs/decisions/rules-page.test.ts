@@ -26,6 +26,12 @@ describe('the examples of docs/rules.md', () => {
   });
 });
 
+it.each(['README.md', 'docs/getting-started.md'])('the rule files in %s are valid', (page) => {
+  const files = codeBlocksOf(page).flatMap(({ text }) => /^domain: .*?(?=^END$|$(?![^]))/ms.exec(text)?.[0] ?? []);
+  expect(files).toHaveLength(1);
+  for (const file of files) expect(() => rulesetOf(file)).not.toThrow();
+});
+
 describe('the fields in docs/rules.md', () => {
   interface Properties {
     readonly properties: Readonly<Record<string, unknown>>;

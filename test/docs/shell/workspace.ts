@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { type ExecFileException, execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,8 @@ import { until } from '../../support/waiting/until';
 import { ROOT } from '../markdown-files';
 
 const TOKEN = 'token-of-the-example';
+/** In milliseconds; below that of a test. */
+const TIMEOUT = 100_000;
 /** A line by which a program says that it is ready. */
 const READY = /^Press Ctrl\+C|msg="?serving|"@message":"serving"|^listening on /;
 /** The programs of the package, with the flags for the ports of this workspace. */
@@ -74,8 +76,9 @@ export class Workspace implements AsyncDisposable {
       execFile(
         'bash',
         ['-euo', 'pipefail', '-c', script],
-        { cwd: this.#folder, env: this.#env },
-        (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr }),
+        // Also ends commands that wait for something that does not happen.
+        { cwd: this.#folder, env: this.#env, timeout: TIMEOUT, killSignal: 'SIGKILL' },
+        (error, stdout, stderr) => resolve({ code: error === null ? 0 : exitCodeOf(error), stdout, stderr }),
       );
     });
   }
@@ -158,4 +161,9 @@ function replacingTheShell(commands: string): string {
   const lines = commands.trimEnd().split('\n');
   const last = lines.findLastIndex((line) => /^\S/.test(line));
   return lines.with(last, lines[last]!.replace(/^(?:\w+=\S* )*/, '$&exec ')).join('\n');
+}
+
+/** 1 for commands that were ended. */
+function exitCodeOf({ code }: ExecFileException): number {
+  return typeof code === 'number' ? code : 1;
 }
