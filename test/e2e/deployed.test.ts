@@ -71,6 +71,16 @@ class Deployed implements AsyncDisposable {
   }
 }
 
+/** Runs the Pod of helm test against the HTTP listener on a port. */
+function runHelmTest(port: number) {
+  const [test] = (renderingOf('everything').one('Pod').spec as { containers: readonly Container[] }).containers;
+  const [, ...args] = test!.command!;
+  return exec(
+    process.execPath,
+    args.map((arg) => arg.replace(/http:\/\/[^/]+\//, `http://127.0.0.1:${port}/`)),
+  );
+}
+
 async function metricsAddress(): Promise<readonly [address: string, port: number]> {
   const [port] = await freePorts(1);
   return [`127.0.0.1:${port}`, port];
@@ -82,7 +92,7 @@ async function expectReady(deployed: Deployed): Promise<void> {
 }
 
 describe('the variant memory of deploy/kubernetes', () => {
-  it('is ready, decides, serves metrics, and reloads rules when the ConfigMap is switched', async () => {
+  it('is ready, decides, serves metrics, passes helm test, and reloads rules when the ConfigMap is switched', async () => {
     const [address, port] = await metricsAddress();
     await using deployed = new Deployed(renderingOf('memory'));
     await deployed.start({ PULLMETRICS_ADDR: address });
@@ -92,6 +102,10 @@ describe('the variant memory of deploy/kubernetes', () => {
     expect((await client.shouldRateLimit('shop', ['user=mallory'])).overallCode).toBe(Code.OVER_LIMIT);
     const metrics = await fetch(`http://127.0.0.1:${port}${deployed.rendering.environment['PULLMETRICS_PATH']}`);
     expect(await metrics.text()).toContain('ratelimit_config_loaded_at');
+
+    expect((await runHelmTest(deployed.weir.ports.http)).stdout).toContain('"overallCode":"OK"');
+    const [unused] = await freePorts(1);
+    await expect(runHelmTest(unused)).rejects.toThrow(/ECONNREFUSED/);
 
     const shop = deployed.ruleFiles['shop.yaml']!;
     deployed.publishRules({ ...deployed.ruleFiles, 'shop.yaml': shop.replaceAll('mallory', 'eve') });
@@ -163,26 +177,5 @@ describe('the variant tls-workers of deploy/kubernetes', () => {
     expect((await accepted.shouldRateLimit('shop', ['user=mallory'])).overallCode).toBe(Code.OVER_LIMIT);
     await expect(rejected.shouldRateLimit('shop', ['user=mallory'])).rejects.toThrow(/UNAVAILABLE/);
     authority.dispose();
-  });
-});
-
-describe('the test of helm test', () => {
-  it('passes while weir decides, and fails while it does not', async () => {
-    const [test] = (renderingOf('everything').one('Pod').spec as { containers: readonly Container[] }).containers;
-    const [address] = await metricsAddress();
-    await using deployed = new Deployed(renderingOf('memory'));
-    await deployed.start({ PULLMETRICS_ADDR: address });
-    const { http } = deployed.weir.ports;
-
-    function runAt(port: number) {
-      const [, ...args] = test!.command!;
-      return exec(
-        process.execPath,
-        args.map((arg) => arg.replace(/http:\/\/[^/]+\//, `http://127.0.0.1:${port}/`)),
-      );
-    }
-    expect((await runAt(http)).stdout).toContain('"overallCode":"OK"');
-    const [unused] = await freePorts(1);
-    await expect(runAt(unused)).rejects.toThrow(/ECONNREFUSED/);
   });
 });
