@@ -64,6 +64,27 @@ describe('an instance with two workers', () => {
     await weir.until('all to say it', async () => JSON.stringify(await allHealth(weir)) === JSON.stringify(expected));
     expect(await allHealth(weir)).toEqual(expected);
   });
+
+  it('starts without rules if it may, is unhealthy until it has some, and then decides in all workers', async () => {
+    await using empty = await RuleFolder.with({});
+    const env = {
+      ...empty.env,
+      WORKERS: '2',
+      FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
+      HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true',
+    };
+    await using weir = await WeirProcess.start({ env });
+    const unhealthy = [500, expect.stringContaining('configuration')];
+    expect(await allHealth(weir)).toEqual([[unhealthy, unhealthy, Status.NOT_SERVING]]);
+    await empty.write('shop.yaml', RULES['shop.yaml']);
+    const healthy = JSON.stringify([[[200, 'OK'], [200, 'OK'], Status.SERVING]]);
+    await weir.until('all to be healthy', async () => JSON.stringify(await allHealth(weir)) === healthy);
+    const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'a' }] }] });
+    for (let count = 0; count < 4; count += 1) {
+      const answer = await weir.http('/json', { method: 'POST', body, headers: { connection: 'close' } });
+      expect(await answer.json()).toMatchObject({ statuses: [{ currentLimit: { requestsPerUnit: 1_000_000 } }] });
+    }
+  });
 });
 
 test('WORKERS=1 is a single process', async () => {

@@ -43,7 +43,12 @@ class Load {
   }
 
   get answered(): number {
-    return [...this.answeredBy.values()].reduce((sum, count) => sum + count, 0);
+    return this.answeredByOthersThan(new Set());
+  }
+
+  /** The calls that were answered by workers not among these. */
+  answeredByOthersThan(workers: ReadonlySet<number>): number {
+    return [...this.answeredBy].reduce((sum, [worker, count]) => (workers.has(worker) ? sum : sum + count), 0);
   }
 
   /** Resolves when no call is in flight; there are none until {@link resume}. */
@@ -177,6 +182,10 @@ describe(`an instance with ${WORKERS} workers under constant load, of which ${KI
 
     const statistics = await weir.statistics();
     expect(statistics.get('ratelimit.service.config_load_success')).toBe(KILLS + 1);
+    // A killed worker has not reported its last calls.
+    const counted = statistics.get('ratelimit.service.rate_limit.shop.user.total_hits');
+    expect(counted).toBeGreaterThanOrEqual(load.answeredByOthersThan(killed));
+    expect(counted).toBeLessThanOrEqual(load.sent);
 
     const before = load.answered;
     const failedBefore = load.failures.length;
