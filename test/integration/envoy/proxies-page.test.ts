@@ -3,7 +3,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
+import { readRequest } from '../../../src/http/json/read-request';
+import { explainMatch } from '../../../src/rules/explain';
 import { codeBlocksOf } from '../../docs/code-blocks';
+import { rulesetOf } from '../../docs/decisions/play-decisions';
 import { ROOT } from '../../docs/markdown-files';
 
 const ENVOY = join(ROOT, '.servers/envoy/envoy/_bin/envoy');
@@ -104,5 +107,14 @@ describe('docs/proxies.md', () => {
 
     manager.http_filters = [{ ...filter, typed_confg: {} }, router];
     expect(await validate(config)).toContain('has unknown fields');
+  });
+
+  it('has a body for NGINX that is a request with a limit in the rules of examples/envoy', async () => {
+    const nginx = codeBlocksOf('docs/proxies.md').find(({ language }) => language === 'nginx')!;
+    const [, body = ''] = /proxy_set_body '(.*)';/.exec(nginx.text) ?? [];
+    const { domain, descriptors } = readRequest(body.replace('$limited_user', 'anna'));
+    const rules = rulesetOf(await readFile(join(ROOT, 'examples/envoy/config/edge.yaml'), 'utf8'));
+    expect(domain).toBe(rules.domain);
+    expect(explainMatch(rules.ruleset, { domain, entries: descriptors[0]!.entries }).outcome).toBe('limit');
   });
 });
