@@ -116,7 +116,7 @@ async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): P
   const counted = offendersOf(settings);
   const offenders = offenderSource(counted);
   const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
-  const tracing = await startTracing(settings, log);
+  const tracing = await startTracing(reading, log);
   const store = await counterStore(reading, statistics, log);
   const signal$ = terminationSignals().pipe(share());
   const streams = decisionPath(reading, {

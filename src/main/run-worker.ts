@@ -126,7 +126,7 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
 async function makeParts(reading: LoadedSettings, { link, worker, log, lines }: WorkerOptions): Promise<Parts> {
   const { settings } = reading;
   const statistics = new Statistics(settings.statsMaxRuntimeKeys);
-  const tracing = await startTracing(settings, log);
+  const tracing = await startTracing(reading, log);
   const decisions = await openDecisionLog(reading, { lines, statistics, log });
   const store = countsInMemory(settings)
     ? remoteStore(settings, link.channel)

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
-import type { Settings } from '../settings/settings';
+import type { LoadedSettings } from '../settings/read-settings';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { forwardGrpcLibraryLogs } from './grpc-library';
+import { currentSecret } from './secret-files';
 
 /** Milliseconds that the export of the last spans may take when the service stops. */
 const SHUTDOWN_TIMEOUT = 2_000;
@@ -16,7 +17,8 @@ export interface ServiceTracing {
 }
 
 /** Starts tracing if the settings enable it; OpenTelemetry is not loaded otherwise. */
-export async function startTracing(settings: Settings, log: Log): Promise<ServiceTracing> {
+export async function startTracing(reading: LoadedSettings, log: Log): Promise<ServiceTracing> {
+  const { settings } = reading;
   if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
   if (settings.tracingExporterProtocol === 'grpc') forwardGrpcLibraryLogs(log);
   // The extension is that of the compiled file, as in an ES module.
@@ -27,10 +29,40 @@ export async function startTracing(settings: Settings, log: Log): Promise<Servic
     serviceNamespace: settings.tracingServiceNamespace,
     serviceInstanceId: settings.tracingServiceInstanceId ?? randomUUID(),
     samplingRate: settings.tracingSamplingRate,
+    headers: headersInFiles(reading, log),
     log,
   });
   return {
     tracer: tracing.tracer,
     finish: () => defer(() => tracing.shutdown()).pipe(raceWith(timer(SHUTDOWN_TIMEOUT))),
   };
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/**
+ * The headers of the exporter as they are now. Undefined if none of them are in files: the exporter reads its variables itself.
+ *
+ * @throws Error that names the variable whose file contains no headers
+ */
+function headersInFiles(reading: LoadedSettings, log: Log): (() => Headers) | undefined {
+  const { files, settings, nameOf } = reading;
+  const fields = ['otelExporterOtlpHeaders', 'otelExporterOtlpTracesHeaders'] as const;
+  for (const field of fields) {
+    const problem = files.has(field) ? problemOf(settings[field]) : undefined;
+    if (problem !== undefined) throw new Error(`cannot use the file of ${nameOf(field)}: ${problem}`);
+  }
+  if (!fields.some((field) => files.has(field))) return undefined;
+  const [general, ofTraces] = fields;
+  const current = currentSecret(reading, general, { log, problemOf });
+  const currentOfTraces = currentSecret(reading, ofTraces, { log, problemOf });
+  return () => ({ ...current(), ...currentOfTraces() });
+}
+
+/** Both protocols would leave out such headers, or fail, without a message that names them. */
+function problemOf(headers: Headers = {}): string | undefined {
+  const entries = Object.entries(headers);
+  if (entries.length === 0) return 'it contains no key=value';
+  const isValid = entries.every(([name, value]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\x20-\x7e]*$/.test(value));
+  return isValid ? undefined : 'it contains characters that are not allowed in headers';
 }

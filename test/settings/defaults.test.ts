@@ -155,5 +155,8 @@ test('every setting has its documented default when no variable is set', () => {
     tracingServiceNamespace: '',
     tracingServiceInstanceId: undefined,
     tracingSamplingRate: 1,
+
+    otelExporterOtlpHeaders: undefined,
+    otelExporterOtlpTracesHeaders: undefined,
   });
 });

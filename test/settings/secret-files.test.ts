@@ -10,9 +10,13 @@ const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly 
 const secretRows = rows.filter(({ secret }) => secret !== undefined);
 const names = secretRows.flatMap((row) => [row.name, ...(row.alias === undefined ? [] : [row.alias])]);
 
-/** Values of every other secret setting too: a password with a user, a header, and an address. */
-const ADDRESSES = ['hidden:1111', 'hidden:2222'] as const;
-const TOKENS = ['hidden-token-of-tests', 'another-token-of-tests'] as const;
+/** Two values of a setting. */
+function valuesOf(name: string): readonly [string, string] {
+  if (name === 'OPERATOR_TOKEN') return ['hidden-token-of-tests', 'another-token-of-tests'];
+  if (name.startsWith('OTEL_')) return ['x-key=hidden-1', 'x-key=hidden-2'];
+  // A password with its user, a header, and an address.
+  return ['hidden:1111', 'hidden:2222'];
+}
 
 /** Files by path. */
 function contents(files: Readonly<Record<string, string>>): ReadSecretFile {
@@ -30,11 +34,12 @@ test('the settings of credentials, headers and tokens may be in files', () => {
     ...['KVSTORE_URL', 'REDIS_URL', 'KVSTORE_AUTH', 'REDIS_AUTH', 'KVSTORE_SENTINEL_AUTH', 'REDIS_SENTINEL_AUTH'],
     ...['KVSTORE_PERSECOND_URL', 'REDIS_PERSECOND_URL', 'KVSTORE_PERSECOND_AUTH', 'REDIS_PERSECOND_AUTH'],
     ...['KVSTORE_PERSECOND_SENTINEL_AUTH', 'REDIS_PERSECOND_SENTINEL_AUTH'],
+    ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'],
   ]);
 });
 
 describe.each(secretRows.map((row) => [row.name, row] as const))('%s_FILE', (name, row) => {
-  const [one, other] = name === 'OPERATOR_TOKEN' ? TOKENS : ADDRESSES;
+  const [one, other] = valuesOf(name);
   const readFile = contents({ '/one': one, '/other': other });
   const file = `${name}_FILE`;
   const variables = [file, ...(row.alias === undefined ? [] : [`${row.alias}_FILE`])];

@@ -11,7 +11,7 @@ import { responseHeaderSettings } from './response-headers';
 import { ruleSettings } from './rules';
 import { statisticsSettings } from './statistics';
 import { statisticsOutputSettings } from './statistics-outputs';
-import { traceSettings } from './traces';
+import { traceExporterSettings, traceSettings } from './traces';
 import { xdsSettings } from './xds';
 
 /**
@@ -34,4 +34,5 @@ export const settingsTable = [
   statisticsSettings,
   statisticsOutputSettings,
   traceSettings,
+  traceExporterSettings,
 ] as const;

@@ -2,6 +2,7 @@ import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
 import { ratio } from '../values/numbers';
+import { otlpHeaders } from '../values/otlp-headers';
 import { text } from '../values/text';
 
 export const traceSettings = group({
@@ -51,6 +52,29 @@ export const traceSettings = group({
       type: ratio({ min: 0, max: 1 }),
       default: 1,
       help: 'Fraction of the traces to sample when the caller has made no sampling decision.',
+    }),
+  ],
+});
+
+export const traceExporterSettings = group({
+  title: 'Headers of traces (OpenTelemetry)',
+  note: 'Standard variables of the OTLP exporter, listed here because they hold secrets. They apply with TRACING_ENABLED=true.',
+  settings: [
+    setting({
+      field: 'otelExporterOtlpHeaders',
+      name: 'OTEL_EXPORTER_OTLP_HEADERS',
+      type: otlpHeaders,
+      default: undefined,
+      secret: 'value',
+      help: 'Headers to send to the collector.',
+    }),
+    setting({
+      field: 'otelExporterOtlpTracesHeaders',
+      name: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+      type: otlpHeaders,
+      default: undefined,
+      secret: 'value',
+      help: 'Headers to send with traces; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.',
     }),
   ],
 });

@@ -2,27 +2,22 @@ import { type Environment, lookUp } from './environment';
 import { type Setting, type SettingGroup, namesOf } from '../table/setting';
 import { settingsTable } from '../table/settings-table';
 import { splitList } from '../values/lists';
-
-/** Variables that the trace exporters read themselves: `key=value` pairs, percent-encoded. */
-const EXPORTER_HEADERS = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
+import { otlpHeaders, percentDecoded } from '../values/otlp-headers';
 
 const groups: readonly SettingGroup[] = settingsTable;
 const secretRows = groups.flatMap(({ settings }) => settings.filter(({ secret }) => secret === 'value'));
 
 /**
- * The secrets in an environment, so that logs and error messages can mask them: the secret settings, the headers of the trace
- * exporters, and the credentials in every variable that holds a URL (a proxy's, for example). A compound secret (a header value
- * with its scheme, a user with a password) is returned as a whole and in parts.
+ * The secrets in an environment, so that logs and error messages can mask them: the secret settings, and the credentials in every
+ * variable that holds a URL (a proxy's, for example). A compound secret (a header value with its scheme, a user with a password) is
+ * returned as a whole and in parts.
  */
 export function secretsOf(environment: Environment): readonly string[] {
   const inSettings = secretRows.flatMap((row) =>
     lookUp(environment, namesOf(row)).flatMap(({ text }) => secretsOfSetting(row, text)),
   );
-  const inExporterHeaders = lookUp(environment, EXPORTER_HEADERS).flatMap(({ text }) =>
-    splitList(text).flatMap((pair) => secretsOfHeader(percentDecoded(pair.slice(pair.indexOf('=') + 1)))),
-  );
   const inUrls = lookUp(environment, Object.keys(environment)).flatMap(({ text }) => secretsOfUrls(text));
-  return distinct([...inSettings, ...inExporterHeaders, ...inUrls]);
+  return distinct([...inSettings, ...inUrls]);
 }
 
 /** The secrets in the text of a secret setting that a file contains. */
@@ -35,11 +30,17 @@ function distinct(secrets: readonly string[]): readonly string[] {
 }
 
 function secretsOfSetting({ type }: Pick<Setting, 'type'>, text: string): readonly string[] {
+  if (type === otlpHeaders) return splitList(text).flatMap(secretsOfItem);
   const result = type.parse(text);
   if ('value' in result && typeof result.value === 'object') {
     return Object.values(Object(result.value)).flatMap((value) => secretsOfHeader(String(value)));
   }
   return secretsOfCredentials(text);
+}
+
+/** `key=value`, percent-encoded; an item that is no pair may be a value whose key was forgotten. */
+function secretsOfItem(item: string): readonly string[] {
+  return secretsOfHeader(percentDecoded(item.slice(item.indexOf('=') + 1)));
 }
 
 /** `Bearer token`, `Basic base64`, or a key alone. */
@@ -67,12 +68,4 @@ function secretsOfUrls(text: string): readonly string[] {
     ];
     return encoded.flatMap((secret) => [secret, percentDecoded(secret)]);
   });
-}
-
-function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

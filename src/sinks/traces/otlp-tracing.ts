@@ -9,8 +9,9 @@ import {
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { loggingExporter } from './logging-exporter';
-import { type OtlpTls, otlpTls, secureContextOf } from './otlp-tls';
+import { otlpTls, secureContextOf } from './otlp-tls';
 import { OtlpTracer } from './otlp-tracer';
+import { type ExporterHeaders, renewingExporter } from './renewing-exporter';
 import { retryingExporter } from './retrying-exporter';
 import { unixClock } from './unix-clock';
 
@@ -25,6 +26,8 @@ export interface TracingOptions {
   readonly serviceInstanceId: string;
   /** The fraction of calls to trace where the caller has not decided, from 0 to 1. */
   readonly samplingRate: number;
+  /** The headers as they are now. Undefined: the exporter takes them from its variables. */
+  readonly headers: (() => ExporterHeaders) | undefined;
   readonly log: Log;
 }
 
@@ -50,8 +53,8 @@ export async function startOtlpTracing(options: TracingOptions): Promise<Tracing
 }
 
 async function newProvider(options: TracingOptions): Promise<BasicTracerProvider> {
-  const { protocol, serviceName, serviceNamespace, serviceInstanceId, log } = options;
-  const exporter = loggingExporter(await loadExporter(protocol), log);
+  const { protocol, serviceName, serviceNamespace, serviceInstanceId, headers, log } = options;
+  const exporter = loggingExporter(await loadExporter(protocol, headers), log);
   const own = resourceFromAttributes({
     'service.name': serviceName,
     ...(serviceNamespace !== '' && { 'service.namespace': serviceNamespace }),
@@ -67,22 +70,32 @@ async function newProvider(options: TracingOptions): Promise<BasicTracerProvider
   });
 }
 
-async function loadExporter(protocol: 'http' | 'grpc'): Promise<SpanExporter> {
-  const tls = otlpTls(protocol);
-  if (protocol === 'grpc') {
-    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-    const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
-    const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
-    const exporter = new OTLPTraceExporter(tls && { credentials: await grpcCredentials(tls) });
-    return retryingExporter(exporter, timeoutMillis);
-  }
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter(tls && { httpAgentOptions: { keepAlive: true, secureContext: secureContextOf(tls) } });
+async function loadExporter(protocol: 'http' | 'grpc', headers: TracingOptions['headers']): Promise<SpanExporter> {
+  return protocol === 'grpc' ? grpcExporter(headers) : httpExporter(headers);
 }
 
-async function grpcCredentials({ ca, cert, key }: OtlpTls) {
-  const { ChannelCredentials } = await import('@grpc/grpc-js');
-  return ChannelCredentials.createSsl(Buffer.from(ca), key, cert);
+async function grpcExporter(headers: TracingOptions['headers']): Promise<SpanExporter> {
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
+  const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
+  const { ChannelCredentials, Metadata } = await import('@grpc/grpc-js');
+  const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
+  const tls = otlpTls('grpc');
+  const credentials = tls && ChannelCredentials.createSsl(Buffer.from(tls.ca), tls.key, tls.cert);
+  function make(sent: ExporterHeaders): SpanExporter {
+    const metadata = new Metadata();
+    for (const [name, value] of Object.entries(sent)) metadata.set(name, value);
+    return retryingExporter(new OTLPTraceExporter({ metadata, ...(credentials && { credentials }) }), timeoutMillis);
+  }
+  return headers === undefined ? make({}) : renewingExporter(headers, make);
+}
+
+async function httpExporter(headers: TracingOptions['headers']): Promise<SpanExporter> {
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
+  const tls = otlpTls('http');
+  return new OTLPTraceExporter({
+    ...(headers && { headers: () => Promise.resolve({ ...headers() }) }),
+    ...(tls && { httpAgentOptions: { keepAlive: true, secureContext: secureContextOf(tls) } }),
+  });
 }
 
 /**

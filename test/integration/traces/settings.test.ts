@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import { SecretMount } from '../../support/data/secret-mount';
 import { SilentPeer } from '../../support/servers/silent-peer';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { CollectorProcess } from './collector-process';
@@ -76,6 +77,26 @@ describe('the standard settings of the OTLP exporter', () => {
     });
     await expectArrival(service);
   });
+
+  it.each<Protocol>(['http', 'grpc'])(
+    'take the headers from a file, as it is at each export (%s)',
+    async (protocol) => {
+      await using mount = await SecretMount.with({ headers: 'x-api-key=wrong\n' });
+      const { OTEL_EXPORTER_OTLP_HEADERS: headers = '', ...others } = gatewaySettings('OTEL_EXPORTER_OTLP');
+      await using service = await TracedService.start({
+        TRACING_EXPORTER_PROTOCOL: protocol,
+        ...others,
+        OTEL_EXPORTER_OTLP_HEADERS_FILE: mount.path('headers'),
+      });
+      await service.call(traceparent(newTraceId()));
+      await service.weir.line(/cannot export traces/);
+      await mount.replace({ headers });
+      await expectArrival(service);
+      await mount.replace({ headers: 'no headers' });
+      await expectArrival(service);
+      await service.weir.line(/cannot use the file of a secret; keeping its last value.*it contains no key=value/);
+    },
+  );
 
   it.each<[protocol: Protocol, variable: string, value: string, reason: RegExp]>([
     ['http', 'HEADERS', 'x-api-key=guessed', /Unauthorized/],

@@ -8,13 +8,19 @@ const PIECE = 8;
  * hexadecimal or in base64, alone, as `user:password` or within a longer text, in whole or in part.
  */
 export class Secrets {
+  readonly #version: string;
   /** Pieces of secrets in each of these forms, with the name of the secret. */
   readonly #pieces = new Map<string, string>();
+
+  /** @param version another one gives other secrets of the same names */
+  constructor(version = '') {
+    this.#version = version;
+  }
 
   /** The secret of this name. Its first and last characters are escaped in JSON, in URLs and in shells. */
   of(name: string): string {
     const core = createHash('sha256')
-      .update(name)
+      .update(this.#version + name)
       .digest('hex')
       .slice(0, 2 * PIECE);
     for (const piece of [core.slice(0, PIECE), core.slice(PIECE)]) {
