@@ -24,7 +24,7 @@ interface Tarball {
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   '': ['.json', '.md', 'LICENSE'],
   bench: ['.json', '.md', '.svg'],
-  deploy: ['.md'],
+  deploy: ['.conf', '.md', '.service', '.socket'],
   dist: ['.d.ts', '.js'],
   docs: ['.md', '.svg'],
   examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
