@@ -8,6 +8,7 @@ import {
   finalize,
   ignoreElements,
   lastValueFrom,
+  skip,
   take,
   takeUntil,
 } from 'rxjs';
@@ -28,7 +29,7 @@ export const DRAIN_DEADLINE = 10_000;
 
 export interface LifeCycleOptions {
   readonly phase$: Service['phase$'];
-  /** The signals that end the process, shared. */
+  /** The signals that end the process, also those before a subscription, shared. */
   readonly signal$: Observable<NodeJS.Signals>;
   readonly readiness: Readiness;
   /** Opens the listeners for decisions, when the service is ready. */
@@ -88,7 +89,7 @@ export async function lifeCycle({
       steps,
       delay,
       onBegin: () => life.draining(),
-      signal$,
+      signal$: signal$.pipe(skip(1)),
       deadline: DRAIN_DEADLINE,
       scheduler: asyncScheduler,
       onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),

@@ -1,4 +1,4 @@
-import { type Observable, Subscription, asyncScheduler, concat, defer, delay, share } from 'rxjs';
+import { type Observable, Subscription, asyncScheduler, concat, defer, delay } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { terminationSignals } from '../sources/signals';
@@ -127,7 +127,7 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   });
   const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
-  const signal$ = terminationSignals().pipe(share());
+  const signal$ = terminationSignals();
   const { shutdownDelay } = settings;
   const streams = instance(
     {

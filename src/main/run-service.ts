@@ -1,4 +1,4 @@
-import { type Observable, defer, share } from 'rxjs';
+import { type Observable, defer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { terminationSignals } from '../sources/signals';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
@@ -118,7 +118,7 @@ async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): P
   const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
   const tracing = await startTracing(reading, log);
   const store = await counterStore(reading, statistics, log);
-  const signal$ = terminationSignals().pipe(share());
+  const signal$ = terminationSignals();
   const streams = decisionPath(reading, {
     rules$: ruleEvents(reading, { statistics, log }),
     store,

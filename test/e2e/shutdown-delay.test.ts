@@ -1,3 +1,9 @@
+import { Client, credentials } from '@grpc/grpc-js';
+import {
+  HealthCheckRequest,
+  HealthCheckResponse,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../src/gen/grpc/health/v1/health';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -53,6 +59,29 @@ class Load implements AsyncDisposable {
   }
 }
 
+/** The statuses of a service, as `Watch` reports them on one connection. */
+class HealthWatch implements Disposable {
+  readonly #client: Client;
+  readonly statuses: Status[] = [];
+
+  constructor(weir: WeirProcess, service: string) {
+    this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
+    this.#client
+      .makeServerStreamRequest(
+        '/grpc.health.v1.Health/Watch',
+        (request: HealthCheckRequest) => Buffer.from(HealthCheckRequest.encode(request).finish()),
+        (bytes: Buffer) => HealthCheckResponse.decode(bytes),
+        { service },
+      )
+      .on('data', ({ status }: HealthCheckResponse) => this.statuses.push(status))
+      .on('error', () => undefined);
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+}
+
 async function debugReadiness(weir: WeirProcess): Promise<number> {
   return (await fetch(`http://127.0.0.1:${weir.ports.debug}/readyz`)).status;
 }
@@ -61,6 +90,10 @@ describe.each(['1', '2'])('with SHUTDOWN_DELAY and WORKERS=%s, the service', (wo
   it('turns unready at once and serves every call until the delay is over', async () => {
     await using weir = await WeirProcess.start({ env: { ...rules.env, SHUTDOWN_DELAY: '1h', WORKERS: workers } });
     await using load = new Load(weir);
+    using overall = new HealthWatch(weir, '');
+    using named = new HealthWatch(weir, 'ratelimit');
+    const watches = [overall, named];
+    await weir.until('the first status', () => watches.every(({ statuses }) => statuses.length === 1));
     await load.more(20);
     expect(await debugReadiness(weir)).toBe(200);
     weir.signal('SIGTERM');
@@ -82,9 +115,11 @@ describe.each(['1', '2'])('with SHUTDOWN_DELAY and WORKERS=%s, the service', (wo
         '',
       ].join('\n'),
     );
+    await weir.until('the second status', () => watches.every(({ statuses }) => statuses.length === 2));
     await load.more(20);
     await load[Symbol.asyncDispose]();
     expect(load.failures).toEqual([]);
+    for (const { statuses } of watches) expect(statuses).toEqual([Status.SERVING, Status.NOT_SERVING]);
 
     // Not one of the steps of the drain has begun.
     expect(weir.output).not.toContain('draining:');

@@ -9,6 +9,7 @@ const RULES = {
   'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n',
 };
 const SIGNAL_AT_START = join(__dirname, '../support/processes/signal-at-start.cjs');
+const SIGNAL_WHILE_OPENING = join(__dirname, '../support/processes/signal-while-opening.cjs');
 const DRAIN = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'] as const;
 const IGNORED = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGPROF', 'SIGIO', 'SIGSTKFLT'] as const;
 
@@ -82,6 +83,16 @@ describe('under load, the service', () => {
     expect(await weir.exited).toBe(0);
   });
 });
+
+test.each(['1', '2'])(
+  'the service drains on a signal that it receives while its first listener opens, with WORKERS=%s',
+  async (workers) => {
+    const env = { ...rules.env, WORKERS: workers, NODE_OPTIONS: `--require=${SIGNAL_WHILE_OPENING}` };
+    await using weir = await WeirProcess.start({ env, awaitServing: false });
+    expect(await weir.exited).toBe(0);
+    expect(weir.output).toMatch(/draining: .* signal=SIGTERM/);
+  },
+);
 
 test('the service closes the inspector that Node opens for a SIGUSR1 before the service has started', async () => {
   const env = { ...rules.env, NODE_OPTIONS: `--inspect-port=0 --require ${SIGNAL_AT_START}` };
