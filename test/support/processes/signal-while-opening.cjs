@@ -2,6 +2,7 @@
 const { Server } = require('node:net');
 const { isMainThread } = require('node:worker_threads');
 
+// oxlint-disable-next-line typescript/unbound-method -- it is called with the server
 const { listen } = Server.prototype;
 
 // Not in the workers of the service, and not in threads.
