@@ -16,7 +16,7 @@ import { until } from '../../support/waiting/until';
 
 const BASE = 1_000_000_000;
 const TWO = { WORKERS: '2' };
-/** Milliseconds in which 100,000 rules are read even on a busy machine, by a thread of low priority. */
+/** Milliseconds in which 25,000 rules are read even on a busy machine, by a thread of low priority. */
 const SLOW = 300_000;
 const FAULT = join(__dirname, '../../support/processes/fail-at-rule-step.cjs');
 
@@ -228,12 +228,12 @@ describe('a reload of an instance with two workers', () => {
   });
 
   it(
-    'brings 100,000 rules to all workers without a failed call, and to a worker that is replaced',
+    'brings 25,000 rules to all workers without a failed call, and to a worker that is replaced',
     async () => {
       await using rules = await RuleFolder.with({ 'shop.yaml': ruleFile(1) });
       await using weir = await WeirProcess.start({ env: { ...rules.env, ...TWO } });
       const callers = new AlternatingCallers(weir, await connections(weir, 4));
-      const many = Array.from({ length: 100_000 }, (_, index) => `  - { key: plan, value: p${index} }\n`);
+      const many = Array.from({ length: 25_000 }, (_, index) => `  - { key: plan, value: p${index} }\n`);
       await rules.write('shop.yaml', ruleFile(2) + many.join(''));
       using client = new RateLimitClient(weir.grpcAddress);
       await until('the rules are active', async () => (await versionOf(client)) === 2, SLOW);
