@@ -9,6 +9,9 @@ import type { Log } from '../streams/ports/log';
 import type { SecretMask } from '../text/secret-mask';
 import { messageOf } from '../text/thrown';
 
+/** Milliseconds between two reads of a file whose secret is not needed in the meantime. */
+const CHECK_INTERVAL = 10_000;
+
 /** Reads files of secrets, and masks what was read from then on. */
 export function maskingReader(mask: SecretMask): ReadSecretFile {
   return (path, setting) => {
@@ -20,7 +23,7 @@ export function maskingReader(mask: SecretMask): ReadSecretFile {
 
 /**
  * A function that returns the value of a setting as it is now: that of its file, if it is in one. While the file cannot be used,
- * it is the last value, and the log has one line for each reason.
+ * it is the last value, and the log has one line for each reason. The file is read at each call, and also from time to time.
  *
  * @param problemOf why a value cannot replace the one at start; undefined when it can
  */
@@ -44,7 +47,7 @@ export function currentSecret<F extends Field>(
     if (problem !== undefined) throw new Error(problem);
     return value;
   }
-  return () => {
+  function current(): Settings[F] {
     try {
       const value = read();
       if (!isDeepStrictEqual(value, last)) log.info('the new value in the file of a secret is used', fields);
@@ -54,7 +57,10 @@ export function currentSecret<F extends Field>(
       state.bad(messageOf(error));
     }
     return last;
-  };
+  }
+  // So that the log reports a file that cannot be used before its secret is needed.
+  setInterval(current, CHECK_INTERVAL).unref();
+  return current;
 }
 
 export interface CurrentSecretOptions<Value> {

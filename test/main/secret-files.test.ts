@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { currentSecret, maskingReader } from '../../src/main/secret-files';
 import { readSettings } from '../../src/settings/read-settings';
 import { SecretMask } from '../../src/text/secret-mask';
@@ -55,6 +56,21 @@ describe('the current value of a secret', () => {
       'it must contain 16 to 1024 visible ASCII characters, without blanks',
       'the servers differ',
     ]);
+  });
+
+  it('is reported while it cannot be read, although it is not needed at the time', async () => {
+    await using mount = await SecretMount.with({ auth: 'word' });
+    jest.useFakeTimers();
+    try {
+      const reading = readSettings({ REDIS_AUTH_FILE: mount.path('auth') }, maskingReader(new SecretMask()));
+      const log = new RecordedLog();
+      currentSecret(reading, 'kvstoreAuth', { log });
+      rmSync(mount.path('auth'));
+      jest.advanceTimersByTime(30_000);
+      expect(log.messages).toEqual([BAD]);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('is that of its variable when there is no file', () => {
