@@ -2,6 +2,8 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 export const MASTER_NAME = 'counters';
+/** Milliseconds; see {@link RedisSentinelsOptions.downAfter}. */
+const DOWN_AFTER = 500;
 
 export interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
   /** Milliseconds without an answer after which sentinels consider the master down. */
@@ -24,7 +26,7 @@ export class RedisSentinels implements AsyncDisposable {
   ) {}
 
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
-    const { downAfter = 500, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
+    const { downAfter = DOWN_AFTER, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
     const { masterPort = ({ port }: RedisProcess) => port, sentinelOptions = {}, ...server } = rest;
     const started: RedisProcess[] = [];
     async function start(process: RedisProcessOptions): Promise<RedisProcess> {
@@ -68,6 +70,12 @@ export class RedisSentinels implements AsyncDisposable {
 
   get servers(): readonly RedisProcess[] {
     return [this.master, this.replica];
+  }
+
+  /** Changes after how many milliseconds without an answer the sentinels consider the master down. */
+  async considerDownAfter(milliseconds = DOWN_AFTER): Promise<void> {
+    const change = ['SET', MASTER_NAME, 'down-after-milliseconds', milliseconds] as const;
+    await Promise.all(this.sentinels.map(({ control }) => control.call('SENTINEL', ...change)));
   }
 
   /** The port of the current master, according to the first sentinel. */
