@@ -12,7 +12,7 @@ import { TestApplication } from './test-application';
 jest.setTimeout(24 * 3_600_000);
 
 /** `bench/conformance/fuzz.mjs` runs more, with another seed. */
-const SEQUENCES = Number(process.env['WEIR_FUZZ_SEQUENCES'] ?? 100_000);
+const SEQUENCES = Number(process.env['WEIR_FUZZ_SEQUENCES'] ?? 50_000);
 const SOCKET_SEQUENCES = Math.min(SEQUENCES / 100, 1_000);
 const SEED = process.env['WEIR_SEED'] ?? 'fuzz';
 /** Higher than any stream of a random sequence except the highest possible one. */

@@ -7,7 +7,7 @@ import { seededRandom } from '../http2/seeded-random';
 import { mutatedMessage } from './mutated-messages';
 import { asDecoded, type ParsedRequest, parseByReference, withoutRounding } from './reference-parser';
 
-const MESSAGES = 200_000;
+const MESSAGES = 100_000;
 
 /** The decoded request; undefined if the decoder rejects it. */
 function decode(bytes: Buffer): RateLimitRequest | undefined {
