@@ -7,11 +7,13 @@ import { ROOT, run, printStatus } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian packages that contain them. */
 const DEBIAN = [
+  { program: 'curl', debian: 'curl' },
   { program: 'h2load', debian: 'nghttp2-client' },
   { program: 'memcached', debian: 'memcached' },
   { program: 'openssl', debian: 'openssl' },
   { program: 'perl', debian: 'perl-base' },
   { program: 'promtool', debian: 'prometheus' },
+  { program: 'ps', debian: 'procps' },
   { program: 'redis-server', debian: 'redis-server' },
   { program: 'systemd-socket-activate', debian: 'systemd' },
 ];
