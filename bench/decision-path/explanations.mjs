@@ -2,6 +2,7 @@
 // log, and unmatched calls reported, against the same path without. Runs alternate, because the speed of a machine drifts.
 import { createRequire } from 'node:module';
 import { decisionPath, rule } from '../service/decision-path.mjs';
+import { explainedParts } from '../service/explained-parts.mjs';
 
 const require = createRequire(import.meta.url);
 
@@ -13,12 +14,7 @@ const { decodeRequest } = load('grpc/rate-limit/decode-request');
 const { encodeResponse } = load('grpc/rate-limit/encode-response');
 const { RateLimitRequest } = load('gen/envoy/service/ratelimit/v3/rls');
 const { Statistics } = load('statistics/statistics');
-const { Offenders } = load('limiter/offenders/offenders');
-const { UnmatchedCalls } = load('limiter/unmatched-calls');
-const { DecisionLines } = load('sinks/decision-log/decision-lines');
-const { BoundedLines } = load('sinks/logs/bounded-lines');
 
-const SAMPLE = 0.01;
 const WARM_UP = 200_000;
 const CALLS = 100_000;
 const ROUNDS = 21;
@@ -57,23 +53,11 @@ const LOADS = [
   ['no rule matches', messagesOf(10_000, 'unknown')],
 ];
 
-/** Accepts every line, as a file would. */
-function decisionLog() {
-  const lines = new BoundedLines({ write: (_, done) => setImmediate(() => done()) });
-  return new DecisionLines({ which: 'all', sample: SAMPLE, lines, now: Date.now, random: Math.random });
-}
-
 function servicePath(isExplained) {
   const decide = decisionPath(load, {
     rules: RULES,
     statistics: new Statistics(10_000),
-    ...(isExplained && {
-      decisionLog: decisionLog(),
-      options: {
-        offenders: new Offenders({ capacity: 1000, windowSeconds: 600, cacheKeyPrefix: '' }),
-        unmatched: new UnmatchedCalls(() => undefined),
-      },
-    }),
+    ...(isExplained && explainedParts(load)),
   });
   let bytes = 0;
   const caller = { peer: { remoteAddress: '127.0.0.1', remotePort: 50_000 }, metadata: () => undefined };

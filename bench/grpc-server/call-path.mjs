@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { decisionPath, rule } from '../service/decision-path.mjs';
+import { explainedParts } from '../service/explained-parts.mjs';
 import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.cjs';
 import { withPrefix } from './load.mjs';
 import { PATH } from './servers/constant.mjs';
@@ -12,6 +13,7 @@ const { values: options } = parseArgs({
   options: {
     dist: { type: 'string', default: fileURLToPath(new URL('../../dist', import.meta.url)) },
     against: { type: 'string' },
+    explained: { type: 'boolean', default: false },
     slices: { type: 'string', default: '60' },
     scenarios: { type: 'string' },
   },
@@ -52,12 +54,16 @@ function tenant(number) {
   return descriptor('tenant', `tenant-${number % 100}`);
 }
 
+const BANNED = { unit: 'DAY', requestsPerUnit: 0, unlimited: false, name: '', replaces: [] };
+const RULES = [rule('user'), rule('path'), rule('tenant'), rule('banned', '', { rateLimit: BANNED })];
+
 /** By name: the number of different requests, the n-th of them, and how many a connection receives in a turn. */
 const SCENARIOS = {
   'a hot key': [1, (number) => request(user(number))],
   '10000 keys': [10_000, (number) => request(user(number))],
   'a million keys': [1_000_000, (number) => request(user(number))],
   '3 descriptors': [10_000, (number) => request(user(number), path(number), tenant(number))],
+  'over limit': [10_000, (number) => request(descriptor('banned', `user-${number}`))],
   'one call at a time': [10_000, (number) => request(user(number)), 1],
 };
 
@@ -90,14 +96,14 @@ class Service {
   #calls = 0;
   #streams = 0;
 
-  /** @param dist a build */
-  constructor(dist) {
+  /** @param dist a build @param isExplained with what explains decisions */
+  constructor(dist, isExplained = false) {
     const require = createRequire(import.meta.url);
     function load(module) {
       return require(`${dist}/${module}`);
     }
     const statistics = new (load('statistics/statistics').Statistics)(10_000);
-    const decide = decisionPath(load, { rules: [rule('user'), rule('path'), rule('tenant')], statistics });
+    const decide = decisionPath(load, { rules: RULES, statistics, ...(isExplained && explainedParts(load)) });
     const { shouldRateLimit } = load('grpc/rate-limit/rate-limit-service');
     const { observedMethods } = load('grpc/observed-methods');
     const { GrpcApplication } = load('grpc/server/grpc-application');
@@ -184,8 +190,9 @@ function quantile(values, share) {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length * share)];
 }
 
-const services = new Map([['weir', new Service(options.dist)]]);
-if (options.against !== undefined) services.set('against', new Service(options.against));
+const services = new Map([['weir', new Service(options.dist, options.explained)]]);
+const other = options.against ?? (options.explained ? options.dist : undefined);
+if (other !== undefined) services.set('against', new Service(other));
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   if (options.scenarios !== undefined && !options.scenarios.split(',').includes(name)) continue;
   const outstanding = outstandingOf(scenario);
