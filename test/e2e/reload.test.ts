@@ -1,4 +1,4 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync, renameSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -77,9 +77,11 @@ async function renamingEditor(): Promise<Rules> {
   const file = join(folder, 'config', 'shop.yaml');
   return {
     env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' },
-    async publish(version) {
-      await rename(file, `${file}~`).catch(() => undefined);
-      await writeFile(file, ruleFile(version));
+    publish(version) {
+      // At once: while the callers of this process keep it busy, the file would be missing for so long that its rules were removed.
+      if (existsSync(file)) renameSync(file, `${file}~`);
+      writeFileSync(file, ruleFile(version));
+      return Promise.resolve();
     },
     [Symbol.asyncDispose]: remove,
   };
