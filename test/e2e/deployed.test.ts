@@ -13,6 +13,7 @@ import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RedisTls } from '../support/processes/redis/redis-tls';
 import { WeirProcess } from '../support/processes/weir-process';
+import { roomInMinute } from '../support/waiting/window-room';
 
 const exec = promisify(execFile);
 
@@ -140,6 +141,7 @@ describe('the variant redis of deploy/kubernetes', () => {
 
     using client = new RateLimitClient(deployed.weir.grpcAddress);
     const login = ['path=/login,remote_address=192.0.2.1'];
+    await roomInMinute();
     await client.shouldRateLimit('edge', login, 10);
     expect((await client.shouldRateLimit('edge', login)).overallCode).toBe(Code.OVER_LIMIT);
     const url = `http://127.0.0.1:${deployed.weir.ports.debug}/api/offenders`;
