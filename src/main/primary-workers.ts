@@ -7,7 +7,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CounterLane } from '../streams/ports/counters';
 import { Requests } from '../workers/channel/requests/requests';
 import { serveCounters } from '../workers/counters/serve-counters';
-import type { Member, WorkerPool } from '../workers/primary/worker-pool';
+import { type WorkerPool, isReady } from '../workers/primary/worker-pool';
 import type { WorkerProcess } from '../workers/primary/worker-process';
 import { MergedStatistics } from '../workers/statistics/merged-statistics';
 import type { WorkerReports } from './statistics-outputs';
@@ -102,11 +102,6 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.closed$.subscribe(() => this.#linked.delete(process));
   }
-}
-
-/** Whether a worker decides calls and answers the primary. */
-function isReady({ isServing, isResponsive }: Member): boolean {
-  return isServing && isResponsive;
 }
 
 async function metricsOf(linked: Linked): Promise<string> {

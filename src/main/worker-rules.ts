@@ -3,7 +3,7 @@ import type { Log } from '../streams/ports/log';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { ChannelMember } from '../workers/primary/rules/channel-member';
 import { distributeRules } from '../workers/primary/rules/distribute-rules';
-import type { WorkerPool } from '../workers/primary/worker-pool';
+import { type WorkerPool, killSilent } from '../workers/primary/worker-pool';
 import type { WorkerProcess } from '../workers/primary/worker-process';
 
 export interface WorkerRulesOptions {
@@ -38,9 +38,6 @@ export function distributeToWorkers({
 function memberOf(process: WorkerProcess, log: Log): ChannelMember {
   return new ChannelMember(process.channel, {
     gone$: process.exited$,
-    kill: (reason) => {
-      log.error('a worker does not answer and is killed', { worker: process.number, reason });
-      process.kill();
-    },
+    kill: (reason) => killSilent(process, reason, log),
   });
 }

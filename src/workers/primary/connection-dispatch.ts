@@ -27,8 +27,8 @@ export interface ConnectionDispatchOptions {
 }
 
 /**
- * Gives every accepted connection to the least loaded worker that answers. The own copy of a socket is kept until the worker has it, so that the
- * connections on their way to a worker that dies are given to another one.
+ * Gives every accepted connection to the least loaded worker that answers. The own copy of a socket is kept until the worker has it, so
+ * that the connections on their way to a worker that dies are given to another one.
  */
 export class ConnectionDispatch {
   readonly #options: ConnectionDispatchOptions;

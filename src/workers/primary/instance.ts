@@ -15,13 +15,15 @@ import { type Health, STARTING, health } from '../../streams/health';
 import { type Latest, latest } from '../../streams/latest';
 import { type Phase, lifecycle } from '../../streams/lifecycle';
 import type { RuleEvent } from '../../streams/ports/rule-source';
-import type { Member } from './worker-pool';
+import { type Member, isReady } from './worker-pool';
+
+type Members = readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[];
 
 export interface InstanceSources {
   /** Loads of rules; the stream neither fails nor completes. */
   readonly rules$: Observable<RuleEvent>;
   /** The workers that run. */
-  readonly members$: Observable<readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[]>;
+  readonly members$: Observable<Members>;
   /** Emits when all workers are serving for the first time; fails when the service cannot run. */
   readonly complete$: Observable<unknown>;
   /** The signals that end the process, shared. */
@@ -75,11 +77,9 @@ export function instance(
   return { config$, health$, awaited$, phase$: lifecycle({ ready$, termination$ }) };
 }
 
-type Members = readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[];
-
 /** Unhealthy are the components that are unhealthy in any worker, and `workers` while none serves and answers. */
 function healthOf([own, members]: readonly [Health, Members]): Health {
-  const serving = members.filter(({ isServing, isResponsive }) => isServing && isResponsive);
+  const serving = members.filter(isReady);
   const ofWorkers = serving.flatMap(({ state }) => state?.health.unhealthy ?? []);
   const none = serving.length === 0 ? ['workers'] : [];
   const unhealthy = [...new Set([...own.unhealthy, ...ofWorkers, ...none])];

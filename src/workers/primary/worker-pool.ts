@@ -19,6 +19,17 @@ export interface Member {
   readonly store?: string;
 }
 
+/** Whether a worker decides calls and answers the primary. */
+export function isReady({ isServing, isResponsive }: Pick<Member, 'isServing' | 'isResponsive'>): boolean {
+  return isServing && isResponsive;
+}
+
+/** Kills a worker that has not answered, and logs why. */
+export function killSilent(process: WorkerProcess, reason: string, log: Log): void {
+  log.error('a worker does not answer and is killed', { worker: process.number, reason });
+  process.kill();
+}
+
 export interface WorkerPoolOptions {
   readonly count: number;
   /** Starts a worker; throws when the system does not permit it. */
@@ -141,17 +152,10 @@ export class WorkerPool {
 
   #responded(process: WorkerProcess, responsiveness: Responsiveness): void {
     const { log } = this.#options;
-    const worker = process.number;
-    if (responsiveness === 'stuck') {
-      log.error('a worker does not answer and is killed', {
-        worker,
-        reason: `it has not answered for ${STUCK_AFTER} ms`,
-      });
-      process.kill();
-      return;
-    }
+    if (responsiveness === 'stuck') return killSilent(process, `it has not answered for ${STUCK_AFTER} ms`, log);
     const isResponsive = responsiveness === 'responsive';
     if (this.members.some((member) => member.process === process && member.isResponsive === isResponsive)) return;
+    const worker = process.number;
     if (isResponsive) log.info('a worker answers again', { worker });
     else log.warn('a worker does not answer; others get the new connections', { worker });
     this.#update(process, { isResponsive });
