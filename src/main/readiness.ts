@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable, asyncScheduler, combineLatest, map, startWith, tap, timer } from 'rxjs';
 import type { Awaited } from '../streams/awaited';
-import { type Check, checks } from '../streams/checks';
+import { type Check, checks, describeAwaited } from '../streams/checks';
 import { type Health, STARTING } from '../streams/health';
 import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
@@ -8,20 +8,11 @@ import type { Service } from '../streams/service';
 /** Milliseconds after which it is logged what the service is waiting for. */
 const LOG_AFTER = 1_000;
 
-/** How each item is named in health checks, and its log line. */
-const AWAITED: Readonly<Record<Awaited, { readonly health: string; readonly message: string }>> = {
-  rules: {
-    health: 'waiting for the first valid rules',
-    message: 'no active rules; not serving until valid rules are loaded',
-  },
-  'counter store': {
-    health: 'waiting for the counter store',
-    message: 'no connection to the counter store; not serving until it is reached',
-  },
-  workers: {
-    health: 'waiting for the workers',
-    message: 'not all workers are ready; not serving until they are',
-  },
+/** The log line of each item. */
+const AWAITED: Readonly<Record<Awaited, string>> = {
+  rules: 'no active rules; not serving until valid rules are loaded',
+  'counter store': 'no connection to the counter store; not serving until it is reached',
+  workers: 'not all workers are ready; not serving until they are',
 };
 
 /** Whether the service can be called: its health, and until its listeners are open what it waits for. */
@@ -78,7 +69,7 @@ export class Readiness {
   logAwaited(log: Log, scheduler = asyncScheduler): Observable<unknown> {
     return timer(LOG_AFTER, scheduler).pipe(
       tap(() => {
-        for (const item of this.#streams.awaited$.value) log.warn(AWAITED[item].message);
+        for (const item of this.#streams.awaited$.value) log.warn(AWAITED[item]);
       }),
     );
   }
@@ -86,5 +77,5 @@ export class Readiness {
 
 /** What is missing before the listeners are open, in words. */
 function missing(awaited: readonly Awaited[]): readonly string[] {
-  return awaited.length > 0 ? awaited.map((item) => AWAITED[item].health) : ['opening the listeners'];
+  return awaited.length > 0 ? awaited.map(describeAwaited) : ['opening the listeners'];
 }

@@ -27,6 +27,11 @@ const AWAITED: Readonly<Record<Awaited, Failure>> = {
   workers: { name: 'workers', failure: 'waiting for the workers' },
 };
 
+/** What the service waits for at the start, in words. */
+export function describeAwaited(item: Awaited): string {
+  return AWAITED[item].failure;
+}
+
 export interface CheckOptions {
   /** What the service still waits for before it serves. */
   readonly awaited?: readonly Awaited[];
