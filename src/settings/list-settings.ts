@@ -1,5 +1,5 @@
 import { hideAddressCredentials, hideUrlCredentials } from '../text/hide-credentials';
-import type { Mogrifier } from './mogrifiers';
+import { type Mogrifier, mogrifierTags } from './mogrifiers';
 import type { LoadedSettings } from './read-settings';
 import type { Field } from './settings';
 import type { Setting } from './table/setting';
@@ -40,13 +40,15 @@ function rowLines({ settings, given, files, nameOf }: LoadedSettings): readonly 
 /** The variables of a mogrifier under the names of the program that its pattern is set for. */
 function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
   const prefix = patternVariable.slice(0, -'PATTERN'.length);
-  const tagList = Object.entries(tags).map(([name, value]) => `${name}:${value}`);
+  const hasTags = Object.keys(tags).length > 0;
   return [
     { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern) },
     { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output) },
-    tagList.length === 0
-      ? { name: `${prefix}TAGS`, source: 'default', value: null }
-      : { name: `${prefix}TAGS`, source: 'environment', value: hideUrlCredentials(tagList.join(',')) },
+    {
+      name: `${prefix}TAGS`,
+      source: hasTags ? 'environment' : 'default',
+      value: hasTags ? hideUrlCredentials(mogrifierTags.format(tags)) : null,
+    },
   ];
 }
 

@@ -23,7 +23,8 @@ const ALIAS = 'DOG_STATSD_MOGRIFIER_';
 
 const VARIABLE = new RegExp(`^(?:${NAME}|${ALIAS})(?<name>.+)_(?:PATTERN|NAME|TAGS)$`);
 
-const tags = pairs({ separator: ':', emptyValues: 'rejected' });
+/** The type of the variable with the tags. */
+export const mogrifierTags = pairs({ separator: ':', emptyValues: 'rejected' });
 
 export interface MogrifiersResult {
   readonly mogrifiers: readonly Mogrifier[];
@@ -68,7 +69,7 @@ export function readMogrifiers(environment: Environment, names: readonly string[
       pattern: pattern.value,
       patternVariable: pattern.variable,
       output: readRequired(name, 'NAME').value,
-      tags: read(`${name}_TAGS`, tags).value ?? {},
+      tags: read(`${name}_TAGS`, mogrifierTags).value ?? {},
     };
   });
 
