@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Field, Settings } from '../settings/settings';
 import { type ReadSecretFile, describeFile } from '../settings/variables/secret-file';
 import { secretsOfText } from '../settings/variables/secrets';
-import { StateLog } from '../sinks/counters/state-log';
+import { StateLog } from '../sinks/logs/state-log';
 import { readSecretFile } from '../sources/secret-file';
 import type { Log } from '../streams/ports/log';
 import type { SecretMask } from '../text/secret-mask';

@@ -1,6 +1,6 @@
 import { type Observable, asyncScheduler, concatMap, filter } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { StateLog } from '../sinks/counters/state-log';
+import { StateLog } from '../sinks/logs/state-log';
 import type { Notifier } from '../sinks/service-manager/notifier';
 import { programNotifier } from '../sinks/service-manager/program-notifier';
 import { notifications } from '../streams/notifications';

@@ -21,7 +21,7 @@ import type { CounterAdministration } from '../../../streams/ports/counter-admin
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../expiry';
-import { StateLog } from '../state-log';
+import { StateLog } from '../../logs/state-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administration/administer-counters';
 import { Node } from './node';

@@ -2,7 +2,7 @@ import { type Server, nameOf } from '../../server-address';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { PoolStatistics } from '../connections/pool-statistics';
 import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
-import { StateLog } from '../../state-log';
+import { StateLog } from '../../../logs/state-log';
 import type { TlsMaterial } from '../../tls-material';
 import { Expiry } from '../../expiry';
 import { KnownExpiries } from '../counting/known-expiries';

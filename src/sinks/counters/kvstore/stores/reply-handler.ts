@@ -1,7 +1,7 @@
 import type { Count } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
-import { StateLog } from '../../state-log';
+import { StateLog } from '../../../logs/state-log';
 import { replyCode, storeError } from '../connections/store-error';
 import { type StepResult, areCounts } from '../counting/step-result';
 import type { StoreContext } from './store-context';

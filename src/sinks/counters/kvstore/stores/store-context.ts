@@ -8,7 +8,7 @@ import type { KnownExpiries } from '../counting/known-expiries';
 import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
 import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
-import { StateLog } from '../../state-log';
+import { StateLog } from '../../../logs/state-log';
 import type { TlsMaterial } from '../../tls-material';
 import type { Expiry } from '../../expiry';
 import type { BatchesInFlight } from './store-lane';

@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
 import { messageOf } from '../../../../text/thrown';
-import { StateLog } from '../../state-log';
+import { StateLog } from '../../../logs/state-log';
 
 /** How often a node that is away is tried, in milliseconds. */
 const PROBE_INTERVAL = 250;

@@ -2,7 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
 import { messageOf } from '../../../../text/thrown';
-import { StateLog } from '../../state-log';
+import { StateLog } from '../../../logs/state-log';
 
 /** How soon a look-up that failed is repeated, in milliseconds. */
 const RETRY_INTERVAL = 1000;

@@ -5,7 +5,7 @@ import type { CounterInstance, CounterLane } from '../../../../../streams/ports/
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { Deadline } from '../../connections/deadline';
-import { StateLog } from '../../../state-log';
+import { StateLog } from '../../../../logs/state-log';
 import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../../connections/store-error';
 import { type Step, decideGuards, readsOf } from '../../../guarded-batch';
 import { type StepResult, areCounts } from '../../counting/step-result';
