@@ -118,8 +118,10 @@ export class WeirProcess implements AsyncDisposable {
     return fetch(`http://127.0.0.1:${this.ports.http}${path}`, init);
   }
 
+  /** What the debug listener answers, on a connection of its own: it may close those that are kept for later. */
   async debug(path: string): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`)).text();
+    const headers = { connection: 'close' };
+    return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`, { headers })).text();
   }
 
   /** Status and text of `/healthcheck` on the debug listener. */
