@@ -1,5 +1,5 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import { RateLimitClient } from '../support/clients/grpc-client';
+import { CONNECTION_LOST, RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
 
@@ -7,8 +7,6 @@ const RULES = {
   'shop.yaml': 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n',
 };
 const UNAVAILABLE = 14;
-/** UNAVAILABLE, or INTERNAL if the connection is reset while the client reads: the codes of grpc-js. */
-const CONNECTION_LOST = [UNAVAILABLE, 13];
 
 describe('the service on a termination signal', () => {
   it('answers every call that it has counted, and rejects the others as unavailable', async () => {

@@ -1,5 +1,5 @@
 import type { ServiceError } from '@grpc/grpc-js';
-import { RateLimitClient } from '../../support/clients/grpc-client';
+import { CONNECTION_LOST, RateLimitClient } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { isListening } from '../../support/processes/is-listening';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -14,8 +14,6 @@ const TWO = { WORKERS: '2' };
 /** A connection of its own for each client. */
 const OWN = { 'grpc.use_local_subchannel_pool': 1 };
 const UNAVAILABLE = 14;
-/** UNAVAILABLE, or INTERNAL if the connection is reset while the client reads: the codes of grpc-js. */
-const CONNECTION_LOST = [UNAVAILABLE, 13];
 
 let rules: RuleFolder;
 let redis: RedisProcess;

@@ -1,10 +1,20 @@
-import { type ChannelCredentials, Client, type ClientOptions, type ServiceError, credentials } from '@grpc/grpc-js';
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientOptions,
+  type ServiceError,
+  credentials,
+  status,
+} from '@grpc/grpc-js';
 import { RateLimitRequest, RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { entries } from '../data/requests';
 
 /** A descriptor as the text `key=value,key2=value2`, or as the message of the protocol. */
 export type DescriptorSketch = string | RateLimitRequest['descriptors'][number];
+
+/** The codes that grpc-js gives to the calls of a lost connection; INTERNAL if it is reset while the client reads. */
+export const CONNECTION_LOST = [status.UNAVAILABLE, status.INTERNAL];
 
 /** A client of the rate limit service over grpc-js. */
 export class RateLimitClient implements Disposable {
