@@ -13,7 +13,6 @@ const DEBIAN = [
   { program: 'openssl', debian: 'openssl' },
   { program: 'perl', debian: 'perl-base' },
   { program: 'promtool', debian: 'prometheus' },
-  { program: 'ps', debian: 'procps' },
   { program: 'redis-server', debian: 'redis-server' },
   { program: 'systemd-socket-activate', debian: 'systemd' },
 ];

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { ATTACKS } from '../../test/attacks/attacks';
 import { type Attack, Answers, type Target } from '../../test/attacks/attack';
-import { peakMemory, startTarget } from '../../test/attacks/start-target';
+import { startTarget } from '../../test/attacks/start-target';
+import { peakMemory } from '../../test/support/processes/process-memory';
 import { type Experience, WellBehavedClient } from '../../test/attacks/well-behaved-client';
 
 /** Milliseconds with and without an attack. */
@@ -52,16 +53,20 @@ async function measure(heading: string, row: string, kind: Attack): Promise<void
   await new Promise((resolve) => setTimeout(resolve, IDLE));
   const idle = await client.stop();
   let peak = 0;
-  async function readPeak() {
-    peak = await peakMemory(target.pid).catch(() => peak);
+  function readPeak(): void {
+    try {
+      peak = peakMemory(target.pid);
+    } catch {
+      // The service has ended; what it had last counts.
+    }
   }
-  await readPeak();
+  readPeak();
   const before = peak;
-  const reading = setInterval(() => void readPeak(), 50);
+  const reading = setInterval(readPeak, 50);
   client.start();
   const answers = await attack(heading, row, target);
   const during = await client.stop();
-  await readPeak();
+  readPeak();
   clearInterval(reading);
   console.log(`${heading}: ${row}
   idle:   ${summary(idle)}; ${before.toFixed(0)} MiB

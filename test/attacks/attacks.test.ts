@@ -1,8 +1,9 @@
+import { peakMemory } from '../support/processes/process-memory';
 import type { WeirProcess } from '../support/processes/weir-process';
 import { Answers, type Attack } from './attack';
 import { type AttackRow, attackTables } from './attack-tables';
 import { ATTACKS } from './attacks';
-import { peakMemory, startTarget } from './start-target';
+import { startTarget } from './start-target';
 import { type ClientTarget, type Experience, WellBehavedClient } from './well-behaved-client';
 
 /** Milliseconds. An attack takes seconds; on a busy machine, minutes. */
@@ -46,7 +47,7 @@ async function expectNoEffect(attack: Attack, row: AttackRow): Promise<void> {
   expect(answers.kinds.filter((answer) => !row.answers.includes(answer))).toEqual([]);
   expect(answers.kinds).toContain(row.answers[0]);
   for (const name of row.countedAs) await weir.until(`${name} to be counted`, () => hasGrown(weir, name, before));
-  expect(await peakMemory(target.pid)).toBeLessThan(row.memory);
+  expect(peakMemory(target.pid)).toBeLessThan(row.memory);
   await expectNextClientServed(attacked.client);
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);

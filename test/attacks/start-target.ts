@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newAuthority } from '../support/data/certificates';
 import { RuleFolder } from '../support/data/rule-folder';
@@ -76,10 +75,4 @@ async function isServing(weir: WeirProcess): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/** The largest resident memory that the process has had, in MiB. */
-export async function peakMemory(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }

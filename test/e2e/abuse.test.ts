@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { type Socket, connect } from 'node:net';
 import { FrameType } from '../../src/grpc/http2/frames/protocol';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
@@ -7,6 +6,7 @@ import { get, hello, literal, headers, ping, request, rstStream, settings, block
 import { RawClient } from '../grpc/http2/raw-client';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
+import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
@@ -45,12 +45,6 @@ function callHeaders(id: number) {
   return headers(id, request(SHOULD_RATE_LIMIT, ['content-type', 'application/grpc'], ['te', 'trailers']));
 }
 
-/** The resident memory of the service, in MiB. */
-async function residentMemory(): Promise<number> {
-  const status = await readFile(`/proc/${weir.pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
-
 async function expectRegularService(): Promise<void> {
   expect((await regularClient.shouldRateLimit('shop', ['user=regular'])).overallCode).toBe(1);
 }
@@ -81,7 +75,7 @@ describe('an abusive gRPC client', () => {
 
 it('2,000 idle connections block no other client and leak no memory', async () => {
   await expectRegularService();
-  const before = await residentMemory();
+  const before = residentMemory(weir.pid!);
   const idle: Socket[] = [];
   for (let batch = 0; batch < 20; batch += 1) {
     const opened = Array.from({ length: 100 }, () =>
@@ -92,7 +86,7 @@ it('2,000 idle connections block no other client and leak no memory', async () =
     idle.push(...opened);
   }
   await expectRegularService();
-  expect((await residentMemory()) - before).toBeLessThan(100);
+  expect(residentMemory(weir.pid!) - before).toBeLessThan(100);
   for (const socket of idle) socket.destroy();
   await expectRegularService();
 });
@@ -120,11 +114,11 @@ it('calls of 200,000 different unknown methods grow neither memory nor statistic
     }
     if (round === 4) {
       names = (await weir.statistics()).size;
-      memory = await residentMemory();
+      memory = residentMemory(weir.pid!);
     }
   }
   expect((await weir.statistics()).size).toBe(names);
-  expect((await residentMemory()) - memory).toBeLessThan(60);
+  expect(residentMemory(weir.pid!) - memory).toBeLessThan(60);
   await expectRegularService();
   client.socket.destroy();
 });

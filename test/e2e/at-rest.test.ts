@@ -1,21 +1,16 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const ROOT = join(__dirname, '../..');
 const LIST_LOADED = join(__dirname, '../integration/traces/list-loaded.cjs');
 const RULES = { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
-const MIB = 1024 * 1024;
 
-/** The resident memory of a process in bytes. */
-function residentMemory(pid: number): number {
-  return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) * 1024;
-}
-
-/** The resident memory in bytes of a Node process with an HTTP server, and nothing of weir. */
+/** The resident memory in MiB of a Node process with an HTTP server, and nothing of weir. */
 async function memoryOfBareNode(): Promise<number> {
   const program = "require('node:http').createServer().listen(0, () => console.log('listening'))";
   const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -50,7 +45,7 @@ describe('the service at rest', () => {
     const bare = await memoryOfBareNode();
     await using weir = await WeirProcess.start({ env: RULES });
 
-    await weir.until('it has released what the start needed', () => residentMemory(weir.pid!) - bare < 60 * MIB);
+    await weir.until('it has released what the start needed', () => residentMemory(weir.pid!) - bare < 60);
     expect(residentMemory(weir.pid!)).toBeGreaterThan(bare);
   });
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
 import { type Socket, connect } from 'node:net';
 import { Agent, request } from 'node:http';
 import { RuleFolder } from '../support/data/rule-folder';
 import { freePorts } from '../support/processes/free-ports';
+import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = {
@@ -38,12 +38,6 @@ async function attacker(port: number): Promise<Socket> {
   sockets.push(socket);
   await once(socket, 'connect');
   return socket;
-}
-
-/** The resident memory of the service in MiB. */
-async function residentMemory(): Promise<number> {
-  const status = await readFile(`/proc/${weir.pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }
 
 /** A caller on one connection that sends one request after the other, until it is stopped. */
@@ -175,10 +169,10 @@ describe('an abusive HTTP client', () => {
     async (_title, { kind, send, memory }) => {
       const name = `ratelimit_server.http.${kind}`;
       const counted = (await weir.statistics()).get(name) ?? 0;
-      const before = await residentMemory();
+      const before = residentMemory(weir.pid!);
       let peak = before;
       const sampling = setInterval(() => {
-        void residentMemory().then((now) => (peak = Math.max(peak, now)));
+        peak = Math.max(peak, residentMemory(weir.pid!));
       }, 20);
       const caller = regularCaller();
       try {

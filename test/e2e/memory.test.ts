@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
+import { peakMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const MIB = 2 ** 20;
@@ -49,12 +49,6 @@ async function remaining(client: RateLimitClient): Promise<number | undefined> {
   return (await client.shouldRateLimit('shop', ['user=regular'])).statuses[0]?.limitRemaining;
 }
 
-/** The most memory that the process has used, in MiB. */
-async function peakMemory(weir: WeirProcess): Promise<number> {
-  const status = await readFile(`/proc/${weir.pid}/status`, 'utf8');
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
-
 describe('a service with a small heap', () => {
   it('survives calls whose values are new and take 250 KB each, and counts its other callers exactly', async () => {
     await using weir = await start({ LOCAL_CACHE_SIZE_IN_BYTES: String(MIB), LOG_LEVEL: 'debug' });
@@ -72,7 +66,7 @@ describe('a service with a small heap', () => {
     expect(statistics.get('ratelimit.memory.bytes')).toBeLessThan(901 * 200);
     expect(statistics.get('ratelimit.memory.evicted_keys')).toBe(0);
     expect(statistics.get('ratelimit.localcache.entryCount')).toBe(900);
-    expect(await peakMemory(weir)).toBeLessThan(300);
+    expect(peakMemory(weir.pid!)).toBeLessThan(300);
     expect(weir.output.length).toBeLessThan(MIB);
   });
 
@@ -85,7 +79,7 @@ describe('a service with a small heap', () => {
       expect((await weir.http('/json', { method: 'POST', body })).status).toBe(200);
     });
     expect((await weir.statistics()).get('ratelimit.statistics.runtime_keys')).toBe(200);
-    expect(await peakMemory(weir)).toBeLessThan(300);
+    expect(peakMemory(weir.pid!)).toBeLessThan(300);
   });
 
   it('evicts the keys that expire soonest beyond MEMORY_MAX_BYTES', async () => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { residentMemory } from '../../../test/support/processes/process-memory';
 import type { WeirProcess } from '../../../test/support/processes/weir-process';
-import { residentMemoryOf } from '../processes/resident-memory';
 import { Service } from '../processes/service';
 import { startStore } from '../processes/stores';
 import { LOADS } from '../scenarios/loads';
@@ -10,6 +10,7 @@ import { startLoad } from './decisions';
 /** Calls before the first measurement: memory that does not depend on the number of keys, for example compiled code. */
 const WARM_UP_CALLS = 100_000;
 const WARM_UP_TIMEOUT = 60_000;
+const MIB = 1_024 * 1_024;
 export const HEAP_REPORT = join(__dirname, '../../../test/support/processes/report-heap.cjs');
 
 /** What live keys cost, in bytes per key. */
@@ -65,5 +66,5 @@ export async function sizeOfHeap(weir: WeirProcess): Promise<{ readonly heap: nu
     .slice(line.indexOf(': ') + 2)
     .split(' ')
     .map(Number);
-  return { heap: heap + buffers, resident: residentMemoryOf(weir.pid!) };
+  return { heap: heap + buffers, resident: residentMemory(weir.pid!) * MIB };
 }
