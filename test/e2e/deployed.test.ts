@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { credentials } from '@grpc/grpc-js';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { type Container, type Rendering, renderingOf } from '../deploy/manifests';
-import { ConfigMapMount, RuleTree } from '../sources/rule-files/rule-tree';
+import { ConfigMapMount, RuleTree } from '../support/data/rule-tree';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { type Certificate, newAuthority } from '../support/data/certificates';
 import { freePorts } from '../support/processes/free-ports';

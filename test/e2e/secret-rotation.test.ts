@@ -78,7 +78,7 @@ async function call(weir: WeirProcess): Promise<void> {
 describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (workers) => {
   it('is rotated without a restart and without a failed call, and never shown', async () => {
     await using redis = await GuardedRedis.start(FIRST);
-    await using mount = await SecretMount.with({ password: `${FIRST}\n` });
+    using mount = new SecretMount({ password: `${FIRST}\n` });
     await using weir = await WeirProcess.start({
       env: {
         ...rules.env,
@@ -100,7 +100,7 @@ describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (w
     await callAll();
 
     await redis.changePassword(SECOND);
-    await mount.replace({ password: `${SECOND}\n` });
+    mount.replace({ password: `${SECOND}\n` });
     for (const id of await redis.connections()) {
       await redis.replaceConnection(id);
       await callAll();
@@ -112,15 +112,15 @@ describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (w
     await redis.changePassword(THIRD);
     for (const id of await redis.connections()) await redis.cut(id);
     await weir.line(/cannot connect to the counter store; retrying.*WRONGPASS/);
-    await mount.replace({ password: THIRD });
+    mount.replace({ password: THIRD });
     await weir.until('all connections', allConnected);
     await callAll();
 
     const [connection = ''] = await redis.connections();
-    await mount.replace({});
+    mount.replace({});
     await redis.replaceConnection(connection);
     await weir.line(/cannot use the file of a secret; keeping its last value.*REDIS_AUTH_FILE=\/.*ENOENT/);
-    await mount.replace({ password: THIRD });
+    mount.replace({ password: THIRD });
     for (const id of await redis.connections()) await redis.replaceConnection(id);
     await weir.line(/the file of a secret can be used again/);
 
@@ -132,7 +132,7 @@ describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (w
 });
 
 it('a file that cannot be used is an invalid setting', async () => {
-  await using mount = await SecretMount.with({ empty: '\n', url: `redis://:${secrets.inUrl('url')}@h:1` });
+  using mount = new SecretMount({ empty: '\n', url: `redis://:${secrets.inUrl('url')}@h:1` });
   await using weir = await WeirProcess.start({
     env: {
       BACKEND_TYPE: 'redis',

@@ -31,7 +31,7 @@ it('the output contains no secret of a file, also after it was replaced, when st
   await using otlp = await quotingGrpcCollector();
   const addresses = { store: peer.address, perSecond: wild.address, xds: peer.address, otlp: otlp.address };
   const [first, second] = [everySecret(before, addresses), everySecret(after, addresses)];
-  await using mount = await SecretMount.with(filesOf(first));
+  using mount = new SecretMount(filesOf(first));
   await using weir = await WeirProcess.start({
     env: {
       ...inFiles(first, mount),
@@ -49,7 +49,7 @@ it('the output contains no secret of a file, also after it was replaced, when st
     return main!.includes('KVSTORE_AUTH') && perSecond!.includes('KVSTORE_PERSECOND_AUTH');
   }
   await weir.until('the first passwords are sent', () => isSent(before));
-  await mount.replace(filesOf(second));
+  mount.replace(filesOf(second));
   await weir.until('the new passwords are sent', () => isSent(after));
   await weir.line(/cannot connect to the counter store/);
   const shown = (await observableOutput(weir)) + (await weir.debug('/api/settings'));
@@ -67,11 +67,11 @@ it('the output contains no new header of a file when a collector quotes it', asy
   await using rules = await RuleFolder.with({
     'shop.yaml': 'domain: shop\ndescriptors: [{ key: key, rate_limit: { unit: day, requests_per_unit: 5 } }]',
   });
-  await using mount = await SecretMount.with(filesOf(first));
+  using mount = new SecretMount(filesOf(first));
   await using weir = await WeirProcess.start({
     env: { ...rules.env, ...inFiles(first, mount), TRACING_EXPORTER_PROTOCOL: 'grpc', LOG_LEVEL: 'debug' },
   });
-  await mount.replace(filesOf(second));
+  mount.replace(filesOf(second));
   const shown = await observableOutput(weir);
   await weir.line(/cannot export traces.*refused/);
   expect(after.shownIn(otlp.received.join('\n'))).toEqual(

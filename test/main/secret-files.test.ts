@@ -10,7 +10,7 @@ const GOOD = 'the file of a secret can be used again';
 
 describe('the current value of a secret', () => {
   it('is that of its file, and the last one while the file cannot be used', async () => {
-    await using mount = await SecretMount.with({ auth: 'ann:first-password\n' });
+    using mount = new SecretMount({ auth: 'ann:first-password\n' });
     const log = new RecordedLog();
     const mask = new SecretMask();
     const file = `REDIS_AUTH_FILE=${mount.path('auth')}`;
@@ -19,13 +19,13 @@ describe('the current value of a secret', () => {
     expect([current(), current()]).toEqual(['ann:first-password', 'ann:first-password']);
     expect(log.lines).toEqual([]);
 
-    await mount.replace({ auth: 'ann:second-password' });
+    mount.replace({ auth: 'ann:second-password' });
     expect([current(), current()]).toEqual(['ann:second-password', 'ann:second-password']);
-    await mount.replace({});
+    mount.replace({});
     expect([current(), current()]).toEqual(['ann:second-password', 'ann:second-password']);
-    await mount.replace({ auth: '\n' });
+    mount.replace({ auth: '\n' });
     expect([current(), current()]).toEqual(['ann:second-password', 'ann:second-password']);
-    await mount.replace({ auth: 'ann:third-password' });
+    mount.replace({ auth: 'ann:third-password' });
     expect([current(), current()]).toEqual(['ann:third-password', 'ann:third-password']);
     const fields = { file };
     expect(log.lines).toEqual([
@@ -39,7 +39,7 @@ describe('the current value of a secret', () => {
   });
 
   it('is not replaced by a value that is not allowed, or of another type', async () => {
-    await using mount = await SecretMount.with({ token: 'a-token-of-operators', url: 'redis://:one@h:1' });
+    using mount = new SecretMount({ token: 'a-token-of-operators', url: 'redis://:one@h:1' });
     const env = { OPERATOR_TOKEN_FILE: mount.path('token'), KVSTORE_URL_FILE: mount.path('url') };
     const reading = readSettings(env, maskingReader(new SecretMask()));
     const log = new RecordedLog();
@@ -48,9 +48,9 @@ describe('the current value of a secret', () => {
       return address.includes('@h:1') ? undefined : 'the servers differ';
     }
     const url = currentSecret(reading, 'kvstoreUrl', { log, problemOf });
-    await mount.replace({ token: 'short', url: 'redis://:two@h:1' });
+    mount.replace({ token: 'short', url: 'redis://:two@h:1' });
     expect([token(), url()]).toEqual(['a-token-of-operators', 'redis://:two@h:1']);
-    await mount.replace({ token: 'a-token-of-operators', url: 'redis://:three@h:2' });
+    mount.replace({ token: 'a-token-of-operators', url: 'redis://:three@h:2' });
     expect([token(), url()]).toEqual(['a-token-of-operators', 'redis://:two@h:1']);
     expect(log.lines.flatMap(({ fields }) => fields['reason'] ?? [])).toEqual([
       'it must contain 16 to 1024 visible ASCII characters, without blanks',
@@ -59,7 +59,7 @@ describe('the current value of a secret', () => {
   });
 
   it('is reported while it cannot be read, although it is not needed at the time', async () => {
-    await using mount = await SecretMount.with({ auth: 'word' });
+    using mount = new SecretMount({ auth: 'word' });
     jest.useFakeTimers();
     try {
       const reading = readSettings({ REDIS_AUTH_FILE: mount.path('auth') }, maskingReader(new SecretMask()));

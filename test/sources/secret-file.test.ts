@@ -57,11 +57,11 @@ describe('readSecretFile', () => {
   });
 
   it('follows the links of a mounted Secret, also when they have been switched', async () => {
-    await using mount = await SecretMount.with({ password: 'first\n' });
+    using mount = new SecretMount({ password: 'first\n' });
     expect(readSecretFile(mount.path('password'))).toBe('first');
-    await mount.replace({ password: 'second\n' });
+    mount.replace({ password: 'second\n' });
     expect(readSecretFile(mount.path('password'))).toBe('second');
-    await mount.replace({});
+    mount.replace({});
     expect(() => readSecretFile(mount.path('password'))).toThrow('it cannot be read (ENOENT)');
   });
 });

@@ -81,7 +81,7 @@ describe('the standard settings of the OTLP exporter', () => {
   it.each<Protocol>(['http', 'grpc'])(
     'take the headers from a file, as it is at each export (%s)',
     async (protocol) => {
-      await using mount = await SecretMount.with({ headers: 'x-api-key=wrong\n' });
+      using mount = new SecretMount({ headers: 'x-api-key=wrong\n' });
       const { OTEL_EXPORTER_OTLP_HEADERS: headers = '', ...others } = gatewaySettings('OTEL_EXPORTER_OTLP');
       await using service = await TracedService.start({
         TRACING_EXPORTER_PROTOCOL: protocol,
@@ -90,9 +90,9 @@ describe('the standard settings of the OTLP exporter', () => {
       });
       await service.call(traceparent(newTraceId()));
       await service.weir.line(/cannot export traces/);
-      await mount.replace({ headers });
+      mount.replace({ headers });
       await expectArrival(service);
-      await mount.replace({ headers: 'no headers' });
+      mount.replace({ headers: 'no headers' });
       await expectArrival(service);
       await service.weir.line(/cannot use the file of a secret; keeping its last value.*it contains no key=value/);
     },

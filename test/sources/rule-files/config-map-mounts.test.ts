@@ -1,5 +1,5 @@
 import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
-import { ConfigMapMount, type RuleTree, rules } from './rule-tree';
+import { ConfigMapMount, type RuleTree, rules } from '../../support/data/rule-tree';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
   let fixture: SwitchFixture;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { TypeScriptProcess } from '../../support/processes/typescript-process';
 import { MODES } from './fixtures';
-import { RuleTree } from './rule-tree';
+import { RuleTree } from '../../support/data/rule-tree';
 import { FILES, SWAPS } from './swapping-process';
 import { HINTS_ONLY, WatchedRules } from './watched-rules';
 

@@ -3,7 +3,7 @@ import { appendFileSync, chmodSync, linkSync, statSync, utimesSync } from 'node:
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
-import { ConfigMapMount, rules } from './rule-tree';
+import { ConfigMapMount, rules } from '../../support/data/rule-tree';
 import { HINTS_ONLY, WatchedRules } from './watched-rules';
 
 /** For bursts: the quiet time is so long that a burst stays one even on a slow machine. */

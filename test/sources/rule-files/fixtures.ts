@@ -1,5 +1,5 @@
 import type { RuleFileTiming } from '../../../src/sources/rule-files/rule-file-source';
-import { RuleTree, rules } from './rule-tree';
+import { RuleTree, rules } from '../../support/data/rule-tree';
 import { HINTS_ONLY, WatchedRules } from './watched-rules';
 
 /** What a test of changes in place works with. */

@@ -1,6 +1,6 @@
 import { chmodSync } from 'node:fs';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
-import { ConfigMapMount, rules } from './rule-tree';
+import { ConfigMapMount, rules } from '../../support/data/rule-tree';
 import { WatchedRules } from './watched-rules';
 
 let tree: RuleTreeFixture['tree'];

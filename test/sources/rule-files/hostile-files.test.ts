@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { truncateSync } from 'node:fs';
 import { MAX_FILE_BYTES, MAX_FILES, MAX_FOLDERS } from '../../../src/rules/files/size-limits';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
-import { rules } from './rule-tree';
+import { rules } from '../../support/data/rule-tree';
 
 let tree: RuleTreeFixture['tree'];
 let watch: RuleTreeFixture['watch'];

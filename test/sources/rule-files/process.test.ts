@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { TypeScriptProcess } from '../../support/processes/typescript-process';
 import { MODES } from './fixtures';
-import { RuleTree, rules } from './rule-tree';
+import { RuleTree, rules } from '../../support/data/rule-tree';
 import { HINTS_ONLY, NEVER } from './watched-rules';
 
 /** A user id without the permissions of root, which no other process is expected to have. */

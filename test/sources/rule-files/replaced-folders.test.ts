@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
-import { type RuleTree, rules } from './rule-tree';
+import { type RuleTree, rules } from '../../support/data/rule-tree';
 import { LONG_RECHECK, type WatchedRules } from './watched-rules';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {

@@ -2,7 +2,7 @@
 // set have the same limit. Arguments: the folder; how the sets are replaced (`mount`, `keeping mount` or `link`).
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
-import { ConfigMapMount, RuleTree, rules } from './rule-tree';
+import { ConfigMapMount, RuleTree, rules } from '../../support/data/rule-tree';
 
 export const FILES = 20;
 export const SWAPS = 60;

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
-import { RuleTree, rules } from './rule-tree';
+import { RuleTree, rules } from '../../support/data/rule-tree';
 import { WatchedRules } from './watched-rules';
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {

@@ -2,7 +2,7 @@ import { truncateSync } from 'node:fs';
 import { appendFile, open } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
-import { rules } from './rule-tree';
+import { rules } from '../../support/data/rule-tree';
 import { LONG_RECHECK } from './watched-rules';
 
 let tree: RuleTreeFixture['tree'];

@@ -1,6 +1,6 @@
 import { firstValueFrom } from 'rxjs';
 import { FolderWatches } from '../../../src/sources/watching/folder-watches';
-import { RuleTree } from '../rule-files/rule-tree';
+import { RuleTree } from '../../support/data/rule-tree';
 
 describe('FolderWatches', () => {
   let tree: RuleTree;

@@ -3,7 +3,7 @@ import { lastValueFrom, toArray } from 'rxjs';
 import { listRules } from '../../../../src/rules/list-rules';
 import { type LoadOptions, loadRules } from '../../../../src/sources/rule-files/loading/load-rules';
 import type { LoadedRules } from '../../../../src/sources/rule-thread/load-in-thread';
-import { RuleTree } from '../rule-tree';
+import { RuleTree } from '../../../support/data/rule-tree';
 
 const IN_MAIN_THREAD = Number.MAX_SAFE_INTEGER;
 const IN_WORKER = 0;

@@ -73,6 +73,7 @@ export class ConfigMapMount {
   publish(files: Readonly<Record<string, string>>): void {
     this.#generation += 1;
     const dated = `..2026_11_21_${this.#generation}`;
+    this.#tree.folder(`${this.#path}/${dated}`);
     for (const [path, content] of Object.entries(files)) this.#tree.write(`${this.#path}/${dated}/${path}`, content);
     const data = `${this.#path}/..data`;
     if (this.#generation === 1) this.#tree.link(data, dated);
