@@ -61,6 +61,37 @@ describe('the service on a termination signal', () => {
     expect(await weir.exited).toBe(0);
   });
 
+  it.each(['1', '2'])(
+    'answers the calls in flight while rules change all the time, with WORKERS=%s',
+    async (WORKERS) => {
+      await using rules = await RuleFolder.with(RULES);
+      await using weir = await WeirProcess.start({
+        env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '4s', WORKERS },
+      });
+      using client = new RateLimitClient(weir.grpcAddress);
+      const inFlight = client.shouldRateLimit('shop', ['user=x']);
+      await weir.until('the call to be counted', async () =>
+        (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
+      );
+      const exited = weir.exited;
+      let changes = 0;
+      let isRunning = true;
+      const editing = (async () => {
+        for (; isRunning; changes += 1) {
+          await rules.write('shop.yaml', `${RULES['shop.yaml']}# version ${changes}\n`);
+          if (changes === 5) weir.signal('SIGTERM');
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      })();
+      await expect(inFlight).resolves.toMatchObject({ overallCode: 1 });
+      expect(await exited).toBe(0);
+      isRunning = false;
+      await editing;
+      expect(changes).toBeGreaterThan(10);
+      expect(weir.output).not.toMatch(/level=(error|fatal)/);
+    },
+  );
+
   it('exits immediately with 1 on a second signal', async () => {
     await using rules = await RuleFolder.with(RULES);
     await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '9s' } });

@@ -128,6 +128,20 @@ describe.each(['1', '2'])('with SHUTDOWN_DELAY and WORKERS=%s, the service', (wo
     expect(weir.output).toContain('drain aborted by second signal; still in flight: shutdown delay');
   });
 
+  it('goes on with reloading rules during the delay', async () => {
+    await using own = await RuleFolder.with(RULES);
+    await using weir = await WeirProcess.start({ env: { ...own.env, SHUTDOWN_DELAY: '1h', WORKERS: workers } });
+    weir.signal('SIGTERM');
+    await weir.line(/msg="unhealthy from now on/);
+    await own.write('shop.yaml', RULES['shop.yaml'].replace('1000000', '7'));
+    using client = new RateLimitClient(weir.grpcAddress);
+    const decided = weir.until('the new limit to apply', async () => {
+      const { statuses } = await client.shouldRateLimit('shop', ['user=reloaded']);
+      return statuses[0]?.currentLimit?.requestsPerUnit === 7;
+    });
+    await expect(decided).resolves.toBe(true);
+  });
+
   it('drains by itself when the delay is over', async () => {
     await using weir = await WeirProcess.start({ env: { ...rules.env, SHUTDOWN_DELAY: '50ms', WORKERS: workers } });
     weir.signal('SIGTERM');
