@@ -19,6 +19,7 @@ import { PrimaryWorkers } from './primary-workers';
 import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
+import { ruleSource } from './rule-source';
 import type { RunOptions } from './run-service';
 import { distributeToWorkers } from './worker-rules';
 import { countDroppedLines } from './service-log';
@@ -127,12 +128,13 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   });
   const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
+  const source = await ruleSource(reading, statistics, log);
   const signal$ = terminationSignals();
   const { shutdownDelay } = settings;
   const streams = instance(
     {
       rules$: ruleEvents(
-        reading,
+        source,
         { statistics, log },
         distributeToWorkers({
           pool,

@@ -21,6 +21,7 @@ import { LocalDecisions } from './operators/local-decisions';
 import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
 import { ruleEvents } from './rule-events';
+import { ruleSource } from './rule-source';
 import { countDroppedLines } from './service-log';
 import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
 import { type ServiceTracing, startTracing } from './tracing';
@@ -118,9 +119,10 @@ async function makeParts(reading: LoadedSettings, { log, lines }: RunOptions): P
   const outputs = await startStatisticsOutputs(reading, { statistics, offenders, rejections, log });
   const tracing = await startTracing(reading, log);
   const store = await counterStore(reading, statistics, log);
+  const source = await ruleSource(reading, statistics, log);
   const signal$ = terminationSignals();
   const streams = decisionPath(reading, {
-    rules$: ruleEvents(reading, { statistics, log }),
+    rules$: ruleEvents(source, { statistics, log }),
     store,
     statistics,
     offenders: counted,

@@ -3,7 +3,6 @@ import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
-import { forwardGrpcLibraryLogs } from './grpc-library';
 import { currentSecret } from './secret-files';
 
 /** Milliseconds that the export of the last spans may take when the service stops. */
@@ -20,8 +19,11 @@ export interface ServiceTracing {
 export async function startTracing(reading: LoadedSettings, log: Log): Promise<ServiceTracing> {
   const { settings } = reading;
   if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
-  if (settings.tracingExporterProtocol === 'grpc') forwardGrpcLibraryLogs(log);
-  // The extension is that of the compiled file, as in an ES module.
+  // The extensions are those of the compiled files, as in an ES module.
+  if (settings.tracingExporterProtocol === 'grpc') {
+    const { forwardGrpcLibraryLogs } = await import('./grpc-library.js');
+    forwardGrpcLibraryLogs(log);
+  }
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
     protocol: settings.tracingExporterProtocol,

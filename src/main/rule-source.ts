@@ -1,0 +1,41 @@
+import { tap } from 'rxjs';
+import type { LoadedSettings } from '../settings/read-settings';
+import type { Settings } from '../settings/settings';
+import { ruleFileSource } from '../sources/rule-files/rule-file-source';
+import type { Statistics } from '../statistics/statistics';
+import type { Log } from '../streams/ports/log';
+import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
+
+/**
+ * The source of rules that the settings select. The client of management servers is loaded only for CONFIG_TYPE=GRPC_XDS_SOTW.
+ *
+ * @throws Error that names the setting or the TLS file that cannot be used
+ */
+export async function ruleSource(reading: LoadedSettings, statistics: Statistics, log: Log): Promise<RuleSource> {
+  const { settings } = reading;
+  if (settings.configType === 'FILE') return fileSource(settings, statistics);
+  // The extension is that of the compiled file, as in an ES module.
+  const { xdsSource } = await import('./xds-source.js');
+  return xdsSource(reading, statistics, log);
+}
+
+function fileSource(settings: Settings, statistics: Statistics): RuleSource {
+  const { events$ } = ruleFileSource({
+    root: settings.runtimeRoot,
+    subdirectory: settings.runtimeSubdirectory,
+    appDirectory: settings.runtimeAppdirectory,
+    ignoreDotFiles: settings.runtimeIgnoredotfiles,
+    watchRoot: settings.runtimeWatchRoot,
+    mergeDomainConfigs: settings.mergeDomainConfig,
+  });
+  const attempts = statistics.counter('runtime.load_attempts');
+  const failures = statistics.counter('runtime.load_failures');
+  let count = 0;
+  statistics.gauge('runtime.num_values', () => count);
+  function countLoad(event: RuleEvent): void {
+    attempts.add(1);
+    if (event.kind === 'rejected') failures.add(1);
+    else count = event.files ?? 0;
+  }
+  return { events$: events$.pipe(tap(countLoad)) };
+}
