@@ -22,7 +22,7 @@ import { asError } from '../text/thrown';
 import { IGNORED_SIGNALS } from './ignored-signals';
 import { LifeLog, type Serving } from './life-log';
 import type { Readiness } from './readiness';
-import { type ManagerNotifier, notifyManager } from './service-manager';
+import { type ManagerNotifier, managerReports } from './service-manager';
 
 /** Milliseconds after which a drain is aborted. */
 export const DRAIN_DEADLINE = 10_000;
@@ -79,14 +79,14 @@ export async function lifeCycle({
     signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
   );
   const drainTime = shutdownDelay + DRAIN_DEADLINE;
-  if (notifier !== undefined)
-    subscriptions.add(notifyManager(notifier, { readiness, signal$, drainTime, watchdog, log }).subscribe());
+  const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
+  subscriptions.add(reports?.reports$.subscribe());
   const drained$ = defer(() => {
     // Without listeners there are no callers to give time to.
     const delay = readiness.hasOpened ? shutdownDelay : 0;
     if (delay > 0) life.leaving(delay);
     return drain({
-      steps,
+      steps: reports === undefined ? steps : [...steps, { name: 'service manager', run: () => reports.stopReported$ }],
       delay,
       onBegin: () => life.draining(),
       signal$: signal$.pipe(skip(1)),

@@ -1,15 +1,17 @@
-import { type Observable, asyncScheduler, concatMap, filter } from 'rxjs';
+import { AsyncSubject, type Observable, asyncScheduler, concatMap, filter, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { StateLog } from '../sinks/logs/state-log';
 import type { Notifier } from '../sinks/service-manager/notifier';
 import { programNotifier } from '../sinks/service-manager/program-notifier';
-import { notifications } from '../streams/notifications';
+import { STOPPING, notifications } from '../streams/notifications';
 import type { Log } from '../streams/ports/log';
 import { messageOf } from '../text/thrown';
 import type { Readiness } from './readiness';
 
 /** Milliseconds that the last lines of the log may take after a drain, and some more. */
 const EXIT_TIME = 5_000;
+/** Milliseconds that the last message may take: the program for it may be slow, or the manager may not read. */
+const LAST_REPORT_TIMEOUT = 5_000;
 
 /** How notifications reach the service manager that has started this process; undefined if it has not asked for any. */
 export type ManagerNotifier = Notifier | undefined;
@@ -47,11 +49,18 @@ export interface NotifyOptions {
   readonly log: Log;
 }
 
-/** Reports the life of the service while subscribed to; never fails. Messages are sent in order, each after the one before. */
-export function notifyManager(
+/** How the life of the service is reported. */
+export interface ManagerReports {
+  /** Reports while subscribed to; never fails. Messages are sent in order, each after the one before. */
+  readonly reports$: Observable<unknown>;
+  /** Completes when the manager knows that the service stops, or cannot be told; after {@link LAST_REPORT_TIMEOUT} at the latest. */
+  readonly stopReported$: Observable<unknown>;
+}
+
+export function managerReports(
   notifier: Notifier,
   { readiness, signal$, drainTime, watchdog, log }: NotifyOptions,
-): Observable<unknown> {
+): ManagerReports {
   const state = new StateLog(
     log,
     { bad: 'cannot notify the service manager', good: 'the service manager is notified again' },
@@ -63,7 +72,8 @@ export function notifyManager(
     termination$: signal$,
   };
   const options = { watchdog, stopTimeout: drainTime + EXIT_TIME, scheduler: asyncScheduler };
-  return notifications(sources, options).pipe(
+  const stopReported$ = new AsyncSubject<never>();
+  const reports$ = notifications(sources, options).pipe(
     concatMap(async (notification) => {
       try {
         await notifier.send(notification);
@@ -71,6 +81,8 @@ export function notifyManager(
       } catch (error) {
         state.bad(messageOf(error));
       }
+      if (notification[0] === STOPPING) stopReported$.complete();
     }),
   );
+  return { reports$, stopReported$: stopReported$.pipe(raceWith(timer(LAST_REPORT_TIMEOUT))) };
 }

@@ -28,6 +28,9 @@ export interface NotificationOptions {
   readonly scheduler: SchedulerLike;
 }
 
+/** Begins the message at the first signal. */
+export const STOPPING = 'STOPPING=1';
+
 /** One message: assignments such as `READY=1`. */
 export type Notification = readonly [string, ...string[]];
 
@@ -54,7 +57,7 @@ export function notifications(
     take(1),
     // The manager must not kill it during a delay or a drain that its own timeout does not consider.
     map((signal): Notification => [
-      'STOPPING=1',
+      STOPPING,
       `STATUS=stopping after ${signal}`,
       `EXTEND_TIMEOUT_USEC=${Math.ceil(stopTimeout * 1000)}`,
     ]),
