@@ -41,7 +41,7 @@ class Received implements Disposable {
   }
 }
 
-const DEADLINE = 10_000;
+const DEADLINE = 60_000;
 const SOURCE_RESOURCES = ['FSEventWrap', 'FSReqCallback', 'TCPSocketWrap', 'PipeWrap', 'MessagePort', 'Worker'];
 
 /** The number of resources of this process that a source could have leaked. */

@@ -3,7 +3,7 @@ import tls from 'node:tls';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { type Frame, parseFrames } from './frames';
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** A client on a real socket that sends any bytes and records the frames that it receives. */
 export class RawClient {

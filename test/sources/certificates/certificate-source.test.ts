@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-const TIMEOUT = 15_000;
+const TIMEOUT = 60_000;
 
 /** Watches the certificate and key in the folder, and records the events. */
 function watched(clientCa?: string) {

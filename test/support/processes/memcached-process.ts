@@ -10,7 +10,7 @@ import { SUPERVISOR } from './supervisor';
 import { until } from '../waiting/until';
 
 /** Milliseconds after which a server that does not listen has probably rejected its arguments. */
-const START_TIMEOUT = 30_000;
+const START_TIMEOUT = 60_000;
 
 export interface MemcachedOptions {
   /** Arguments in addition to the address, for example `['-M']`. */

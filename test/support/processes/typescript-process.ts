@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-const DEADLINE = 20_000;
+const DEADLINE = 60_000;
 
 /**
  * A separate process that runs a TypeScript module of the tests, for tests that need to signal or wrap a process. It reports in

@@ -2,7 +2,7 @@ import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type Server, type Socket, createServer } from 'node:net';
 
-const TIMEOUT = 15_000;
+const TIMEOUT = 60_000;
 
 /** The complete lines that a statsd receiver has received. */
 export class Lines {

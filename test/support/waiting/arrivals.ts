@@ -1,5 +1,5 @@
 /** In milliseconds. */
-const TIMEOUT = 20_000;
+const TIMEOUT = 60_000;
 
 /** Queues items as they arrive, for a test that waits for them one by one. */
 export class Arrivals<T> {
