@@ -1,4 +1,4 @@
-import { NEVER, Subject, of } from 'rxjs';
+import { NEVER, Subject, lastValueFrom, of } from 'rxjs';
 import { managerReports } from '../../src/main/service-manager';
 import type { Readiness } from '../../src/main/readiness';
 import { RecordedLog } from '../support/data/recorded-log';
@@ -35,11 +35,10 @@ function turn(): Promise<void> {
 
 describe('the reports to a service manager', () => {
   it('are complete when the manager has the last message, which follows those before', async () => {
-    let take = (): void => undefined;
-    const slow = new Promise<void>((resolve) => (take = resolve));
-    const { sent, end } = await reportsOfEnd([slow, Promise.resolve()]);
+    const taken = new Subject<void>();
+    const { sent, end } = await reportsOfEnd([lastValueFrom(taken, { defaultValue: undefined }), Promise.resolve()]);
     expect([sent, end.isReported]).toEqual([['STATUS=serving'], false]);
-    take();
+    taken.complete();
     await turn();
     await turn();
     expect([sent, end.isReported]).toEqual([['STATUS=serving', 'STOPPING=1'], true]);
