@@ -9,7 +9,7 @@ import { serviceEnvironment } from '../service/start-service.mjs';
 /** Microseconds of a clock tick in /proc: USER_HZ is 100 on all Linux systems. */
 const TICK = 10_000;
 
-/** @returns the port of the gRPC listener, the CPU time in µs since the start, and `stop` */
+/** @returns the port of the gRPC listener, the process id, the CPU time in µs since the start, and `stop` */
 export async function startInstance(dist, settings) {
   const child = spawn(process.execPath, [`${dist}/main.js`], {
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -27,6 +27,7 @@ export async function startInstance(dist, settings) {
   ended.catch(() => undefined);
   return {
     port: await Promise.race([serving, ended]),
+    pid: child.pid,
     usage: async () => ({ cpu: [child.pid, ...childrenOf(child.pid)].reduce((sum, pid) => sum + cpuOf(pid), 0) }),
     stop: () => child.kill('SIGKILL'),
   };

@@ -6,6 +6,7 @@ import type { Peer, Rejection } from '../limits/rejections';
 import { Ending } from './closed-streams';
 import type { ConnectionControl, ServerContext } from './connection-control';
 import type { Holder } from './held-bytes';
+import { OpenStreams } from './open-streams';
 import type { RunQueue } from './run-queue';
 import type { SendQueue } from './send-queue';
 import { Stream, type StreamControl } from './stream';
@@ -37,7 +38,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
   readonly #peerSettings: PeerSettings;
   readonly #sendQueue: SendQueue<S>;
   readonly #runQueue: RunQueue<S>;
-  readonly #open = new Map<number, Stream<S>>();
+  readonly #open = new OpenStreams<S>();
   /** The number of streams that are open, or closed while the application still works on them. */
   #slotsTaken = 0;
   /** The earliest {@link Stream.expiresAt}. */
@@ -75,7 +76,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
   add(id: number, contentLength: number, isRemoteEnded: boolean): Stream<S> {
     const stream = new Stream<S>(this, id, this.#peerSettings.initialWindowBytes, contentLength);
     stream.isRemoteEnded = isRemoteEnded;
-    this.#open.set(id, stream);
+    this.#open.add(stream);
     this.#slotsTaken += 1;
     this.#context.openStreams += 1;
     return stream;
@@ -85,7 +86,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
 
   /** Section 6.9.2: a new SETTINGS_INITIAL_WINDOW_SIZE also applies to open streams, whose windows may become negative. */
   moveSendWindows(difference: number): void {
-    for (const stream of this.#open.values()) {
+    for (const stream of this.#open.list()) {
       if (!this.#sendQueue.widenStream(stream, difference)) {
         throw new ConnectionError(
           ErrorCode.FLOW_CONTROL_ERROR,
@@ -98,17 +99,17 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
 
   /** The connection is shutting down and waits for its streams. */
   notifyGoingAway(): void {
-    for (const stream of this.#open.values()) this.#context.application.goingAway(stream);
+    for (const stream of this.#open.list()) this.#context.application.goingAway(stream);
   }
 
   /** Writes RST_STREAM for each stream, before the connection ends. */
   writeResets(code: ErrorCode): void {
-    for (const id of this.#open.keys()) this.#sendQueue.writer.reset(id, code);
+    for (const { id } of this.#open.list()) this.#sendQueue.writer.reset(id, code);
   }
 
   /** The connection has ended. */
   cancelAll(): void {
-    for (const stream of this.#open.values()) {
+    for (const stream of this.#open.list()) {
       this.#sendQueue.discard(stream);
       this.#markClosed(stream);
       this.#context.application.cancel(stream);
@@ -132,7 +133,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
 
   #expire(now: number): void {
     this.#expiry = Infinity;
-    for (const stream of this.#open.values()) {
+    for (const stream of this.#open.list()) {
       if (stream.expiresAt <= now) {
         stream.expiresAt = Infinity;
         this.#context.application.expire(stream);
@@ -185,7 +186,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
 
   largestHolding(): Stream<S> | undefined {
     let largest: Stream<S> | undefined;
-    for (const stream of this.#open.values()) {
+    for (const stream of this.#open.list()) {
       if (!stream.isRequestComplete && stream.held > (largest?.held ?? 0)) largest = stream;
     }
     return largest;
