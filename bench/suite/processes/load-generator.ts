@@ -8,6 +8,9 @@ import type { Load } from '../scenarios/loads';
 
 const HOOK = join(__dirname, '../../../test/support/processes/typescript-hook.cjs');
 
+/** As in the service: helper threads of collections would have to wait for busy cores, and the generator for them. */
+const ON_ONE_THREAD = '--no-parallel-scavenge';
+
 export interface LoadOptions {
   readonly load: Load;
   readonly targets: readonly Target[];
@@ -24,7 +27,8 @@ export class LoadGenerator implements AsyncDisposable {
 
   private constructor({ outstanding }: LoadOptions) {
     this.#outstanding = outstanding;
-    this.#child = fork(join(__dirname, '../load/generator-process.ts'), { execArgv: ['--require', HOOK] });
+    const execArgv = [ON_ONE_THREAD, '--require', HOOK];
+    this.#child = fork(join(__dirname, '../load/generator-process.ts'), { execArgv });
     this.#exited = once(this.#child, 'exit');
   }
 
