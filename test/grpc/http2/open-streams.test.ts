@@ -11,12 +11,19 @@ function stream(id: number): Stream<unknown> {
   return { id, call: Array.from({ length: 32 }, () => id) } as unknown as Stream<unknown>;
 }
 
+function idsOf(open: OpenStreams<unknown>): readonly number[] {
+  return open
+    .list()
+    .map(({ id }) => id)
+    .toSorted((one, other) => one - other);
+}
+
 function oldBytes(): number {
   return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')!.space_used_size;
 }
 
 describe('the open streams of a connection', () => {
-  it('are those that were added and not deleted, in this order, whatever their ids', () => {
+  it('are those that were added and not deleted, whatever their ids', () => {
     const random = seededRandom('open streams');
     function below(bound: number): number {
       return Math.floor(random() * bound);
@@ -42,7 +49,7 @@ describe('the open streams of a connection', () => {
         }
       }
       expect(open.size).toBe(model.size);
-      expect(open.list().map((present) => present.id)).toEqual([...model.keys()]);
+      expect(idsOf(open)).toEqual([...model.keys()]);
       open.delete(id + 2);
       expect(open.size).toBe(model.size);
       open.clear();
@@ -60,8 +67,8 @@ describe('the open streams of a connection', () => {
       open.delete(id + 2);
       open.add(stream(id + 100));
     }
-    expect(seen).toEqual([1, 3, 5]);
-    expect(open.list().map(({ id }) => id)).toEqual([101, 103, 105]);
+    expect(new Set(seen)).toEqual(new Set([1, 3, 5]));
+    expect(idsOf(open)).toEqual([101, 103, 105]);
   });
 
   it('leave nothing of those that were deleted for a full garbage collection', () => {

@@ -60,9 +60,9 @@ export class OpenStreams<S> {
     this.#size = 0;
   }
 
-  /** The present streams, in the order in which they were opened; the list stays as it is when streams close. */
+  /** The present streams, in no order; the list stays as it is when streams close. */
   list(): readonly Stream<S>[] {
-    return this.#slots.filter((stream) => stream !== undefined).sort((one, other) => one.id - other.id);
+    return this.#slots.filter((stream) => stream !== undefined);
   }
 
   #put(stream: Stream<S>): void {
