@@ -1,4 +1,15 @@
-import { NEVER, Observable, type Subscriber, firstValueFrom, of } from 'rxjs';
+import {
+  BehaviorSubject,
+  NEVER,
+  Observable,
+  type SchedulerLike,
+  type Subscriber,
+  type Subscription,
+  asyncScheduler,
+  distinctUntilChanged,
+  firstValueFrom,
+  map,
+} from 'rxjs';
 import { windowStart } from '../../limiter/cache-key';
 import type { Count, CounterOperation } from '../../limiter/counter-operation';
 import { DecisionError } from '../../limiter/decision-error';
@@ -7,6 +18,7 @@ import type { CounterLane, Counters, LanePipeline } from '../../streams/ports/co
 import type { Channel } from '../channel/channel';
 import { TOPICS } from '../channel/topics';
 import { BatchWriter, readCounts } from './batch-frames';
+import { silence } from './silence';
 
 /**
  * How many windows of a worker may be on their way to the primary. While one is, the calls of the next gather, so that each frame
@@ -14,10 +26,18 @@ import { BatchWriter, readCounts } from './batch-frames';
  */
 const WINDOWS_IN_FLIGHT = 2;
 
+/**
+ * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap snapshot for
+ * example: callers that cannot wait have deadlines of their own.
+ */
+const ANSWER_LIMIT = 5_000;
+
 export interface RemoteCountersOptions {
   readonly channel: Channel;
   /** How long a pipeline window gathers, in milliseconds. */
   readonly windowSpan: number;
+  /** Measures {@link ANSWER_LIMIT}. */
+  readonly scheduler?: SchedulerLike;
 }
 
 /** A batch whose counts have not arrived. */
@@ -34,7 +54,7 @@ interface SentBatch {
  * only when keys are removed.
  */
 export class RemoteCounters implements Counters, CounterLane, CounterAdministration {
-  readonly connected$: Observable<boolean> = of(true);
+  readonly connected$: Observable<boolean>;
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
@@ -42,16 +62,26 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   readonly #writer = new BatchWriter();
   /** In the order in which they were sent, which is that of their counts. */
   readonly #sent: SentBatch[] = [];
+  readonly #isSilent$ = new BehaviorSubject(false);
+  readonly #silence: Subscription;
   #isClosed = false;
   #onIdle: () => void = () => undefined;
 
-  constructor({ channel, windowSpan }: RemoteCountersOptions) {
+  constructor({ channel, windowSpan, scheduler = asyncScheduler }: RemoteCountersOptions) {
+    this.connected$ = this.#isSilent$.pipe(
+      map((isSilent) => !isSilent),
+      distinctUntilChanged(),
+    );
     this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
     this.#channel = channel;
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.frames(TOPICS.counters).subscribe({
       next: (body) => this.#arrived(body),
       complete: () => this.#closed(),
+    });
+    this.#silence = silence(() => this.#sent[0], ANSWER_LIMIT, scheduler).subscribe((isSilent) => {
+      this.#isSilent$.next(isSilent);
+      if (isSilent) this.#silent();
     });
   }
 
@@ -64,6 +94,10 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return new Observable((subscriber) => {
       if (this.#isClosed) {
         subscriber.error(primaryEnded());
+        return;
+      }
+      if (this.#isSilent$.value) {
+        subscriber.error(primarySilent());
         return;
       }
       if (batch.length === 0) {
@@ -95,9 +129,9 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return this.setCounter(counter, 0);
   }
 
-  close(): Promise<void> {
-    if (this.#sent.length === 0) return Promise.resolve();
-    return new Promise((resolve) => (this.#onIdle = resolve));
+  async close(): Promise<void> {
+    if (this.#sent.length > 0 && !this.#isSilent$.value) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    this.#silence.unsubscribe();
   }
 
   /** Adds hits, or subtracts them; returns the count after. */
@@ -119,8 +153,15 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     if (this.#sent.length === 0) this.#onIdle();
   }
 
+  /** Fails what is in flight. It remains in the list: it has been sent, and may be answered later. */
+  #silent(): void {
+    for (const { subscriber } of this.#sent) subscriber.error(primarySilent());
+    this.#onIdle();
+  }
+
   #closed(): void {
     this.#isClosed = true;
+    this.#silence.unsubscribe();
     for (const { subscriber } of this.#sent.splice(0)) subscriber.error(primaryEnded());
     this.#onIdle();
   }
@@ -128,4 +169,8 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
 function primaryEnded(): DecisionError {
   return new DecisionError('store_failed', 'the process that has the counters has ended');
+}
+
+function primarySilent(): DecisionError {
+  return new DecisionError('store_timeout', 'the process that has the counters does not answer');
 }

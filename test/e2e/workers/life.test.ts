@@ -153,6 +153,27 @@ describe('an instance with two workers', () => {
     expect(await isListening(weir.ports.grpc)).toBe(false);
   });
 
+  it('fails calls when the process with the counters does not answer, and recovers', async () => {
+    await using weir = await start({ BACKEND_TYPE: 'memory' });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.shouldRateLimit('shop', ['user=waiting']);
+    weir.signal('SIGSTOP');
+    try {
+      const failure = client.shouldRateLimit('shop', ['user=waiting']);
+      await expect(failure).rejects.toThrow(/the process that has the counters does not answer/);
+    } finally {
+      weir.signal('SIGCONT');
+    }
+    const recovered = weir.until('calls to be answered', () =>
+      client.shouldRateLimit('shop', ['user=waiting']).then(
+        ({ statuses }) => statuses[0]?.limitRemaining,
+        () => undefined,
+      ),
+    );
+    // The call that failed was counted when the process went on.
+    await expect(recovered).resolves.toBeLessThan(999_998);
+  });
+
   it('ends at once on a second signal, all workers included', async () => {
     await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '60s' });
     const workers = workersOf(weir);

@@ -1,10 +1,11 @@
-import { firstValueFrom } from 'rxjs';
+import { VirtualTimeScheduler, firstValueFrom } from 'rxjs';
 import fc from 'fast-check';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { RemoteCounters } from '../../../src/workers/counters/remote-counters';
 import { serveCounters } from '../../../src/workers/counters/serve-counters';
 import { LaneClient } from '../../support/clients/lane-client';
+import { until } from '../../support/waiting/until';
 import { channelPair } from '../../support/workers/channel-pair';
 
 const NOW = 1_700_000_000_000;
@@ -13,13 +14,20 @@ function operation(key: string, hits = 1): CounterOperation {
   return { key, hits, windowSeconds: 60, guard: undefined, limit: 0 };
 }
 
+const opened: RemoteCounters[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((counters) => counters.close()));
+});
+
 /** Counters in memory, and several workers that count in them. */
 function instanceOf(workers: number, maxKeys = 10_000) {
   const memory = new MemoryCounters({ maxKeys, now: () => NOW });
   const pairs = Array.from({ length: workers }, () => {
     const pair = channelPair();
     serveCounters(pair.primary, memory);
-    return { ...pair, counters: new RemoteCounters({ channel: pair.worker, windowSpan: 0 }) };
+    const counters = new RemoteCounters({ channel: pair.worker, windowSpan: 0 });
+    opened.push(counters);
+    return { ...pair, counters };
   });
   return { memory, pairs };
 }
@@ -81,6 +89,30 @@ describe('counters in the memory of the primary', () => {
     const failure = { name: 'DecisionError', code: 'store_failed' };
     await expect(inFlight).rejects.toMatchObject(failure);
     await expect(firstValueFrom(counters.apply([operation('k')]))).rejects.toMatchObject(failure);
+    await counters.close();
+    await memory.close();
+  });
+
+  it('fail when the primary does not answer, and count again when it does', async () => {
+    const scheduler = new VirtualTimeScheduler(undefined, 20_000);
+    const memory = new MemoryCounters({ maxKeys: 10, now: () => NOW });
+    const { primary, worker } = channelPair();
+    const counters = new RemoteCounters({ channel: worker, windowSpan: 0, scheduler });
+    const connected: boolean[] = [];
+    counters.connected$.subscribe((isConnected) => connected.push(isConnected));
+    const lost = firstValueFrom(counters.apply([operation('k')])).catch((error: unknown) => error);
+    scheduler.flush();
+    expect(await lost).toMatchObject({ code: 'store_timeout' });
+    expect(connected).toEqual([true, false]);
+    await expect(firstValueFrom(counters.apply([operation('k')]))).rejects.toMatchObject({ code: 'store_timeout' });
+
+    serveCounters(primary, memory);
+    await until('the first batch to be counted', () => memory.size === 1);
+    scheduler.maxFrames += 20_000;
+    scheduler.flush();
+    expect(connected).toEqual([true, false, true]);
+    // That of the lost batch, of which its call does not know whether it was counted.
+    await expect(firstValueFrom(counters.apply([operation('k')]))).resolves.toEqual([2]);
     await counters.close();
     await memory.close();
   });
