@@ -30,6 +30,9 @@ function counted(name: string): number {
   return statistics.counter(`ratelimit.memcache.${name}`).value;
 }
 
+/** Seconds by which the clock of a server may be late, and by which a test may be, on a busy machine. */
+const BUSY = 30;
+
 /** The time to live of a key in seconds. */
 async function ttlOf(key: string): Promise<number> {
   return Number(/ t(-?\d+)/.exec(await server.command(`mg ${key} t\r\n`, /\r\n/))?.[1]);
@@ -51,8 +54,9 @@ describe('a counter in memcached', () => {
     await apply(counters, operation('k', 1, { windowSeconds }));
     await apply(counters, operation('k', 0, { windowSeconds }));
     const ttl = await ttlOf('k');
-    expect(ttl).toBeLessThanOrEqual(longest);
-    expect(ttl).toBeGreaterThan(longest - 30);
+    // A key that never expires has -1.
+    expect(ttl).toBeGreaterThanOrEqual(0);
+    expect(Math.abs(longest - ttl)).toBeLessThan(BUSY);
   });
 
   it('keeps its expiry when it is incremented and decremented', async () => {
