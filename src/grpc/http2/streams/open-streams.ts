@@ -11,7 +11,7 @@ const FIRST_SLOTS = 16;
  * as long (`bench/grpc-server/long-connections.mjs`).
  */
 export class OpenStreams<S> {
-  #slots: (Stream<S> | undefined)[] = Array.from<undefined>({ length: FIRST_SLOTS }).fill(undefined);
+  #slots: (Stream<S> | undefined)[] = emptySlots(FIRST_SLOTS);
   #size = 0;
 
   get size(): number {
@@ -19,12 +19,7 @@ export class OpenStreams<S> {
   }
 
   get(id: number): Stream<S> | undefined {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
-    for (let slot = home(id, mask); ; slot = (slot + 1) & mask) {
-      const stream = slots[slot];
-      if (stream === undefined || stream.id === id) return stream;
-    }
+    return this.#slots[this.#slotOf(id)];
   }
 
   /** Adds a stream whose id is not among the present ones. */
@@ -37,11 +32,8 @@ export class OpenStreams<S> {
   delete(id: number): void {
     const slots = this.#slots;
     const mask = slots.length - 1;
-    let empty = home(id, mask);
-    while (slots[empty]?.id !== id) {
-      if (slots[empty] === undefined) return;
-      empty = (empty + 1) & mask;
-    }
+    let empty = this.#slotOf(id);
+    if (slots[empty] === undefined) return;
     this.#size -= 1;
     // Those after it move up, so that no search for them ends at the empty slot.
     for (let slot = (empty + 1) & mask; ; slot = (slot + 1) & mask) {
@@ -66,18 +58,28 @@ export class OpenStreams<S> {
   }
 
   #put(stream: Stream<S>): void {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
-    let slot = home(stream.id, mask);
-    while (slots[slot] !== undefined) slot = (slot + 1) & mask;
-    slots[slot] = stream;
+    this.#slots[this.#slotOf(stream.id)] = stream;
   }
 
   #grow(): void {
     const present = this.#slots;
-    this.#slots = Array.from<undefined>({ length: present.length * 2 }).fill(undefined);
+    this.#slots = emptySlots(present.length * 2);
     for (const stream of present) if (stream !== undefined) this.#put(stream);
   }
+
+  /** The slot of a stream, or the empty one at which the search for it ends. */
+  #slotOf(id: number): number {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let slot = home(id, mask); ; slot = (slot + 1) & mask) {
+      const stream = slots[slot];
+      if (stream === undefined || stream.id === id) return slot;
+    }
+  }
+}
+
+function emptySlots(length: number): undefined[] {
+  return Array.from<undefined>({ length });
 }
 
 /** Clients use odd ids, one after the other. */
