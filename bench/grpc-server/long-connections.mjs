@@ -5,11 +5,17 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../kvstore/redis.mjs';
-import { CLOSED_LOOPS, CONNECTIONS, MANY, say } from '../service/counting-load.mjs';
-import { startInstance } from '../workers/instance.mjs';
-import { PROFILES } from './frames.cjs';
-import { Caller } from './load.mjs';
-import { PATH } from './servers/constant.mjs';
+import {
+  CLOSED_LOOPS,
+  CONNECTIONS,
+  MANY,
+  OUTSTANDING,
+  answersTo,
+  openCallers,
+  say,
+  sleep,
+} from '../service/counting-load.mjs';
+import { startInstance, storeSettings } from '../workers/instance.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -20,17 +26,12 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '5' },
   },
 });
-const OUTSTANDING = 32;
 /** The interval that begins with a full collection. */
 const COLLECTION_IN = 3;
-const HOOK = fileURLToPath(new URL('../service/report-collections.cjs', import.meta.url));
+const HOOKS = ['../service/report-collections.cjs', '../../test/support/processes/report-heap.cjs'];
 const BODIES = CLOSED_LOOPS[`${MANY} keys`];
 
 const redis = options.store === 'redis' ? await startRedis() : undefined;
-const storeSettings =
-  redis === undefined
-    ? { BACKEND_TYPE: 'memory' }
-    : { BACKEND_TYPE: 'redis', REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: `127.0.0.1:${redis.port}` };
 const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true }));
 
@@ -38,20 +39,14 @@ process.once('exit', () => rmSync(folder, { recursive: true }));
 async function start(name, dist) {
   const file = join(folder, name);
   const server = await startInstance(dist, {
-    ...storeSettings,
-    NODE_OPTIONS: `--require=${HOOK}`,
+    ...storeSettings(redis),
+    NODE_OPTIONS: HOOKS.map((hook) => `--require=${fileURLToPath(new URL(hook, import.meta.url))}`).join(' '),
     WEIR_BENCH_COLLECTIONS: file,
   });
   const load = { isRunning: false };
-  const callers = Array.from(
-    { length: CONNECTIONS },
-    (_, connection) =>
-      new Caller(server.port, {
-        blocks: PROFILES.envoy(PATH),
-        bodies: (call) => BODIES[(call * CONNECTIONS + connection) % BODIES.length],
-        onAnswer: (caller, answered) => load.isRunning && caller.call(answered),
-      }),
-  );
+  const callers = openCallers(server.port, BODIES, CONNECTIONS, (caller, answered) => {
+    if (load.isRunning) caller.call(answered);
+  });
   return { name, file, server, callers, load };
 }
 
@@ -63,14 +58,14 @@ async function start(name, dist) {
 async function measure({ file, server, callers, load }, collects) {
   load.isRunning = true;
   for (const caller of callers) caller.call(OUTSTANDING);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await sleep(500);
   if (collects) process.kill(server.pid, 'SIGUSR2');
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await sleep(500);
   const [began, before, calls] = [Date.now(), await server.usage(), answersTo(callers)];
-  await new Promise((resolve) => setTimeout(resolve, Number(options.seconds) * 1_000));
+  await sleep(Number(options.seconds) * 1_000);
   const [after, more] = [await server.usage(), answersTo(callers)];
   load.isRunning = false;
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await sleep(500);
   const pauses = readFileSync(file, 'utf8')
     .trim()
     .split('\n')
@@ -79,10 +74,6 @@ async function measure({ file, server, callers, load }, collects) {
     .map(([, pause]) => pause);
   const sum = pauses.reduce((total, pause) => total + pause, 0);
   return { mean: sum / pauses.length, longest: Math.max(...pauses), cpu: (after.cpu - before.cpu) / (more - calls) };
-}
-
-function answersTo(callers) {
-  return callers.reduce((sum, caller) => sum + caller.answered, 0);
 }
 
 const services = [await start('weir', options.dist)];

@@ -7,7 +7,8 @@ import { killAtExit } from './kill-at-exit.mjs';
 
 const PATH = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 export const CONNECTIONS = 8;
-const OUTSTANDING = 32;
+/** Calls in flight on each connection of a closed loop. */
+export const OUTSTANDING = 32;
 const WARM_UP_MS = 1_500;
 /** The paces of the open loops, in calls per second. */
 const PACES = [4_000, 1_000];
@@ -18,7 +19,7 @@ export function say(line) {
   return process.stdout.write(`${line}\n`);
 }
 
-function sleep(ms) {
+export function sleep(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
@@ -95,20 +96,30 @@ export async function measure({ server, store, milliseconds }, answered) {
   };
 }
 
-/** Saturation: every answer is followed by the next call. */
-export async function closedLoop(run, bodies, connections = CONNECTIONS) {
+/** Connections whose calls visit all bodies. @param onAnswer receives a connection and how many of its calls were answered */
+export function openCallers(port, bodies, connections, onAnswer) {
   const blocks = PROFILES.envoy(PATH);
-  const callers = Array.from(
+  return Array.from(
     { length: connections },
     (_, connection) =>
-      new Caller(run.server.port, {
+      new Caller(port, {
         blocks,
         bodies: (call) => bodies[(call * connections + connection) % bodies.length],
-        onAnswer: (caller, answered) => caller.call(answered),
+        onAnswer,
       }),
   );
+}
+
+/** The calls of all connections that were answered. */
+export function answersTo(callers) {
+  return callers.reduce((sum, caller) => sum + caller.answered, 0);
+}
+
+/** Saturation: every answer is followed by the next call. */
+export async function closedLoop(run, bodies, connections = CONNECTIONS) {
+  const callers = openCallers(run.server.port, bodies, connections, (caller, answered) => caller.call(answered));
   for (const caller of callers) caller.call(OUTSTANDING);
-  const result = await measure(run, () => callers.reduce((sum, caller) => sum + caller.answered, 0));
+  const result = await measure(run, () => answersTo(callers));
   for (const { socket } of callers) socket.destroy();
   return result;
 }

@@ -1,9 +1,6 @@
 // Makes a process write each collection of young objects to the file of WEIR_BENCH_COLLECTIONS: when it ended, and the pause, in ms.
-// On SIGUSR2, it collects all garbage.
 const { appendFileSync } = require('node:fs');
 const { PerformanceObserver, performance } = require('node:perf_hooks');
-const { setFlagsFromString } = require('node:v8');
-const { runInNewContext } = require('node:vm');
 
 const MINOR = 1;
 
@@ -14,7 +11,3 @@ new PerformanceObserver((list) => {
   );
   if (lines.length > 0) appendFileSync(process.env.WEIR_BENCH_COLLECTIONS, lines.join(''));
 }).observe({ entryTypes: ['gc'] });
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc');
-process.on('SIGUSR2', () => collectGarbage());

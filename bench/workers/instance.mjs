@@ -9,6 +9,12 @@ import { serviceEnvironment } from '../service/start-service.mjs';
 /** Microseconds of a clock tick in /proc: USER_HZ is 100 on all Linux systems. */
 const TICK = 10_000;
 
+/** The settings for counters in the memory of the service, or in a Redis. */
+export function storeSettings(redis) {
+  if (redis === undefined) return { BACKEND_TYPE: 'memory' };
+  return { BACKEND_TYPE: 'redis', REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: `127.0.0.1:${redis.port}` };
+}
+
 /** @returns the port of the gRPC listener, the process id, the CPU time in µs since the start, and `stop` */
 export async function startInstance(dist, settings) {
   const child = spawn(process.execPath, [`${dist}/main.js`], {

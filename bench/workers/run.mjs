@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../kvstore/redis.mjs';
 import { CLOSED_LOOPS, CONNECTIONS, closedLoop, say } from '../service/counting-load.mjs';
-import { startInstance } from './instance.mjs';
+import { startInstance, storeSettings } from './instance.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -55,11 +55,7 @@ async function compare(name, redis, settings) {
 
 const redis = await startRedis();
 for (const store of options.stores.split(',')) {
-  const settings =
-    store === 'memory'
-      ? { BACKEND_TYPE: 'memory' }
-      : { BACKEND_TYPE: 'redis', REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: `127.0.0.1:${redis.port}` };
-  await compare(store, redis, settings);
+  await compare(store, redis, storeSettings(store === 'memory' ? undefined : redis));
 }
 await redis.stop();
 process.exit(0);
