@@ -45,7 +45,7 @@ describe('the reports to a service manager', () => {
   });
 
   it('are complete when the manager cannot be told', async () => {
-    const { end, log } = await reportsOfEnd([Promise.resolve(), Promise.reject(new Error('nobody listens'))]);
+    const { end, log } = await reportsOfEnd([Promise.resolve(), Promise.reject(new Error('connection refused'))]);
     await turn();
     expect(end.isReported).toBe(true);
     expect(log.messages).toEqual(['cannot notify the service manager']);
