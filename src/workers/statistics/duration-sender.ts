@@ -6,6 +6,8 @@ import { REPORT, writeValues } from './statistics-frames';
 
 /** Frames that are kept while the channel is congested: with full ones, 32,768 durations of a timer, in 256 KiB. */
 const MAX_HELD = 64;
+/** Frames that are sent at once, so that the primary wakes up less often. The report sends all. */
+const SENT_AT_ONCE = 8;
 
 /**
  * Sends every duration of a timer: only so are the buckets, quantiles and samples of all outputs those of a single process. Costs 8 bytes and
@@ -31,7 +33,7 @@ export class DurationSender implements SampleRecorder {
       return;
     }
     this.#held.push(writeValues(REPORT.durations, this.#timer, values.subarray(0, count)));
-    this.sendHeld();
+    if (this.#held.length >= SENT_AT_ONCE) this.sendHeld();
   }
 
   sendHeld(): void {

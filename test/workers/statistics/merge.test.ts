@@ -38,7 +38,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     kind: fc.constant('timer' as const),
     name: fc.constantFrom(...TIMERS),
     milliseconds: fc.double({ min: 0, max: 20_000, noNaN: true }),
-    times: fc.constantFrom(1, 3, 600),
+    times: fc.constantFrom(1, 3, 600, 5_000),
   }),
   fc.record({ kind: fc.constant('collect' as const) }),
 );
