@@ -5,6 +5,7 @@ import { LOADS, type Load, type LoadName } from '../scenarios/loads';
 import type { Scenario } from '../scenarios/scenarios';
 import type { StoreName } from '../scenarios/stores';
 import { connectionsFor } from './connections';
+import { type MachinePauses, measurePauses } from './machine-pauses';
 import { type Measured, type Phase, measurePhase } from './phase';
 
 /** Milliseconds in which the calls before the measurements have to be answered. */
@@ -30,6 +31,8 @@ export interface Paced {
 export interface DecisionResult {
   readonly load: LoadName;
   readonly store: StoreName;
+  /** Of the machine without load, directly before. */
+  readonly pauses: MachinePauses;
   readonly saturation: Phase;
   readonly paced: readonly Paced[];
 }
@@ -48,6 +51,7 @@ export async function measureDecisions(
   { load: name, store: storeName }: Scenario,
   { durations, shares, settings, onPhase }: DecisionOptions,
 ): Promise<DecisionResult> {
+  const pauses = await measurePauses(durations.measure);
   const load = LOADS[name];
   await using store = await startStore(storeName);
   await using service = await Service.start(load, { ...store.env, ...settings });
@@ -62,7 +66,7 @@ export async function measureDecisions(
     onPhase(`${share * 100} %`, phase);
     paced.push({ share, phase });
   }
-  return { load: name, store: storeName, saturation, paced };
+  return { load: name, store: storeName, pauses, saturation, paced };
 }
 
 /** A generator whose load has counted every value once. */

@@ -40,16 +40,22 @@ export function costTable({ decisions }: Results): string {
   return markdownTable(head, rows);
 }
 
-/** Latencies of the open loops: a row for each scenario. */
+/** Latencies of the open loops, and the pauses of the machine: a row for each scenario. */
 export function latencyTable({ decisions }: Results): string {
   const shares = (decisions[0]?.paced ?? []).map(({ share }) => share);
-  const head = ['p50, p99, p99.9 in ms', ...shares.map((share) => `at ${share * 100} %`), 'failed calls'];
-  const rows = decisions.map(({ load, store, saturation, paced }) => [
+  const head = [
+    'p50, p99, p99.9 in ms',
+    ...shares.map((share) => `at ${share * 100} %`),
+    'the machine alone: p99, p99.9',
+    'failed calls',
+  ];
+  const rows = decisions.map(({ load, store, pauses, saturation, paced }) => [
     `${STORES[store].title}, ${LOADS[load].title}`,
     ...paced.map(({ phase }) => {
       const { p50, p99, p999 } = phase.latency;
       return `${[p50, p99, p999].map(significant).join(', ')}${mark(phase)}`;
     }),
+    `${significant(pauses.p99)}, ${significant(pauses.p999)}`,
     failed([saturation, ...paced.map(({ phase }) => phase)]),
   ]);
   return markdownTable(head, rows);
