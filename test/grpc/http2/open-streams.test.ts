@@ -44,6 +44,7 @@ describe('the open streams of a connection', () => {
           open.add(added);
           model.set(id, added);
         }
+        if (step % 10 > 0) continue;
         for (let asked = Math.max(1, id - 200); asked <= id; asked += 1) {
           if (open.get(asked) !== model.get(asked)) throw new Error(`${asked} is wrong at step ${step}`);
         }
@@ -69,6 +70,28 @@ describe('the open streams of a connection', () => {
     }
     expect(new Set(seen)).toEqual(new Set([1, 3, 5]));
     expect(idsOf(open)).toEqual([101, 103, 105]);
+  });
+
+  it.each([
+    ['one after the other', (index: number) => 2 * index + 1],
+    ['64 apart', (index: number) => 64 * index + 1],
+    ['after a stream that stays', (index: number) => (index === 0 ? 1 : 2 * index + 2_001)],
+  ])('are found, added and deleted in constant time, however many they are: ids %s', (_, idOf) => {
+    const open = new OpenStreams();
+    const inFlight = 1_000;
+    const rounds = 20_000;
+    let reads = 0;
+    for (let index = 0; index < rounds; index += 1) {
+      open.add({
+        get id() {
+          reads += 1;
+          return idOf(index);
+        },
+      } as Stream<unknown>);
+      if (index > inFlight) open.delete(idOf(index - inFlight));
+    }
+    expect(open.size).toBe(inFlight + 1);
+    expect(reads / rounds).toBeLessThan(10);
   });
 
   it('leave nothing of those that were deleted for a full garbage collection', () => {

@@ -82,7 +82,10 @@ function emptySlots(length: number): undefined[] {
   return Array.from<undefined>({ length });
 }
 
-/** Clients use odd ids, one after the other. */
+/**
+ * Spreads ids over the table, by the golden ratio: those of most clients follow one another, and next to one another they would be one
+ * long row, of which a deletion has to look at every stream.
+ */
 function home(id: number, mask: number): number {
-  return (id >>> 1) & mask;
+  return Math.imul(id, 0x9e37_79b1) >>> Math.clz32(mask);
 }
