@@ -1,4 +1,4 @@
-// Compares the CPU time of a decision in an instance with one process and in one with several. See README.md.
+// Compares the CPU time of a decision in one process, in an instance with several workers and in several services. See README.md.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../kvstore/redis.mjs';
@@ -15,6 +15,7 @@ const { values: options } = parseArgs({
   },
 });
 const milliseconds = Number(options.seconds) * 1_000;
+const workers = Number(options.workers);
 
 function median(numbers) {
   const sorted = numbers.toSorted((one, other) => one - other);
@@ -27,30 +28,43 @@ function described(costs, baseline) {
   return `${median(costs).toFixed(2)} µs, ratio ${median(ratios).toFixed(2)} (${range})`;
 }
 
-/** The loads are run on both instances in turn, so that what else the machine does concerns both. */
-async function compare(name, redis, settings) {
-  const [single, several] = await Promise.all(
-    ['1', options.workers].map((workers) => startInstance(options.dist, { WORKERS: workers, ...settings })),
+/** The CPU time of a decision in µs, over all these servers. Each gets an equal part of the connections. */
+async function costOf(servers, { bodies, connections, store }) {
+  const results = await Promise.all(
+    servers.map((server) => closedLoop({ server, store, milliseconds }, bodies, connections / servers.length)),
+  );
+  const perSecond = results.reduce((sum, result) => sum + result.perSecond, 0);
+  return results.reduce((sum, { cpu, perSecond: share }) => sum + (cpu * share) / perSecond, 0);
+}
+
+/** The loads are run on all instances in turn, so that what else the machine does concerns each. */
+async function compare(name, store, settings) {
+  const [several, ...singles] = await Promise.all(
+    [workers, ...Array.from({ length: workers }, () => 1)].map((count) =>
+      startInstance(options.dist, { WORKERS: String(count), ...settings }),
+    ),
   );
   const runs = [
-    { server: single, connections: CONNECTIONS },
-    { server: several, connections: CONNECTIONS },
-    { server: several, connections: CONNECTIONS * Number(options.workers) },
+    { servers: singles.slice(0, 1), connections: CONNECTIONS },
+    { servers: [several], connections: CONNECTIONS },
+    { servers: singles, connections: CONNECTIONS },
+    { servers: [several], connections: CONNECTIONS * workers },
+    { servers: singles, connections: CONNECTIONS * workers },
   ];
   for (const [load, bodies] of Object.entries(CLOSED_LOOPS)) {
     const costs = runs.map(() => []);
     for (let slice = 0; slice < Number(options.slices); slice += 1) {
-      for (const [index, { server, connections }] of runs.entries()) {
-        const { cpu } = await closedLoop({ server, store: redis, milliseconds }, bodies, connections);
-        costs[index].push(cpu);
+      for (const [index, { servers, connections }] of runs.entries()) {
+        costs[index].push(await costOf(servers, { bodies, connections, store }));
       }
     }
-    say(`${name}, ${load}: one process ${median(costs[0]).toFixed(2)} µs`);
-    say(`  ${options.workers} workers, the same load: ${described(costs[1], costs[0])}`);
-    say(`  ${options.workers} workers, the same load for each worker: ${described(costs[2], costs[0])}`);
+    const [single, ...others] = costs;
+    const [sameLoad, sameLoadApart, loadForEach, loadForEachApart] = others.map((cost) => described(cost, single));
+    say(`${name}, ${load}: one process ${median(single).toFixed(2)} µs`);
+    say(`  the same load: ${workers} workers ${sameLoad}; ${workers} services ${sameLoadApart}`);
+    say(`  the same load for each: ${workers} workers ${loadForEach}; ${workers} services ${loadForEachApart}`);
   }
-  single.stop();
-  several.stop();
+  for (const server of [several, ...singles]) server.stop();
 }
 
 const redis = await startRedis();
