@@ -23,6 +23,7 @@ const { values: options } = parseArgs({
     against: { type: 'string' },
     store: { type: 'string', default: 'memory' },
     intervals: { type: 'string', default: '4' },
+    outstanding: { type: 'string', default: String(OUTSTANDING) },
     seconds: { type: 'string', default: '5' },
   },
 });
@@ -57,7 +58,7 @@ async function start(name, dist) {
  */
 async function measure({ file, server, callers, load }, collects) {
   load.isRunning = true;
-  for (const caller of callers) caller.call(OUTSTANDING);
+  for (const caller of callers) caller.call(Number(options.outstanding));
   await sleep(500);
   if (collects) process.kill(server.pid, 'SIGUSR2');
   await sleep(500);
