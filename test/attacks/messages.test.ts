@@ -1,0 +1,4 @@
+import { attackTests } from './attack-tests';
+
+attackTests('Large messages');
+attackTests('Other messages');

@@ -1,0 +1,4 @@
+import { attackTests } from './attack-tests';
+
+attackTests('Files');
+attackTests('Outputs, signals and clock');
