@@ -107,10 +107,13 @@ describe('counters in the memory of the primary', () => {
     await expect(firstValueFrom(counters.apply([operation('k')]))).rejects.toMatchObject({ code: 'store_timeout' });
 
     serveCounters(primary, memory);
-    await until('the first batch to be counted', () => memory.size === 1);
-    scheduler.maxFrames += 20_000;
-    scheduler.flush();
+    await until('the answer to the first batch', () => {
+      scheduler.maxFrames += 1_000;
+      scheduler.flush();
+      return connected.length === 3;
+    });
     expect(connected).toEqual([true, false, true]);
+    expect(memory.size).toBe(1);
     // That of the lost batch, of which its call does not know whether it was counted.
     await expect(firstValueFrom(counters.apply([operation('k')]))).resolves.toEqual([2]);
     await counters.close();
