@@ -3,10 +3,17 @@ import { TypeScriptProcess } from '../../support/processes/typescript-process';
 import { MODES } from './fixtures';
 import { RuleTree } from '../../support/data/rule-tree';
 import { FILES, SWAPS } from './swapping-process';
-import { HINTS_ONLY, WatchedRules } from './watched-rules';
+import { HINTS_ONLY, NEVER, WatchedRules } from './watched-rules';
 
-/** Scans so often that many scans coincide with a swap. */
-const FREQUENT_SCANS = { ...HINTS_ONLY, settle: { quiet: 1, maxWait: 5 } };
+/**
+ * Scans so often that many scans coincide with a swap. A scan that finds a folder being removed is repeated until it finds rules:
+ * after `maxWait`, it would be reported as a rejection.
+ */
+const FREQUENT_SCANS = {
+  ...HINTS_ONLY,
+  settle: { quiet: 1, maxWait: 5 },
+  confirm: { ...HINTS_ONLY.confirm, maxWait: NEVER },
+};
 
 describe.each(MODES)('the rule file source while another process switches the files, $mode,', ({ watchRoot }) => {
   it.each([
