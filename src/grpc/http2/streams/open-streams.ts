@@ -84,7 +84,8 @@ function emptySlots(length: number): undefined[] {
 
 /**
  * Spreads ids over the table, by the golden ratio: those of most clients follow one another, and next to one another they would be one
- * long row, of which a deletion has to look at every stream.
+ * long row, of which a deletion has to look at every stream. Ids that are chosen to have the same place are such a row, too, of at most
+ * `maxConcurrentStreams`.
  */
 function home(id: number, mask: number): number {
   return Math.imul(id, 0x9e37_79b1) >>> Math.clz32(mask);
