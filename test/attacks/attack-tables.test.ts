@@ -12,7 +12,7 @@ describe('every group of attacks', () => {
     const files = readdirSync(__dirname).filter((name) => name.endsWith('.test.ts'));
     const texts = files.map((name) => readFileSync(join(__dirname, name), 'utf8'));
     const tested = texts.flatMap((text) =>
-      Array.from(text.matchAll(/^attackTests\('(.*)'\);$/gm), ([, heading]) => heading),
+      Array.from(text.matchAll(/^attackTests\('(.*)'\);$/gm), ([, heading = '']) => heading),
     );
     expect(tested.toSorted()).toEqual(Object.keys(ATTACKS).toSorted());
   });
