@@ -44,7 +44,6 @@ describe('the open streams of a connection', () => {
           open.add(added);
           model.set(id, added);
         }
-        if (step % 10 > 0) continue;
         for (let asked = Math.max(1, id - 200); asked <= id; asked += 1) {
           if (open.get(asked) !== model.get(asked)) throw new Error(`${asked} is wrong at step ${step}`);
         }
