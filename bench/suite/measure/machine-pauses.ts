@@ -6,10 +6,11 @@ import { Worker } from 'node:worker_threads';
 /** Pauses up to this many milliseconds are not recorded: reading the clock takes less. */
 const THRESHOLD = 0.05;
 
-/** How long the system, or the machine under it, keeps programs waiting that could run, in milliseconds. */
+/** How long programs that could run are stopped by the system, or by the machine under it, in milliseconds. */
 export interface MachinePauses {
-  /** How long a call that is due at a random time waits until its core goes on, for 99 % and 99.9 % of the calls. */
+  /** The wait that 99 % of the calls do not exceed, if each is due at a random time; see {@link waitAt}. */
   readonly p99: number;
+  /** The same for 99.9 %. */
   readonly p999: number;
   readonly longest: number;
 }
@@ -23,8 +24,8 @@ export async function measurePauses(milliseconds: number): Promise<MachinePauses
 }
 
 /**
- * The wait that this share of the calls does not exceed, when calls are due at random times within `time`: who comes during a pause
- * waits for the rest of it.
+ * The wait that this share of the calls does not exceed, when calls are due at random times within `time`: a call that is due during a
+ * pause waits for the rest of it.
  */
 export function waitAt(share: number, pauses: readonly number[], time: number): number {
   const exceeded = (1 - share) * time;
