@@ -1,4 +1,3 @@
-import { request as httpRequest } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../../src/gen/perftools/profiles/profile';
@@ -27,7 +26,6 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: recordingLog(),
-    // The heap of a test process is large.
     availableMemory: () => Infinity,
     ...options,
   });
@@ -156,80 +154,28 @@ describe('/debug/pprof/heap', () => {
     expect(Number(found.profile.period)).toBe(32_768);
   });
 
-  it('returns a heap snapshot in the format of browser dev tools with format=v8', async () => {
-    const { port } = await startDebugServer();
-    expect(await beginningOfSnapshot(port)).toMatch(/^\{"snapshot":\{"meta":\{"node_fields":/);
-  });
-
-  it('writes one snapshot at a time, and frees the slot when the caller disconnects', async () => {
-    const { url, port } = await startDebugServer();
-    const first = rawConnection(port);
-    first.send('GET /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: x\r\n\r\n');
-    first.socket.pause();
-    await new Promise((resolve) => first.socket.once('readable', resolve));
-    const second = await fetch(`${url}/heap?format=v8`);
-    expect([second.status, await second.json()]).toEqual([
-      429,
-      {
-        error: { code: 'busy', message: 'another heap snapshot is being written or was just written; try again later' },
+  it('writes no snapshot while there is too little memory for it, and needs no rest after that', async () => {
+    const { url } = await startDebugServer({
+      availableMemory: () => {
+        burnCpu();
+        return 1024 ** 2;
       },
-    ]);
-    expect(second.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    first.socket.destroy();
-    async function statusOfNext() {
-      const caller = new AbortController();
-      const { status } = await fetch(`${url}/heap?format=v8`, { signal: caller.signal });
-      caller.abort();
-      return status;
-    }
-    let status = 429;
-    while (status === 429) status = await statusOfNext();
-    expect(status).toBe(200);
-  });
-
-  it('writes no snapshot while there is too little memory for it', async () => {
-    let available = 1024 ** 2;
-    const { url, port } = await startDebugServer({ availableMemory: () => available });
-    const response = await fetch(`${url}/heap?format=v8`);
-    expect([response.status, await response.json()]).toEqual([
-      503,
-      {
-        error: {
-          code: 'out_of_memory',
-          message: expect.stringMatching(/^a heap snapshot may need \d+ MiB of memory, and 1 MiB are available$/),
+    });
+    for (let attempt = 1; attempt <= 10; attempt += 1) {
+      const response = await fetch(`${url}/heap?format=v8`);
+      expect([response.status, await response.json()]).toEqual([
+        503,
+        {
+          error: {
+            code: 'out_of_memory',
+            message: expect.stringMatching(/^a heap snapshot may need \d+ MiB of memory, and 1 MiB are available$/),
+          },
         },
-      },
-    ]);
-    expect(response.headers.get('retry-after')).toBe('60');
-    available = Infinity;
-    expect(await beginningOfSnapshot(port)).toMatch(/^\{"snapshot":/);
-  });
-
-  it('forgets the ids of a snapshot, which would slow the garbage collector', async () => {
-    const { port } = await startDebugServer();
-    const session = new Session();
-    session.connect();
-    cleanups.push(() => session.disconnect());
-    await beginningOfSnapshot(port);
-    const { result } = await session.post('Runtime.evaluate', { expression: 'globalThis' });
-    const { heapSnapshotObjectId } = await session.post('HeapProfiler.getHeapObjectId', { objectId: result.objectId! });
-    expect(heapSnapshotObjectId).toBe('0');
+      ]);
+      expect(response.headers.get('retry-after')).toBe('60');
+    }
   });
 });
-
-/** The snapshot of a test process is large: its beginning is enough to recognise it. */
-function beginningOfSnapshot(port: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const request = httpRequest({ port, path: '/debug/pprof/heap?format=v8' }, (response) => {
-      expect(response.headers['content-disposition']).toMatch(/^attachment; filename="weir-.*\.heapsnapshot"$/);
-      response.once('data', (chunk: Buffer) => {
-        resolve(chunk.toString());
-        request.destroy();
-      });
-    });
-    request.once('error', reject).end();
-  });
-}
 
 describe('/debug/pprof/allocs', () => {
   it('returns the memory that was allocated, in use or not, as pprof reads it', async () => {

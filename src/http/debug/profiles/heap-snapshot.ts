@@ -29,13 +29,19 @@ export class HeapSnapshots {
    * Responds with a snapshot. When the response has been sent, or the caller has disconnected, as much time as it took must pass
    * before the next one: the process does not respond while a snapshot is made, and requests for others wait meanwhile.
    *
-   * @throws {HttpError} while another snapshot is being written, in the rest after it, or if there is not enough memory for one
+   * @throws {HttpError} while another snapshot is being written, in the rest after it, or if there is not enough memory for one. A
+   * request that is rejected causes no rest.
    */
   async respond(ctx: Context): Promise<void> {
     this.#slot.take(USUAL_MS);
+    try {
+      this.#requireMemory();
+    } catch (error) {
+      this.#slot.release();
+      throw error;
+    }
     const began = performance.now();
     ctx.res.once('close', () => this.#slot.release(Math.min(performance.now() - began, MAX_REST_MS)));
-    this.#requireMemory();
     const snapshot = getHeapSnapshot();
     // If the caller disconnects meanwhile, Koa destroys the body that it is given.
     await forgetObjectIds();
