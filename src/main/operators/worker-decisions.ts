@@ -78,13 +78,16 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return topOf(mergeOffenders(summaries, offendersSize), query);
   }
 
+  /** The result of the first worker; of the next one if it ends meanwhile. A change may be made twice: it sets a count. */
   async #askOne<M extends keyof WorkerMethods>(
     method: M,
     parameters: WorkerMethods[M][0],
   ): Promise<WorkerMethods[M][1]> {
-    const [worker] = this.#options.workers();
-    if (worker === undefined) throw noWorker();
-    return ask(worker, method, parameters);
+    for (const worker of this.#options.workers()) {
+      const [result] = await askUnlessEnded(worker, method, parameters);
+      if (result !== undefined) return result;
+    }
+    throw noWorker();
   }
 
   /** The results of the workers that have not ended meanwhile. */
@@ -92,17 +95,23 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     method: M,
     parameters: WorkerMethods[M][0],
   ): Promise<readonly WorkerMethods[M][1][]> {
-    const results = await Promise.all(
-      this.#options.workers().map(async (worker) => {
-        try {
-          return [await ask(worker, method, parameters)];
-        } catch (error) {
-          if (error instanceof ChannelClosedError) return [];
-          throw error;
-        }
-      }),
-    );
+    const workers = this.#options.workers();
+    const results = await Promise.all(workers.map((worker) => askUnlessEnded(worker, method, parameters)));
     return results.flat();
+  }
+}
+
+/** The result, or nothing if the worker ends before it has answered. */
+async function askUnlessEnded<M extends keyof WorkerMethods>(
+  worker: Pick<Requests, 'ask'>,
+  method: M,
+  parameters: WorkerMethods[M][0],
+): Promise<readonly [WorkerMethods[M][1]] | readonly []> {
+  try {
+    return [await ask(worker, method, parameters)];
+  } catch (error) {
+    if (error instanceof ChannelClosedError) return [];
+    throw error;
   }
 }
 
