@@ -3,16 +3,21 @@ import { ValuesReader } from '../../../src/sinks/counters/plaincache/protocol/re
 import { VERSION_COMMAND, VersionReader } from '../../../src/sinks/counters/plaincache/protocol/version-reader';
 import { parseServer } from '../../../src/sinks/counters/server-address';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
+import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 
 let server: MemcachedProcess;
+/** Counts the connections: the server also counts those of others, until it has noticed that they are closed. */
+let proxy: FaultProxy;
 let connections: NodeConnections;
 beforeEach(async () => {
   server = await MemcachedProcess.start();
-  connections = new NodeConnections({ server: parseServer(server.address), tls: undefined, maxIdle: 2 });
+  proxy = await FaultProxy.start(() => ({ port: Number(server.address.split(':')[1]) }));
+  connections = new NodeConnections({ server: parseServer(proxy.address), tls: undefined, maxIdle: 2 });
 });
 afterEach(async () => {
   connections.close();
+  await proxy[Symbol.asyncDispose]();
   await server[Symbol.asyncDispose]();
 });
 
@@ -20,18 +25,13 @@ function version(): Promise<string> {
   return connections.read(VERSION_COMMAND, () => new VersionReader());
 }
 
-/** What the server counts as connections, with its listening sockets and the connection that asks. */
-async function countedConnections(): Promise<number> {
-  return Number(/curr_connections (\d+)/.exec(await server.command('stats\r\n', /END\r\n/))?.[1]);
-}
-
 describe('the connections to a memcached server', () => {
   it('are kept while idle up to their number, and used again', async () => {
-    const before = await countedConnections();
     await Promise.all(Array.from({ length: 8 }, version));
-    await until('surplus connections are closed', async () => (await countedConnections()) === before + 2);
+    await until('surplus connections are closed', () => proxy.connections === 2);
+    const { accepted } = proxy;
     for (let index = 0; index < 20; index += 1) await version();
-    expect(await countedConnections()).toBe(before + 2);
+    expect([proxy.accepted, proxy.connections]).toEqual([accepted, 2]);
   });
 
   it('are replaced for a read when the server has closed them, but not for a write', async () => {
