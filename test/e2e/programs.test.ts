@@ -14,7 +14,7 @@ async function program(name: string, ...args: string[]) {
   const file = PROGRAMS.find(([bin]) => bin === name)?.[1] ?? name;
   try {
     const { stdout, stderr } = await promisify(execFile)(join(ROOT, file), args, {
-      timeout: 20_000,
+      timeout: 60_000,
     });
     return { code: 0, stdout, stderr };
   } catch (error) {

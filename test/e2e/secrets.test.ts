@@ -241,7 +241,7 @@ describe('the output contains no secret with Sentinel, Redis Cluster and the set
       ...everySecret(secrets, { store, perSecond: cluster.address, xds: xds.address, otlp: otlp.address }),
       KVSTORE_TYPE: 'sentinel',
       KVSTORE_PERSECOND_TYPE: 'cluster',
-      KVSTORE_TIMEOUT: '2s',
+      KVSTORE_TIMEOUT: '10s',
       TRACING_EXPORTER_PROTOCOL: 'grpc',
     });
   });

@@ -9,7 +9,7 @@ const PORTS = { DEBUG_HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', DEBUG_PORT: 
 
 /** The standard error of the program, which must exit with 1. */
 async function failToStart(env: Readonly<Record<string, string>>): Promise<string> {
-  const run = promisify(execFile)(process.execPath, [MAIN], { env, timeout: 20_000 });
+  const run = promisify(execFile)(process.execPath, [MAIN], { env, timeout: 60_000 });
   const error = await run.then(
     () => undefined,
     (failure: unknown) => failure as { code: unknown; stderr: string },

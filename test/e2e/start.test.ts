@@ -15,7 +15,7 @@ const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, r
 /** Runs the program until it exits. */
 async function runToEnd(env: Record<string, string>, ...args: string[]) {
   try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, timeout: 20_000 });
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, timeout: 60_000 });
     return { code: 0, stdout, stderr };
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string };
