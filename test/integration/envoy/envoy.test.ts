@@ -120,13 +120,13 @@ it('a reload under load fails no request, and the new limit applies', async () =
     await rules.write('edge.yaml', edgeRules(1_000_000 + reload));
     await weir.until('the reload', async () => (await weir.debug('/rlconfig')).includes(`=${1_000_000 + reload},`));
   }
+  await weir.until('many responses', () => (seen.get(200) ?? 0) > 50);
   expect([...seen.keys()]).toEqual([200]);
   await rules.write('edge.yaml', edgeRules(1));
-  await weir.until('the new limit to apply', async () => (await envoy.get('/', { 'x-user': 'anna' })).status === 429);
+  await weir.until('the new limit to apply', () => seen.has(429));
   isRunning = false;
   await Promise.all(traffic);
   expect(new Set(seen.keys())).toEqual(new Set([200, 429]));
-  expect(seen.get(200)).toBeGreaterThan(50);
 });
 
 function edgeRules(limit: number): string {
