@@ -13,7 +13,12 @@ let connections: NodeConnections;
 beforeEach(async () => {
   server = await MemcachedProcess.start();
   proxy = await FaultProxy.start(() => ({ port: Number(server.address.split(':')[1]) }));
-  connections = new NodeConnections({ server: parseServer(proxy.address), tls: undefined, maxIdle: 2 });
+  connections = new NodeConnections({
+    server: parseServer(proxy.address),
+    tls: undefined,
+    maxIdle: 2,
+    timeout: 10_000,
+  });
 });
 afterEach(async () => {
   connections.close();

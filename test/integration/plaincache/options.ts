@@ -12,6 +12,8 @@ export function plaincacheTestOptions(
     maxIdleConnections: 2,
     tlsFiles: undefined,
     windowSpan: 0,
+    // Only a server that hangs exceeds it.
+    timeout: 10_000,
     expirationJitterMaxSeconds: 300,
     statistics: new Statistics(100),
     log: new RecordedLog(),

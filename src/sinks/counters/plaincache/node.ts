@@ -14,6 +14,8 @@ import { NodeState } from './nodes/node-state';
 export interface NodeContext {
   readonly tls: (() => ConnectionOptions) | undefined;
   readonly maxIdle: number;
+  /** The time that an exchange may take, in milliseconds. */
+  readonly timeout: number;
   /** How long a pipeline window gathers, in milliseconds. */
   readonly span: number;
   readonly expiry: Expiry;
@@ -33,9 +35,9 @@ export class Node {
   readonly #retired$ = new Subject<void>();
 
   /** @throws Error when the name is not an address */
-  constructor(name: string, { tls, maxIdle, span, log, ...shared }: NodeContext) {
+  constructor(name: string, { tls, maxIdle, timeout, span, log, ...shared }: NodeContext) {
     this.name = name;
-    this.#connections = new NodeConnections({ server: parseServer(name), tls, maxIdle });
+    this.#connections = new NodeConnections({ server: parseServer(name), tls, maxIdle, timeout });
     this.#state = new NodeState(name, log, () => this.#connections.read(VERSION_COMMAND, () => new VersionReader()));
     this.isUp$ = this.#state.isUp$;
     this.#lane = new NodeLane({

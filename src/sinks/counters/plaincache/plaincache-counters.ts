@@ -30,6 +30,8 @@ import { lookUpSrv, srvServers } from './nodes/srv-records';
 import { PlaincacheStatistics } from './counting/plaincache-statistics';
 import { wireKey } from './protocol/legal-key';
 
+/** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
+const TIMEOUT = 500;
 /** How often the nodes are checked for the health of the service, in milliseconds. */
 const CHECK_INTERVAL = 1000;
 
@@ -46,6 +48,8 @@ export interface PlaincacheOptions {
   readonly expirationJitterMaxSeconds: number;
   readonly statistics: Statistics;
   readonly log: Log;
+  /** The time that an exchange with a server may take, in milliseconds; for tests. */
+  readonly timeout?: number;
   /** Looks up a DNS record; the name servers of the system if undefined. */
   readonly lookUp?: typeof lookUpSrv;
 }
@@ -71,6 +75,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   const context = {
     tls: tls && (() => tls.options()),
     maxIdle: options.maxIdleConnections,
+    timeout: options.timeout ?? TIMEOUT,
     span: options.windowSpan,
     expiry: new Expiry(options.expirationJitterMaxSeconds),
     statistics: new PlaincacheStatistics(statistics),

@@ -3,15 +3,14 @@ import type { Server } from '../../server-address';
 import type { ReplyReader } from '../protocol/reply-reader';
 import { Connection, ConnectionFailure } from './connection';
 
-/** The time that an exchange may take, connecting included, in milliseconds: that of the Go service's client, which has no setting. */
-const TIMEOUT = 500;
-
 export interface NodeConnectionsOptions {
   readonly server: Server;
   /** The options of a TLS connection; undefined: without TLS. */
   readonly tls: (() => ConnectionOptions) | undefined;
   /** How many idle connections are kept: PLAINCACHE_MAX_IDLE_CONNS. */
   readonly maxIdle: number;
+  /** The time that an exchange may take, connecting included, in milliseconds. */
+  readonly timeout: number;
 }
 
 /** The connections to one server. */
@@ -54,7 +53,7 @@ export class NodeConnections {
     this.#busy.add(connection);
     connection.setIdle(false);
     try {
-      return await connection.exchange(request, reader, TIMEOUT);
+      return await connection.exchange(request, reader, this.#options.timeout);
     } finally {
       this.#busy.delete(connection);
       this.#giveBack(connection);
