@@ -129,7 +129,6 @@ async function sentinel(): Promise<Deployment> {
   let master: RedisProcess | undefined;
   const proxy = await FaultProxy.start(() => ({ port: master?.port ?? 0 }));
   const sentinels = await RedisSentinels.start({
-    downAfter: 60_000,
     masterPort: (server) => {
       master = server;
       return proxy.port;
@@ -153,7 +152,6 @@ async function cluster(): Promise<Deployment> {
     [0, 1, 2].map((index) => FaultProxy.start(() => ({ port: masters[index]?.port ?? 0 }))),
   );
   const running = await RedisCluster.start({
-    nodeTimeout: 60_000,
     directivesOf: (index) => ['--cluster-announce-port', String(proxies[index]?.port)],
   });
   masters.push(...running.masters);

@@ -26,6 +26,7 @@ function play(row: FaultRow, course: FaultCourse): Promise<void> {
       repair: async () => {
         await course.repair?.();
         await until('the cluster has recovered', () => cluster.isHealthy());
+        await cluster.bePatient();
       },
     },
   );
@@ -47,6 +48,7 @@ describe('a cluster under load', () => {
     'a master crashes and its replica takes over': (row) =>
       play(row, {
         begin: async () => {
+          await cluster.failOverWhenSilent();
           former = await masterWithReplica();
           await former.crash();
         },
@@ -58,6 +60,7 @@ describe('a cluster under load', () => {
     'a master hangs and its replica takes over': (row) =>
       play(row, {
         begin: async () => {
+          await cluster.failOverWhenSilent();
           former = await masterWithReplica();
           former.signal('SIGSTOP');
         },
@@ -69,6 +72,7 @@ describe('a cluster under load', () => {
     'a master crashes and no replica takes over': (row) =>
       play(row, {
         begin: async (load) => {
+          await cluster.failOverWhenSilent();
           for (const server of cluster.servers)
             await server.control.config('SET', 'cluster-replica-no-failover', 'yes');
           former = await masterWithReplica();

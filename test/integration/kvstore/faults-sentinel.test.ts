@@ -5,9 +5,6 @@ import { type FaultRow, faultTests } from './fault-table';
 import { type FaultCourse, playFailover } from './play-failover';
 import { storedCounts } from './stored-counts';
 
-/** Milliseconds that no master is silent for: a master or a sentinel that waits for a busy machine is not taken for down. */
-const NEVER = 600_000;
-
 let sentinels: RedisSentinels;
 beforeAll(async () => {
   sentinels = await RedisSentinels.start();
@@ -36,9 +33,12 @@ describe('a master that sentinels monitor, under load', () => {
       play(row, {
         begin: async () => {
           former = await sentinels.currentMaster();
+          await sentinels.failOverWhenSilent();
           await former.crash();
         },
+        end: () => until('there is another master', async () => (await sentinels.currentMaster()) !== former),
         repair: async () => {
+          await sentinels.neverFailOver();
           await former.run();
           await sentinels.rejoin();
         },
@@ -49,13 +49,17 @@ describe('a master that sentinels monitor, under load', () => {
       play(row, {
         begin: async () => {
           former = await sentinels.currentMaster();
+          await sentinels.failOverWhenSilent();
           former.signal('SIGSTOP');
         },
         end: async () => {
           await until('there is another master', async () => (await sentinels.currentMaster()) !== former);
           former.signal('SIGCONT');
         },
-        repair: () => sentinels.rejoin(),
+        repair: async () => {
+          await sentinels.neverFailOver();
+          await sentinels.rejoin();
+        },
         losesData: true,
       }),
 
@@ -75,7 +79,6 @@ describe('a master that sentinels monitor, under load', () => {
     'a sentinel hangs while connections are lost': (row) =>
       play(row, {
         begin: async (load) => {
-          await sentinels.considerDownAfter(NEVER);
           former = await sentinels.currentMaster();
           sentinels.sentinels[0]?.signal('SIGSTOP');
           // New connections query this sentinel first.
@@ -85,13 +88,11 @@ describe('a master that sentinels monitor, under load', () => {
           await until('calls succeed again', () => load.count('OK') > before + 100);
         },
         end: () => sentinels.sentinels[0]?.signal('SIGCONT'),
-        repair: () => sentinels.considerDownAfter(),
       }),
 
     'no sentinel answers': (row) =>
       play(row, {
         begin: async (load) => {
-          await sentinels.considerDownAfter(NEVER);
           for (const sentinel of sentinels.sentinels) sentinel.signal('SIGSTOP');
           const before = load.count('OK');
           await until('calls succeed', () => load.count('OK') > before + 100);
@@ -99,7 +100,6 @@ describe('a master that sentinels monitor, under load', () => {
         end: () => {
           for (const sentinel of sentinels.sentinels) sentinel.signal('SIGCONT');
         },
-        repair: () => sentinels.considerDownAfter(),
       }),
   });
 });

@@ -5,8 +5,13 @@ import { join } from 'node:path';
 import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { faultTests } from './fault-table';
-import { expectLinePerOutage, playSingleFault } from './play-single-fault';
+import { type FaultRow, faultTests } from './fault-table';
+import { type SingleFaultCourse, expectLinePerOutage, playSingleFault } from './play-single-fault';
+
+/** The server answers at once: on a busy machine, too, no call ends before its reply has been read. */
+function play(row: FaultRow, course: SingleFaultCourse): Promise<void> {
+  return playSingleFault(row, { timeout: 5_000, ...course });
+}
 
 /** Makes the server save its data, and waits for the outcome. */
 async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<void> {
@@ -19,8 +24,8 @@ async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<v
 describe('a single server under load, with error replies', () => {
   faultTests('Single server: error replies', {
     'the server still loads its data': (row) =>
-      playSingleFault(row, {
-        directives: ['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024'],
+      play(row, {
+        directives: ['--key-load-delay', '10000', '--loading-process-events-interval-bytes', '1024'],
         begin: async ({ server }) => {
           await server.control.call('DEBUG', 'POPULATE', '300', 'filling', '100').catch(() => undefined);
           await Promise.all(Array.from({ length: 300 }, (_, n) => server.control.set(`filling${n}`, 'x'.repeat(100))));
@@ -33,7 +38,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the server is busy with another script': (row) =>
-      playSingleFault(row, {
+      play(row, {
         directives: ['--busy-reply-threshold', '50'],
         begin: async ({ server }) => {
           // The test's client has to be connected before: a busy server rejects the handshake.
@@ -53,7 +58,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the server is out of memory': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: ({ server }) => server.control.config('SET', 'maxmemory', '1'),
         end: ({ server }) => server.control.config('SET', 'maxmemory', '0'),
         then: async ({ log }) => {
@@ -62,7 +67,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the server accepts no more clients': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: async ({ server, load, log }) => {
           // Open connections stay open, and the test's own client is one of them.
           await server.control.config('SET', 'maxclients', '1');
@@ -77,7 +82,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the server cannot save': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: async ({ server }) => {
           // A folder with the name of the file: root cannot write there either.
           await mkdir(join(server.folder, 'dump.rdb'));
@@ -94,7 +99,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the server becomes a replica': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: ({ server }) => server.control.call('REPLICAOF', '127.0.0.1', '1'),
         end: ({ server }) => server.control.call('REPLICAOF', 'NO', 'ONE'),
         then: ({ log, proxy }) => {
@@ -105,7 +110,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'the password is changed': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: async ({ server, log }) => {
           await server.control.config('SET', 'requirepass', 'another');
           await server.control.call('AUTH', 'another');
@@ -117,7 +122,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'scripts are flushed': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: async ({ server, load }) => {
           for (let time = 0; time < 20; time += 1) {
             await server.control.call('SCRIPT', 'FLUSH');
@@ -129,7 +134,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'scripts are forbidden': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: ({ server }) => server.control.call('ACL', 'SETUSER', 'default', '-eval', '-evalsha'),
         end: async ({ server, load }) => {
           const before = load.count('OK');
@@ -144,7 +149,7 @@ describe('a single server under load, with error replies', () => {
       }),
 
     'a key holds a value of another type': (row) =>
-      playSingleFault(row, {
+      play(row, {
         begin: async ({ server, load, counters }) => {
           await server.control.multi().del(load.hotKey).rpush(load.hotKey, 'a list').set('text', 'a text').exec();
           const steps = [operation(load.hotKey, 1), operation('text', -1), operation('other', 1)];

@@ -11,7 +11,7 @@ export const NO_TLS_FILES: StoreTlsFiles = {
   variables: { caFile: 'KVSTORE_TLS_CACERT', certFile: 'KVSTORE_TLS_CLIENT_CERT', keyFile: 'KVSTORE_TLS_CLIENT_KEY' },
 };
 
-/** The options of one instance for tests: a short timeout, a small pool. */
+/** The options of one instance for tests: a small pool, and a timeout that only a store that hangs exceeds. */
 export function instance(url: string, more: Partial<InstanceOptions> = {}): InstanceOptions {
   return {
     type: 'single',
@@ -22,7 +22,7 @@ export function instance(url: string, more: Partial<InstanceOptions> = {}): Inst
     sentinelAuth: undefined,
     tls: false,
     poolSize: 2,
-    timeout: 1000,
+    timeout: 60_000,
     pipelineWindow: 0,
     poolOnEmptyBehavior: 'CREATE',
     poolOnEmptyWaitDuration: 1000,

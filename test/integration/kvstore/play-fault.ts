@@ -5,7 +5,7 @@ import type { FaultRow } from './fault-table';
 import { Load } from './load';
 
 /** What a busy machine may add to a timeout, in milliseconds. A call that no timeout ends waits for the end of the fault, or longer. */
-const TOLERANCE = 5_000;
+const TOLERANCE = 30_000;
 
 export interface FaultPlay {
   readonly row: FaultRow;

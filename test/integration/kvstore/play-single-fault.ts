@@ -8,7 +8,7 @@ import { instance, options } from './options';
 import { playFault } from './play-fault';
 import { storedCounts } from './stored-counts';
 
-/** KVSTORE_TIMEOUT in milliseconds. */
+/** KVSTORE_TIMEOUT in milliseconds, for faults that end with it. */
 const TIMEOUT = 300;
 
 /** A running fault test. */
@@ -30,6 +30,8 @@ export interface SingleFaultCourse {
   readonly losesData?: boolean;
   readonly directives?: readonly string[];
   readonly poolSize?: number;
+  /** KVSTORE_TIMEOUT in milliseconds. */
+  readonly timeout?: number;
   /** Further expectations, after the recovery. */
   readonly then?: (scene: Scene) => unknown;
 }
@@ -39,8 +41,8 @@ export async function playSingleFault(row: FaultRow, course: SingleFaultCourse):
   await using server = await RedisProcess.start({ directives: course.directives ?? [] });
   await using proxy = await FaultProxy.start(() => server);
   const log = new RecordedLog();
-  const callers = course.poolSize ?? 4;
-  const counters = kvstoreCounters(options(instance(proxy.address, { timeout: TIMEOUT, poolSize: callers }), { log }));
+  const { poolSize: callers = 4, timeout = TIMEOUT } = course;
+  const counters = kvstoreCounters(options(instance(proxy.address, { timeout, poolSize: callers }), { log }));
   const scene = { server, proxy, counters, log };
   const { begin, end, losesData } = course;
   let seen: Load | undefined;
@@ -48,7 +50,7 @@ export async function playSingleFault(row: FaultRow, course: SingleFaultCourse):
     row,
     counters,
     callers,
-    timeout: TIMEOUT,
+    timeout,
     begin: (load) => begin({ ...scene, load: (seen = load) }),
     end: (load) => end?.({ ...scene, load }),
     stored: (keys) => storedCounts(server.control, keys),

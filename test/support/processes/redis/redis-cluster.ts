@@ -3,11 +3,14 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 const SLOTS = 16_384;
+/** Node timeouts, in milliseconds. */
+const PATIENT = 60_000;
+const IMPATIENT = 1_000;
 
 export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
   /** Replicas for each master. */
   readonly replicas?: 0 | 1;
-  /** Milliseconds without an answer after which a node counts as failed. */
+  /** Milliseconds without an answer after which a node counts as failed; default: longer than a busy machine keeps one waiting. */
   readonly nodeTimeout?: number;
   /** Directives for one server, for example the port that it announces. */
   readonly directivesOf?: (index: number) => readonly string[];
@@ -26,7 +29,7 @@ export class RedisCluster implements AsyncDisposable {
   }
 
   static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
-    const { replicas = 0, nodeTimeout = 1000, directives = [], directivesOf = () => [], ...rest } = options;
+    const { replicas = 0, nodeTimeout = PATIENT, directives = [], directivesOf = () => [], ...rest } = options;
     const busPorts = await freePorts(6);
     const servers = await Promise.all(
       Array.from({ length: 3 + 3 * replicas }, (_, index) =>
@@ -123,6 +126,20 @@ export class RedisCluster implements AsyncDisposable {
       }
       for (const { control } of [to, from, ...masters]) await control.cluster('SETSLOT', slot, 'NODE', toId);
     }
+  }
+
+  /** From now on, a node that does not answer soon counts as failed, and its replica takes over. */
+  failOverWhenSilent(): Promise<void> {
+    return this.#setNodeTimeout(IMPATIENT);
+  }
+
+  /** From now on, nodes wait for one another longer than a busy machine keeps one waiting. */
+  bePatient(): Promise<void> {
+    return this.#setNodeTimeout(PATIENT);
+  }
+
+  async #setNodeTimeout(milliseconds: number): Promise<void> {
+    await Promise.all(this.servers.map(({ control }) => control.config('SET', 'cluster-node-timeout', milliseconds)));
   }
 
   async #currentMasters(): Promise<RedisProcess[]> {

@@ -2,11 +2,13 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 export const MASTER_NAME = 'counters';
-/** Milliseconds; see {@link RedisSentinelsOptions.downAfter}. */
+/** Milliseconds; see {@link RedisSentinelsOptions.downAfter}. Those of a failover that a test waits for. */
 const DOWN_AFTER = 500;
+/** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. */
+const NEVER = 600_000;
 
 export interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
-  /** Milliseconds without an answer after which sentinels consider the master down. */
+  /** Milliseconds without an answer after which sentinels consider the master down; default: they never do. */
   readonly downAfter?: number;
   /** Directives of one server, not of the sentinels; index 0 is the master. */
   readonly directivesOf?: (index: number) => readonly string[];
@@ -26,7 +28,7 @@ export class RedisSentinels implements AsyncDisposable {
   ) {}
 
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
-    const { downAfter = DOWN_AFTER, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
+    const { downAfter = NEVER, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
     const { masterPort = ({ port }: RedisProcess) => port, sentinelOptions = {}, ...server } = rest;
     const started: RedisProcess[] = [];
     async function start(process: RedisProcessOptions): Promise<RedisProcess> {
@@ -72,8 +74,17 @@ export class RedisSentinels implements AsyncDisposable {
     return [this.master, this.replica];
   }
 
-  /** Changes after how many milliseconds without an answer the sentinels consider the master down. */
-  async considerDownAfter(milliseconds = DOWN_AFTER): Promise<void> {
+  /** From now on, the sentinels promote the replica soon after the master does not answer. */
+  failOverWhenSilent(): Promise<void> {
+    return this.#considerDownAfter(DOWN_AFTER);
+  }
+
+  /** From now on, a master that does not answer stays the master. */
+  neverFailOver(): Promise<void> {
+    return this.#considerDownAfter(NEVER);
+  }
+
+  async #considerDownAfter(milliseconds: number): Promise<void> {
     const change = ['SET', MASTER_NAME, 'down-after-milliseconds', milliseconds] as const;
     await Promise.all(this.sentinels.map(({ control }) => control.call('SENTINEL', ...change)));
   }
