@@ -113,7 +113,7 @@ describe('a new certificate of the gRPC listener', () => {
     const expired = withDaysLeft(-1).pair;
     write(expired);
     await using weir = await start();
-    const next = selfSigned(new Date(Date.now() + 5000), inOneYear);
+    const next = selfSigned(new Date(Date.now() + 20_000), inOneYear);
     write(next);
     await weir.line(/tls\.crt is not valid before 20/);
     expect(await servedBy(weir)).toBe(fingerprintOf(expired));

@@ -1,4 +1,5 @@
 import { Client, type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -138,8 +139,9 @@ describe('the gRPC listener with TLS', () => {
 
   async function put(names: readonly string[]) {
     const { cert, key } = authority.issue(...names);
-    await writeFile(join(own, 'tls.crt'), cert);
-    await writeFile(join(own, 'tls.key'), key);
+    // At once: the service rejects a certificate and a key that do not belong together.
+    writeFileSync(join(own, 'tls.crt'), cert);
+    writeFileSync(join(own, 'tls.key'), key);
   }
   function env(more: Record<string, string> = {}) {
     return {

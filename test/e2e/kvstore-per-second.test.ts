@@ -181,13 +181,13 @@ class HangingCalls implements AsyncDisposable {
         KVSTORE_PERSECOND: 'true',
         [`${failing}_URL`]: servers[failing].address,
         [`${failing}_POOL_SIZE`]: '1',
-        [`${failing}_TIMEOUT`]: '4s',
+        [`${failing}_TIMEOUT`]: '12s',
         [`${failing}_POOL_ON_EMPTY_BEHAVIOR`]: 'ERROR',
-        [`${failing}_POOL_ON_EMPTY_WAIT_DURATION`]: '2s',
+        [`${failing}_POOL_ON_EMPTY_WAIT_DURATION`]: '4s',
         [`${waiting}_URL`]: servers[waiting].address,
         [`${waiting}_POOL_SIZE`]: '1',
-        // Shorter than the default, so that these calls fail first if the other timeout is ignored.
-        [`${waiting}_TIMEOUT`]: '9s',
+        // Longer than the default, so that these calls fail if it is ignored.
+        [`${waiting}_TIMEOUT`]: '40s',
         [`${waiting}_POOL_ON_EMPTY_BEHAVIOR`]: 'WAIT',
       },
     });
@@ -233,8 +233,8 @@ describe('two instances that both hang', () => {
       const first = await calls.begin('with the connection', failing);
       const second = await calls.begin('without a connection', failing);
       // A timer may fire a millisecond early.
-      expect(await second.duration).toBeGreaterThanOrEqual(1_999);
-      expect(await first.duration).toBeGreaterThanOrEqual(3_999);
+      expect(await second.duration).toBeGreaterThanOrEqual(3_999);
+      expect(await first.duration).toBeGreaterThanOrEqual(11_999);
       return waitingCalls.map(({ duration }) => duration);
     }
     const waiting = await Promise.all([play(failsPerSecond, 'second', 'hour'), play(failsMain, 'hour', 'second')]);

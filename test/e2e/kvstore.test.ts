@@ -265,7 +265,7 @@ describe('the statistic redis_error', () => {
 describe('SIGTERM while windows are in flight', () => {
   it('answers all calls, and the store holds exactly the hits that callers got counts for', async () => {
     await using server = await RedisProcess.start();
-    await using weir = await WeirProcess.start({ env: settings(server) });
+    await using weir = await WeirProcess.start({ env: settings(server, { REDIS_TIMEOUT: '30s' }) });
     const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
     const failures: unknown[] = [];
     let answered = 0;

@@ -69,7 +69,13 @@ it('the output contains no new header of a file when a collector quotes it', asy
   });
   using mount = new SecretMount(filesOf(first));
   await using weir = await WeirProcess.start({
-    env: { ...rules.env, ...inFiles(first, mount), TRACING_EXPORTER_PROTOCOL: 'grpc', LOG_LEVEL: 'debug' },
+    env: {
+      ...rules.env,
+      ...inFiles(first, mount),
+      TRACING_EXPORTER_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '20000',
+      LOG_LEVEL: 'debug',
+    },
   });
   mount.replace(filesOf(second));
   const shown = await observableOutput(weir);

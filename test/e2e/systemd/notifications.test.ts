@@ -88,7 +88,7 @@ describe('a service with a watchdog', () => {
     weir.signal('SIGWINCH');
     await weir.line(/^the event loop is blocked$/);
     // What was sent before arrives within the first pause.
-    await pause(PERIOD);
+    await pause(15 * PERIOD);
     const atHang = signsOfLife(receiver);
     await pause(5 * PERIOD);
     expect(signsOfLife(receiver)).toBe(atHang);

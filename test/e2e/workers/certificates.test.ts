@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { renameSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TLSSocket, connect } from 'node:tls';
@@ -28,14 +29,14 @@ afterAll(async () => {
 
 async function writeCertificate(): Promise<Readonly<Record<string, string>>> {
   const { cert, key } = authority.issue('localhost');
-  // The key first: as long as they do not belong together, the service keeps those that it has.
+  // At once: the service rejects a certificate and a key that do not belong together.
   for (const [name, text] of [
     ['key.pem', key],
     ['cert.pem', cert],
   ] as const) {
-    await writeFile(join(own, `${name}.new`), text);
-    await rename(join(own, `${name}.new`), join(own, name));
+    writeFileSync(join(own, `${name}.new`), text);
   }
+  for (const name of ['key.pem', 'cert.pem']) renameSync(join(own, `${name}.new`), join(own, name));
   return {
     GRPC_SERVER_USE_TLS: 'true',
     GRPC_SERVER_TLS_CERT: join(own, 'cert.pem'),

@@ -99,9 +99,7 @@ describe('an instance with two workers', () => {
     await expectSpread(weir, [4, 4], ofGrpc);
     // The odd ones are all of one worker.
     for (const [index, session] of connections.all.entries()) if (index % 2 === 1) session.destroy();
-    await expectSpread(weir, [4, 0], ofGrpc);
-    // Once it has answered, the primary has also received what the workers reported before.
-    await weir.debugHealth();
+    await untilPrimaryKnows(weir, [4, 0]);
     await connections.open(4, `http://${weir.grpcAddress}`);
     await expectSpread(weir, [4, 4], ofGrpc);
     await connections.open(32, `http://${weir.grpcAddress}`);
@@ -198,12 +196,19 @@ describe('an instance with two workers', () => {
     await expectSpread(weir, [2, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
     await weir.line(/gRPC connections are refused: GRPC_MAX_CONNECTIONS are open/);
     for (const session of connections.all) session.destroy();
-    await expectSpread(weir, [0, 0], (pid) => connectionsTo(weir.ports.grpc, pid));
-    await weir.debugHealth();
+    await untilPrimaryKnows(weir, [0, 0]);
     await connections.open(2, `http://${weir.grpcAddress}`);
     await expectSpread(weir, [1, 1], (pid) => connectionsTo(weir.ports.grpc, pid));
   });
 });
+
+/** The connections of each worker by which the primary decides, in any order. */
+async function untilPrimaryKnows(weir: WeirProcess, expected: readonly number[]): Promise<void> {
+  await weir.until(`the primary to count ${expected.join(' and ')} connections`, async () => {
+    const counts = [...(await weir.debug('/workers')).matchAll(/connections=(\d+)/g)].map(([, count]) => Number(count));
+    return counts.toSorted((one, other) => other - one).join() === expected.join();
+  });
+}
 
 function tlsOf(session: ClientHttp2Session | undefined): TLSSocket {
   return session?.socket as TLSSocket;

@@ -205,7 +205,7 @@ describe('a reload of an instance with two workers', () => {
     await weir.until('the new rules to be active', async () => (await versionOf(clients[0]!)) === 2);
     expect(await Promise.all(clients.map(versionOf))).toEqual([2, 2, 2, 2]);
     expect(lines(weir, /new rules rejected/)).toHaveLength(1);
-    expect(lines(weir, /msg="rules loaded"/)).toHaveLength(2);
+    await weir.until('the line about the new rules', () => lines(weir, /msg="rules loaded"/).length === 2);
     for (const client of clients) client[Symbol.dispose]();
   });
 
