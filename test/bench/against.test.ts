@@ -28,11 +28,12 @@ describe('npm run bench -- --against', () => {
       expect(comparisons.map((each) => each.load)).toEqual(['hot-key', 'over-limit']);
       for (const { weir, other: measured } of comparisons) {
         for (const { saturation, paced } of [weir, measured]) {
-          for (const { calls, cpu } of [saturation, ...paced.map(({ phase }) => phase)]) {
+          for (const { calls } of [saturation, ...paced.map(({ phase }) => phase)]) {
             expect(balanceOf(calls)).toBe(0);
             expect([calls.failed, calls.unexpected]).toEqual([0, 0]);
-            expect(cpu.service).toBeGreaterThan(0);
           }
+          // The system counts it in steps of 10 ms, which a slow pace may not reach.
+          expect(saturation.cpu.service).toBeGreaterThan(0);
         }
       }
     },

@@ -47,7 +47,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 function exitCode(): Promise<string> {
-  return until('the program has ended', () => existsSync(codeFile) && readFileSync(codeFile, 'utf8').trim());
+  return until('the program has ended', () => existsSync(codeFile) && (readFileSync(codeFile, 'utf8').trim() || false));
 }
 
 describe('a standard stream accepts every line before the process exits', () => {

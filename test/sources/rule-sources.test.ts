@@ -1,3 +1,4 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -58,14 +59,14 @@ async function filesInPlace(): Promise<RuleSourceRig> {
   await mkdir(folder);
   let present = new Map<string, string>();
   async function publish(files: ReadonlyMap<string, string>) {
-    // No intermediate state may be seen: new files come first, because a folder without them would be valid too.
+    // No intermediate state may be seen: at once, and new files first, because a folder without them would be valid too.
     for (const [name, text] of files) {
       if (present.get(name) !== text) {
-        await writeFile(join(root, 'new~'), text);
-        await rename(join(root, 'new~'), join(folder, name));
+        writeFileSync(join(root, 'new~'), text);
+        renameSync(join(root, 'new~'), join(folder, name));
       }
     }
-    for (const name of present.keys()) if (!files.has(name)) await rm(join(folder, name));
+    for (const name of present.keys()) if (!files.has(name)) rmSync(join(folder, name));
     present = new Map(files);
   }
   return {

@@ -20,6 +20,7 @@ import {
 } from '../../grpc/http2/frames';
 import { RawClient } from '../../grpc/http2/raw-client';
 import type { Answers, Attack, Target } from '../attack';
+import { until } from '../../support/waiting/until';
 import { concurrently, prefix, rawPeer, recordGoaway, statusName } from '../peers';
 
 function times(count: number, make: (at: number) => Buffer): Buffer {
@@ -95,8 +96,8 @@ async function unfinishedRequests(
   }
 }
 
-/** Opens connections, sends these bytes on each, and leaves. */
-async function silentConnections(target: Target, answers: Answers, count: number): Promise<void> {
+/** Opens connections and sends the beginning of something on each. */
+async function silentConnections(target: Target, count: number): Promise<readonly RawClient[]> {
   const bytes = [
     Buffer.alloc(0),
     hello().subarray(0, 12),
@@ -110,7 +111,10 @@ async function silentConnections(target: Target, answers: Answers, count: number
     await once(peer.socket, 'connect');
     peer.send(bytes[at % bytes.length]!);
   });
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  return peers;
+}
+
+function leave(peers: readonly RawClient[], answers: Answers): void {
   for (const peer of peers) {
     answers.add(peer.isEnded ? 'closed' : 'open');
     peer.close();
@@ -153,10 +157,19 @@ export const HTTP2_FRAMES = {
       unfinishedRequests({ target, answers, connections: 100, streams: 1_000 }, (at) => callHeaders(at)),
   },
   '2,000 connections that send nothing, or stop inside a frame': {
-    run: (target, answers) => silentConnections(target, answers, 2_000),
+    run: async (target, answers) => {
+      const peers = await silentConnections(target, 2_000);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      leave(peers, answers);
+    },
   },
   '500 connections where 200 are permitted': {
     settings: { GRPC_MAX_CONNECTIONS: '200' },
-    run: (target, answers) => silentConnections(target, answers, 500),
+    run: async (target, answers) => {
+      const peers = await silentConnections(target, 500);
+      // The system accepts them before the service does.
+      await until('a connection is closed', () => peers.some(({ isEnded }) => isEnded));
+      leave(peers, answers);
+    },
   },
 } as const satisfies Record<string, Attack>;

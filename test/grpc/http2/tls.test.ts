@@ -104,6 +104,7 @@ describe('a TLS handshake', () => {
     const socket = net.connect((server!.address as AddressInfo).port, '127.0.0.1');
     await once(socket, 'connect');
     const { localPort } = socket;
+    await eventually('the connection', () => server!.connectionCount === 1);
     socket.write(Buffer.from([22, 3, 1]), () => socket.resetAndDestroy());
     await eventually('a rejection', () => rejections.length > 0);
     expect(lastReason).toBe('the client has disconnected; it may not trust the certificate');
@@ -146,7 +147,7 @@ describe('a TLS handshake', () => {
   });
 
   it('must be followed by a preface within the time limit', async () => {
-    await start({}, { prefaceMs: 400, lingerMs: 50 });
+    await start({}, { prefaceMs: 6_000, lingerMs: 50 });
     const client = connect();
     await client.until('the end', () => client.isEnded);
 

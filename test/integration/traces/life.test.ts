@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
+import { FaultProxy } from '../../support/servers/fault-proxy';
+import { until } from '../../support/waiting/until';
 import { CollectorProcess, freeCollectorPorts } from './collector-process';
 import { type Headers, TracedService, newTraceId, traceparent } from './traced-service';
 
@@ -13,7 +13,7 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (protocol) => {
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL: protocol,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
-      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
     });
     /** The log messages about the collector, in order. */
     function messages() {
@@ -63,19 +63,17 @@ function overBoth<T>(run: (protocol: 'http' | 'grpc') => Promise<T>) {
 describe('an unavailable collector', () => {
   it('receives the spans with a retry once it is available', async () => {
     await overBoth(async (protocol) => {
-      const ports = await freeCollectorPorts();
-      const closed = createServer((socket) => socket.destroy()).listen(ports[protocol], '127.0.0.1');
+      await using collector = await CollectorProcess.start();
+      await using proxy = await FaultProxy.start(() => ({ port: collector.ports[protocol] }));
+      proxy.fault = 'refused';
       await using service = await TracedService.start({
         TRACING_EXPORTER_PROTOCOL: protocol,
-        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://${proxy.address}`,
       });
-      const tried = once(closed, 'connection');
       const traceId = newTraceId();
       await service.call(traceparent(traceId));
-      await tried;
-      closed.close();
-      await once(closed, 'close');
-      await using collector = await CollectorProcess.start(ports);
+      await until('an export is tried', () => proxy.accepted > 0);
+      proxy.fault = 'none';
       expect(await collector.trace(traceId, 2)).toHaveLength(2);
       expect(service.weir.output).not.toContain('cannot export traces');
     });
@@ -115,7 +113,7 @@ describe('OpenTelemetry packages', () => {
     await using collector = await CollectorProcess.start();
     await using service = await TracedService.start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
-      OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
       ...env,
       NODE_OPTIONS: `--require ${join(__dirname, 'list-loaded.cjs')}`,
       LIST_LOADED_TO: list,

@@ -110,8 +110,8 @@ describe('the standard settings of the OTLP exporter', () => {
         TRACING_EXPORTER_PROTOCOL: protocol,
         ...gatewaySettings('OTEL_EXPORTER_OTLP'),
         [`OTEL_EXPORTER_OTLP_${variable}`]: value,
-        // Short, so that retries do not take long.
-        OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
+        // Retries do not take longer.
+        OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
       });
       expect(await service.call()).toBe(status.OK);
       expect(await service.weir.line(/cannot export traces/)).toMatch(reason);

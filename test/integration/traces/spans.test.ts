@@ -132,7 +132,7 @@ describe('spans of calls that fail', () => {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
       BACKEND_TYPE: 'kvstore',
       KVSTORE_URL: redis.address,
-      KVSTORE_TIMEOUT: '4s',
+      KVSTORE_TIMEOUT: '8s',
     });
     const [invalid, late, failed, json] = [newTraceId(), newTraceId(), newTraceId(), newTraceId()];
     const message = new Uint8Array();
@@ -142,7 +142,7 @@ describe('spans of calls that fail', () => {
     ]);
 
     redis.signal('SIGSTOP');
-    expect(await service.call(traceparent(late), { deadline: Date.now() + 2_000 })).toBe(status.DEADLINE_EXCEEDED);
+    expect(await service.call(traceparent(late), { deadline: Date.now() + 4_000 })).toBe(status.DEADLINE_EXCEEDED);
     const [lateCall, lateWindow] = callAndWindow(await collector.trace(late, 2));
     expect(lateWindow.status).toBe('error');
     // A caller that disconnected is not an error of the service; a deadline that passed is one.

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,8 +42,9 @@ function watched(clientCa?: string) {
 }
 
 async function put({ cert, key }: { cert: string; key: string }, at = folder): Promise<void> {
-  await writeFile(join(at, 'tls.crt'), cert);
-  await writeFile(join(at, 'tls.key'), key);
+  // At once: the source rejects a certificate and a key that do not belong together.
+  writeFileSync(join(at, 'tls.crt'), cert);
+  writeFileSync(join(at, 'tls.key'), key);
 }
 
 describe('the certificate source', () => {

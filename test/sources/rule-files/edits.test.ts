@@ -194,7 +194,7 @@ describe('the rule file source', () => {
       for (let i = 2; !writing.signal.aborted; i += 1) {
         tree.replace('config/a.yaml', rules('a', i));
         // Long enough to read the file in between on a busy machine, or it would be rejected for changing too fast.
-        await wait(100);
+        await wait(1_000);
       }
     })();
     try {

@@ -1,5 +1,4 @@
-import { truncateSync } from 'node:fs';
-import { appendFile, open } from 'node:fs/promises';
+import { appendFileSync, closeSync, openSync, truncateSync, writeSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
 import { rules } from '../../support/data/rule-tree';
@@ -31,12 +30,12 @@ describe('the rule file source, while an edit is in progress,', () => {
   it('ignores the intermediate state when a file is written in parts, each of which is a valid rule file', async () => {
     const watched = await watch('a=1', LONG_RECHECK);
     const text = 'domain: a\ndescriptors:\n  - key: one\n  - key: two\n  - key: three\n  - key: four\n';
-    const file = await open(tree.at('config/a.yaml'), 'w');
+    const file = openSync(tree.at('config/a.yaml'), 'w');
     for (const part of text.match(/[^]{1,27}/g) ?? []) {
-      await file.write(part);
+      writeSync(file, part);
       await wait(60);
     }
-    await file.close();
+    closeSync(file);
     expect(await watched.next()).toBe('a=undefined');
     expect(watched.events.at(-1)).toHaveProperty('kind', 'loaded');
     expect(await watched.rest()).toEqual([]);
@@ -47,7 +46,7 @@ describe('the rule file source, while an edit is in progress,', () => {
     const [domain = '', ...descriptors] = rules('b', 1).split('\n');
     tree.write('config/b.yaml', `${domain}\n`);
     await wait(200);
-    await appendFile(tree.at('config/b.yaml'), descriptors.join('\n'));
+    appendFileSync(tree.at('config/b.yaml'), descriptors.join('\n'));
     expect(await watched.next()).toBe('a=1 b=1');
     expect(await watched.rest()).toEqual([]);
   });

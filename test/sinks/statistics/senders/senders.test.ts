@@ -77,13 +77,13 @@ describe('TcpSender', () => {
 
   it('times out and buffers no further lines when the receiver does not read', async () => {
     await using receiver = await TcpReceiver.start({ reads: false });
-    const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port, timeout: 200 });
+    const sender = new TcpSender({ host: '127.0.0.1', port: receiver.port, timeout: 1_000 });
     await sender.open();
     const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
     async function untilRejected() {
       for (;;) await sender.send(lines);
     }
-    await expect(untilRejected()).rejects.toThrow('timed out after 200 ms');
+    await expect(untilRejected()).rejects.toThrow('timed out after 1000 ms');
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();
   });

@@ -5,6 +5,7 @@ import { PartialDeliveryError } from '../../../../src/sinks/statistics/senders/l
 import { UnixDatagramSender } from '../../../../src/sinks/statistics/senders/unix-datagram-sender';
 import { UnixDatagramReceiver } from '../../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../../support/servers/unix-stream-receiver';
+import { until } from '../../../support/waiting/until';
 import { taggedOutput } from './tagged-output';
 
 /** More than any system queues for a receiver that does not read. */
@@ -150,8 +151,10 @@ describe('a SendingOutput to a Unix datagram socket', () => {
     while (log.lines.at(-1) !== 'warn resumed sending statistics');
     // Sent last: once it has arrived, everything before it has.
     statistics.counter('last').add(1);
-    await output.flush();
-    await receiver.until('the last counter', () => receiver.lines.at(-1) === 'last:1|c');
+    await until('the last counter', async () => {
+      await output.flush();
+      return receiver.lines.includes('last:1|c');
+    });
     const sums = new Map<string, number>();
     for (const line of receiver.lines) {
       const [, rule, delta] = /^ratelimit\.service\.rate_limit\.(.+)\.total_hits:(\d+)\|c$/.exec(line) ?? [];
