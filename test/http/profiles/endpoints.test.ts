@@ -3,6 +3,7 @@ import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../../src/gen/perftools/profiles/profile';
 import { type DebugServerOptions, serveDebug } from '../../../src/http/debug/serve-debug';
 import type { ListeningHttpServer } from '../../../src/http/server/http-server';
+import { until } from '../../support/waiting/until';
 import { closeAll, rawConnection, recordingLog } from '../http-client';
 
 const opened: ListeningHttpServer[] = [];
@@ -89,12 +90,14 @@ describe('/debug/pprof/profile', () => {
   it('returns CPU time as pprof reads it', async () => {
     const { url } = await startDebugServer();
     keepRunning(burnCpu);
-    const found = await decoded(`${url}/profile?seconds=0.5`);
+    // Another time if other processes had the core for all of this one.
+    const found = await until('a profile with CPU time', async () => {
+      const each = await decoded(`${url}/profile?seconds=0.5`);
+      return cpuTimeOf(each.profile) > 50e6 && each;
+    });
     expect(typesOf(found)).toEqual(['samples/count', 'cpu/nanoseconds']);
     const { profile } = found;
     expect(Number(profile.durationNanos)).toBeGreaterThan(400e6);
-    // Five of about six milliseconds; the bounds are wide because other processes need the core, too.
-    expect(cpuTimeOf(profile)).toBeGreaterThan(50e6);
     expect(cpuTimeOf(profile)).toBeLessThanOrEqual(Number(profile.durationNanos) + 1e6);
     expect([...found.names]).toContain('listOnTimeout');
   });

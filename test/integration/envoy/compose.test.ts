@@ -38,7 +38,6 @@ describe('the configuration of Envoy in deploy/compose', () => {
   it('limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
     const rules = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
     await using weir = await WeirProcess.start({ env: rules });
-    await roomInMinute();
     const folder = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
     const changes = [
       // The upstream of the test takes the place of this listener, which gets an address of its own.
@@ -61,6 +60,7 @@ describe('the configuration of Envoy in deploy/compose', () => {
     {
       await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, config: CONFIG, changes });
       adminPort = envoy.admin.port;
+      await roomInMinute();
       const statuses = [];
       for (let call = 0; call < 4; call += 1) {
         statuses.push((await envoy.get('/orders', { 'x-user': 'anna' })).status);

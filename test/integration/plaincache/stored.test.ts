@@ -58,17 +58,22 @@ describe('a counter in memcached', () => {
     ['a year', 31_536_000, 31_536_001],
   ])('of %s expires after it, not before', async (_, windowSeconds, longest) => {
     // Up to a month, the expiry is a time to live by the clock of the server; above, a time by that of the client.
-    const earliest = Math.min(ownClock(), await serverClock()) + longest;
-    await apply(counters, operation('k', 1, { windowSeconds }));
-    const latest = Math.max(ownClock(), await serverClock()) + longest;
-    await apply(counters, operation('k', 0, { windowSeconds }));
-    const readAfter = await serverClock();
-    const ttl = await ttlOf('k');
-    const readBefore = await serverClock();
+    async function measured(key: string) {
+      const earliest = Math.min(ownClock(), await serverClock()) + longest;
+      await apply(counters, operation(key, 1, { windowSeconds }));
+      const latest = Math.max(ownClock(), await serverClock()) + longest;
+      await apply(counters, operation(key, 0, { windowSeconds }));
+      const readAfter = await serverClock();
+      const ttl = await ttlOf(key);
+      return { earliest, latest, readAfter, ttl, readBefore: await serverClock() };
+    }
+    // On a busy machine, the key of a second may have expired before it is read.
+    let found = await measured('k0');
+    for (let time = 1; Number.isNaN(found.ttl) && time < 10; time += 1) found = await measured(`k${time}`);
     // A key that never expires has -1.
-    expect(ttl).toBeGreaterThanOrEqual(0);
-    expect(readBefore + ttl).toBeGreaterThanOrEqual(earliest);
-    expect(readAfter + ttl).toBeLessThanOrEqual(latest);
+    expect(found.ttl).toBeGreaterThanOrEqual(0);
+    expect(found.readBefore + found.ttl).toBeGreaterThanOrEqual(found.earliest);
+    expect(found.readAfter + found.ttl).toBeLessThanOrEqual(found.latest);
   });
 
   it('keeps its expiry when it is incremented and decremented', async () => {

@@ -108,7 +108,8 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
   }
 
   static async start({ port = 0, host = '127.0.0.1' } = {}): Promise<UdpReceiver> {
-    const socket = createSocket('udp4').bind(port, host);
+    // What arrives while the process waits for a busy machine is kept.
+    const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1_024 * 1_024 }).bind(port, host);
     await once(socket, 'listening');
     return new UdpReceiver(socket);
   }
