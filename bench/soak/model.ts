@@ -2,8 +2,6 @@ import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen
 
 /** The limit of the second descriptor of each call. */
 export const PASSING = 5;
-/** Values that the calls of one generation use. */
-export const VALUES = 2_000;
 /** Calls in flight at most, as a power of two. */
 const IN_FLIGHT = 2 ** 20;
 
@@ -12,6 +10,7 @@ const IN_FLIGHT = 2 ** 20;
  * that lets {@link PASSING} calls per value pass.
  */
 export class Model {
+  readonly #perGeneration: number;
   readonly #answered: Uint32Array;
   readonly #failed: Uint32Array;
   readonly #passed: Uint32Array;
@@ -24,8 +23,10 @@ export class Model {
   readonly limits = new Set<number>();
   malformed = 0;
 
-  constructor(generations: number) {
-    const values = generations * VALUES;
+  /** @param perGeneration values that the calls of one generation use */
+  constructor(generations: number, perGeneration: number) {
+    this.#perGeneration = perGeneration;
+    const values = generations * perGeneration;
     this.#answered = new Uint32Array(values);
     this.#failed = new Uint32Array(values);
     this.#passed = new Uint32Array(values);
@@ -35,7 +36,17 @@ export class Model {
 
   /** The next calls use new values. */
   turnOver(): void {
-    if ((this.#generation + 1) * VALUES < this.#answered.length) this.#generation += 1;
+    if ((this.#generation + 1) * this.#perGeneration < this.#answered.length) this.#generation += 1;
+  }
+
+  /** The values below this one are not called any more. */
+  get firstOfGeneration(): number {
+    return this.#generation * this.#perGeneration;
+  }
+
+  /** All values that have been called are below this one. */
+  get end(): number {
+    return this.firstOfGeneration + this.#perGeneration;
   }
 
   get generations(): number {
@@ -44,7 +55,7 @@ export class Model {
 
   /** The value that a call counts, when it is sent. */
   send(call: number): number {
-    const value = this.#generation * VALUES + (call % VALUES);
+    const value = this.firstOfGeneration + (call % this.#perGeneration);
     this.#valueOfCall[call & (IN_FLIGHT - 1)] = value;
     return value;
   }

@@ -3,10 +3,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderSections } from '../suite/report/write-report';
-import { readSoak, writeSoak } from './results';
+import { readSoaks, writeSoak } from './results';
+import type { SoakSetup } from './setup';
 import { soakChart } from './soak-chart';
 import type { SoakOptions, SoakReport, SoakSample } from './soak-report';
-import { soakSection } from './soak-section';
+import { chartFile, soakSection } from './soak-section';
 import { soakService } from './soak-service';
 import { verdictsOf } from './verdicts';
 
@@ -17,6 +18,8 @@ const MEBIBYTE = 2 ** 20;
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '600' },
+    store: { type: 'string', default: 'redis' },
+    workers: { type: 'string', default: '1' },
     out: { type: 'string' },
     publish: { type: 'boolean', default: false },
     render: { type: 'boolean', default: false },
@@ -28,11 +31,12 @@ function optionsFor(seconds: number): SoakOptions {
   const scale = Math.min(1, seconds / 600);
   return {
     seconds,
+    values: 2_000,
     every: {
       reload: Math.max(0.5, 10 * scale),
       turnover: Math.max(0.5, 10 * scale),
       connection: Math.max(0.2, scale),
-      restart: Math.max(2, 60 * scale),
+      interruption: Math.max(2, 60 * scale),
       sample: Math.max(0.5, 10 * scale),
     },
     away: 1_000 * Math.max(0.2, scale),
@@ -51,22 +55,29 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function render(report: SoakReport): void {
+function setupOf({ store, workers }: { readonly store: string; readonly workers: string }): SoakSetup {
+  if (store !== 'redis' && store !== 'memory') throw new Error(`--store: ${store} is neither redis nor memory`);
+  if (!/^[1-9]\d*$/.test(workers)) throw new Error(`--workers: ${workers} is not a positive whole number`);
+  return { store, workers: Number(workers) };
+}
+
+function render(reports: readonly SoakReport[]): void {
   mkdirSync(join(ROOT, 'docs/performance'), { recursive: true });
-  writeFileSync(join(ROOT, 'docs/performance/soak.svg'), soakChart(report));
-  renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(report) });
+  for (const report of reports) writeFileSync(join(ROOT, 'docs/performance', chartFile(report)), soakChart(report));
+  renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(reports) });
 }
 
 async function main(): Promise<void> {
-  if (values.render) return render(readSoak(join(ROOT, RESULT))!);
+  if (values.render) return render(readSoaks(join(ROOT, RESULT)));
+  const setup = setupOf(values);
   if (!(Number(values.seconds) > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
-  const report = await soakService(optionsFor(Number(values.seconds)), show);
+  const report = await soakService(setup, optionsFor(Number(values.seconds)), show);
   const file = values.publish ? join(ROOT, RESULT) : (values.out ?? join(ROOT, '.bench/soak.json'));
-  writeSoak(file, report);
-  say(`${soakSection(report)}\nwritten to ${file}`);
+  const all = writeSoak(file, report);
+  say(`${soakSection([report])}\nwritten to ${file}`);
   if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);
   // As written: the numbers in the file are rounded.
-  if (values.publish) render(readSoak(file)!);
+  if (values.publish) render(all);
   process.exitCode = verdictsOf(report).every(([, holds]) => holds) ? 0 : 1;
 }
 

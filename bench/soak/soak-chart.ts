@@ -1,5 +1,6 @@
 import { linearAxis } from '../suite/report/axes';
 import { type Child, element, line, svgDocument, text } from '../suite/report/svg';
+import { nameOf } from './setup';
 import type { SoakReport, SoakSample } from './soak-report';
 
 const MEBIBYTE = 2 ** 20;
@@ -10,8 +11,13 @@ const RIGHT = 16;
 const TOP = 84;
 const BOTTOM = 290;
 
-/** The memory of the service over the time of a soak, with the times at which the store was away. */
-export function soakChart({ seconds, samples, outages }: SoakReport): string {
+export function chartTitle({ setup }: SoakReport): string {
+  return `Memory of the service during the soak: ${nameOf(setup)}`;
+}
+
+/** The memory of the service over the time of a soak, with the times at which the store was away or a worker was missing. */
+export function soakChart(report: SoakReport): string {
+  const { seconds, samples, outages } = report;
   const time = linearAxis(seconds, LEFT, WIDTH - RIGHT);
   const memory = linearAxis(Math.max(...samples.map(({ resident }) => resident)) / MEBIBYTE, BOTTOM, TOP);
   function path(read: (sample: SoakSample) => number, color: string): Child {
@@ -24,8 +30,8 @@ export function soakChart({ seconds, samples, outages }: SoakReport): string {
     {
       width: WIDTH,
       height: HEIGHT,
-      title: 'Memory of the service during the soak',
-      subtitle: 'MiB over the time in seconds; grey: the store was away',
+      title: chartTitle(report),
+      subtitle: 'MiB over the time in seconds; grey: the store was away, or a worker was missing',
     },
     element('rect', { class: 'first', x: LEFT, y: 56, width: 12, height: 12 }),
     text(LEFT + 18, 66, 'heap and buffers after a collection'),

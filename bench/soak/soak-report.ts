@@ -1,5 +1,6 @@
 import type { Latency } from '../suite/load/interval';
 import type { Machine } from '../suite/processes/machine';
+import type { SoakSetup } from './setup';
 import type { Trend } from './trend';
 
 /** How far heap and buffers after a collection, and resident memory, may grow after the first third, as a share of the median. */
@@ -7,6 +8,8 @@ export const FLAT = { heap: 0.05, resident: 0.1 } as const;
 
 export interface SoakOptions {
   readonly seconds: number;
+  /** Different values of each generation of calls. */
+  readonly values: number;
   /** Seconds between two disturbances of each kind, and between two samples of the memory. */
   readonly every: {
     readonly reload: number;
@@ -14,8 +17,8 @@ export interface SoakOptions {
     readonly turnover: number;
     /** One connection ends and another one is opened. */
     readonly connection: number;
-    /** The store is killed and started again. */
-    readonly restart: number;
+    /** The store is killed and started again, or a worker is killed, in turn. */
+    readonly interruption: number;
     /** The load pauses, the memory is measured, and the pace is set to half of the saturation of that time. */
     readonly sample: number;
   };
@@ -28,8 +31,8 @@ export interface SoakOptions {
 }
 
 /**
- * The memory of the service at a time in seconds, in bytes, while no call is in flight: heap and buffers after a forced collection,
- * and resident memory.
+ * The memory of all processes of the service at a time in seconds, in bytes, while no call is in flight: heap and buffers after a
+ * forced collection, and resident memory.
  */
 export interface SoakSample {
   readonly at: number;
@@ -40,6 +43,7 @@ export interface SoakSample {
 export interface SoakReport {
   readonly date: string;
   readonly machine: Machine;
+  readonly setup: SoakSetup;
   readonly seconds: number;
   /** Calls per second of the open loops. */
   readonly paces: readonly number[];
@@ -56,15 +60,19 @@ export interface SoakReport {
   /** Values whose answers contradict each other or the count in the store. */
   readonly wrongCounts: number;
   readonly firstWrong: string | undefined;
-  readonly failedWhileAway: number;
+  readonly failedInOutages: number;
   readonly failedOtherwise: number;
-  /** When the store was away, until the service had reached it again; seconds from the beginning. */
+  readonly storeRestarts: number;
+  readonly workersKilled: number;
+  /**
+   * When the store was away, until the service had reached it again, and when a worker was missing; seconds from the beginning.
+   */
   readonly outages: readonly (readonly [from: number, to: number])[];
   readonly reloads: number;
   /** The limits in the answers: those of both versions of the rules. */
   readonly limitsSeen: readonly number[];
   readonly generations: number;
-  /** Connections that were opened. */
+  /** Connections that ended after their calls, and in whose place others were opened. */
   readonly connections: number;
   /** At the end, according to the service. */
   readonly openCalls: number;

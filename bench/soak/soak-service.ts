@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RuleFolder } from '../../test/support/data/rule-folder';
-import { RedisProcess } from '../../test/support/processes/redis/redis-process';
 import { WeirProcess } from '../../test/support/processes/weir-process';
 import { HEAP_REPORT, sizeOfHeap } from '../suite/measure/memory';
 import { Generator } from '../suite/load/generator';
 import { describeMachine } from '../suite/processes/machine';
-import { PLACEHOLDER, protobufMessage, withDigits } from '../suite/scenarios/messages';
+import { protobufMessage, valueText, withDigits } from '../suite/scenarios/messages';
 import { RULE_FILE } from '../suite/scenarios/rules';
 import { Disturbances } from './disturbances';
+import { Interruptions } from './interruptions';
 import { Model } from './model';
 import { Outages } from './outages';
 import { BLOCKED, COUNTED, rulesOf } from './rules';
+import type { SoakSetup } from './setup';
 import type { SoakOptions, SoakReport, SoakSample } from './soak-report';
-import { storedCounts } from './stored-counts';
+import { startSoakStore } from './stores/soak-store';
 import { trendOf } from './trend';
 
 const CONNECTIONS = 8;
@@ -21,25 +22,33 @@ const OUTSTANDING = 32;
 const DRAIN = 120_000;
 /** Of saturation. */
 const SHARE = 0.5;
-/** With these, a killed server has lost no count that it had replied with. */
-const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'no'];
-const SETTINGS = {
-  DISABLE_STATS: 'true',
-  BACKEND_TYPE: 'kvstore',
-  KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
-  LOCAL_CACHE_SIZE_IN_BYTES: String(1_024 * 1_024),
-  NODE_OPTIONS: `--require ${HEAP_REPORT}`,
-} as const;
 
-/** Runs the service with Redis under an open loop, with disturbances at regular intervals, and reports what that did to it. */
-export async function soakService(options: SoakOptions, onSample: (sample: SoakSample) => void): Promise<SoakReport> {
-  const { seconds, every } = options;
-  await using redis = await RedisProcess.start({ directives: DURABLE });
+/**
+ * Runs the service under an open loop with disturbances at regular intervals, and reports what that did to it.
+ *
+ * @param onSample is called with each measurement of the memory
+ */
+export async function soakService(
+  setup: SoakSetup,
+  options: SoakOptions,
+  onSample: (sample: SoakSample) => void,
+): Promise<SoakReport> {
+  const { seconds, every, away } = options;
+  await using store = await startSoakStore(setup.store, options.values);
   await using rules = await RuleFolder.with({ [RULE_FILE]: rulesOf(0) });
-  await using weir = await WeirProcess.start({ env: { ...rules.env, ...SETTINGS, KVSTORE_URL: redis.address } });
-  const model = new Model(Math.ceil(seconds / every.turnover) + 1);
+  await using weir = await WeirProcess.start({
+    env: {
+      ...rules.env,
+      ...store.env,
+      DISABLE_STATS: 'true',
+      WORKERS: String(setup.workers),
+      NODE_OPTIONS: `--require ${HEAP_REPORT}`,
+    },
+  });
+  const model = new Model(Math.ceil(seconds / every.turnover) + 1, options.values);
+  const interruptions = new Interruptions(weir, store, { workers: setup.workers, away });
   const outages = new Outages();
-  const template = protobufMessage([COUNTED, BLOCKED].map((key) => ({ key, value: `v-${PLACEHOLDER}` })));
+  const template = protobufMessage([COUNTED, BLOCKED].map((key) => ({ key, value: valueText(0) })));
   const generator = new Generator({
     protocol: 'grpc',
     targets: [{ host: '127.0.0.1', port: weir.ports.grpc }],
@@ -59,7 +68,7 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
     const samples: SoakSample[] = [];
     const paces: number[] = [];
     const disturbances = new Disturbances();
-    let [reloads, connections] = [0, CONNECTIONS];
+    let [reloads, connections] = [0, 0];
     async function pace(): Promise<void> {
       paces.push((await saturate(generator, options.saturate)) * SHARE);
       generator.paced(paces.at(-1)!);
@@ -71,14 +80,22 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
       await weir.until('the rules are loaded', async () => (await loadsOf(weir)) > reloads + 1);
       reloads += 1;
     });
-    disturbances.each(every.turnover, async () => model.turnOver());
+    // By turns with the pauses, in which the store is asked for the counts of former values.
+    disturbances.eachAlone(every.turnover, async () => model.turnOver());
     disturbances.each(every.connection, async () => {
       connections += 1;
       await generator.replaceOldestConnection();
     });
-    disturbances.eachAlone(every.restart, () => restart(redis, weir, options.away, outages));
+    if (interruptions.isPossible) {
+      disturbances.eachAlone(every.interruption, async () => {
+        outages.begin(performance.now());
+        await interruptions.next();
+        outages.end(performance.now());
+      });
+    }
     disturbances.eachAlone(every.sample, async () => {
       await generator.stop(DRAIN);
+      await store.retire(weir, model.firstOfGeneration);
       const { heap, resident } = await sizeOfHeap(weir);
       samples.push({ at: (performance.now() - begun) / 1_000, heap, resident });
       onSample(samples.at(-1)!);
@@ -93,10 +110,11 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
     const unanswered = await generator.stop(DRAIN);
     const { sent, codes, failed, latency } = generator.mark();
     const statistics = await weir.statistics();
-    const contradictions = model.contradictions(await storedCounts(redis.control));
+    const contradictions = model.contradictions(await store.counts(weir, model.end));
     return {
       date: new Date().toISOString().slice(0, 10),
       machine: describeMachine(),
+      setup,
       seconds,
       paces,
       calls: { sent, answered: codes.reduce((sum, each) => sum + each, 0), failed, unanswered },
@@ -104,8 +122,10 @@ export async function soakService(options: SoakOptions, onSample: (sample: SoakS
       malformed: model.malformed,
       wrongCounts: contradictions.length,
       firstWrong: contradictions[0],
-      failedWhileAway: failed - outages.failedOutside,
+      failedInOutages: failed - outages.failedOutside,
       failedOtherwise: outages.failedOutside,
+      storeRestarts: interruptions.storeRestarts,
+      workersKilled: interruptions.workersKilled,
       outages: outages.relativeTo(begun),
       reloads,
       limitsSeen: [...model.limits].toSorted((one, other) => other - one),
@@ -132,17 +152,6 @@ async function saturate(generator: Generator, milliseconds: number): Promise<num
   const perSecond = ((generator.answered - answered) * 1_000) / (performance.now() - begun);
   await generator.stop(DRAIN);
   return perSecond;
-}
-
-/** The store is away until the service has a connection to it again. */
-async function restart(redis: RedisProcess, weir: WeirProcess, away: number, outages: Outages): Promise<void> {
-  outages.begin(performance.now());
-  await redis.crash();
-  await weir.until('the service has noticed', async () => !(await weir.http('/healthcheck')).ok);
-  await sleep(away);
-  await redis.run();
-  await weir.until('the service has reached the store again', async () => (await weir.http('/healthcheck')).ok);
-  outages.end(performance.now());
 }
 
 async function loadsOf(weir: WeirProcess): Promise<number> {

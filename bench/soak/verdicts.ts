@@ -5,7 +5,7 @@ export function verdictsOf(report: SoakReport): readonly (readonly [statement: s
   const { calls, heap, resident } = report;
   return [
     ['no wrong count', report.wrongCounts === 0 && report.malformed === 0],
-    ['no call failed while the store was there', report.failedOtherwise === 0],
+    ['no call failed otherwise', report.failedOtherwise === 0],
     ['every call was answered or failed', calls.unanswered === 0 && calls.sent === calls.answered + calls.failed],
     ['no open call is left', report.openCalls === 0],
     [`the heap is flat: it grew by at most ${FLAT.heap * 100} %`, heap.growth <= FLAT.heap],

@@ -1,8 +1,9 @@
-import { Model, PASSING, VALUES } from '../../bench/soak/model';
+import { Model, PASSING } from '../../bench/soak/model';
 import { slopeOf, trendOf } from '../../bench/soak/trend';
 import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 
 const LIMIT = 1_000;
+const VALUES = 2_000;
 
 function answer(count: number, passes: boolean): Buffer {
   const nothing = {
@@ -19,7 +20,7 @@ function answer(count: number, passes: boolean): Buffer {
 
 /** Calls of the first value with these counts in their answers; undefined for a call that fails. */
 function played(counts: readonly (number | undefined)[], passing = PASSING): Model {
-  const model = new Model(2);
+  const model = new Model(2, VALUES);
   for (const [index, count] of counts.entries()) {
     const call = index * VALUES;
     model.send(call);
@@ -60,11 +61,12 @@ describe('the model of the soak', () => {
   });
 
   it('uses new values after a turnover', () => {
-    const model = new Model(2);
+    const model = new Model(2, VALUES);
     const before = model.send(1);
     model.turnOver();
 
     expect([before, model.send(1), model.generations]).toEqual([1, VALUES + 1, 2]);
+    expect([model.firstOfGeneration, model.end]).toEqual([VALUES, 2 * VALUES]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { residentMemory } from '../../../test/support/processes/process-memory';
 import type { WeirProcess } from '../../../test/support/processes/weir-process';
+import { workersOf } from '../../../test/support/processes/worker-processes';
 import { Service } from '../processes/service';
 import { startStore } from '../processes/stores';
 import { LOADS } from '../scenarios/loads';
@@ -57,14 +58,25 @@ export async function measureMemory(
   };
 }
 
-/** Makes the service collect all garbage. In bytes. */
+/** Makes the processes of the service collect all garbage. Sums in bytes; pages that processes share count in each. */
 export async function sizeOfHeap(weir: WeirProcess): Promise<{ readonly heap: number; readonly resident: number }> {
-  const reports = weir.output.match(/^heap report /gm)?.length ?? 0;
-  weir.signal('SIGUSR2');
-  const line = await weir.line(new RegExp(`^heap report ${reports + 1}: `));
-  const [heap = NaN, buffers = NaN] = line
-    .slice(line.indexOf(': ') + 2)
-    .split(' ')
-    .map(Number);
-  return { heap: heap + buffers, resident: residentMemory(weir.pid!) * MIB };
+  const pids = [weir.pid!, ...workersOf(weir).map(({ pid }) => pid)];
+  const before = heapReports(weir).length;
+  for (const pid of pids) process.kill(pid, 'SIGUSR2');
+  const reports = await weir.until('the heap reports', () => {
+    const own = heapReports(weir).slice(before);
+    return own.length === pids.length && own;
+  });
+  return { heap: sum(reports), resident: sum(pids.map((pid) => residentMemory(pid) * MIB)) };
+}
+
+/** Heap and buffers of each report so far. */
+function heapReports(weir: WeirProcess): readonly number[] {
+  return [...weir.output.matchAll(/^heap report \d+: (\d+) (\d+) /gm)].map(
+    ([, heap, buffers]) => Number(heap) + Number(buffers),
+  );
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
 }

@@ -5,16 +5,21 @@ import { DOMAIN } from './rules';
 
 /** Values have this many digits, so that all messages have the same length. */
 const DIGITS = 7;
-export const PLACEHOLDER = '0'.repeat(DIGITS);
+const PLACEHOLDER = '0'.repeat(DIGITS);
 /** Has no divisor in common with the numbers of values, so that each value comes once in a round, and neighbours are far apart. */
 const STRIDE = 514_229;
 
 /** The messages of a load: the value of each descriptor is `v-` and the digits of a number, the same for all descriptors of a call. */
 export function messagesOf({ descriptors, values, protocol }: Load): Messages {
-  const entries = descriptors.map((key) => ({ key, value: `v-${PLACEHOLDER}` }));
+  const entries = descriptors.map((key) => ({ key, value: valueText(0) }));
   return withDigits(protocol === 'json' ? jsonMessage(entries) : protobufMessage(entries), (call) =>
     values === 1 ? 0 : (call * STRIDE) % values,
   );
+}
+
+/** The value with this number in a template with {@link PLACEHOLDER}. */
+export function valueText(value: number): string {
+  return `v-${String(value).padStart(DIGITS, '0')}`;
 }
 
 /** @param valueOf the number whose digits replace all placeholders of the template, for the call with this number */

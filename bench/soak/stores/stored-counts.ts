@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { COUNTED } from './rules';
+import { COUNTED } from '../rules';
 
 const BATCH = 10_000;
 
