@@ -23,12 +23,15 @@ afterAll(() => rules[Symbol.asyncDispose]());
 
 /** A server with a password that can be changed, and the connections of the service to it. */
 class GuardedRedis implements AsyncDisposable {
-  private constructor(readonly server: RedisProcess) {}
+  private constructor(
+    readonly server: RedisProcess,
+    readonly poolSize: number,
+  ) {}
 
-  static async start(password: string): Promise<GuardedRedis> {
-    return new GuardedRedis(
-      await RedisProcess.start({ directives: ['--requirepass', password], control: { password } }),
-    );
+  /** @param poolSize the connections of the service, while none is missing */
+  static async start(password: string, poolSize: number): Promise<GuardedRedis> {
+    const server = await RedisProcess.start({ directives: ['--requirepass', password], control: { password } });
+    return new GuardedRedis(server, poolSize);
   }
 
   async changePassword(password: string): Promise<void> {
@@ -50,11 +53,10 @@ class GuardedRedis implements AsyncDisposable {
 
   /** Cuts a connection, and waits until the service has replaced it. */
   async replaceConnection(id: string): Promise<void> {
-    const before = await this.connections();
     await this.cut(id);
     await until('the connection is replaced', async () => {
       const now = await this.connections();
-      return now.length === before.length && !now.includes(id);
+      return now.length === this.poolSize && !now.includes(id);
     });
   }
 
@@ -77,7 +79,7 @@ async function call(weir: WeirProcess): Promise<void> {
 
 describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (workers) => {
   it('is rotated without a restart and without a failed call, and never shown', async () => {
-    await using redis = await GuardedRedis.start(FIRST);
+    await using redis = await GuardedRedis.start(FIRST, workers * POOL_SIZE);
     using mount = new SecretMount({ password: `${FIRST}\n` });
     await using weir = await WeirProcess.start({
       env: {
@@ -91,7 +93,7 @@ describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (w
       },
     });
     async function allConnected(): Promise<boolean> {
-      return (await redis.connections()).length === workers * POOL_SIZE;
+      return (await redis.connections()).length === redis.poolSize;
     }
     async function callAll(): Promise<void> {
       for (let time = 0; time < workers; time += 1) await call(weir);
@@ -120,6 +122,7 @@ describe.each([1, 2])('with WORKERS=%i, the password of the store in a file', (w
         () => false,
       ),
     );
+    await weir.until('all connections', allConnected);
 
     const [connection = ''] = await redis.connections();
     mount.replace({});

@@ -127,7 +127,7 @@ describe('a node of a cluster that hangs', () => {
 
   it.each([0, 1, 2])('does not hold up the keys of other nodes, with parallelism %i', async (parallelism) => {
     const counters = await open(
-      instance(cluster.url, { type: 'cluster', timeout: 10_000, clusterPipelineParallelism: parallelism }),
+      instance(cluster.url, { type: 'cluster', timeout: 5_000, clusterPipelineParallelism: parallelism }),
     );
     using client = new LaneClient(counters);
     const keys = Array.from({ length: 30 }, (_, index) => `hangs_${parallelism}_${index}`);
