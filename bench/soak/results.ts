@@ -4,9 +4,17 @@ import { rounded } from '../suite/results';
 import { nameOf } from './setup';
 import type { SoakReport } from './soak-report';
 
-/** The reports of a file, one for each setup; none when there is no such file. */
+/**
+ * The reports of a file, one for each setup; none when there is no such file.
+ *
+ * @throws Error when the file has something else
+ */
 export function readSoaks(file: string): readonly SoakReport[] {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as SoakReport[]) : [];
+  if (!existsSync(file)) return [];
+  const reports: unknown = JSON.parse(readFileSync(file, 'utf8'));
+  if (!Array.isArray(reports))
+    throw new Error(`${file} is no list of soaks: remove it, or name another file with --out`);
+  return reports as SoakReport[];
 }
 
 /** Adds a report to a file, in the place of the one of the same setup. Returns all reports as they are in the file. */

@@ -71,8 +71,10 @@ async function main(): Promise<void> {
   if (values.render) return render(readSoaks(join(ROOT, RESULT)));
   const setup = setupOf(values);
   if (!(Number(values.seconds) > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
-  const report = await soakService(setup, optionsFor(Number(values.seconds)), show);
   const file = values.publish ? join(ROOT, RESULT) : (values.out ?? join(ROOT, '.bench/soak.json'));
+  // A file that the result cannot be added to is reported before the soak, not after it.
+  readSoaks(file);
+  const report = await soakService(setup, optionsFor(Number(values.seconds)), show);
   const all = writeSoak(file, report);
   say(`${soakSection([report])}\nwritten to ${file}`);
   if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readSoaks, writeSoak } from '../../bench/soak/results';
@@ -82,5 +82,12 @@ describe('the results of soaks', () => {
     expect(writeSoak(file, reportOf(one, 2))).toEqual([reportOf(one, 2), reportOf(two, 1)]);
     expect(writeSoak(file, reportOf(two, 3))).toEqual([reportOf(one, 2), reportOf(two, 3)]);
     expect(readSoaks(file)).toEqual([reportOf(one, 2), reportOf(two, 3)]);
+  });
+
+  it('are not read from a file that has something else', async () => {
+    const file = join(folder, 'soak.json');
+    await writeFile(file, '{"seconds":600}');
+
+    expect(() => readSoaks(file)).toThrow(`${file} is no list of soaks: remove it, or name another file with --out`);
   });
 });
