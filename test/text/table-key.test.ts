@@ -1,6 +1,5 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { LONGEST_TABLE_KEY, ownText, tableKey, textBytes } from '../../src/text/table-key';
+import { heapAfterCollection } from '../support/processes/collect-garbage';
 
 describe('the key of a table', () => {
   it('is the cache key itself up to a length, and above it a digest of 44 characters that ends unlike a cache key', () => {
@@ -30,18 +29,14 @@ describe('an own text', () => {
   });
 
   it('does not keep the text in memory that it was a part of', () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
     function heldBy(keep: (text: string) => string): number {
-      collect();
-      const before = process.memoryUsage().heapUsed;
+      const before = heapAfterCollection();
       const kept: string[] = [];
       for (let body = 0; body < 50; body += 1) {
         const text = Buffer.alloc(1_000_000, `body ${body} `).toString('latin1');
         kept.push(keep(text.slice(10, 60)), keep(`${text.slice(100, 150)}_${body}`));
       }
-      collect();
-      const held = process.memoryUsage().heapUsed - before;
+      const held = heapAfterCollection() - before;
       expect(kept).toHaveLength(100);
       return held;
     }

@@ -1,11 +1,8 @@
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { getHeapSpaceStatistics } from 'node:v8';
 import { OpenStreams } from '../../../src/grpc/http2/streams/open-streams';
 import type { Stream } from '../../../src/grpc/http2/streams/stream';
+import { collectGarbage } from '../../support/processes/collect-garbage';
 import { seededRandom } from './seeded-random';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void;
 
 function stream(id: number): Stream<unknown> {
   return { id, call: Array.from({ length: 32 }, () => id) } as unknown as Stream<unknown>;
@@ -103,10 +100,10 @@ describe('the open streams of a connection', () => {
       if (id > 2 * inFlight) open.delete(id - 2 * inFlight);
       // What is there by then has become old.
       if (id === last + 1) {
-        collect();
+        collectGarbage();
         before = oldBytes();
       }
-      if (id % 1_000 === 1) collect({ type: 'minor' });
+      if (id % 1_000 === 1) collectGarbage({ type: 'minor' });
     }
     // With a `Map` instead, these are 7 MB.
     expect(oldBytes() - before).toBeLessThan(1_000_000);

@@ -4,20 +4,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { newAuthority } from '../../support/data/certificates';
+import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, fieldsOf, headers, hello, ping, request, resetsOf, rstStream } from '../http2/frames';
 import { type RawClient, connectPlain, eventually } from '../http2/raw-client';
 import { callRaw, prefixed } from './raw-call';
 import { type TestServer, methods, Seen, startServer } from './servers';
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
 
 /** A timeout that passes when the call is with its handler, also on a busy machine. */
 const REACHES_HANDLER = '5S';

@@ -1,5 +1,4 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { chaos } from './chaos';
 
 const DURATION = 10_000;
@@ -9,7 +8,7 @@ const TOLERANCE = 5_000;
 
 // In parallel: each deployment spends most of its time waiting.
 it('under random faults no hit is applied twice, no count is wrong, no call exceeds the timeout, and memory stays flat', async () => {
-  const before = heapUsed();
+  const before = heapAfterCollection();
   const results = await Promise.all([
     chaos('single', DURATION, TIMEOUT),
     chaos('sentinel', DURATION, TIMEOUT),
@@ -27,12 +26,5 @@ it('under random faults no hit is applied twice, no count is wrong, no call exce
     expect(longestWait).toBeLessThan(TIMEOUT + TOLERANCE);
   }
   // Most of the growth is what the test itself records of each hit.
-  expect(heapUsed() - before).toBeLessThan(32 * 1024 * 1024);
+  expect(heapAfterCollection() - before).toBeLessThan(32 * 1024 * 1024);
 });
-
-/** Bytes of the heap in use after a garbage collection. */
-function heapUsed(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-  return process.memoryUsage().heapUsed;
-}

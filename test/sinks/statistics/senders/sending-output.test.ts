@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { type LineSender, PartialDeliveryError } from '../../../../src/sinks/statistics/senders/line-sender';
 import { SendingOutput } from '../../../../src/sinks/statistics/senders/sending-output';
 import { statsdLines } from '../../../../src/sinks/statistics/lines/statsd-lines';
@@ -7,6 +5,7 @@ import { TcpSender } from '../../../../src/sinks/statistics/senders/connection-s
 import { UdpSender } from '../../../../src/sinks/statistics/senders/udp-sender';
 import { Statistics } from '../../../../src/statistics/statistics';
 import { recordingLog } from '../../../http/http-client';
+import { heapAfterCollection } from '../../../support/processes/collect-garbage';
 import { TcpReceiver, UdpReceiver } from '../../../support/servers/statsd-receivers';
 
 const RULE = 'ratelimit.service.rate_limit.d.k.total_hits';
@@ -218,11 +217,3 @@ describe('a SendingOutput whose receiver is unavailable', () => {
     output.close();
   });
 });
-
-setFlagsFromString('--expose-gc');
-const collectGarbage = runInNewContext('gc') as () => void;
-
-function heapAfterCollection(): number {
-  collectGarbage();
-  return process.memoryUsage().heapUsed;
-}

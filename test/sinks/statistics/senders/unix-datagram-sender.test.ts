@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PartialDeliveryError } from '../../../../src/sinks/statistics/senders/line-sender';
 import { UnixDatagramSender } from '../../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { heapAfterCollection } from '../../../support/processes/collect-garbage';
 import { UnixDatagramReceiver } from '../../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../../support/servers/unix-stream-receiver';
 import { until } from '../../../support/waiting/until';
@@ -142,9 +143,9 @@ describe('a SendingOutput to a Unix datagram socket', () => {
     // Until the queue of the system is full.
     while (log.lines.length === 0 && hits < 100) await hitAndFlush();
     expect(log.lines).toEqual(['warn cannot send statistics; will retry']);
-    const before = process.memoryUsage().heapUsed;
+    const before = heapAfterCollection();
     for (let flush = 0; flush < 20; flush += 1) await hitAndFlush();
-    expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000);
+    expect(heapAfterCollection() - before).toBeLessThan(50_000_000);
 
     receiver.resume();
     do await output.flush();

@@ -1,4 +1,5 @@
 import { UnixStreamSender } from '../../../../src/sinks/statistics/senders/connection-sender';
+import { heapAfterCollection } from '../../../support/processes/collect-garbage';
 import { SocketFolder, UnixReceiver } from '../../../support/servers/unix-stream-receiver';
 import { until } from '../../../support/waiting/until';
 import { taggedOutput } from './tagged-output';
@@ -118,12 +119,12 @@ describe('a SendingOutput to a Unix stream socket', () => {
       hit();
       await output.flush();
     }
-    const before = process.memoryUsage().heapUsed;
+    const before = heapAfterCollection();
     for (let flush = 0; flush < 10; flush += 1) {
       hit();
       await output.flush();
     }
-    expect(process.memoryUsage().heapUsed - before).toBeLessThan(50_000_000);
+    expect(heapAfterCollection() - before).toBeLessThan(50_000_000);
     await silent[Symbol.asyncDispose]();
 
     await using receiver = await UnixReceiver.start(folder.path);
