@@ -21,8 +21,18 @@ function play(row: FaultRow, course: FaultCourse): Promise<void> {
       maxLogLines: 16,
     },
     row,
-    course,
+    {
+      ...course,
+      repair: async () => {
+        await sentinels.neverFailOver();
+        await course.repair?.();
+      },
+    },
   );
+}
+
+function anotherMasterThan(former: RedisProcess): Promise<unknown> {
+  return until('there is another master', async () => (await sentinels.currentMaster()) !== former);
 }
 
 describe('a master that sentinels monitor, under load', () => {
@@ -36,9 +46,8 @@ describe('a master that sentinels monitor, under load', () => {
           await sentinels.failOverWhenSilent();
           await former.crash();
         },
-        end: () => until('there is another master', async () => (await sentinels.currentMaster()) !== former),
+        end: () => anotherMasterThan(former),
         repair: async () => {
-          await sentinels.neverFailOver();
           await former.run();
           await sentinels.rejoin();
         },
@@ -53,13 +62,10 @@ describe('a master that sentinels monitor, under load', () => {
           former.signal('SIGSTOP');
         },
         end: async () => {
-          await until('there is another master', async () => (await sentinels.currentMaster()) !== former);
+          await anotherMasterThan(former);
           former.signal('SIGCONT');
         },
-        repair: async () => {
-          await sentinels.neverFailOver();
-          await sentinels.rejoin();
-        },
+        repair: () => sentinels.rejoin(),
         losesData: true,
       }),
 

@@ -3,15 +3,13 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 const SLOTS = 16_384;
-/** Node timeouts, in milliseconds. */
+/** Node timeouts, in milliseconds: by default longer than a busy machine keeps a node waiting. */
 const PATIENT = 60_000;
 const IMPATIENT = 1_000;
 
 export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
   /** Replicas for each master. */
   readonly replicas?: 0 | 1;
-  /** Milliseconds without an answer after which a node counts as failed; default: longer than a busy machine keeps one waiting. */
-  readonly nodeTimeout?: number;
   /** Directives for one server, for example the port that it announces. */
   readonly directivesOf?: (index: number) => readonly string[];
 }
@@ -29,14 +27,14 @@ export class RedisCluster implements AsyncDisposable {
   }
 
   static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
-    const { replicas = 0, nodeTimeout = PATIENT, directives = [], directivesOf = () => [], ...rest } = options;
+    const { replicas = 0, directives = [], directivesOf = () => [], ...rest } = options;
     const busPorts = await freePorts(6);
     const servers = await Promise.all(
       Array.from({ length: 3 + 3 * replicas }, (_, index) =>
         RedisProcess.start({
           ...rest,
           directives: [
-            ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeout)],
+            ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(PATIENT)],
             ...[
               '--cluster-config-file',
               'nodes.conf',

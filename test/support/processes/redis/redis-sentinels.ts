@@ -2,14 +2,12 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 export const MASTER_NAME = 'counters';
-/** Milliseconds; see {@link RedisSentinelsOptions.downAfter}. Those of a failover that a test waits for. */
+/** Milliseconds without an answer after which sentinels consider the master down, for a failover that a test waits for. */
 const DOWN_AFTER = 500;
-/** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. */
+/** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. The default. */
 const NEVER = 600_000;
 
 export interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
-  /** Milliseconds without an answer after which sentinels consider the master down; default: they never do. */
-  readonly downAfter?: number;
   /** Directives of one server, not of the sentinels; index 0 is the master. */
   readonly directivesOf?: (index: number) => readonly string[];
   /** Lines of the sentinels' configuration. */
@@ -28,7 +26,7 @@ export class RedisSentinels implements AsyncDisposable {
   ) {}
 
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
-    const { downAfter = NEVER, directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
+    const { directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
     const { masterPort = ({ port }: RedisProcess) => port, sentinelOptions = {}, ...server } = rest;
     const started: RedisProcess[] = [];
     async function start(process: RedisProcessOptions): Promise<RedisProcess> {
@@ -47,7 +45,7 @@ export class RedisSentinels implements AsyncDisposable {
           mode: ['--sentinel'],
           configuration: () => [
             `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${monitoredPort} 2`,
-            `sentinel down-after-milliseconds ${MASTER_NAME} ${downAfter}`,
+            `sentinel down-after-milliseconds ${MASTER_NAME} ${NEVER}`,
             `sentinel failover-timeout ${MASTER_NAME} 2000`,
             ...sentinelLines,
           ],
