@@ -1,5 +1,6 @@
 import { type IncomingMessage, get } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const ENV = {
@@ -34,12 +35,6 @@ function nextSnapshot(): Promise<IncomingMessage> {
   });
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString();
-}
-
 describe('a heap snapshot', () => {
   it('is a file in the format of browser dev tools', async () => {
     const response = await nextSnapshot();
@@ -47,7 +42,7 @@ describe('a heap snapshot', () => {
       'content-type': 'application/json',
       'content-disposition': expect.stringMatching(/^attachment; filename="weir-[\dTZ.-]+\.heapsnapshot"$/),
     });
-    const { snapshot, nodes, strings } = JSON.parse(await textOf(response));
+    const { snapshot, nodes, strings } = JSON.parse(await text(response));
     expect(nodes.length).toBe(snapshot.node_count * snapshot.meta.node_fields.length);
     expect(strings).toContain('Http2Server');
   });
@@ -55,7 +50,7 @@ describe('a heap snapshot', () => {
   it('is written alone, and another one is possible when its caller has disconnected', async () => {
     const first = await nextSnapshot();
     const second = await request();
-    expect([second.statusCode, JSON.parse(await textOf(second))]).toEqual([
+    expect([second.statusCode, JSON.parse(await text(second))]).toEqual([
       429,
       {
         error: { code: 'busy', message: 'another heap snapshot is being written or was just written; try again later' },
