@@ -1,4 +1,5 @@
 import { ownText, tableKey, textBytes } from '../text/table-key';
+import { WideMap } from '../text/wide-map';
 
 /** The estimated memory of an entry in addition to its key: the map's slot, the object and its numbers. */
 const ENTRY_OVERHEAD_BYTES = 120;
@@ -24,7 +25,7 @@ interface OverLimit {
 export class OverLimitCache {
   readonly #maxBytes: number;
   readonly #maxAge: number;
-  #entries = new Map<string, OverLimit>();
+  #entries = new WideMap<OverLimit>();
   // The order is not left to the map: after removals, finding its first entry takes time in proportion to their number.
   #oldest: OverLimit | undefined;
   #newest: OverLimit | undefined;
@@ -116,7 +117,7 @@ export class OverLimitCache {
   #follow(nowSeconds: number): void {
     if (nowSeconds < this.#now) {
       this.expired += this.size;
-      this.#entries = new Map();
+      this.#entries = new WideMap();
       this.#oldest = undefined;
       this.#newest = undefined;
       this.#bytes = 0;

@@ -1,7 +1,9 @@
 import { windowStart } from '../../../limiter/cache-key';
 import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import { ownText, textBytes } from '../../../text/table-key';
+import { WideMap } from '../../../text/wide-map';
 import { type ClockWindow, ClockWindows, NONE } from './clock-windows';
+import { Slots } from './slots';
 
 /**
  * The memory of a key in addition to its characters. With 10,000 to 1,050,000 keys, 72 to 114 bytes were measured, most of them just
@@ -9,7 +11,6 @@ import { type ClockWindow, ClockWindows, NONE } from './clock-windows';
  */
 export const KEY_OVERHEAD_BYTES = 128;
 
-const FIRST_SLOTS = 1024;
 /** How many keys of past windows are removed for each new key, so that they do not pile up under a flood of new ones. */
 const REMOVED_PER_KEY = 2;
 
@@ -22,20 +23,13 @@ export interface ExpiringCountsOptions {
 /**
  * Counts by key. A key belongs to the window of the clock in which it is created, and keeps its count until {@link removePast}
  * removes the keys of that window, or until it is evicted. Times may go in both directions.
- *
- * Every key has a slot, a number, by which the arrays have its count and the next key of its window: objects would take more memory,
- * and more time of the garbage collector.
  */
 export class ExpiringCounts {
   readonly #maxKeys: number;
   readonly #maxBytes: number;
-  readonly #slots = new Map<string, number>();
-  /** By slot. Empty for a free slot, so that nothing is kept alive. */
-  readonly #keys: string[] = [];
-  #counts = new Float64Array(FIRST_SLOTS);
-  /** By slot: the next slot in the queue of the window, or in the list of free slots. */
-  #next = new Int32Array(FIRST_SLOTS);
-  #free = NONE;
+  /** The slot of each key. */
+  readonly #slotOf = new WideMap<number>();
+  readonly #slots: Slots;
   readonly #windows = new ClockWindows();
   /** Windows that end by #past, or that start after #future, are not needed any more. In Unix milliseconds. */
   #past = -Infinity;
@@ -47,10 +41,11 @@ export class ExpiringCounts {
   constructor({ maxKeys, maxBytes }: ExpiringCountsOptions) {
     this.#maxKeys = maxKeys;
     this.#maxBytes = maxBytes;
+    this.#slots = new Slots(maxKeys);
   }
 
   get size(): number {
-    return this.#slots.size;
+    return this.#slotOf.size;
   }
 
   /** The estimated memory of the keys and their counts. */
@@ -60,15 +55,15 @@ export class ExpiringCounts {
 
   /** The key's count; 0 for an absent key. */
   get(key: string): number {
-    const slot = this.#slots.get(key);
-    return slot === undefined ? 0 : (this.#counts[slot] as number);
+    const slot = this.#slotOf.get(key);
+    return slot === undefined ? 0 : this.#slots.count(slot);
   }
 
   /** Sets the count of a key, which is created when it is absent, as {@link add} does. */
   // oxlint-disable-next-line max-params -- as add
   set(key: string, count: number, now: number, windowSeconds: number): void {
-    const slot = this.#slots.get(key) ?? this.#create(key, now, windowSeconds);
-    this.#counts[slot] = count;
+    const slot = this.#slotOf.get(key) ?? this.#create(key, now, windowSeconds);
+    this.#slots.setCount(slot, count);
   }
 
   /**
@@ -79,18 +74,18 @@ export class ExpiringCounts {
    */
   // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per hit
   add(key: string, amount: number, now: number, windowSeconds: number): number {
-    const slot = this.#slots.get(key) ?? this.#create(key, now, windowSeconds);
-    const count = Math.min(LARGEST_COUNT, (this.#counts[slot] as number) + amount);
-    this.#counts[slot] = count;
+    const slot = this.#slotOf.get(key) ?? this.#create(key, now, windowSeconds);
+    const count = Math.min(LARGEST_COUNT, this.#slots.count(slot) + amount);
+    this.#slots.setCount(slot, count);
     return count;
   }
 
   /** Subtracts from a key, down to 0; an absent key stays absent. Returns the count after it. */
   subtract(key: string, amount: number): number {
-    const slot = this.#slots.get(key);
+    const slot = this.#slotOf.get(key);
     if (slot === undefined) return 0;
-    const count = Math.max(0, (this.#counts[slot] as number) - amount);
-    this.#counts[slot] = count;
+    const count = Math.max(0, this.#slots.count(slot) - amount);
+    this.#slots.setCount(slot, count);
     return count;
   }
 
@@ -118,16 +113,13 @@ export class ExpiringCounts {
     const own = ownText(key);
     const bytes = KEY_OVERHEAD_BYTES + textBytes(own);
     while (this.size > 0 && (this.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) this.#evict(now);
-    const slot = this.#takeSlot();
-    this.#slots.set(own, slot);
-    this.#keys[slot] = own;
-    this.#counts[slot] = 0;
-    this.#next[slot] = NONE;
+    const slot = this.#slots.take(own);
+    this.#slotOf.set(own, slot);
     this.#bytes += bytes;
     const start = windowStart(Math.floor(now / 1000), windowSeconds);
     const window = this.#windows.at(start, start + windowSeconds);
     if (window.head === NONE) window.head = slot;
-    else this.#next[window.tail] = slot;
+    else this.#slots.setNext(window.tail, slot);
     window.tail = slot;
     return slot;
   }
@@ -148,34 +140,11 @@ export class ExpiringCounts {
   /** Removes the oldest key of a window. */
   #drop(window: ClockWindow): void {
     const slot = window.head;
-    const key = this.#keys[slot] as string;
-    window.head = this.#next[slot] as number;
+    const key = this.#slots.key(slot);
+    window.head = this.#slots.next(slot);
     if (window.head === NONE) this.#windows.remove(window);
-    this.#slots.delete(key);
+    this.#slotOf.delete(key);
+    this.#slots.release(slot);
     this.#bytes -= KEY_OVERHEAD_BYTES + textBytes(key);
-    this.#keys[slot] = '';
-    this.#next[slot] = this.#free;
-    this.#free = slot;
-  }
-
-  #takeSlot(): number {
-    const slot = this.#free;
-    if (slot === NONE) return this.#addSlot();
-    this.#free = this.#next[slot] as number;
-    return slot;
-  }
-
-  #addSlot(): number {
-    const slot = this.#keys.length;
-    this.#keys.push('');
-    if (slot < this.#counts.length) return slot;
-    const { length } = this.#counts;
-    const counts = new Float64Array(length * 2);
-    const next = new Int32Array(length * 2);
-    counts.set(this.#counts);
-    next.set(this.#next);
-    this.#counts = counts;
-    this.#next = next;
-    return slot;
   }
 }
