@@ -75,12 +75,13 @@ export class Decision {
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
     const resolutions = this.#resolutions;
-    const statuses: DescriptorStatus[] = [];
+    // Of its final length, so that it does not have to grow.
+    const statuses = new Array<DescriptorStatus>(resolutions.length);
     const overall = new OverallCode();
     for (let index = 0; index < resolutions.length; index += 1) {
       const resolution = resolutions[index] as Resolution;
       const status = this.#status(resolution, index);
-      statuses.push(status);
+      statuses[index] = status;
       overall.add(status.code, isQuota(resolution, options));
     }
     let overallCode = overall.code;

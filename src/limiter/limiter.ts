@@ -166,7 +166,9 @@ export class Limiter {
   /** Counts the hits, consults the local cache, and returns the remaining operations for the store. */
   #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly LimitedDescriptor[] {
     const { overLimitCache } = this.#context;
-    const operations: LimitedDescriptor[] = [];
+    // Mostly of its final length: V8 makes room for 17 elements when one is added to an empty array.
+    const operations = new Array<LimitedDescriptor>(resolutions.length);
+    let count = 0;
     let isAnyOver = false;
     for (const resolution of resolutions) {
       const { limited } = resolution;
@@ -174,14 +176,20 @@ export class Limiter {
       if (limited.isNegative) {
         limited.statistics.totalNegativeHits += limited.callHits;
         overLimitCache.remove(limited.key);
-        operations.push(limited);
+        operations[count] = limited;
+        count += 1;
         continue;
       }
       limited.statistics.totalHits += limited.callHits;
       limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
-      if (limited.overByLocalCache) isAnyOver = true;
-      else operations.push(limited);
+      if (limited.overByLocalCache) {
+        isAnyOver = true;
+        continue;
+      }
+      operations[count] = limited;
+      count += 1;
     }
+    if (count < operations.length) operations.length = count;
     return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
   }
 

@@ -49,12 +49,6 @@ class Merged implements CounterOperation {
   }
 }
 
-/** Where the count of an operation comes from: an index of the batch, and the sum of the merged additions up to and including it. */
-interface BatchPosition {
-  readonly index: number;
-  readonly upTo: number;
-}
-
 /**
  * The calls of one pipeline window. Additions to the same key become one operation. Each call then gets its own count, derived from
  * its position in arrival order, exactly as if its operations had been sent one by one; only when the counter saturates in
@@ -64,7 +58,9 @@ export class Window {
   /** The operations for the store, in order. */
   readonly batch: CounterOperation[] = [];
   readonly #calls: readonly WindowCall[];
-  readonly #places: BatchPosition[] = [];
+  /** Where the count of each operation comes from: an index of the batch, and the sum of the merged additions up to and including it. */
+  readonly #indexes: number[] = [];
+  readonly #sums: number[] = [];
   #mergedHits = 0;
 
   constructor(calls: readonly WindowCall[]) {
@@ -83,7 +79,8 @@ export class Window {
     for (const call of this.#calls) {
       let error: DecisionError | undefined;
       for (const operation of call.operations) {
-        const { index, upTo } = this.#places[position] as BatchPosition;
+        const index = this.#indexes[position] as number;
+        const upTo = this.#sums[position] as number;
         position += 1;
         const count = counts[index] as Count;
         if (typeof count !== 'number') error ??= count;
@@ -107,16 +104,21 @@ export class Window {
         const index = isMergeable(operation) ? open.get(operation.key) : undefined;
         const upTo = index === undefined ? undefined : this.#join(index, operation);
         if (index !== undefined && upTo !== undefined) {
-          this.#places.push({ index, upTo });
+          this.#place(index, upTo);
           continue;
         }
-        this.#places.push({ index: this.batch.length, upTo: operation.hits });
+        this.#place(this.batch.length, operation.hits);
         // Any other operation on the key is a boundary: a later addition must not be counted before it.
         if (isMergeable(operation)) open.set(operation.key, this.batch.length);
         else open.delete(operation.key);
         this.batch.push(operation);
       }
     }
+  }
+
+  #place(index: number, upTo: number): void {
+    this.#indexes.push(index);
+    this.#sums.push(upTo);
   }
 
   /** @returns the sum of the merged additions including this one; undefined when that is too large to be merged */
