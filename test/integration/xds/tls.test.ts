@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -28,9 +28,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+/** Writes a file in one step: one that is read while it is empty would be another reason for a warning. */
 async function file(name: string, content: string): Promise<string> {
   const path = join(folder, name);
-  await writeFile(path, content);
+  await writeFile(`${path}.new`, content);
+  await rename(`${path}.new`, path);
   return path;
 }
 
