@@ -8,6 +8,7 @@ import { DEFAULT_LIMITS, type Limits } from './limits/limits';
 import type { OnRejected } from './limits/rejections';
 import type { Application } from './streams/application';
 import { HeldBytes } from './streams/held-bytes';
+import { WorkPacing } from './streams/work-pacing';
 import { TlsListener } from './tls/tls-listener';
 import type { ServerTls } from './tls/tls-options';
 
@@ -64,6 +65,7 @@ export class Http2Server<M, S> {
       headerBlocks: new HeaderBlockReader(application, limits),
       heldBytes: new HeldBytes(limits),
       openStreams: 0,
+      workPacing: new WorkPacing(limits, { idle: () => performance.eventLoopUtilization().idle }, clock.now()),
       now: clock.now,
       rejected: onRejected,
       internalError: onInternalError,
@@ -211,6 +213,7 @@ export class Http2Server<M, S> {
   #tick(): void {
     const now = performance.now();
     this.#context.heldBytes.check(now);
+    this.#context.workPacing.check(now);
     for (const connection of this.#connections) connection.tick(now);
   }
 

@@ -17,6 +17,8 @@ const SOCKET_SEQUENCES = Math.min(SEQUENCES / 100, 1_000);
 const SEED = process.env['WEIR_SEED'] ?? 'fuzz';
 /** Higher than any stream of a random sequence except the highest possible one. */
 const LATER_STREAM = 1_001;
+/** Milliseconds between two checks whether the process is busy. */
+const TICK = 50;
 
 describe(`random and damaged frames with seed ${SEED}`, () => {
   it(`cause no internal error, no hang and no leak on ${SEQUENCES} connections`, () => {
@@ -26,8 +28,14 @@ describe(`random and damaged frames with seed ${SEED}`, () => {
     let ended = 0;
     for (let number = 0; number < SEQUENCES; number += 1) {
       const bytes = frames.sequence();
-      const peer = new MemoryPeer({}, new TestApplication(), { headerBlocks });
+      // In a busy process, work waits until the process is idle again.
+      const isBusy = number % 4 === 0;
+      const peer = new MemoryPeer(isBusy ? { pacedStreams: 1 } : {}, new TestApplication(), { headerBlocks });
+      peer.isBusy = isBusy;
+      if (isBusy) peer.wait(TICK);
       for (const chunk of frames.cut(bytes)) peer.send(chunk);
+      peer.isBusy = false;
+      if (isBusy) peer.wait(4 * TICK);
       if (frames.below(4) === 0) peer.wait(100);
       const description = `connection ${number} of seed ${SEED}: ${bytes.toString('base64')}`;
 

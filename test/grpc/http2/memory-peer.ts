@@ -5,6 +5,7 @@ import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limi
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
 import { HeldBytes } from '../../../src/grpc/http2/streams/held-bytes';
+import { WorkPacing } from '../../../src/grpc/http2/streams/work-pacing';
 import { type Frame, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
@@ -47,6 +48,9 @@ export class MemoryPeer {
   readonly rejections: Rejection[] = [];
   readonly internalErrors: unknown[] = [];
   time = 1_000;
+  /** Whether the process has more work than time. */
+  isBusy = false;
+  #idle = 0;
   readonly connection: Connection<string, never>;
   #toFlush = false;
   #toRun = false;
@@ -64,6 +68,7 @@ export class MemoryPeer {
       headerBlocks: new HeaderBlockReader(application, all),
       heldBytes: new HeldBytes(all),
       openStreams: 0,
+      workPacing: new WorkPacing(all, { idle: () => this.#idle }, this.time),
       now: () => this.time,
       rejected: (kind) => this.rejections.push(kind),
       internalError: (error) => this.internalErrors.push(error),
@@ -107,6 +112,8 @@ export class MemoryPeer {
     const until = this.time + ms;
     while (this.time < until) {
       this.time = Math.min(until, this.time + step);
+      if (!this.isBusy) this.#idle += step;
+      this.context.workPacing.check(this.time);
       this.context.heldBytes.check(this.time);
       this.connection.tick(this.time);
       this.endTurns();

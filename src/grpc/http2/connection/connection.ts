@@ -67,7 +67,8 @@ export class Connection<M, S> implements TurnTask {
     // No spreads of a common object here: they cost 5 KiB of memory per idle connection (bench/grpc-server).
     const sendQueue = new SendQueue<S>({ control: this, limits, abuseLimits, peerSettings, transport });
     const { writer } = sendQueue;
-    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, clock: context, limits });
+    const { workPacing: pacing } = context;
+    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, clock: context, limits, pacing });
     const streams = new Streams<S>({ control: this, context, abuseLimits, peerSettings, sendQueue, runQueue });
     const settings = new SettingsExchange<S>({
       control: this,

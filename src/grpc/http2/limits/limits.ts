@@ -10,6 +10,8 @@ export interface Limits {
   readonly maxConnections: number;
   /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has left. */
   readonly maxConcurrentStreams: number;
+  /** Streams of all connections that run at once while this process has more work than time; the others wait. */
+  readonly pacedStreams: number;
   /** Calls of one connection that start in one turn of the event loop; the others start in later turns. */
   readonly dispatchesPerTurn: number;
   /** The time after which no further call of a connection starts in a turn, from the beginning of its part of the turn. */
@@ -102,6 +104,7 @@ const MIB = 1_024 * KIB;
 export const DEFAULT_LIMITS: Limits = {
   maxConnections: 16_384,
   maxConcurrentStreams: 1_024,
+  pacedStreams: 512,
   dispatchesPerTurn: 256,
   dispatchMs: 2,
   roundMs: 4,

@@ -4,6 +4,7 @@ import type { Limits } from '../limits/limits';
 import type { OnRejected, Peer, Rejection } from '../limits/rejections';
 import type { Application } from './application';
 import type { HeldBytes } from './held-bytes';
+import type { WorkPacing } from './work-pacing';
 
 /** What the connections of a server share. */
 export interface ServerContext<M, S> {
@@ -13,6 +14,7 @@ export interface ServerContext<M, S> {
   readonly heldBytes: HeldBytes<S>;
   /** Streams that are open, or closed while the application still works on them, on all connections. */
   openStreams: number;
+  readonly workPacing: WorkPacing;
   readonly rejected: OnRejected;
 }
 

@@ -2,6 +2,7 @@ import type { Limits } from '../limits/limits';
 import type { Application } from './application';
 import type { SendQueue } from './send-queue';
 import type { Stream } from './stream';
+import type { PacedWork, WorkPacing } from './work-pacing';
 
 export interface RunQueueControl {
   /** When the connection's part of this turn began. */
@@ -17,6 +18,7 @@ export interface RunQueueParts<S> {
   readonly sendQueue: Pick<SendQueue<S>, 'exceedsSoftLimit' | 'flushIfLong'>;
   readonly clock: Clock;
   readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs'>;
+  readonly pacing: WorkPacing;
 }
 
 export interface Clock {
@@ -29,8 +31,11 @@ const STREAM_WORK = 256;
 /** Reading the clock after every stream would be noticeable: this much work, in bytes, takes far less than a millisecond. */
 const WORK_PER_CHECK = 4_096;
 
+/** Streams that have run are removed when they are this many: each removal moves those that are left. */
+const FORGOTTEN_AT_ONCE = 128;
+
 /** The streams whose work is to begin once the current chunk has been read. Limits what of it is done in one turn. */
-export class RunQueue<S> {
+export class RunQueue<S> implements PacedWork {
   readonly #control: RunQueueControl;
   readonly #application: RunQueueParts<S>['application'];
   readonly #sendQueue: RunQueueParts<S>['sendQueue'];
@@ -38,13 +43,17 @@ export class RunQueue<S> {
   readonly #limits: RunQueueParts<S>['limits'];
   readonly #streams: Stream<S>[] = [];
   #next = 0;
+  readonly #pacing: WorkPacing;
+  /** It waits until {@link WorkPacing} resumes it. */
+  #isWaiting = false;
 
-  constructor({ control, application, sendQueue, clock, limits }: RunQueueParts<S>) {
+  constructor({ control, application, sendQueue, clock, limits, pacing }: RunQueueParts<S>) {
     this.#control = control;
     this.#application = application;
     this.#sendQueue = sendQueue;
     this.#clock = clock;
     this.#limits = limits;
+    this.#pacing = pacing;
   }
 
   add(stream: Stream<S>): void {
@@ -52,7 +61,25 @@ export class RunQueue<S> {
     if (this.#streams.length === 1) this.#control.runLater();
   }
 
+  resume(): boolean {
+    this.#isWaiting = false;
+    if (this.#streams.length === 0) return false;
+    this.#control.runLater();
+    return true;
+  }
+
   run(): void {
+    if (this.#isWaiting) return;
+    this.#runSome();
+    // Also while streams are left: those that have run must not be kept.
+    if (this.#next === this.#streams.length || this.#control.hasEnded) this.clear();
+    else if (this.#next >= FORGOTTEN_AT_ONCE) {
+      this.#streams.splice(0, this.#next);
+      this.#next = 0;
+    }
+  }
+
+  #runSome(): void {
     const streams = this.#streams;
     const control = this.#control;
     const sendQueue = this.#sendQueue;
@@ -66,12 +93,19 @@ export class RunQueue<S> {
         control.runLater();
         return;
       }
+      if (!this.#pacing.mayStart) {
+        this.#isWaiting = true;
+        this.#pacing.wait(this);
+        return;
+      }
       left -= 1;
       const stream = streams[this.#next]!;
       this.#next += 1;
       if (stream.isClosed) continue;
       // A body that is kept may be compressed, and take any time.
       unchecked += stream.held > 0 ? WORK_PER_CHECK : STREAM_WORK + stream.bodyBytes;
+      // A stream may run several times until its work ends.
+      if (stream.isPaced && !stream.isRunning) this.#pacing.started();
       stream.isRunning = true;
       stream.hasRun = true;
       this.#application.run(stream);
@@ -80,7 +114,6 @@ export class RunQueue<S> {
       unchecked = 0;
       if (this.#clock.now() >= until) left = 0;
     }
-    this.clear();
   }
 
   clear(): void {

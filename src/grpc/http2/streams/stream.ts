@@ -13,6 +13,8 @@ export interface StreamControl<S> {
   /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE, Infinity if it sent none. */
   readonly peerMaxHeaderListBytes: number;
   schedule(stream: Stream<S>): void;
+  /** A stream that {@link Stream.isPaced} does not run any more. */
+  workEnded(): void;
   releaseSlot(): void;
   expireStreamAt(stream: Stream<S>, time: number): void;
   /** See {@link Stream.hold}. */
@@ -60,6 +62,8 @@ export class Stream<S> {
   isRemoteEnded = false;
   /** The application works on it: from {@link Application.run} to {@link release}. */
   isRunning = false;
+  /** Whether its work ends soon after it has begun, so that {@link WorkPacing} counts it. */
+  isPaced = true;
   /** {@link Application.run} has been called. */
   hasRun = false;
   /** Bytes that the peer may still send. */
@@ -102,6 +106,7 @@ export class Stream<S> {
 
   /** The work begun by {@link Application.run} has ended. Must be called once per run; a closed stream then frees its slot. */
   release(): void {
+    if (this.isRunning && this.isPaced) this.connection.workEnded();
     this.isRunning = false;
     if (this.isClosed) this.connection.releaseSlot();
   }

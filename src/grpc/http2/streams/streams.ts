@@ -159,6 +159,10 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
     this.#runQueue.add(stream);
   }
 
+  workEnded(): void {
+    this.#context.workPacing.ended();
+  }
+
   releaseSlot(): void {
     this.#slotsTaken -= 1;
     this.#context.openStreams -= 1;

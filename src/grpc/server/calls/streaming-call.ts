@@ -20,6 +20,8 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     protected readonly stream: Stream<Call>,
     protected readonly head: CallHead,
   ) {
+    // It may stay open for any time.
+    stream.isPaced = false;
     this.deadline = stream.connection.now + head.timeoutMs;
     stream.expireAt(this.deadline);
   }
