@@ -10,7 +10,7 @@ export interface Limits {
   readonly maxConnections: number;
   /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has left. */
   readonly maxConcurrentStreams: number;
-  /** Streams of all connections that run at once while this process has more work than time; the others wait. */
+  /** The least to which the number of running streams, on all connections, is limited while this process has more work than time. */
   readonly pacedStreams: number;
   /** Calls of one connection that start in one turn of the event loop; the others start in later turns. */
   readonly dispatchesPerTurn: number;

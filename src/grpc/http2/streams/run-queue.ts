@@ -41,9 +41,9 @@ export class RunQueue<S> implements PacedWork {
   readonly #sendQueue: RunQueueParts<S>['sendQueue'];
   readonly #clock: Clock;
   readonly #limits: RunQueueParts<S>['limits'];
+  readonly #pacing: WorkPacing;
   readonly #streams: Stream<S>[] = [];
   #next = 0;
-  readonly #pacing: WorkPacing;
   /** It waits until {@link WorkPacing} resumes it. */
   #isWaiting = false;
 
