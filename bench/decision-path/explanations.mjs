@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module';
 import { decisionPath, rule } from '../service/decision-path.mjs';
 import { explainedParts } from '../service/explained-parts.mjs';
+import { median } from '../service/measurements.mjs';
 
 const require = createRequire(import.meta.url);
 
@@ -89,10 +90,6 @@ function measure(call, messages, calls = CALLS) {
     }
     turn();
   });
-}
-
-function median(numbers) {
-  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)];
 }
 
 /** The median of the ratios between neighbouring runs, each with the mean of the runs around it. */

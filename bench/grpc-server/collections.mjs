@@ -1,9 +1,9 @@
 // The pauses for collecting young objects while the memory store counts, with and without helper threads. See README.md.
-import { fork } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { PerformanceObserver } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { measureInProcess } from '../service/measurements.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -44,15 +44,11 @@ async function measureCollections(keys) {
   process.send({ pauses, cpu: (user + system) / 1_000 });
 }
 
-async function inProcess(keys, isOneThread) {
-  const child = fork(fileURLToPath(import.meta.url), [
+function inProcess(keys, isOneThread) {
+  return measureInProcess(import.meta.url, [
     ...['--keys', String(keys), '--dist', options.dist],
     ...(isOneThread ? ['--one-thread'] : []),
   ]);
-  return new Promise((resolve, reject) => {
-    child.once('message', resolve);
-    child.once('exit', (code) => reject(new Error(`the measuring process exited with ${code}`)));
-  });
 }
 
 async function compare(name, keys) {

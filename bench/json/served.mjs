@@ -3,6 +3,7 @@ import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { say, startServer } from '../service/counting-load.mjs';
+import { median } from '../service/measurements.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -75,10 +76,6 @@ async function slice({ server, load }) {
   load.pause();
   await sleep(SETTLE_MS);
   return (after[0].cpu - before[0].cpu) / (after[1] - before[1]);
-}
-
-function median(values) {
-  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
 }
 
 const runs = [];

@@ -1,8 +1,9 @@
 // The pauses and the cost of tables with a million keys: a Map, the table of this project, and the whole memory store. See README.md.
-import { fork } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { measureInProcess, median } from '../service/measurements.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -60,7 +61,7 @@ async function addKeys(table, first) {
     const start = performance.now();
     for (const end = number + KEYS_PER_TURN; number < end; number += 1) table.add(number);
     steps.push(performance.now() - start);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   const sorted = steps.toSorted((one, other) => one - other);
   return {
@@ -94,20 +95,7 @@ async function measure(name) {
 }
 
 function inProcess(name) {
-  const child = fork(fileURLToPath(import.meta.url), [
-    ...['--table', name, '--dist', options.dist, '--keys', options.keys],
-  ]);
-  return new Promise((resolve, reject) => {
-    child.once('message', (result) => {
-      child.kill();
-      resolve(result);
-    });
-    child.once('exit', (code) => reject(new Error(`the measuring process exited with ${code}`)));
-  });
-}
-
-function median(values) {
-  return values.toSorted((one, other) => one - other)[values.length >> 1];
+  return measureInProcess(import.meta.url, ['--table', name, '--dist', options.dist, '--keys', options.keys]);
 }
 
 async function compare() {

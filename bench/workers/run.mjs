@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../kvstore/redis.mjs';
 import { CLOSED_LOOPS, CONNECTIONS, closedLoop, say } from '../service/counting-load.mjs';
+import { median } from '../service/measurements.mjs';
 import { startInstance, storeSettings } from './instance.mjs';
 
 const { values: options } = parseArgs({
@@ -16,11 +17,6 @@ const { values: options } = parseArgs({
 });
 const milliseconds = Number(options.seconds) * 1_000;
 const workers = Number(options.workers);
-
-function median(numbers) {
-  const sorted = numbers.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)];
-}
 
 function described(costs, baseline) {
   const ratios = costs.map((cost, slice) => cost / baseline[slice]);
