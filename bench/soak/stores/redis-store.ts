@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RedisProcess } from '../../../test/support/processes/redis/redis-process';
 import type { WeirProcess } from '../../../test/support/processes/weir-process';
+import { DURABLE } from '../../suite/processes/stores';
 import type { SoakStore } from './soak-store';
 import { storedCounts } from './stored-counts';
-
-/** With these, a killed server has lost no count that it had replied with. */
-const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'no'];
 
 /** A Redis of its own, with a local cache in the service. It keeps all counters. */
 export class RedisStore implements SoakStore {

@@ -2,6 +2,7 @@ import { RedisProcess } from '../../../test/support/processes/redis/redis-proces
 import { WeirProcess } from '../../../test/support/processes/weir-process';
 import { type Latency, STEP, type Step } from '../load/interval';
 import { Service } from '../processes/service';
+import { DURABLE } from '../processes/stores';
 import { LOADS } from '../scenarios/loads';
 import { type Durations, FILL_TIMEOUT, saturate, sleep, startLoad } from './decisions';
 import { type Calls, type Measured, measurePhase } from './phase';
@@ -14,8 +15,6 @@ const RELOADS = 4;
 const CHANGING_RULES = 10_000;
 /** Milliseconds for which the store is away. */
 const AWAY = 1_000;
-/** With these, a killed server has lost no count that it had replied with. */
-const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'no'];
 
 export type EventName = 'reload' | 'store-restart' | 'rolling-restart';
 

@@ -5,6 +5,9 @@ import type { StoreName } from '../scenarios/stores';
 import { DelayingProxy } from './delaying-proxy';
 import { Resources } from './resources';
 
+/** With these, a killed Redis has lost no count that it had replied with. */
+export const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'no'];
+
 /** Commands that a store has received since its start. */
 export interface Commands {
   /** Those that clients sent. */
