@@ -1,6 +1,7 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { replaceFile } from '../support/data/replace-file';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
 
@@ -270,16 +271,13 @@ describe('the operator token', () => {
   });
 
   it('is read from its file again when it has changed, and never shown', async () => {
-    await writeFile(join(tokens, 'next'), SECOND_TOKEN);
-    await rename(join(tokens, 'next'), join(tokens, 'token'));
+    await replaceFile(join(tokens, 'token'), SECOND_TOKEN);
     expect((await send('GET /api/offenders')).status).toBe(401);
     expect((await send('GET /api/offenders', { token: SECOND_TOKEN })).status).toBe(200);
-    await writeFile(join(tokens, 'next'), '');
-    await rename(join(tokens, 'next'), join(tokens, 'token'));
+    await replaceFile(join(tokens, 'token'), '');
     expect((await send('GET /api/offenders', { token: SECOND_TOKEN })).status).toBe(200);
     await weir.line(/cannot use the file of a secret; keeping its last value.*OPERATOR_TOKEN_FILE=.*it is empty/);
-    await writeFile(join(tokens, 'next'), FIRST_TOKEN);
-    await rename(join(tokens, 'next'), join(tokens, 'token'));
+    await replaceFile(join(tokens, 'token'), FIRST_TOKEN);
     expect((await send('GET /api/offenders')).status).toBe(200);
     const settings = JSON.stringify((await send('GET /api/settings')).body);
     expect(settings).toContain('{"name":"KVSTORE_AUTH","source":"environment","value":"***"}');

@@ -1,9 +1,10 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
+import { replaceFile } from '../../support/data/replace-file';
 import { simpleResource } from '../../support/data/rule-resources';
 import { XdsRules } from '../../support/data/xds-rules';
 import { summary } from '../../sources/rule-files/summary';
@@ -28,11 +29,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Writes a file in one step: one that is read while it is empty would be another reason for a warning. */
 async function file(name: string, content: string): Promise<string> {
   const path = join(folder, name);
-  await writeFile(`${path}.new`, content);
-  await rename(`${path}.new`, path);
+  // A file that is read while it is empty would be another reason for a warning.
+  await replaceFile(path, content);
   return path;
 }
 

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { replaceFile } from './replace-file';
 
 /** A temporary folder for RUNTIME_ROOT, with rule files in `config`. */
 export class RuleFolder implements AsyncDisposable {
@@ -18,12 +19,11 @@ export class RuleFolder implements AsyncDisposable {
     return { RUNTIME_ROOT: this.root, RUNTIME_WATCH_ROOT: 'false' };
   }
 
-  /** Writes a file atomically by a rename, as many editors do. */
+  /** Writes a file as {@link replaceFile} does. */
   async write(name: string, text: string): Promise<void> {
     const path = join(this.root, 'config', name);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(`${path}.new~`, text);
-    await rename(`${path}.new~`, path);
+    await replaceFile(path, text);
   }
 
   async rename(from: string, to: string): Promise<void> {
