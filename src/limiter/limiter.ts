@@ -176,12 +176,10 @@ export class Limiter {
       if (limited.isNegative) {
         limited.statistics.totalNegativeHits += limited.callHits;
         overLimitCache.remove(limited.key);
-        operations[count] = limited;
-        count += 1;
-        continue;
+      } else {
+        limited.statistics.totalHits += limited.callHits;
+        limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
       }
-      limited.statistics.totalHits += limited.callHits;
-      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
       if (limited.overByLocalCache) {
         isAnyOver = true;
         continue;
