@@ -35,18 +35,18 @@ it('a wide map returns what a Map returns, for random operations', () => {
 });
 
 describe.each([
-  ['numbered users', 1.5, (index: number) => `shop_user_u${index}_`],
-  ['addresses', 1.5, (index: number) => `edge_remote_address_10.${index >> 16}.${(index >> 8) & 255}.${index & 255}_`],
-  ['IPv6 networks', 1.5, (index: number) => `edge_remote_address_2001:db8:${index.toString(16)}::_`],
-  ['random identifiers', 1.5, () => `shop_session_${randomUUID()}_`],
-  ['texts of other scripts', 1.5, (index: number) => `shop_name_山田${index}_`],
+  ['numbered users', 1.5, (index: number) => `shop_user_u${index}`],
+  ['addresses', 1.5, (index: number) => `edge_remote_address_10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`],
+  ['IPv6 networks', 1.5, (index: number) => `edge_remote_address_2001:db8:${index.toString(16)}::`],
+  ['random identifiers', 1.5, () => `shop_session_${randomUUID()}`],
+  ['texts of other scripts', 1.5, (index: number) => `shop_name_山田${index}`],
   ['digests of long keys', 1.5, (index: number) => `${'x'.repeat(300)}${index}`],
   // Not all of the characters that differ are read.
-  ['users before a path of all', 16, (index: number) => `shop_user_u${index}_path_/checkout_`],
+  ['users before a path of all', 16, (index: number) => `shop_user_u${index}_path_/checkout`],
 ])('a wide map with keys of %s', (_, most, body) => {
   it(`has at most ${most} times the average in a part`, () => {
     const sizes = new Array<number>(PARTS).fill(0);
-    for (let index = 0; index < KEYS; index += 1) sizes[partOf(tableKey(body(index) + WINDOW.slice(1)))]! += 1;
+    for (let index = 0; index < KEYS; index += 1) sizes[partOf(tableKey(body(index) + WINDOW))]! += 1;
     expect(Math.max(...sizes) / (KEYS / PARTS)).toBeLessThan(most);
   });
 });

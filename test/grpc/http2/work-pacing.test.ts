@@ -211,7 +211,7 @@ describe('a connection of a busy process', () => {
     second.send(calls('/hold', 1));
     first.connection.abort('');
     expect(first.application.runs).toBe(LIMIT);
-    // Their work goes on until it notices.
+    // The work of its calls goes on until the application ends it.
     answer(first, 1);
     second.endTurns();
     expect(second.application.runs).toBe(LIMIT + 1);
