@@ -12,8 +12,10 @@ export interface RuleRound {
   readonly joining: Iterable<RuleMember>;
 }
 
-/** Milliseconds after which a worker that does not answer is killed: while it prepares rules, and while requests are parked. */
+/** Milliseconds after which a worker that does not answer is killed. Only its own calls wait for it while it prepares and commits. */
 const PREPARE_LIMIT = 10_000;
+const COMMIT_LIMIT = 10_000;
+/** Short, because the requests of all workers are parked meanwhile. */
 const HOLD_LIMIT = 1_000;
 
 /**
@@ -44,6 +46,6 @@ export function ruleRound({ ruleset, deciding, joining }: RuleRound, scheduler: 
   return concat(
     ruleset === undefined ? [] : step(all, (member) => member.prepare(ruleset), PREPARE_LIMIT),
     step([...deciding], (member) => member.hold(), HOLD_LIMIT),
-    step(all, (member) => member.commit(), HOLD_LIMIT),
+    step(all, (member) => member.commit(), COMMIT_LIMIT),
   );
 }
