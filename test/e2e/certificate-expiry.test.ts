@@ -122,7 +122,7 @@ describe('a new certificate of the gRPC listener', () => {
       write(next);
       return (await servedBy(weir)) === fingerprintOf(next);
     });
-    expect(weir.output).toContain('the certificates of the gRPC listener are valid again');
+    await weir.line(/the certificates of the gRPC listener are valid again/);
   });
 
   it('that is not valid yet is served at start, with a warning', async () => {
@@ -152,6 +152,7 @@ describe('the expiry of the certificate of the gRPC listener', () => {
     const third = withDaysLeft(90);
     write(third.pair);
     await weir.until('the third certificate', async () => (await expiresAt(weir)) === third.until / 1000);
+    await weir.until('the line about it', () => warningsIn(weir).length > 3);
     expect(warningsIn(weir).map((line) => /msg="([^"]*)"/.exec(line)?.[1])).toEqual([
       'the certificate of the gRPC listener expires in 29 days',
       'the certificate of the gRPC listener was replaced',

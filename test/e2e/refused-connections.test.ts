@@ -55,6 +55,7 @@ describe.each([
     expect(refused).toBeLessThan(60);
     expect((await weir.statistics()).get(`ratelimit_server.http2.${kind}`)).toBe(refused);
     expect(await client.shouldRateLimit('shop', ['user=a'])).toMatchObject({ overallCode: 1 });
+    await weir.line(/gRPC connections are refused/);
     expect(linesOf(weir, 'gRPC connections are refused')).toEqual([expect.stringMatching(reason)]);
     expect(linesOf(weir, 'gRPC connections are refused')[0]).toContain('level=warning');
 
