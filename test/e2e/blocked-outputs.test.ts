@@ -134,7 +134,7 @@ test('the service drains and exits while all of its outputs and its store hang',
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://${collector.address}`,
       BACKEND_TYPE: 'kvstore',
       KVSTORE_URL: redis.address,
-      KVSTORE_TIMEOUT: '2s',
+      KVSTORE_TIMEOUT: '4s',
     }),
     outputs: { stdout: stdout.writer, stderr: stderr.writer },
   });

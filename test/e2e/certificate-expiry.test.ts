@@ -173,6 +173,7 @@ describe('the expiry of the certificate of the gRPC listener', () => {
     const { pair } = withDaysLeft(-1);
     write(pair);
     await using weir = await start();
+    await weir.line(/the certificate of the gRPC listener/);
     expect(warningsIn(weir)).toEqual([expect.stringContaining('has expired')]);
     expect(await servedBy(weir)).toBe(fingerprintOf(pair));
   });

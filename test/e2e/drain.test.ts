@@ -44,7 +44,7 @@ describe('the service on a termination signal', () => {
 
   it('turns unhealthy, answers the calls in flight, and exits with 0', async () => {
     await using rules = await RuleFolder.with(RULES);
-    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '9s' } });
+    await using weir = await WeirProcess.start({ env: { ...rules.env, KVSTORE_PIPELINE_WINDOW: '6s' } });
     using client = new RateLimitClient(weir.grpcAddress);
     const inFlight = client.shouldRateLimit('shop', ['user=x']);
     await weir.until('the call to be counted', async () =>

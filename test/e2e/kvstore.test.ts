@@ -26,6 +26,9 @@ beforeAll(async () => {
 });
 afterAll(() => rules[Symbol.asyncDispose]());
 
+/** Keys of limits per second stay longer than a test takes, almost always. */
+const KEPT = { EXPIRATION_JITTER_MAX_SECONDS: '1000000' };
+
 /** The settings by the names that the Go service uses. */
 function settings(server: RedisProcess, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
   return {
@@ -79,7 +82,12 @@ describe('the service on a real server', () => {
   it('counts limits per second on a separate server', async () => {
     await using main = await RedisProcess.start();
     await using perSecond = await RedisProcess.start();
-    const env = { REDIS_PERSECOND: 'true', REDIS_PERSECOND_SOCKET_TYPE: 'unix', REDIS_PERSECOND_URL: perSecond.socket };
+    const env = {
+      REDIS_PERSECOND: 'true',
+      REDIS_PERSECOND_SOCKET_TYPE: 'unix',
+      REDIS_PERSECOND_URL: perSecond.socket,
+      ...KEPT,
+    };
     await using weir = await WeirProcess.start({ env: settings(main, env) });
     using client = new RateLimitClient(weir.grpcAddress);
     const { statuses } = await client.shouldRateLimit('shop', ['user=x', 'burst=x'], 2);
@@ -143,7 +151,6 @@ describe('the service started while the store is unavailable', () => {
     expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
     expect(weir.output).not.toMatch(/msg="?serving/);
     await weir.line(/level=warning msg="no connection to the counter store; not serving until it is reached"/);
-    expect(weir.output).not.toContain('no active rules');
     expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the counter store']);
 
     await server.run();
@@ -239,7 +246,7 @@ describe('the statistic redis_error', () => {
 
   it('counts each call that a client resets at its deadline while the store hangs', async () => {
     const before = await counts();
-    const calls = Array.from({ length: CALLS }, () => client.send(REQUEST, Date.now() + 2_000));
+    const calls = Array.from({ length: CALLS }, () => client.send(REQUEST, Date.now() + 5_000));
     for (const outcome of await Promise.allSettled(calls)) {
       expect(outcome).toMatchObject({ reason: { code: DEADLINE_EXCEEDED } });
     }

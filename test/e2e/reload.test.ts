@@ -274,7 +274,10 @@ describe('the service', () => {
 describe('the service', () => {
   test.each([
     ['the permissions of a rule file change', (file: string) => Promise.resolve(chmodSync(file, 0o600))],
-    ['the same contents are written to a rule file', (file: string) => writeFile(file, ruleFile(1))],
+    [
+      'the same contents are written to a rule file',
+      (file: string) => Promise.resolve(writeFileSync(file, ruleFile(1))),
+    ],
   ])('counts a load and changes nothing else when %s', async (_, change) => {
     const { folder, remove } = await temporaryFolder();
     const file = join(folder, 'config', 'shop.yaml');

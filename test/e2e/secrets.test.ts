@@ -185,7 +185,8 @@ describe('the output contains no secret', () => {
   ])('when a collector over %s quotes the headers that it rejects', async (TRACING_EXPORTER_PROTOCOL, collector) => {
     await using folder = await rules();
     await using otlp = await collector();
-    const env = { ...folder.env, ...tracesTo(secrets, otlp.address), TRACING_EXPORTER_PROTOCOL };
+    const more = { OTEL_EXPORTER_OTLP_TIMEOUT: '20000', TRACING_EXPORTER_PROTOCOL };
+    const env = { ...folder.env, ...tracesTo(secrets, otlp.address), ...more };
     await expectNoSecrets(env, tracesRejected);
     const received = secrets.shownIn(otlp.received.join('\n'));
     expect(received).toEqual(

@@ -14,7 +14,7 @@ import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
 /** Of a window, in milliseconds. */
-const TIMEOUT = 500;
+const TIMEOUT = 2_000;
 
 let server: RedisProcess;
 let proxy: FaultProxy;

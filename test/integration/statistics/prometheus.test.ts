@@ -152,7 +152,10 @@ describe('Prometheus scraping a service under load', () => {
     ]);
     const odd = await prometheus.api<readonly string[]>('label/odd/values');
     expect(odd).toEqual([ODD]);
-    const processes = await prometheus.query('process_resident_memory_bytes');
+    const processes = await prometheus.until('the memory', async () => {
+      const found = await prometheus.query('process_resident_memory_bytes');
+      return found.length > 0 && found;
+    });
     expect(processes.map(({ labels }) => labels['odd'])).toEqual([ODD]);
   });
 

@@ -66,9 +66,10 @@ describe('the certificate source', () => {
     await put(first);
     using source = watched();
     await source.count(1);
-    await writeFile(join(folder, 'tls.crt'), second.cert);
+    writeFileSync(join(folder, 'tls.crt'), second.cert);
     await new Promise((resolve) => setTimeout(resolve, 250));
-    await writeFile(join(folder, 'tls.key'), second.key);
+    // At once, before the source reads again: it has waited as long as this test.
+    writeFileSync(join(folder, 'tls.key'), second.key);
     await source.count(2);
     expect(source.events.map(({ kind }) => kind)).toEqual(['loaded', 'loaded']);
   });

@@ -78,11 +78,14 @@ export class PrometheusProcess implements AsyncDisposable {
     return result.map(({ metric, value: [, value] }) => ({ labels: metric, value: Number(value) }));
   }
 
-  /** The value of an expression that is one series; undefined when there is none. */
-  async value(expression: string): Promise<number | undefined> {
-    const samples = await this.query(expression);
-    if (samples.length > 1) throw new Error(`${expression} is ${samples.length} series`);
-    return samples[0]?.value;
+  /** The value of an expression that is one series. Waits for it: a scrape that is late leaves a gap until the next one. */
+  async value(expression: string): Promise<number> {
+    const [only, ...others] = await this.until(expression, async () => {
+      const samples = await this.query(expression);
+      return samples.length > 0 && samples;
+    });
+    if (others.length > 0) throw new Error(`${expression} is ${1 + others.length} series`);
+    return only!.value;
   }
 
   /** One of Prometheus' own metrics, summed over its labels; undefined when there is none of that name. */

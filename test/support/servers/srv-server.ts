@@ -36,9 +36,9 @@ export class SrvServer implements AsyncDisposable {
     return new SrvServer(socket);
   }
 
-  /** Looks up a record with this server. */
-  readonly lookUp = (record: string): Promise<readonly SrvAnswer[]> => {
-    const resolver = new Resolver({ timeout: 200, tries: 2 });
+  /** Looks up a record with this server, which answers within this many milliseconds. */
+  readonly lookUp = (record: string, timeout = 5_000): Promise<readonly SrvAnswer[]> => {
+    const resolver = new Resolver({ timeout, tries: 2 });
     resolver.setServers([`127.0.0.1:${this.#socket.address().port}`]);
     return resolver.resolveSrv(record);
   };

@@ -119,7 +119,7 @@ describe('UdpSender', () => {
     const stopped = await UdpReceiver.start();
     const { port } = stopped;
     await stopped[Symbol.asyncDispose]();
-    const sender = new UdpSender({ host: '127.0.0.1', port });
+    const sender = new UdpSender({ host: '127.0.0.1', port, icmpWait: 500 });
     await sender.open();
     await expect(sender.send(['a:1|c'])).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     await using receiver = await UdpReceiver.start({ port });

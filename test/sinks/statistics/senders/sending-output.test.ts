@@ -204,7 +204,7 @@ describe('a SendingOutput whose receiver is unavailable', () => {
     await stopped[Symbol.asyncDispose]();
     const statistics = new Statistics(10_000);
     const log = recordingLog();
-    const sender = new UdpSender({ host: '127.0.0.1', port });
+    const sender = new UdpSender({ host: '127.0.0.1', port, icmpWait: 500 });
     const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log });
     for (let flush = 0; flush < 3; flush += 1) {
       statistics.rule('d.k').totalHits += 1;
