@@ -146,6 +146,29 @@ describe('a GOAWAY from the client', () => {
     expect(peer.rejections).toEqual([]);
   });
 
+  it.each([
+    ['the server shuts down', (peer: MemoryPeer) => peer.connection.shutDown('', 20_000)],
+    [
+      'its age is reached',
+      (peer: MemoryPeer) => {
+        for (let step = 0; step < 400 && peer.application.notifiedGoingAway === 0; step += 1) peer.wait(50);
+      },
+    ],
+  ])('leaves the open streams until %s, which notifies and then resets them', (_, begin) => {
+    const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 }).send(
+      Buffer.concat([get(1, '/hold'), goaway()]),
+    );
+    peer.wait(5_000);
+    expect(peer.application.notifiedGoingAway).toBe(0);
+    begin(peer);
+    expect(peer.application.notifiedGoingAway).toBe(1);
+    peer.wait(17_000);
+    expect(resetsOf(peer.frames)).toEqual([]);
+    peer.wait(4_100);
+    expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+    expect(goawaysOf(peer.frames)[0]).toEqual({ lastStream: 1, code: NO_ERROR, debug: '' });
+  });
+
   it('during our own shutdown makes it final', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');

@@ -182,4 +182,18 @@ describe('the memory for incomplete requests', () => {
     expect(displaced).toBeGreaterThan(100);
     expect(pool.heldBytes.total).toBe(0);
   });
+
+  it('is not looked for in requests that hold nothing', () => {
+    const pool = new Pool();
+    const [empty] = pool.connect();
+    empty!.application.displaced = () => {
+      throw new Error('nothing is released by that');
+    };
+    empty!.send(headers(1, request('/keep'))).send(data(1, ''));
+    for (const peer of pool.connect(5)) pool.send(peer, 1, 127 * KIB);
+    expect(pool.heldBytes.total).toBeGreaterThan(LIMITS.maxHeldBytes! / 2);
+    pool.wait(2_000);
+    expect(pool.heldBytes.total).toBeLessThanOrEqual(LIMITS.maxHeldBytes! / 2);
+    expect(resetsOf(empty!.frames)).toEqual([]);
+  });
 });

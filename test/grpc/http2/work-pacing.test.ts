@@ -164,6 +164,44 @@ describe('a connection of a busy process', () => {
     expect(peer.application.runs).toBe(CALLS - 1);
   });
 
+  it('does not count the resets of streams that wait as rapid ones', () => {
+    const peer = busyPeer({ resets: { burst: 3, perSecond: 0 } }).send(calls('/hold'));
+    for (let stream = LIMIT; stream < CALLS; stream += 1) peer.send(rstStream(1 + 2 * stream));
+    expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
+    answer(peer, LIMIT);
+    for (let id = 101; id <= 107; id += 2) peer.send(Buffer.concat([get(id, '/hold'), rstStream(id)]));
+    expect(peer.rejections).toEqual(['rapid_reset']);
+  });
+
+  it('does not keep more closed streams than a connection may have open ones', async () => {
+    const peer = busyPeer({ maxConcurrentStreams: 10, resets: { burst: 1_000, perSecond: 0 } }).send(
+      calls('/hold', LIMIT),
+    );
+    const opened: WeakRef<object>[] = [];
+    const open = peer.application.open.bind(peer.application);
+    peer.application.open = (...[stream, ...others]: Parameters<TestApplication['open']>) => {
+      opened.push(new WeakRef(stream));
+      open(stream, ...others);
+    };
+    for (let id = 101; id < 501; id += 2) peer.send(get(id, '/hold')).send(rstStream(id));
+    await nextTurn();
+    collectGarbage();
+    expect(opened).toHaveLength(200);
+    expect(opened.filter((stream) => stream.deref() !== undefined).length).toBeLessThanOrEqual(20);
+    expect(peer.application.runs).toBe(LIMIT);
+  });
+
+  it('gives the places of streams that wait to go on to others, so that they do not wait for one another', () => {
+    const peer = busyPeer().send(calls('/hold'));
+    // It will be run again, as after a message has been decompressed.
+    peer.application.held.shift()!.schedule();
+    peer.endTurns();
+    expect(peer.application.runs).toBe(LIMIT + 1);
+    while (peer.application.held.length > 0) answer(peer, 1);
+    expect(peer.application.runs).toBe(CALLS + 1);
+    expect(endedOf(peer.frames)).toHaveLength(CALLS);
+  });
+
   it('runs all whose work ends at once', () => {
     const peer = busyPeer().send(calls('/'));
     expect(peer.application.runs).toBe(CALLS);

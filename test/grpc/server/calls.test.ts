@@ -400,9 +400,19 @@ describe('a bidirectional call', () => {
   });
 });
 
+describe('empty messages that wait to be handled', () => {
+  it('count towards the memory limit with the objects that they take', async () => {
+    const server = await start({ limits: { maxHeldBytesPerConnection: 80_000 } });
+    const body = [Buffer.concat(Array.from({ length: 2_000 }, () => prefixed('')))];
+    const response = await callRaw(server.address, { fields: { ':path': path('Talk') }, body });
+
+    expect(response).toMatchObject({ status: String(GrpcStatus.RESOURCE_EXHAUSTED) });
+  });
+});
+
 describe('messages split over DATA frames', () => {
   it('count towards the memory limit only until they are complete', async () => {
-    const server = await start({ limits: { maxHeldBytesPerConnection: 70_000 } });
+    const server = await start({ limits: { maxHeldBytesPerConnection: 80_000 } });
     const message = prefixed('x'.repeat(1_000));
     const body = Array.from({ length: 60 }, () => [message.subarray(0, 500), message.subarray(500)]).flat();
     const response = await callRaw(server.address, { fields: { ':path': path('Talk') }, body });

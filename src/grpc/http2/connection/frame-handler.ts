@@ -108,7 +108,8 @@ export class FrameHandler<M, S> implements FrameConsumer {
     if (streams.ids.isIdle(id)) protocolError('RST_STREAM on an idle stream');
     const stream = streams.get(id);
     if (stream === undefined) return;
-    if (!stream.hasRun) this.#abuseLimits.chargeReset(this.#control.now);
+    // In a backlog, callers lose patience before their streams have run.
+    if (!stream.hasRun && !streams.hasBacklog) this.#abuseLimits.chargeReset(this.#control.now);
     streams.resetByPeer(stream);
   }
 

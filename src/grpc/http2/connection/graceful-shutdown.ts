@@ -44,6 +44,8 @@ export class GracefulShutdown<S> {
   /** The debug data of GOAWAY. */
   reason = '';
   #phase: ShutdownPhase = ShutdownPhase.NOT_BEGUN;
+  /** {@link begin} has been called. */
+  hasBegun = false;
   #ageDeadline: number;
   #finalDeadline = Infinity;
   #abortDeadline = Infinity;
@@ -56,10 +58,6 @@ export class GracefulShutdown<S> {
     this.#writer = writer;
     this.#ageDeadline = control.now + limits.maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
     this.#idleSince = control.now;
-  }
-
-  get hasBegun(): boolean {
-    return this.#phase !== ShutdownPhase.NOT_BEGUN;
   }
 
   /** The earliest time at which {@link isAbortDue} and {@link check} must be called. */
@@ -75,11 +73,19 @@ export class GracefulShutdown<S> {
   /** Sends the first GOAWAY. `graceMs`: how long streams may take after the final GOAWAY before the connection is aborted. */
   begin(reason: string, graceMs: number): void {
     const control = this.#control;
-    this.#phase = ShutdownPhase.ANNOUNCED;
+    this.hasBegun = true;
     this.reason = reason;
+    this.#ageDeadline = Infinity;
+    if (this.#phase === ShutdownPhase.FINAL) {
+      // The peer has sent GOAWAY, and ours, the final one, has been sent in answer.
+      this.#abortDeadline = control.now + graceMs;
+      control.wakeAt(this.#abortDeadline);
+      this.#streams.notifyGoingAway();
+      return;
+    }
+    this.#phase = ShutdownPhase.ANNOUNCED;
     this.#writer.goaway(MAX_31_BITS, ErrorCode.NO_ERROR, reason);
     this.#writer.ping(false, GOAWAY_PING);
-    this.#ageDeadline = Infinity;
     this.#finalDeadline = control.now + this.#limits.goawayMs;
     this.#abortDeadline = this.#finalDeadline + graceMs;
     control.wakeAt(this.#finalDeadline);
@@ -91,14 +97,13 @@ export class GracefulShutdown<S> {
   }
 
   /**
-   * The peer has sent GOAWAY: it opens no more streams, and the open ones finish. Its last stream identifier concerns server
-   * push, which is not implemented.
+   * The peer has sent GOAWAY: it opens no more streams. The open ones finish, without a limit until {@link begin} is called. Its last
+   * stream identifier concerns server push, which is not implemented.
    */
   onGoaway(): void {
     if (this.#phase === ShutdownPhase.FINAL) return;
     this.#phase = ShutdownPhase.FINAL;
     this.#finalDeadline = Infinity;
-    this.#ageDeadline = Infinity;
     this.#streams.ids.stopAccepting();
     this.#writer.goaway(this.#streams.ids.lastProcessed, ErrorCode.NO_ERROR, '');
     this.#endIfIdle();

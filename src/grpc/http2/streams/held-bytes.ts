@@ -51,6 +51,8 @@ export class HeldBytes<S> {
 
   /** Returns false, and changes nothing, if the bytes must not be kept. */
   hold(holder: Holder<S>, stream: Stream<S>, bytes: number, now: number): boolean {
+    // An empty message holds nothing, and must not be among those that can be displaced: displacing it would release nothing.
+    if (bytes === 0) return true;
     const limits = this.#limits;
     if (holder.held + bytes > limits.maxHeldBytesPerConnection) return false;
     while (this.total + bytes > limits.maxHeldBytes) {

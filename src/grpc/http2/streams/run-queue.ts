@@ -17,7 +17,7 @@ export interface RunQueueParts<S> {
   readonly application: Pick<Application<unknown, S>, 'run'>;
   readonly sendQueue: Pick<SendQueue<S>, 'exceedsSoftLimit' | 'flushIfLong'>;
   readonly clock: Clock;
-  readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs'>;
+  readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs' | 'maxConcurrentStreams'>;
   readonly pacing: WorkPacing;
 }
 
@@ -46,6 +46,8 @@ export class RunQueue<S> implements PacedWork {
   #next = 0;
   /** It waits until {@link WorkPacing} resumes it. */
   #isWaiting = false;
+  /** It has waited since it was empty. */
+  hasBacklog = false;
 
   constructor({ control, application, sendQueue, clock, limits, pacing }: RunQueueParts<S>) {
     this.#control = control;
@@ -57,13 +59,18 @@ export class RunQueue<S> implements PacedWork {
   }
 
   add(stream: Stream<S>): void {
+    if (this.#isWaiting && this.#streams.length >= 2 * this.#limits.maxConcurrentStreams) this.#forgetClosed();
     this.#streams.push(stream);
     if (this.#streams.length === 1) this.#control.runLater();
   }
 
   resume(): boolean {
     this.#isWaiting = false;
-    if (this.#streams.length === 0) return false;
+    while (this.#streams[this.#next]?.isClosed === true) this.#next += 1;
+    if (this.#next === this.#streams.length) {
+      this.clear();
+      return false;
+    }
     this.#control.runLater();
     return true;
   }
@@ -93,19 +100,23 @@ export class RunQueue<S> implements PacedWork {
         control.runLater();
         return;
       }
-      if (!this.#pacing.mayStart) {
+      const stream = streams[this.#next]!;
+      if (!stream.isClosed && !this.#pacing.mayStart) {
         this.#isWaiting = true;
+        this.hasBacklog = true;
         this.#pacing.wait(this);
         return;
       }
       left -= 1;
-      const stream = streams[this.#next]!;
       this.#next += 1;
       if (stream.isClosed) continue;
       // A body that is kept may be compressed, and take any time.
       unchecked += stream.held > 0 ? WORK_PER_CHECK : STREAM_WORK + stream.bodyBytes;
       // A stream may run several times until its work ends.
-      if (stream.isPaced && !stream.isRunning) this.#pacing.started();
+      if (stream.isPaced && !stream.isCounted) {
+        stream.isCounted = true;
+        this.#pacing.started();
+      }
       stream.isRunning = true;
       stream.hasRun = true;
       this.#application.run(stream);
@@ -116,8 +127,16 @@ export class RunQueue<S> implements PacedWork {
     }
   }
 
+  /** Streams that are closed while they wait free their slots, so that more can be opened. */
+  #forgetClosed(): void {
+    const open = this.#streams.filter((stream, index) => index >= this.#next && !stream.isClosed);
+    this.#streams.splice(0, this.#streams.length, ...open);
+    this.#next = 0;
+  }
+
   clear(): void {
     this.#streams.length = 0;
     this.#next = 0;
+    this.hasBacklog = false;
   }
 }

@@ -13,7 +13,7 @@ export interface StreamControl<S> {
   /** The peer's SETTINGS_MAX_HEADER_LIST_SIZE, Infinity if it sent none. */
   readonly peerMaxHeaderListBytes: number;
   schedule(stream: Stream<S>): void;
-  /** A stream that {@link Stream.isPaced} does not run any more. */
+  /** A stream that {@link Stream.isCounted} does not run any more. */
   workEnded(): void;
   releaseSlot(): void;
   expireStreamAt(stream: Stream<S>, time: number): void;
@@ -62,8 +62,10 @@ export class Stream<S> {
   isRemoteEnded = false;
   /** The application works on it: from {@link Application.run} to {@link release}. */
   isRunning = false;
-  /** Whether its work ends soon after it has begun, so that {@link WorkPacing} counts it. */
+  /** Whether its work ends soon after it has begun, so that {@link WorkPacing} counts it while it runs. */
   isPaced = true;
+  /** {@link WorkPacing} counts it. */
+  isCounted = false;
   /** {@link Application.run} has been called. */
   hasRun = false;
   /** Bytes that the peer may still send. */
@@ -106,9 +108,16 @@ export class Stream<S> {
 
   /** The work begun by {@link Application.run} has ended. Must be called once per run; a closed stream then frees its slot. */
   release(): void {
-    if (this.isRunning && this.isPaced) this.connection.workEnded();
+    this.stopCounting();
     this.isRunning = false;
     if (this.isClosed) this.connection.releaseSlot();
+  }
+
+  /** It does not run at present. */
+  stopCounting(): void {
+    if (!this.isCounted) return;
+    this.isCounted = false;
+    this.connection.workEnded();
   }
 
   /** Requests a call of {@link Application.expire} at this time of the server's clock, or up to one tick later. */

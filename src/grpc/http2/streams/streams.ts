@@ -63,6 +63,11 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
     return this.#control.peer;
   }
 
+  /** Streams wait because the process has more work than time. */
+  get hasBacklog(): boolean {
+    return this.#runQueue.hasBacklog;
+  }
+
   get hasFreeSlot(): boolean {
     return this.#slotsTaken < this.#context.limits.maxConcurrentStreams;
   }
@@ -156,6 +161,8 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
   }
 
   schedule(stream: Stream<S>): void {
+    // While it waits to go on, others may run: otherwise all that run could wait for one another.
+    stream.stopCounting();
     this.#runQueue.add(stream);
   }
 

@@ -15,6 +15,9 @@ import {
 } from './call-failures';
 import { StreamingServerCall } from './streaming-call';
 
+/** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */
+const QUEUED_MESSAGE_BYTES = 256;
+
 /** A message that has been received and not handled yet. */
 interface QueuedMessage {
   bytes: Buffer;
@@ -67,12 +70,12 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.stream.messageEnded();
     const failure = isCompressed ? compressionFailure(this.head.encoding) : undefined;
+    const held = end - start + QUEUED_MESSAGE_BYTES;
     if (failure !== undefined) this.failWith(failure);
-    else if (!this.hold(end - start)) this.failed('too much memory');
+    else if (!this.hold(held)) this.failed('too much memory');
     if (this.isOver) return false;
-    const bytes = copyToKeep(source, start, end);
-    this.#inbox.push({ bytes, isCompressed, held: bytes.length });
-    this.#inboxBytes += bytes.length;
+    this.#inbox.push({ bytes: copyToKeep(source, start, end), isCompressed, held });
+    this.#inboxBytes += held;
     return true;
   }
 

@@ -1,14 +1,9 @@
 import { GrpcStatus } from '../../method';
 import type { Encoding } from '../headers/request-interpreter';
+import type { CallFailure } from '../headers/responses';
 import { MAX_MESSAGE_BYTES } from '../limits';
 import type { InflationFailure } from '../messages/inflater';
 import type { ReadFailure } from '../messages/message-reader';
-
-/** The status of a call that the server itself ends, without its handler. */
-export interface CallFailure {
-  readonly status: GrpcStatus;
-  readonly message: string;
-}
 
 function failure(status: GrpcStatus, message: string): CallFailure {
   return { status, message };
@@ -37,10 +32,11 @@ export const INTERNAL_ERROR = failure(GrpcStatus.INTERNAL, 'internal error');
 export const SHUTTING_DOWN = failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down');
 
 const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
-const UNKNOWN_ENCODING = failure(
-  GrpcStatus.UNIMPLEMENTED,
-  'unsupported grpc-encoding, only gzip and identity are supported',
-);
+/** As gRPC's document on compression requires, the response says what is supported. */
+const UNKNOWN_ENCODING: CallFailure = {
+  ...failure(GrpcStatus.UNIMPLEMENTED, 'unsupported grpc-encoding, only gzip and identity are supported'),
+  fields: [['grpc-accept-encoding', 'gzip,identity']],
+};
 
 /** Why a compressed message cannot be decompressed; undefined when it can. */
 export function compressionFailure(encoding: Encoding): CallFailure | undefined {

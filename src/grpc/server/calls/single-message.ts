@@ -1,11 +1,11 @@
 import { copyToKeep } from '../../http2/frames/copy-buffer';
 import type { Stream } from '../../http2/streams/stream';
 import type { Encoding } from '../headers/request-interpreter';
+import type { CallFailure } from '../headers/responses';
 import { MAX_MESSAGE_BYTES } from '../limits';
 import type { Inflater, Inflation, InflationFailure } from '../messages/inflater';
 import { MessageReader, type MessageReceiver, PREFIX_BYTES } from '../messages/message-reader';
 import {
-  type CallFailure,
   MESSAGE_FAILURES,
   type MessageFailure,
   NO_MESSAGE,
@@ -115,12 +115,12 @@ export class SingleMessage implements MessageReceiver {
     this.#end = result.length;
   }
 
-  /** Ends the work that {@link decompress} has begun. Returns false if there is none. */
+  /** Releases the message, and ends the work that {@link decompress} has begun. Returns false if there is no such work. */
   abandon(): boolean {
+    this.#source = undefined;
     if (this.#inflation === undefined) return false;
     this.#inflation.cancel();
     this.#inflation = undefined;
-    this.#source = undefined;
     return true;
   }
 

@@ -2,10 +2,10 @@ import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import type { Cancellable, GrpcStatus, StreamingCall } from '../../method';
 import type { CallHead } from '../headers/request-interpreter';
-import { RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../headers/responses';
+import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../headers/responses';
 import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { type CallFailure, DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SHUTTING_DOWN } from './call-failures';
+import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SHUTTING_DOWN } from './call-failures';
 
 /** The response side of a call whose response is a stream of messages. */
 export abstract class StreamingServerCall implements Call, StreamingCall {
@@ -49,14 +49,13 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
   }
 
   fail(status: GrpcStatus, message: string): void {
-    if (!this.#close()) return;
-    const { failures } = this.context;
-    const maxListBytes = this.stream.connection.peerMaxHeaderListBytes;
-    this.stream.sendTrailers(failures.of(status, message, !this.#hasSentHeaders, maxListBytes));
+    this.failWith({ status, message });
   }
 
   onCancel(work: Cancellable): void {
     if (!this.isOver) this.#work = work;
+    // Sending may have ended the connection, and with it this call, before there was anything to cancel.
+    else this.#cancelWork(work, 'cancelled');
   }
 
   cancel(cause: CancelCause): void {
@@ -82,8 +81,11 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
     }
   }
 
-  protected failWith({ status, message }: CallFailure): void {
-    this.fail(status, message);
+  protected failWith(failure: CallFailure): void {
+    if (!this.#close()) return;
+    const { failures } = this.context;
+    const maxListBytes = this.stream.connection.peerMaxHeaderListBytes;
+    this.stream.sendTrailers(failures.of(failure, !this.#hasSentHeaders, maxListBytes));
   }
 
   #abort(failure: CallFailure, cause: CancelCause): void {

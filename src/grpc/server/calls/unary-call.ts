@@ -2,11 +2,11 @@ import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler } from '../../method';
 import type { CallHead } from '../headers/request-interpreter';
-import { RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
+import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
 import { REQUEST_TIMEOUT_MS } from '../limits';
 import { messagePrefix } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import { type CallFailure, DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SLOW_REQUEST } from './call-failures';
+import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SLOW_REQUEST } from './call-failures';
 import { SingleMessage } from './single-message';
 
 /** A call of a unary method. */
@@ -47,7 +47,7 @@ export class UnaryServerCall implements Call, UnaryCall {
     const request = this.#request;
     if (!request.decompress(this.#context.inflater)) return;
     if (request.failure === undefined) this.#invoke(request.take());
-    else this.fail(request.failure.status, request.failure.message);
+    else this.#failWith(request.failure);
   }
 
   reply(message: Uint8Array): void {
@@ -59,7 +59,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   }
 
   fail(status: GrpcStatus, message: string): void {
-    if (this.#release() && !this.#isCancelled) this.#sendFailure({ status, message });
+    this.#failWith({ status, message });
   }
 
   onCancel(work: Cancellable): void {
@@ -110,8 +110,12 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   #hasExpired(): boolean {
     if (this.#deadline === Infinity || this.#context.now() < this.#deadline) return false;
-    this.fail(DEADLINE.status, DEADLINE.message);
+    this.#failWith(DEADLINE);
     return true;
+  }
+
+  #failWith(failure: CallFailure): void {
+    if (this.#release() && !this.#isCancelled) this.#sendFailure(failure);
   }
 
   #invoke(message: Buffer): void {
@@ -119,7 +123,7 @@ export class UnaryServerCall implements Call, UnaryCall {
       this.#handle(message, this);
     } catch (error) {
       this.#context.handlerFailed(this.#head.path, error);
-      this.fail(INTERNAL_ERROR.status, INTERNAL_ERROR.message);
+      this.#failWith(INTERNAL_ERROR);
     }
   }
 
@@ -131,9 +135,9 @@ export class UnaryServerCall implements Call, UnaryCall {
     }
   }
 
-  #sendFailure({ status, message }: CallFailure): void {
+  #sendFailure(failure: CallFailure): void {
     const stream = this.#stream;
-    stream.sendTrailers(this.#context.failures.of(status, message, true, stream.connection.peerMaxHeaderListBytes));
+    stream.sendTrailers(this.#context.failures.of(failure, true, stream.connection.peerMaxHeaderListBytes));
   }
 
   /** Ends the handler's work. Returns false if it had ended before. */

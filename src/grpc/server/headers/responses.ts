@@ -30,6 +30,14 @@ export function trailersOnly(
   return encodeBlock([[':status', String(httpStatus)], CONTENT_TYPE, ...statusFields(status, message), ...more]);
 }
 
+/** The status of a call that has failed. */
+export interface CallFailure {
+  readonly status: GrpcStatus;
+  readonly message: string;
+  /** Further fields of the response, which follow from the message. */
+  readonly fields?: readonly OutgoingField[];
+}
+
 /**
  * The header blocks of failed calls. Failures come in series (a store that is down fails every call with the same message), so
  * the last block is cached.
@@ -42,7 +50,7 @@ export class FailureBlocks {
    * @param isTrailersOnly whether the block is the whole response, nothing having been sent before
    * @param maxListBytes the peer's SETTINGS_MAX_HEADER_LIST_SIZE: a message that exceeds it is left out
    */
-  of(status: GrpcStatus, message: string, isTrailersOnly: boolean, maxListBytes: number): Buffer {
+  of({ status, message, fields = [] }: CallFailure, isTrailersOnly: boolean, maxListBytes: number): Buffer {
     const latest = this.#latest;
     if (
       latest?.message === message &&
@@ -52,7 +60,7 @@ export class FailureBlocks {
     ) {
       return latest.block;
     }
-    const head = isTrailersOnly ? [HTTP_OK, CONTENT_TYPE] : [];
+    const head = [...(isTrailersOnly ? [HTTP_OK, CONTENT_TYPE] : []), ...fields];
     const full = [...head, ...statusFields(status, message)];
     const block = encodeBlock(listBytes(full) <= maxListBytes ? full : [...head, ...statusFields(status, '')]);
     this.#latest = { status, message, isTrailersOnly, maxListBytes, block };
