@@ -131,7 +131,11 @@ export class Decision {
 
   #judge(limited: LimitedDescriptor): boolean {
     const { applied, statistics, callHits } = limited;
-    if (limited.isNegative) return false;
+    if (limited.isNegative) {
+      // A decision that was counted before it, and settled since, may have added the key again.
+      this.#context.overLimitCache.remove(limited.key);
+      return false;
+    }
     if (limited.overByLocalCache) {
       countOverByLocalCache(applied, callHits, statistics);
       return true;

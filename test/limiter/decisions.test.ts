@@ -642,6 +642,12 @@ describe('the local cache', () => {
     expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
   });
 
+  it('does not keep a key that is over its limit before hits are subtracted by the same request', () => {
+    const service = serve(rules, { localCacheBytes: 10_000 });
+    service.decide(request('shop', [full, descriptor('k=x', { hitsAddend: 5, isNegativeHits: true })]));
+    expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+  });
+
   it('supports shadow mode', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(1), shadowMode: true }], { localCacheBytes: 10_000 });
     service.decide(request('shop', [full]));
