@@ -26,6 +26,11 @@ export class BoundRule {
   readonly #plainKey: string;
   /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
+  /**
+   * The statistics of the values in {@link #shared}. Undefined if fewer than two values are part of the statistics key, which then
+   * differs whenever a value does.
+   */
+  readonly #kept: Set<RuleStatistics> | undefined;
   /** Whether calls that share statistics also share a cache key, so that it is built only once per window. */
   readonly #sharesKeys: boolean;
 
@@ -42,6 +47,7 @@ export class BoundRule {
     // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.
     this.#sharesKeys = levels.length === runtimeKeyLevels(rule).length;
     this.#shared = new ByValues(levels);
+    this.#kept = levels.length > 1 ? new Set() : undefined;
     if (levels.length === 0) {
       const configured = rule.path.map(({ key, value }) => ({ key, value }));
       this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured))));
@@ -64,11 +70,18 @@ export class BoundRule {
     return shared.key;
   }
 
-  /** Creates the state of new values. Above the maximum number of runtime keys, it is not kept. */
+  /**
+   * Creates the state of new values. Above the maximum number of runtime keys, it is not kept. Different values can have the same
+   * key: its text can be divided between two levels in as many ways as the name of the lower one occurs in it. Only the first
+   * values of a key are kept, so that the number of keys limits the number of values, too.
+   */
   #addShared(entries: readonly Entry[]): Shared {
     const key = statisticsKey(this.rule, entries);
     const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey));
-    if (this.statistics.keepsRuntimeRule(key)) this.#shared.set(entries, shared);
+    if (this.statistics.keepsRuntimeRule(key) && this.#kept?.has(shared.statistics) !== true) {
+      this.#kept?.add(shared.statistics);
+      this.#shared.set(entries, shared);
+    }
     return shared;
   }
 }

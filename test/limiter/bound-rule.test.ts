@@ -101,4 +101,29 @@ describe('the bound data of a rule', () => {
     }
     expect(['ab', 'ac', 'bb', 'bc', 'ab'].map(isKept)).toEqual([true, true, true, false, true]);
   });
+
+  it('keeps the state of as many values as there are statistics keys, however a text is split between levels', () => {
+    const { rule, statistics, bound } = bind([{ detailedMetric: true }, { detailedMetric: true }], ['a', 'a'], 10);
+    const parts = Array.from({ length: 100 }, () => 'x');
+    const splits = parts.slice(1).map((_, index) => {
+      const values = [parts.slice(0, index + 1), parts.slice(index + 1)].map((side) => side.join('.k1_'));
+      return entriesOf(values);
+    });
+    const cacheKeys = new Set<string>();
+    for (const entries of splits) {
+      const shared = bound.sharedBy(entries);
+      shared.statistics.totalHits += 1;
+      cacheKeys.add(bound.cacheKey(shared, entries, bound.applied!, 0));
+    }
+    function isKept(entries: (typeof splits)[number]) {
+      return bound.sharedBy(entries) === bound.sharedBy(entries);
+    }
+    expect(splits.filter(isKept).length).toBe(1);
+    // Each split has its own counter in the store, and all count under the one key.
+    expect(cacheKeys.size).toBe(99);
+    expect(statistics.rules.map(({ name, totalHits }) => [name, totalHits])).toEqual([
+      [NAME + statisticsKey(rule, splits[0]!), 99],
+    ]);
+    expect(isKept(entriesOf(['a', 'b']))).toBe(true);
+  });
 });
