@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
-import { type ServerTls, secureContextOptions } from '../grpc/http2/tls/tls-options';
+import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
@@ -47,9 +46,7 @@ export class PrimaryTls {
     this.#tls.close();
   }
 
-  /** @throws when OpenSSL does not accept the certificates, so that no worker receives them */
   #replace(tls: ServerTls): void {
-    createSecureContext(secureContextOptions(tls));
     const clientCa = tls.clientCa?.toString();
     // As in a single process: another authority may have revoked the certificate of a ticket's holder.
     const keepsTickets = this.#current !== undefined && this.#current.clientCa === clientCa;

@@ -1,4 +1,5 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { type BoundedContents, readBoundedFile } from '../bounded-file';
 import { codeOf } from '../watching/fs-error';
 
@@ -26,7 +27,8 @@ export interface Certificates {
 }
 
 /**
- * Reads the files and checks them: a certificate, the key that belongs to it, and certificates of an authority.
+ * Reads the files and checks them: a certificate, the key that belongs to it, and certificates of an authority; and that a listener
+ * can use them, which also concerns the other certificates of the chain and the strength of keys and signatures.
  *
  * @throws an Error whose message names the variable, the file and its error, and contains no part of a key
  */
@@ -40,7 +42,18 @@ export async function readCertificates(files: CertificateFiles): Promise<Certifi
   const privateKey = parse(keyName, 'an unencrypted private key in PEM format', () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) throw new Error(`${keyName} is not the key of ${certName}`);
   if (clientCa !== undefined) parse(nameOf(files, 'clientCa'), CERTIFICATE, () => new X509Certificate(clientCa));
+  assertUsable(certName, { cert, key, clientCa });
   return { cert, key, clientCa };
+}
+
+function assertUsable(name: string, { cert, key, clientCa }: Certificates): void {
+  try {
+    createSecureContext({ cert, key, ...(clientCa !== undefined && { ca: clientCa }) });
+  } catch (error) {
+    // Such as `bad end line` or `ee key too small`.
+    const { reason = codeOf(error) } = Object(error) as { readonly reason?: string };
+    throw new Error(`${name} cannot be used: ${reason}`, { cause: error });
+  }
 }
 
 /** A file in messages: the variable with its value. */

@@ -113,6 +113,14 @@ describe('the certificate source', () => {
       /^KEY_VARIABLE=.*tls\.key is not the key of CERT_VARIABLE=.*tls\.crt$/,
     ],
     [
+      'a chain whose second certificate is cut off',
+      async () => {
+        const { cert, key } = authority.issue('chain');
+        await put({ cert: `${cert}${cert.slice(0, 200)}\n`, key });
+      },
+      /^CERT_VARIABLE=.*tls\.crt cannot be used: \w+/,
+    ],
+    [
       'an authority file that contains no certificate',
       () => writeFile(join(folder, 'ca.crt'), 'hello'),
       /^CA_VARIABLE=.*ca\.crt is not a certificate in PEM format$/,
