@@ -63,6 +63,7 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<List
   const json = jsonHandler(options);
   return startHttpServer(application(options, json), {
     at: { host, port, inherited },
+    log: options.log,
     ...serverOptions(options, json),
   });
 }

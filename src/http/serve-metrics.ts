@@ -67,5 +67,5 @@ export function serveMetrics({
       return undefined;
     })
     .use(notFound([path]));
-  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected });
+  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected, log });
 }

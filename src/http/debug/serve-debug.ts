@@ -107,5 +107,5 @@ export function serveDebug({
     .use(operatorsApi)
     .use(router.routes())
     .use(notFound([index, ...listed].map(({ path }) => path)));
-  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected });
+  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected, log });
 }

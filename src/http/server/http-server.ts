@@ -2,6 +2,8 @@ import { type IncomingMessage, type RequestListener, type Server, createServer }
 import type { AddressInfo, Socket } from 'node:net';
 import type Koa from 'koa';
 import { type TcpAddress, listen } from '../../net/listen';
+import type { Log } from '../../streams/ports/log';
+import { asError } from '../../text/thrown';
 import { Connections, type ConnectionsOptions } from './connections';
 import type { HttpTimeouts } from './limits';
 import { type ParseError, answerAndClose, answerTo } from './parse-errors';
@@ -38,13 +40,15 @@ export interface DirectRoute {
   readonly handle: RequestHandler;
 }
 
-/** Starts an HTTP server for a Koa application. */
+/** Starts an HTTP server for a Koa application. When it cannot accept a connection, that is logged, and it goes on. */
 export async function startHttpServer(
   app: Koa,
-  options: HttpServerOptions & { readonly at: TcpAddress },
+  options: HttpServerOptions & { readonly at: TcpAddress; readonly log: Log },
 ): Promise<ListeningHttpServer> {
   const { server, ...rest } = createHttpServer(app, options);
-  return { ...rest, address: await listen(server, options.at) };
+  const address = await listen(server, options.at);
+  server.on('error', (error) => options.log.error('a listener has failed', { error: asError(error) }));
+  return { ...rest, address };
 }
 
 /** An HTTP server for connections that are accepted elsewhere. */
