@@ -1,8 +1,11 @@
 import { Agent, request as httpRequest } from 'node:http';
+import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { DecisionObserver, CancelCause, Decide } from '../../src/streams/ports/decide';
+import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
+import { until as eventually } from '../support/waiting/until';
 import {
   OK,
   OVER_LIMIT,
@@ -336,6 +339,22 @@ describe('an unknown path or method', () => {
   });
 });
 
+describe('a connection that the system cannot accept', () => {
+  it('is logged, and further ones are served', async () => {
+    const log = recordingLog();
+    const servers: Server[] = [];
+    const listen = jest.spyOn(Server.prototype, 'listen').mockImplementation(function listening(this: Server, ...args) {
+      servers.push(this);
+      listen.mockRestore();
+      return this.listen(...args);
+    });
+    const server = await startServer({ log });
+    servers[0]!.emit('error', Object.assign(new Error('accept ENFILE'), { code: 'ENFILE' }));
+    expect(log.lines).toEqual(['error a listener has failed']);
+    expect((await fetch(`${server.url}/healthcheck`)).status).toBe(200);
+  });
+});
+
 describe('a caller that disconnects', () => {
   it('cancels its request', async () => {
     const { decide, requested, cancelled, until } = pendingDecisions();
@@ -347,6 +366,20 @@ describe('a caller that disconnects', () => {
     await expect(response).rejects.toThrow('abort');
     await until(() => cancelled.length > 0);
     expect(cancelled).toEqual(['cancelled']);
+  });
+
+  it('ends the span of its request, without a status', async () => {
+    const { decide, requested, until } = pendingDecisions();
+    const ended: unknown[] = [];
+    const trace: CallTrace = { traceId: '0', ended: (...values) => void ended.push(values) };
+    const tracer = { fields: [], begin: () => trace } as unknown as Tracer;
+    const server = await startServer({ decide, tracer });
+    const caller = rawConnection(server.port);
+    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`);
+    await until(() => requested.length === 1);
+    caller.socket.destroy();
+    await eventually('the span to end', () => ended.length > 0);
+    expect(ended).toEqual([[{}, false]]);
   });
 
   it('inside its body causes no decision and no log line above debug', async () => {

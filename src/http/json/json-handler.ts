@@ -139,7 +139,10 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
   });
   if (isDecided) return;
   response.on('close', () => {
-    if (!isDecided) pending.cancel('cancelled');
+    if (isDecided) return;
+    pending.cancel('cancelled');
+    // There is no response, and so no status.
+    trace?.ended({}, false);
   });
 }
 
