@@ -10,6 +10,7 @@ import { processCount } from './process-count';
 import { runWorker } from './run-worker';
 import { maskingReader } from './secret-files';
 import { exitOnUncaught, serviceLog } from './service-log';
+import { collectOnOneThread } from './short-collections';
 
 /**
  * Runs this process as a worker. What prevents it from running is reported to the primary, which logs it.
@@ -19,6 +20,7 @@ import { exitOnUncaught, serviceLog } from './service-log';
  * @returns the exit code
  */
 export async function startWorker(environment: NodeJS.ProcessEnv, worker: number): Promise<number> {
+  collectOnOneThread();
   process.title = `weir: worker ${worker}`;
   const link = new PrimaryLink();
   const lines = new BoundedLines(standardStream(2));

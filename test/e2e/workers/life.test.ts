@@ -1,4 +1,5 @@
 import type { ServiceError } from '@grpc/grpc-js';
+import { join } from 'node:path';
 import { PinnedClient } from '../../support/clients/pinned-client';
 import { CONNECTION_LOST, RateLimitClient } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
@@ -15,6 +16,7 @@ const TWO = { WORKERS: '2' };
 /** A connection of its own for each client. */
 const OWN = { 'grpc.use_local_subchannel_pool': 1 };
 const UNAVAILABLE = 14;
+const REPORT_FLAGS = join(__dirname, '../../support/processes/report-flags.cjs');
 
 let rules: RuleFolder;
 let redis: RedisProcess;
@@ -188,6 +190,13 @@ describe('an instance with two workers', () => {
     await weir.line(/drain aborted by second signal; still in flight: gRPC calls/);
     expect(CONNECTION_LOST).toContain(((await inFlight) as ServiceError).code);
     await until('the workers have ended', () => workers.every(({ pid }) => !isRunning(pid)));
+  });
+
+  it('collects young objects on one thread in all of its processes', async () => {
+    await using weir = await start({ NODE_OPTIONS: `--require ${REPORT_FLAGS}` });
+    const pids = [weir.pid!, ...workersOf(weir).map(({ pid }) => pid)];
+    for (const pid of pids) await weir.line(new RegExp(`process ${pid} sets --no-parallel-scavenge$`));
+    expect(new Set(pids).size).toBe(3);
   });
 
   it('does not start when a worker cannot, with one message', async () => {
