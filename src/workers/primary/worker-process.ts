@@ -39,7 +39,10 @@ export class WorkerProcess {
   readonly #child: ChildProcess;
   #connections = 0;
 
-  /** @param number from 1; a replacement has the number of its predecessor */
+  /**
+   * @param number from 1; a replacement has the number of its predecessor
+   * @throws when too many files are open
+   */
   constructor(
     readonly number: number,
     { program, environment }: ForkOptions,
@@ -56,12 +59,13 @@ export class WorkerProcess {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc', 'pipe'],
     });
     this.#child = child;
-    this.channel = new StreamChannel(child.stdio[4] as Duplex);
+    // First: an 'error' event without a listener would end the primary, also after this constructor has thrown.
+    this.exited$ = exitOf(child);
+    this.channel = new StreamChannel(channelPipe(child));
     this.reports$ = jsonFrames<Report>(this.channel, TOPICS.control).pipe(share());
     this.states$ = jsonFrames<WorkerState>(this.channel, TOPICS.health).pipe(share());
     // The event has a second argument, the handle.
     this.notices$ = fromEvent(child, 'message', (message) => message as SocketNotice).pipe(share());
-    this.exited$ = exitOf(child);
     this.responsiveness$ = responsiveness({
       ask: () => this.order({ kind: 'ping' }),
       answers$: this.reports$.pipe(filter(({ kind }) => kind === 'alive')),
@@ -109,6 +113,15 @@ export class WorkerProcess {
   kill(): void {
     this.#child.kill('SIGKILL');
   }
+}
+
+function channelPipe(child: ChildProcess): Duplex {
+  // Not in the type: with too many open files, `fork` returns a child without any stream and emits the error on the next tick.
+  const stdio = child.stdio as ChildProcess['stdio'] | undefined;
+  if (stdio === undefined) {
+    throw new Error('too many open files in this process or on this machine (EMFILE or ENFILE)');
+  }
+  return stdio[4] as Duplex;
 }
 
 function exitOf(child: ChildProcess): Observable<WorkerExit> {
