@@ -24,14 +24,16 @@ const RESOLVE_INTERVAL = 30_000;
 /**
  * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
  * from its host, so the first {@link send} after {@link open} waits for one. A host that has disappeared sends no error, so its
- * name is resolved again at intervals.
+ * name is resolved again at intervals. Of several addresses, one is used until it fails, then the next one.
  */
 export class UdpSender implements LineSender {
   readonly #options: Required<UdpSenderOptions>;
   readonly destination: string;
   #socket: Socket | undefined;
+  /** Why the last connection has failed, until the next one is attempted. */
   #error: Error | undefined;
   #hasWaited = false;
+  /** The address of the last attempt to connect. */
   #address = '';
   #resolvedAt = 0;
   /** Whether the address of the socket is no longer one of the host. */
@@ -49,16 +51,14 @@ export class UdpSender implements LineSender {
       return;
     }
     this.close();
-    this.#error = undefined;
     this.#hasMoved = false;
     await this.#connect();
   }
 
   async #connect(): Promise<void> {
-    const { host, port, resolve: addressesOf } = this.#options;
-    const [first] = await addressesOf(host);
-    if (first === undefined) throw new Error(`${host} has no address`);
-    const { address, family } = first;
+    const { port } = this.#options;
+    const { address, family } = await this.#nextAddress();
+    this.#error = undefined;
     this.#address = address;
     this.#resolvedAt = performance.now();
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
@@ -72,6 +72,22 @@ export class UdpSender implements LineSender {
       // The callback is only a 'connect' listener; a failure to connect is an 'error' event.
       socket.connect(port, address, resolve);
     });
+  }
+
+  /**
+   * The last address while it works, else the one after it: of `localhost`, a daemon often has only one of the two addresses. The
+   * first one if the last address is no longer one of the host.
+   */
+  async #nextAddress(): Promise<LookupAddress> {
+    const { host, resolve: addressesOf } = this.#options;
+    const all = await addressesOf(host);
+    // The system may list an address twice: the one after it must be another one.
+    const addresses = all.filter(({ address }, index) => all.findIndex((other) => other.address === address) === index);
+    const last = addresses.findIndex(({ address }) => address === this.#address);
+    const index = this.#error === undefined ? Math.max(last, 0) : (last + 1) % addresses.length;
+    const next = addresses[index];
+    if (next === undefined) throw new Error(`${host} has no address`);
+    return next;
   }
 
   async send(lines: readonly string[]): Promise<void> {

@@ -4,6 +4,9 @@ import { UdpReceiver } from '../../../support/servers/statsd-receivers';
 
 const FIRST = { address: '127.0.0.1', family: 4 };
 const SECOND = { address: '127.0.0.2', family: 4 };
+/** No process listens on these. */
+const SILENT = { address: '127.0.0.3', family: 4 };
+const SILENT_TOO = { address: '127.0.0.4', family: 4 };
 
 /** Two receivers on one port of two addresses. */
 async function receivers() {
@@ -34,11 +37,11 @@ describe('the host of a UdpSender', () => {
     await second[Symbol.asyncDispose]();
   });
 
-  function senderWith(resolveInterval: number) {
+  function senderWith(resolveInterval: number, icmpWait = 1) {
     return new UdpSender({
       host: 'statsd.example',
       port: first.port,
-      icmpWait: 1,
+      icmpWait,
       resolveInterval,
       resolve: async () => {
         lookups += 1;
@@ -78,6 +81,30 @@ describe('the host of a UdpSender', () => {
     await first.until('all lines', () => first.lines.length === 5);
     expect(lookups).toBe(5);
     expect(second.lines).toEqual([]);
+  });
+
+  it('is reached at its next address when one refuses, and that one stays in use', async () => {
+    sender = senderWith(0, 500);
+    addresses = [SILENT, FIRST, SECOND];
+    await expect(flush('a:1|c')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    for (const line of ['b:1|c', 'c:1|c', 'd:1|c']) await flush(line);
+    await first.until('all lines', () => first.lines.length === 3);
+    expect(first.lines).toEqual(['b:1|c', 'c:1|c', 'd:1|c']);
+    expect(second.lines).toEqual([]);
+  });
+
+  it('is tried at all addresses in turn, even if one is listed twice or the name is unavailable in between', async () => {
+    sender = senderWith(3_600_000, 500);
+    addresses = [SILENT, SILENT, SILENT_TOO];
+    await expect(flush('a:1|c')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    addresses = [];
+    await expect(flush('b:1|c')).rejects.toThrow('the name server is unavailable');
+    addresses = [SILENT, SILENT, SILENT_TOO];
+    await using late = await UdpReceiver.start({ host: SILENT.address, port: first.port });
+    await expect(flush('c:1|c')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await flush('d:1|c');
+    await late.until('the line', () => late.lines.length === 1);
+    expect(late.lines).toEqual(['d:1|c']);
   });
 
   it('is resolved once per interval, not per flush', async () => {
