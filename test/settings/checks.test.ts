@@ -29,6 +29,16 @@ const contradictory: readonly (readonly [string, Environment, string])[] = [
     'REDIS_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.',
   ],
   [
+    'a certificate without its key for the second store',
+    { KVSTORE_PERSECOND_TLS: 'true', KVSTORE_TLS_CLIENT_CERT: '/cert.pem' },
+    'KVSTORE_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.',
+  ],
+  [
+    'a key without its certificate for a store whose address requests TLS',
+    { KVSTORE_URL: 'rediss://store:6379', KVSTORE_TLS_CLIENT_KEY: '/key.pem' },
+    'KVSTORE_TLS_CLIENT_KEY is set, but KVSTORE_TLS_CLIENT_CERT is not; a certificate and its key must be set together.',
+  ],
+  [
     'a key without its certificate',
     { CONFIG_GRPC_XDS_SERVER_USE_TLS: '1', CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key.pem' },
     'CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set, but CONFIG_GRPC_XDS_CLIENT_TLS_CERT is not; a certificate and its key must be set together.',

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { duration, formatDuration, parseNanoseconds } from '../../src/settings/values/duration';
+import { duration, formatDuration, parseNanoseconds, timerDuration } from '../../src/settings/values/duration';
 import { parseValue } from './parse-value';
 
 const SECOND = 10n ** 9n;
@@ -124,5 +124,17 @@ describe('duration', () => {
         expect(parseNanoseconds(text)).toBe(sum);
       }),
     );
+  });
+});
+
+describe('a duration for a timer', () => {
+  it('is at most what a timer can measure', () => {
+    const longest = 2 ** 31 - 1;
+    expect(timerDuration('0 or more').parse('596h')).toEqual({ value: 596 * 3_600_000 });
+    expect(timerDuration('above 0').parse('720h')).toEqual({
+      value: longest,
+      notice: expect.stringContaining('24.8 days'),
+    });
+    expect(timerDuration('above 0').parse('0')).toEqual({ rejected: true });
   });
 });

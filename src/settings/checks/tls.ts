@@ -1,13 +1,22 @@
-import type { Row, Settings } from '../settings';
+import type { Field, Row, Settings } from '../settings';
 import { check } from './check';
 
-type Switch = { [F in keyof Settings]: Settings[F] extends boolean ? F : never }[Row['field']];
 type File = { [F in keyof Settings]: string | undefined extends Settings[F] ? F : never }[Row['field']];
 
-/** A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored. */
-function requirePair(tls: Switch, certificate: File, key: File) {
-  return check([tls, certificate, key], ({ settings, nameOf }) => {
-    if (!settings[tls] || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
+/**
+ * A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored.
+ *
+ * @param concerns what decides whether TLS is used
+ */
+// oxlint-disable-next-line max-params -- all four are of one kind: settings
+function requirePair<const Fields extends Field>(
+  concerns: readonly Fields[],
+  usesTls: (settings: Pick<Settings, Fields>) => boolean,
+  certificate: File,
+  key: File,
+) {
+  return check<Fields | File>([...concerns, certificate, key], ({ settings, nameOf }) => {
+    if (!usesTls(settings) || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
     const [present, absent] = settings[key] === undefined ? [certificate, key] : [key, certificate];
     return `${nameOf(present)} is set, but ${nameOf(absent)} is not; a certificate and its key must be set together.`;
   });
@@ -36,7 +45,25 @@ export const tlsChecks = [
         'is set; set both or neither.'
       : undefined,
   ),
-  requirePair('configGrpcXdsServerUseTls', 'configGrpcXdsClientTlsCert', 'configGrpcXdsClientTlsKey'),
-  requirePair('kvstoreTls', 'kvstoreTlsClientCert', 'kvstoreTlsClientKey'),
-  requirePair('plaincacheTls', 'plaincacheTlsClientCert', 'plaincacheTlsClientKey'),
+  requirePair(
+    ['configGrpcXdsServerUseTls'],
+    (settings) => settings.configGrpcXdsServerUseTls,
+    'configGrpcXdsClientTlsCert',
+    'configGrpcXdsClientTlsKey',
+  ),
+  requirePair(
+    ['kvstoreTls', 'kvstorePersecondTls', 'kvstoreUrl', 'kvstorePersecondUrl'],
+    ({ kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl }) =>
+      kvstoreTls ||
+      kvstorePersecondTls ||
+      [kvstoreUrl, kvstorePersecondUrl].some((url) => /rediss:\/\//i.test(url ?? '')),
+    'kvstoreTlsClientCert',
+    'kvstoreTlsClientKey',
+  ),
+  requirePair(
+    ['plaincacheTls'],
+    (settings) => settings.plaincacheTls,
+    'plaincacheTlsClientCert',
+    'plaincacheTlsClientKey',
+  ),
 ];

@@ -1,7 +1,7 @@
 import { is, isNot } from './condition';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
-import { duration } from '../values/duration';
+import { duration, timerDuration } from '../values/duration';
 import { text } from '../values/text';
 import { wholeNumber } from '../values/numbers';
 
@@ -54,7 +54,7 @@ export const counterSettings = group({
       field: 'kvstorePipelineWindow',
       name: 'KVSTORE_PIPELINE_WINDOW',
       alias: 'REDIS_PIPELINE_WINDOW',
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 0,
       help: 'How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn, or nothing at all in the memory store.',
     }),

@@ -1,6 +1,6 @@
 import { is, isNot } from './condition';
 import { boolean, choice } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { wholeNumber } from '../values/numbers';
 import { text } from '../values/text';
 import { derived, setting } from './setting';
@@ -90,7 +90,7 @@ export function poolSettings<const Prefix extends string>(instance: InstanceName
     }),
     setting({
       ...names(instance, 'Timeout', 'TIMEOUT'),
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 10_000,
       help: 'Timeout of connecting and of each command batch; 0: none.',
     }),
@@ -102,7 +102,7 @@ export function poolSettings<const Prefix extends string>(instance: InstanceName
     }),
     setting({
       ...names(instance, 'PoolOnEmptyWaitDuration', 'POOL_ON_EMPTY_WAIT_DURATION'),
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 1000,
       requires: [isNot(`${instance.name}_POOL_ON_EMPTY_BEHAVIOR`, 'WAIT')],
       help: 'How long to wait for a free connection before CREATE or ERROR applies.',

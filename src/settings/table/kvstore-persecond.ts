@@ -1,6 +1,6 @@
 import { is } from './condition';
 import { boolean } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { PER_SECOND_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
 import { group, setting } from './setting';
 
@@ -23,7 +23,7 @@ export const kvstorePersecondSettings = group({
       field: 'kvstorePersecondPipelineWindow',
       name: 'KVSTORE_PERSECOND_PIPELINE_WINDOW',
       alias: 'REDIS_PERSECOND_PIPELINE_WINDOW',
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 0,
       help: 'As KVSTORE_PIPELINE_WINDOW, for the per-second instance.',
     }),

@@ -1,6 +1,6 @@
 import { anyOf, is, matches } from './condition';
 import { boolean } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { filePath } from '../values/text';
 import { MAIN_INSTANCE, pipelineSettings, poolSettings, serverSettings, tlsSetting } from './kvstore-instance';
 import { group, setting } from './setting';
@@ -79,7 +79,7 @@ export const kvstoreSettings = group({
       field: 'kvstoreStartupInitialInterval',
       name: 'KVSTORE_STARTUP_INITIAL_INTERVAL',
       alias: 'REDIS_STARTUP_INITIAL_INTERVAL',
-      type: duration('above 0'),
+      type: timerDuration('above 0'),
       default: 1000,
       help: 'Delay before the first retry of connecting at startup.',
     }),
@@ -87,7 +87,7 @@ export const kvstoreSettings = group({
       field: 'kvstoreStartupMaxInterval',
       name: 'KVSTORE_STARTUP_MAX_INTERVAL',
       alias: 'REDIS_STARTUP_MAX_INTERVAL',
-      type: duration('above 0'),
+      type: timerDuration('above 0'),
       default: 30_000,
       help: 'Longest delay between two attempts to connect at startup.',
     }),
@@ -95,7 +95,7 @@ export const kvstoreSettings = group({
       field: 'kvstoreStartupMaxElapsedTime',
       name: 'KVSTORE_STARTUP_MAX_ELAPSED_TIME',
       alias: 'REDIS_STARTUP_MAX_ELAPSED_TIME',
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 0,
       help: 'Time after which the service stops trying to connect at startup and exits; 0: no limit.',
     }),

@@ -1,7 +1,7 @@
 import { is, isSet } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { list } from '../values/lists';
 import { isServer, isSocketPath } from '../values/addresses';
 import { filePath, textLike } from '../values/text';
@@ -32,7 +32,7 @@ export const plaincacheSettings = group({
       field: 'plaincacheSrvRefresh',
       name: 'PLAINCACHE_SRV_REFRESH',
       alias: 'MEMCACHE_SRV_REFRESH',
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 0,
       requires: [isSet('PLAINCACHE_SRV')],
       help: 'Interval between lookups of that record; 0: only at startup.',

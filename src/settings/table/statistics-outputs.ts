@@ -1,7 +1,7 @@
 import { anyOf, is, isNot, isNotSet, matches } from './condition';
 import { derived, group, setting } from './setting';
 import { boolean, choice } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { list, pairs } from '../values/lists';
 import { listenAddress, statisticsHost } from '../values/addresses';
 import { port } from '../values/numbers';
@@ -33,7 +33,7 @@ export const statisticsOutputSettings = group({
     setting({
       field: 'statsFlushInterval',
       name: 'STATS_FLUSH_INTERVAL',
-      type: duration('above 0'),
+      type: timerDuration('above 0'),
       default: 10_000,
       requires: [FLUSHED],
       help: 'Interval at which statistics are sent.',

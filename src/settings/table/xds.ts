@@ -1,7 +1,7 @@
 import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
-import { duration } from '../values/duration';
+import { timerDuration } from '../values/duration';
 import { grpcHeaders, pairs } from '../values/lists';
 import { grpcTarget } from '../values/addresses';
 import { DEFAULT_MESSAGE_BYTES, messageSize, ratio } from '../values/numbers';
@@ -44,21 +44,21 @@ export const xdsSettings = group({
     setting({
       field: 'configGrpcXdsServerConnectRetryInterval',
       name: 'CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL',
-      type: duration('0 or more'),
+      type: timerDuration('0 or more'),
       default: 3000,
       help: 'Delay before reconnecting after a stream that worked.',
     }),
     setting({
       field: 'xdsClientBackoffInitialInterval',
       name: 'XDS_CLIENT_BACKOFF_INITIAL_INTERVAL',
-      type: duration('above 0'),
+      type: timerDuration('above 0'),
       default: 10_000,
       help: 'Delay before reconnecting after the first stream that failed.',
     }),
     setting({
       field: 'xdsClientBackoffMaxInterval',
       name: 'XDS_CLIENT_BACKOFF_MAX_INTERVAL',
-      type: duration('above 0'),
+      type: timerDuration('above 0'),
       default: 60_000,
       help: 'Longest delay, regardless of the number of consecutive failures.',
     }),

@@ -57,8 +57,10 @@ export function formatDuration(milliseconds: number): string {
 /** Nanoseconds in an hour, the most of the range `0 to 1h`. */
 const HOUR = 3_600_000_000_000n;
 
+type Range = '0 or more' | 'above 0' | '0 to 1h';
+
 /** A duration in milliseconds (fractions allowed) in a range. */
-export function duration(range: '0 or more' | 'above 0' | '0 to 1h'): ValueType<number> {
+export function duration(range: Range): ValueType<number> {
   return {
     allowed: `duration, ${range}`,
     parse(text) {
@@ -69,6 +71,22 @@ export function duration(range: '0 or more' | 'above 0' | '0 to 1h'): ValueType<
       return accepted(Number(nanoseconds) / NANOSECONDS_IN_MILLISECOND);
     },
     format: formatDuration,
+  };
+}
+
+/** The longest time that Node's timers measure, in milliseconds: one that is given more ends at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** A duration for which a timer runs. What is longer than a timer can measure, 24.8 days, becomes that. */
+export function timerDuration(range: Range): ValueType<number> {
+  const type = duration(range);
+  return {
+    ...type,
+    parse(text) {
+      const result = type.parse(text);
+      if (!('value' in result) || result.value <= LONGEST_TIMER) return result;
+      return accepted(LONGEST_TIMER, 'longer than a timer can measure; 24.8 days are used');
+    },
   };
 }
 
