@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { SecretMount } from '../support/data/secret-mount';
 import { WeirProcess } from '../support/processes/weir-process';
 import { SilentPeer } from '../support/servers/silent-peer';
 
@@ -29,10 +30,10 @@ describe('the health probe', () => {
     await using serving = await WeirProcess.start({
       env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' },
     });
-    expect(await probe({ DEBUG_HOST: '127.0.0.1', DEBUG_PORT: String(serving.ports.debug) })).toEqual({
-      code: 0,
-      output: '',
-    });
+    const settings = { DEBUG_HOST: '127.0.0.1', DEBUG_PORT: String(serving.ports.debug) };
+    expect(await probe(settings)).toEqual({ code: 0, output: '' });
+    using secrets = new SecretMount({ token: 'token-of-the-operators' });
+    expect(await probe({ ...settings, OPERATOR_TOKEN_FILE: secrets.path('token') })).toEqual({ code: 0, output: '' });
   });
 
   it('exits with 1 if there is no service, and if its settings are invalid or name no port', async () => {

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { RuleFolder } from '../support/data/rule-folder';
+import { SecretMount } from '../support/data/secret-mount';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const RULES = `domain: shop
@@ -53,6 +54,13 @@ async function hit(user: string): Promise<void> {
   const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: user }] }] });
   await weir.http('/json', { method: 'POST', body });
 }
+
+it('use the token of a file when the variable is empty, as the service does', async () => {
+  using secrets = new SecretMount({ token: `${TOKEN}\n` });
+  const args = ['counter', 'get', ...ANN, '-address', `127.0.0.1:${weir.ports.debug}`];
+  const env = { OPERATOR_TOKEN: '', OPERATOR_TOKEN_FILE: secrets.path('token') };
+  expect(await run('weir-admin', args, env)).toMatchObject({ code: 0, stderr: '' });
+});
 
 it('weir-admin rules prints the tree of rules with their places and totals', async () => {
   await hit('totals');

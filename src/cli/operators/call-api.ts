@@ -26,9 +26,11 @@ export interface ApiRequest {
  * @throws {FlagError} when the file cannot be read
  */
 export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
-  const { OPERATOR_TOKEN: token, OPERATOR_TOKEN_FILE: tokenFile } = environment;
+  const { OPERATOR_TOKEN_FILE: tokenFile } = environment;
+  // As for the service, an empty variable is not set.
+  const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
   const path = file === '' && token === undefined ? tokenFile : file;
-  if (path === undefined || path === '') return token?.trim();
+  if (path === undefined || path === '') return token;
   try {
     return readSecretFile(path);
   } catch (cause) {

@@ -1,5 +1,6 @@
 import { get } from 'node:http';
 import { type LoadedSettings, readSettings } from '../../settings/read-settings';
+import { readSecretFile } from '../../sources/secret-file';
 import { asError, messageOf } from '../../text/thrown';
 
 /** The longest wait for the answer, in milliseconds. */
@@ -20,7 +21,7 @@ const LOOPBACK = new Map([
 export async function unhealthyReason(environment: NodeJS.ProcessEnv): Promise<string | undefined> {
   let settings: LoadedSettings['settings'];
   try {
-    ({ settings } = readSettings(environment));
+    ({ settings } = readSettings(environment, readSecretFile));
   } catch (error) {
     return messageOf(error);
   }
