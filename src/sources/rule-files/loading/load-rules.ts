@@ -39,12 +39,12 @@ export function loadRules(files: readonly RuleFile[], options: LoadOptions): Obs
   });
 }
 
-/** The buffers that can be transferred instead of copied: those that hold one file and nothing else. */
+/** The buffers that can be transferred instead of copied: those that hold one file and nothing else. Files without content share one. */
 function buffersOf(files: readonly RuleFile[]): ArrayBuffer[] {
   const buffers: ArrayBuffer[] = [];
   for (const { content } of files) {
-    if (types.isArrayBuffer(content.buffer) && content.byteLength === content.buffer.byteLength)
-      buffers.push(content.buffer);
+    const { buffer, byteLength } = content;
+    if (byteLength > 0 && types.isArrayBuffer(buffer) && byteLength === buffer.byteLength) buffers.push(buffer);
   }
   return buffers;
 }

@@ -53,6 +53,25 @@ describe.each([
     expect(results).toEqual([{ ruleset: expect.anything(), warnings: [expect.stringMatching(/^a\.yaml:2:\d+: /)] }]);
   });
 
+  it('names files that are too large, and can load others afterwards', async () => {
+    const none = new Uint8Array();
+    const files = ['x.yaml', 'y.yaml'].map((path) => ({ path, content: none, tooLarge: 40_000_000 }));
+    const workerFile = join(__dirname, '../rules-worker-entry.cjs');
+    const options = { mergeDomainConfigs: false, workerFile, smallSet };
+    const valid = { path: 'b.yaml', content: new TextEncoder().encode(DEEP) };
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const content = valid.content.slice();
+      const loaded = await lastValueFrom(loadRules([{ ...valid, content }, ...files], options));
+      expect(loaded).toMatchObject({
+        ruleset: undefined,
+        errors: [
+          expect.stringMatching(/^x\.yaml:.* has 40000000 bytes/),
+          expect.stringMatching(/^y\.yaml:.* has 40000000 bytes/),
+        ],
+      });
+    }
+  });
+
   it('emits the errors as lines', async () => {
     const results = await load({ ...VALID, 'd.yaml': 'domain: d\nrules: []\n', 'e.yaml': '' }, { smallSet });
     expect(results).toEqual([
