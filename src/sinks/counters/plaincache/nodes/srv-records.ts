@@ -3,6 +3,7 @@ import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry
 import type { Log } from '../../../../streams/ports/log';
 import { messageOf } from '../../../../text/thrown';
 import { StateLog } from '../../../logs/state-log';
+import { parseHostPort } from '../../server-address';
 
 /** How soon a look-up that failed is repeated, in milliseconds. */
 const RETRY_INTERVAL = 1000;
@@ -57,11 +58,21 @@ export function srvServers({ record, refresh, log, lookUp }: SrvOptions): Observ
 
 /** @throws Error when there are none */
 function sortedServers(records: readonly SrvRecord[]): readonly string[] {
-  if (records.length === 0) throw new Error('the record lists no servers');
   // The Go service sorts the names with the dot that ends them in DNS; the order decides which node holds a key.
-  const sorted = records.map(({ name, port }) => ({ name: name.replace(/\.$/, ''), port }));
+  const sorted = records.map(({ name, port }) => ({ name: name.replace(/\.$/, ''), port })).filter(isAddress);
+  if (sorted.length === 0) throw new Error('the record lists no servers');
   sorted.sort((one, other) => compare(`${one.name}.:${one.port}`, `${other.name}.:${other.port}`));
   return sorted.map(({ name, port }) => `${name}:${port}`);
+}
+
+/** Whether it can be connected to. The target `.` and the port 0 mean that the service is not available (RFC 2782). */
+function isAddress({ name, port }: SrvRecord): boolean {
+  try {
+    parseHostPort(`${name}:${port}`);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function compare(one: string, other: string): number {
