@@ -212,6 +212,19 @@ describe('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', () => {
   });
 });
 
+it('a window whose reply arrives while the event loop stands still is counted', async () => {
+  const statistics = new Statistics(10);
+  // Without the proxy, which would stand still too.
+  const counters = await open({ url: server.address, poolSize: 1, timeout: TIMEOUT }, { statistics });
+  expect(await apply(counters, operation('still', 1))).toEqual([1]);
+  await setImmediate();
+  const counts = apply(counters, operation('still', 1));
+  const end = performance.now() + TIMEOUT + 10;
+  while (performance.now() < end);
+  expect(await counts).toEqual([2]);
+  expect(statistic(statistics, 'ratelimit.redis_pool.cx_local_close')).toBe(0);
+});
+
 it('close waits for the windows in flight, then closes all connections', async () => {
   const counters = await open();
   const last = apply(counters, operation('last', 1));

@@ -3,6 +3,7 @@ import { Observable } from 'rxjs';
 import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Server, nameOf } from '../../server-address';
 import type { Credentials } from './address';
+import { startReplyTimer } from './reply-timer';
 import { isReply, replyCode, withoutCommand } from './store-error';
 import type { TlsMaterial } from '../../tls-material';
 import { explainTlsMismatch } from './tls-mismatch';
@@ -122,7 +123,8 @@ function open(options: ConnectionOptions): Observable<Connection> {
       reason ??= error;
       cut();
     }
-    const timer = timeout > 0 ? setTimeout(() => fail(new Error(`no reply within ${timeout} ms`)), timeout) : undefined;
+    const stopTimer =
+      timeout > 0 ? startReplyTimer(timeout, () => fail(new Error(`no reply within ${timeout} ms`))) : undefined;
     redis.once('connect', () => catchParserErrors(redis.stream, fail));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) => fail(withoutCommand(error)));
@@ -130,7 +132,7 @@ function open(options: ConnectionOptions): Observable<Connection> {
     redis.once('ready', () => {
       handshake(redis, options).then(
         ({ hasUnusedPassword }) => {
-          clearTimeout(timer);
+          stopTimer?.();
           subscriber.next(new Connection(redis, nameOf(server), hasUnusedPassword));
         },
         (error: Error) => fail(withoutCommand(error)),
@@ -139,7 +141,7 @@ function open(options: ConnectionOptions): Observable<Connection> {
     // The events above report the outcome.
     redis.connect().catch(() => undefined);
     return () => {
-      clearTimeout(timer);
+      stopTimer?.();
       cut();
     };
   });

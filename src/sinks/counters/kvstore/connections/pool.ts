@@ -4,7 +4,8 @@ import type { Deadline } from './deadline';
 import { LeaseQueue } from './lease-queue';
 import type { PoolStatistics } from './pool-statistics';
 import type { RetryDelay } from './retry-delay';
-import { noConnection } from './store-error';
+import { startReplyTimer } from './reply-timer';
+import { noConnection, timedOut } from './store-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 const HEARTBEAT = 5000;
@@ -74,6 +75,11 @@ export class Pool {
   async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
     const lease = this.#lease(deadline);
     const connection = lease instanceof Connection ? lease : await lease;
+    if (deadline.hasPassed) {
+      // It was granted while overdue replies were read: it would be cut right after the window was sent.
+      this.#release(connection);
+      throw timedOut();
+    }
     function cut(): void {
       connection.destroy();
     }
@@ -197,11 +203,8 @@ export class Pool {
     const limit = timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT;
     for (const connection of this.#idle) {
       // A connection that a window has leased in the meantime has the deadline of that window.
-      const replyTimer = setTimeout(() => this.#idle.includes(connection) && connection.destroy(), limit);
+      const stopTimer = startReplyTimer(limit, () => this.#idle.includes(connection) && connection.destroy());
       // An error reply is a sign of life too, and a lost connection reports itself.
-      function stopTimer(): void {
-        clearTimeout(replyTimer);
-      }
       connection.send('PING').then(stopTimer, stopTimer);
     }
   }
