@@ -1,12 +1,21 @@
 import { Observable, defer, merge, mergeMap, retry, timer } from 'rxjs';
-import type { Server } from '../../../server-address';
+import { StateLog } from '../../../../logs/state-log';
+import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
+import { startReplyTimer } from '../../connections/reply-timer';
 import { RECONNECT } from '../../connections/retry-delay';
+import { isReply } from '../../connections/store-error';
+import type { StoreContext } from '../store-context';
 import { switchedTo } from './replies';
 import type { Sentinels } from './sentinels';
 
 /** How often a connection to a sentinel is checked with a PING, in milliseconds, and how long the reply may take. */
 const HEARTBEAT = 5000;
+
+/** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
+const RESUBSCRIBE = 5000;
+
+export type MasterChangesOptions = Pick<StoreContext, 'log' | 'name'>;
 
 /**
  * The current master as each of the sentinels reports it: when it switches, and after each connect to a sentinel, since a
@@ -14,32 +23,56 @@ const HEARTBEAT = 5000;
  *
  * Without these messages a master that was demoted while it was alive would be counted on until the sentinels make it a
  * replica, about ten seconds later, and everything counted there in the meantime would be lost.
+ * When a sentinel rejects the subscription, this is logged, and the master is queried every few seconds.
  */
-export function masterChanges(sentinels: Sentinels, listed: readonly Server[]): Observable<Server> {
-  return merge(...listed.map((sentinel) => reportsOf(sentinel, sentinels)));
+export function masterChanges(
+  sentinels: Sentinels,
+  listed: readonly Server[],
+  options: MasterChangesOptions,
+): Observable<Server> {
+  return merge(...listed.map((sentinel) => reportsOf(sentinel, sentinels, options)));
 }
 
-function reportsOf(sentinel: Server, sentinels: Sentinels): Observable<Server> {
+function reportsOf(sentinel: Server, sentinels: Sentinels, { log, name }: MasterChangesOptions): Observable<Server> {
+  const state = new StateLog(
+    log,
+    {
+      bad: 'a sentinel rejects SUBSCRIBE; failovers may be noticed late',
+      good: 'a sentinel accepts SUBSCRIBE again',
+    },
+    { store: name, sentinel: nameOf(sentinel) },
+  );
   return defer(() => sentinels.connect(sentinel)).pipe(
-    mergeMap((connection) => merge(heartbeat(connection), switches(connection, sentinels))),
+    mergeMap((connection) => merge(heartbeat(connection), switches(connection, sentinels, state))),
     retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
   );
 }
 
-function switches(connection: Connection, sentinels: Sentinels): Observable<Server> {
+function switches(connection: Connection, sentinels: Sentinels, state: StateLog): Observable<Server> {
   return new Observable((subscriber) => {
+    let resubscribeTimer: NodeJS.Timeout | undefined;
+    function rejected(error: Error): void {
+      // A lost connection reports itself.
+      if (!isReply(error) || subscriber.closed) throw error;
+      state.bad(error.message);
+      // After the reconnect, weir tries to subscribe again and queries the master.
+      resubscribeTimer = setTimeout(() => connection.destroy(), RESUBSCRIBE);
+      resubscribeTimer.unref();
+    }
     connection
       .subscribe('+switch-master', (message) => {
         const master = switchedTo(message, sentinels.masterName);
         if (master !== undefined) subscriber.next(master);
       })
+      .then(() => state.good(), rejected)
       // Only after the subscription, so that no switch is missed in between.
       .then(() => sentinels.master())
       .then(
         (master) => subscriber.next(master),
-        // No sentinel knows the master now; a message follows when there is one.
+        // No sentinel knows the master now; a message follows when there is one. Or the connection is lost.
         () => undefined,
       );
+    return () => clearTimeout(resubscribeTimer);
   });
 }
 
@@ -47,10 +80,7 @@ function switches(connection: Connection, sentinels: Sentinels): Observable<Serv
 function heartbeat(connection: Connection): Observable<never> {
   return new Observable(() => {
     const heartbeatTimer = setInterval(() => {
-      const replyTimer = setTimeout(() => connection.destroy(), HEARTBEAT);
-      function stopTimer(): void {
-        clearTimeout(replyTimer);
-      }
+      const stopTimer = startReplyTimer(HEARTBEAT, () => connection.destroy());
       connection.send('PING').then(stopTimer, stopTimer);
     }, HEARTBEAT);
     heartbeatTimer.unref();

@@ -32,7 +32,7 @@ export class SentinelStore implements Store {
         );
       },
     });
-    this.#subscription = masterChanges(this.#sentinels, sentinels)
+    this.#subscription = masterChanges(this.#sentinels, sentinels, context)
       .pipe(tap((master) => this.#follow(master)))
       .subscribe();
   }
