@@ -163,7 +163,7 @@ describe('without a reply, when the event loop has stood still', () => {
   it('an idle connection is cut', async () => {
     await using server = await HeldServer.start();
     const intervals = jest.spyOn(globalThis, 'setInterval');
-    const pool = await server.pool();
+    await server.pool();
     const checkIdle = intervals.mock.calls[0]?.[0] as () => void;
     intervals.mockRestore();
     checkIdle();
