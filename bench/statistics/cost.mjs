@@ -49,10 +49,13 @@ class NoStatistics {
   }
 }
 
+const STARTED_AT = performance.now();
+
 /** A call as the gRPC server passes it to its handler. */
 class Call {
   static bytes = 0;
   pending = undefined;
+  receivedAt = STARTED_AT;
   reply(message) {
     Call.bytes += message.length;
   }

@@ -87,7 +87,7 @@ function recording() {
   );
 
   const pending = { cancel() {} };
-  const transport = { reply() {}, fail() {}, onCancel() {} };
+  const transport = { reply() {}, fail() {}, onCancel() {}, receivedAt: performance.now() };
   const answer = new Uint8Array(8);
   function handle(_message, call) {
     call.onCancel(pending);

@@ -41,6 +41,8 @@ export interface UnaryCall {
   metadata?(name: string): string | undefined;
   /** The other end of the connection. Absent on transports without connections. */
   readonly peer?: Caller['peer'];
+  /** When the request was complete: milliseconds of the transport's monotonic clock. */
+  readonly receivedAt: number;
   /** The trace of the call, when it is traced. */
   readonly trace?: CallTrace | undefined;
 }
@@ -49,7 +51,11 @@ export interface UnaryCall {
  * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns: copy what
  * is needed longer.
  */
-export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
+export interface UnaryHandler {
+  (message: Uint8Array, call: UnaryCall): void;
+  /** Called instead for a complete request whose call ends before it is handled. */
+  readonly unhandled?: (call: UnaryCall, cause: CancelCause) => void;
+}
 
 /** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;

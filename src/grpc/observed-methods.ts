@@ -6,7 +6,7 @@ import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler, type U
 
 export interface ObserveOptions {
   readonly statistics: Statistics;
-  /** A monotonic clock: milliseconds with fractions, from any origin. */
+  /** The monotonic clock of {@link UnaryCall.receivedAt}: milliseconds with fractions. */
   readonly now: () => number;
   /** Chooses the calls to trace; undefined when tracing is off. */
   readonly tracer?: Tracer | undefined;
@@ -15,9 +15,9 @@ export interface ObserveOptions {
 /**
  * Measures and traces the calls of unary methods.
  *
- * - `ratelimit_server.<method>.total_requests` counts the calls as they begin.
- * - `ratelimit_server.<method>.response_time` gets one duration per call, from the start of the handler to the end of the
- *   call, including failed and cancelled calls and those whose handler throws.
+ * - `ratelimit_server.<method>.total_requests` counts the calls as they are handled, or end before that.
+ * - `ratelimit_server.<method>.response_time` gets one duration per call, from the complete request to the end of the call,
+ *   including failed and cancelled calls, those whose handler throws, and those that end before they are handled.
  * - The calls that the tracer chooses get one span each, named after the method.
  */
 export function observedMethods(methods: UnaryMethods, options: ObserveOptions): UnaryMethods {
@@ -35,7 +35,7 @@ function observed(path: string, handle: UnaryHandler, { statistics, now, tracer 
     now,
     tracer,
   };
-  return (message, call) => {
+  function handleObserved(message: Uint8Array, call: UnaryCall): void {
     totalRequests.add(1);
     const observedCall = new ObservedCall(call, observation);
     try {
@@ -44,7 +44,12 @@ function observed(path: string, handle: UnaryHandler, { statistics, now, tracer 
       observedCall.handlerFailed();
       throw error;
     }
-  };
+  }
+  function unhandled(call: UnaryCall, cause: CancelCause): void {
+    totalRequests.add(1);
+    new ObservedCall(call, observation).cancel(cause);
+  }
+  return Object.assign(handleObserved, { unhandled });
 }
 
 /** What the observed calls of one method share. */
@@ -71,7 +76,6 @@ const SERVER_ERRORS: ReadonlySet<GrpcStatus> = new Set([
 class ObservedCall implements UnaryCall, Cancellable {
   readonly #call: UnaryCall;
   readonly #observation: Observation;
-  readonly #begun: number;
   readonly trace: CallTrace | undefined;
   #isOver = false;
   #work: Cancellable | undefined;
@@ -79,7 +83,6 @@ class ObservedCall implements UnaryCall, Cancellable {
   constructor(call: UnaryCall, observation: Observation) {
     this.#call = call;
     this.#observation = observation;
-    this.#begun = observation.now();
     this.trace = observation.tracer?.begin(observation.name, observation.attributes, call);
   }
 
@@ -107,6 +110,10 @@ class ObservedCall implements UnaryCall, Cancellable {
     return this.#call.peer;
   }
 
+  get receivedAt(): number {
+    return this.#call.receivedAt;
+  }
+
   metadata(name: string): string | undefined {
     return this.#call.metadata?.(name);
   }
@@ -121,7 +128,8 @@ class ObservedCall implements UnaryCall, Cancellable {
     if (this.#isOver) return;
     this.#isOver = true;
     const { responseTime, now } = this.#observation;
-    responseTime.record(now() - this.#begun);
+    // The clocks are read at most once per turn: one may seem to be behind the other.
+    responseTime.record(Math.max(0, now() - this.#call.receivedAt));
     this.trace?.ended({ 'rpc.grpc.status_code': status }, SERVER_ERRORS.has(status));
   }
 }

@@ -96,6 +96,7 @@ export function grpcServerOptions(
 export function grpcGauges(statistics: Statistics, server: () => GrpcServer | undefined): void {
   statistics.gauge('ratelimit_server.grpc.connections', () => server()?.connectionCount ?? 0);
   statistics.gauge('ratelimit_server.grpc.open_calls', () => server()?.openStreams ?? 0);
+  statistics.gauge('ratelimit_server.grpc.waiting_calls', () => server()?.waitingStreams ?? 0);
   statistics.gauge('ratelimit_server.grpc.held_bytes', () => server()?.heldBytes ?? 0);
 }
 

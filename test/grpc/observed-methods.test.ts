@@ -6,9 +6,14 @@ import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
 
 const PATH = '/package.Service/Method';
 const NOTHING = new Uint8Array();
+/** Of every call, in milliseconds. */
+const RECEIVED_AT = 90;
 
-/** Calls an observed method over a transport that records what it receives, at a time that the test sets. */
-function callOf(handle: UnaryHandler, tracer?: Tracer) {
+/**
+ * Calls an observed method over a transport that records what it receives, at a time that the test sets. With `unhandled`, the call
+ * ends for this reason before it is handled.
+ */
+function callOf(handle: UnaryHandler, { tracer, unhandled }: { tracer?: Tracer; unhandled?: CancelCause } = {}) {
   const statistics = new Statistics(0);
   const sent: string[] = [];
   let cancel: (cause: CancelCause) => void = () => {};
@@ -23,8 +28,10 @@ function callOf(handle: UnaryHandler, tracer?: Tracer) {
     fail: (status, message) => void sent.push(`${status} ${message}`),
     onCancel: (work) => (cancel = (cause) => work.cancel(cause)),
     metadata: (name) => `the ${name}`,
+    receivedAt: RECEIVED_AT,
   };
-  method?.(NOTHING, call);
+  if (unhandled === undefined) method?.(NOTHING, call);
+  else method?.unhandled?.(call, unhandled);
   return {
     sent,
     time,
@@ -44,17 +51,17 @@ const keep: UnaryHandler = (_message, call) => {
 };
 
 describe('a call of an observed method', () => {
-  it('is counted when it begins and timed when it is answered', () => {
+  it('is counted when it begins, and timed from its complete request to its answer', () => {
     const { sent, time, durations, total } = callOf(keep);
     expect([total(), durations()]).toEqual([1, []]);
     time.now = 107.5;
     kept.reply(NOTHING);
-    expect([sent, durations()]).toEqual([['reply'], [7.5]]);
+    expect([sent, durations()]).toEqual([['reply'], [17.5]]);
   });
 
   it('is timed when it fails', () => {
     const { sent, durations } = callOf((_message, call) => call.fail(GrpcStatus.INTERNAL, 'broken'));
-    expect([sent, durations()]).toEqual([['13 broken'], [0]]);
+    expect([sent, durations()]).toEqual([['13 broken'], [10]]);
   });
 
   it('is timed once, and ends its span with INTERNAL, when its handler throws', () => {
@@ -75,10 +82,10 @@ describe('a call of an observed method', () => {
       throw error;
     };
     const method = observedMethods(new Map([[PATH, throwing]]), { statistics, now: () => 100, tracer }).get(PATH)!;
-    const call: UnaryCall = { reply: () => {}, fail: () => {}, onCancel: () => {} };
+    const call: UnaryCall = { reply: () => {}, fail: () => {}, onCancel: () => {}, receivedAt: RECEIVED_AT };
     expect(() => method(NOTHING, call)).toThrow(error);
     responseTime.flush();
-    expect([durations, ended]).toEqual([[0], [[{ 'rpc.grpc.status_code': GrpcStatus.INTERNAL }, true]]]);
+    expect([durations, ended]).toEqual([[10], [[{ 'rpc.grpc.status_code': GrpcStatus.INTERNAL }, true]]]);
   });
 
   it('is timed once when it is cancelled and answered afterwards', () => {
@@ -91,7 +98,20 @@ describe('a call of an observed method', () => {
     cancel('deadline_exceeded');
     time.now = 110;
     kept.reply(NOTHING);
-    expect([causes, durations()]).toEqual([['deadline_exceeded'], [3]]);
+    expect([causes, durations()]).toEqual([['deadline_exceeded'], [13]]);
+  });
+
+  it('is counted and timed when it ends before it is handled', () => {
+    const handle = jest.fn();
+    const { durations, total } = callOf(handle, { unhandled: 'deadline_exceeded' });
+    expect([total(), durations(), handle.mock.calls]).toEqual([1, [10], []]);
+  });
+
+  it('is never timed below zero, although two clocks that are read once per turn may differ', () => {
+    const { time, durations } = callOf(keep);
+    time.now = RECEIVED_AT - 0.1;
+    kept.reply(NOTHING);
+    expect(durations()).toEqual([0]);
   });
 
   it('has the metadata of its transport', () => {
@@ -126,7 +146,7 @@ describe('a traced call', () => {
 
   it('begins a span named after the method and carries its trace', () => {
     const { tracer, trace, begun, ended } = recordingTracer();
-    callOf(keep, tracer);
+    callOf(keep, { tracer });
     const attributes = { 'rpc.system': 'grpc', 'rpc.service': 'package.Service', 'rpc.method': 'Method' };
     expect(begun).toEqual([['package.Service/Method', attributes, 'the b3']]);
     expect(kept.trace).toBe(trace);
@@ -135,7 +155,7 @@ describe('a traced call', () => {
 
   it('ends its span with OK when it is answered', () => {
     const { tracer, ended } = recordingTracer();
-    callOf((_message, call) => call.reply(NOTHING), tracer);
+    callOf((_message, call) => call.reply(NOTHING), { tracer });
     expect(ended).toEqual([[{ 'rpc.grpc.status_code': GrpcStatus.OK }, false]]);
   });
 
@@ -144,7 +164,7 @@ describe('a traced call', () => {
     [GrpcStatus.INTERNAL, true],
   ])('ends its span with the status when it fails with %i; an error of the server: %s', (status, isServerError) => {
     const { tracer, ended } = recordingTracer();
-    callOf((_message, call) => call.fail(status, 'broken'), tracer);
+    callOf((_message, call) => call.fail(status, 'broken'), { tracer });
     expect(ended).toEqual([[{ 'rpc.grpc.status_code': status }, isServerError]]);
   });
 
@@ -153,10 +173,13 @@ describe('a traced call', () => {
     ['deadline_exceeded', GrpcStatus.DEADLINE_EXCEEDED, true],
   ] as const)('ends its span once when it is cancelled with the cause %s', (cause, status, isServerError) => {
     const { tracer, ended } = recordingTracer();
-    const { cancel } = callOf((message, call) => {
-      keep(message, call);
-      call.onCancel({ cancel: () => {} });
-    }, tracer);
+    const { cancel } = callOf(
+      (message, call) => {
+        keep(message, call);
+        call.onCancel({ cancel: () => {} });
+      },
+      { tracer },
+    );
     cancel(cause);
     kept.reply(NOTHING);
     expect(ended).toEqual([[{ 'rpc.grpc.status_code': status }, isServerError]]);

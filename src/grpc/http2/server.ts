@@ -111,6 +111,13 @@ export class Http2Server<M, S> {
     return this.#context.openStreams;
   }
 
+  /** The calls that wait because the process has more work than time. */
+  get waitingStreams(): number {
+    let streams = 0;
+    for (const connection of this.#connections) streams += connection.waitingStreams;
+    return streams;
+  }
+
   /** Bytes of incomplete requests that are kept. */
   get heldBytes(): number {
     return this.#context.heldBytes.total;

@@ -39,6 +39,8 @@ export interface GrpcServer {
   readonly connectionCount: number;
   /** The number of calls that are open, or cancelled while their handler still works on them. */
   readonly openStreams: number;
+  /** The number of calls that wait to be handled, because the process has more work than time. */
+  readonly waitingStreams: number;
   /** Bytes of incomplete requests that are kept. */
   readonly heldBytes: number;
   /**

@@ -143,8 +143,10 @@ describe('a connection of a busy process', () => {
   it('runs so many streams at once, and the others as these end', () => {
     const peer = busyPeer().send(calls('/hold'));
     expect([peer.application.opened, peer.application.runs]).toEqual([CALLS, LIMIT]);
+    expect(peer.connection.waitingStreams).toBe(CALLS - LIMIT);
     answer(peer, 1);
     expect(peer.application.runs).toBe(LIMIT + 1);
+    expect(peer.connection.waitingStreams).toBe(CALLS - LIMIT - 1);
     while (peer.application.held.length > 0) answer(peer, 2);
     expect([peer.application.runs, peer.application.mostRunning]).toEqual([CALLS, LIMIT]);
     expect(endedOf(peer.frames)).toHaveLength(CALLS);
@@ -160,8 +162,9 @@ describe('a connection of a busy process', () => {
   it('runs none that is reset while it waits', () => {
     const peer = busyPeer().send(calls('/hold'));
     peer.send(rstStream(2 * CALLS - 1));
+    expect(peer.connection.waitingStreams).toBe(CALLS - LIMIT - 1);
     while (peer.application.held.length > 0) answer(peer, 2);
-    expect(peer.application.runs).toBe(CALLS - 1);
+    expect([peer.application.runs, peer.connection.waitingStreams]).toEqual([CALLS - 1, 0]);
   });
 
   it('does not count the resets of streams that wait as rapid ones', () => {

@@ -163,6 +163,7 @@ export async function startReference(): Promise<TestServer> {
         reply: (message) => callback(null, Buffer.from(message)),
         fail: (code, details) => callback({ code, details, metadata: new Metadata() }),
         onCancel: (work) => call.on('cancelled', () => work.cancel('cancelled')),
+        receivedAt: performance.now(),
       });
     });
   }

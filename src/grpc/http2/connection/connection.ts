@@ -105,6 +105,11 @@ export class Connection<M, S> implements TurnTask {
     return this.#transport;
   }
 
+  /** How many streams wait because the process has more work than time. */
+  get waitingStreams(): number {
+    return this.#runQueue.waiting;
+  }
+
   // ---------------------------------------------------------------- input
 
   /** Receives bytes from the peer. The connection owns the chunk from then on. */

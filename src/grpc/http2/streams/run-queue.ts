@@ -58,6 +58,12 @@ export class RunQueue<S> implements PacedWork {
     this.#pacing = pacing;
   }
 
+  /** How many streams wait because the process has more work than time. */
+  get waiting(): number {
+    if (!this.#isWaiting) return 0;
+    return this.#streams.reduce((sum, { isClosed }, index) => sum + (index < this.#next || isClosed ? 0 : 1), 0);
+  }
+
   add(stream: Stream<S>): void {
     if (this.#isWaiting && this.#streams.length >= 2 * this.#limits.maxConcurrentStreams) this.#forgetClosed();
     this.#streams.push(stream);

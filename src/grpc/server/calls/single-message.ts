@@ -33,6 +33,11 @@ export class SingleMessage implements MessageReceiver {
     this.#encoding = encoding;
   }
 
+  /** Whether the message has been received, and neither taken nor abandoned. */
+  get hasMessage(): boolean {
+    return this.#source !== undefined;
+  }
+
   /** Reads more of the request. Returns true when it is complete or has failed. */
   read(source: Buffer, start: number, end: number, isEnded: boolean): boolean {
     // The common case, without a copy: one DATA frame that is the message and ends the stream.

@@ -17,6 +17,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   readonly #handle: UnaryHandler;
   readonly #request: SingleMessage;
   readonly #deadline: number;
+  receivedAt = 0;
   #isAnswered = false;
   #isCancelled = false;
   #work: Cancellable | undefined;
@@ -36,6 +37,7 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
     if (!this.#request.read(source, start, end, isEnded)) return;
+    this.receivedAt = this.#stream.connection.now;
     this.#stream.expireAt(this.#deadline);
     this.#stream.requestCompleted();
     if (this.#request.failure === undefined) this.#stream.schedule();
@@ -78,6 +80,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   cancel(cause: CancelCause): void {
     this.#isCancelled = true;
     if (this.#isAnswered) return;
+    this.#endUnhandled(cause);
     if (this.#request.abandon()) {
       this.#release();
       return;
@@ -110,8 +113,14 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   #hasExpired(): boolean {
     if (this.#deadline === Infinity || this.#context.now() < this.#deadline) return false;
+    this.#endUnhandled('deadline_exceeded');
     this.#failWith(DEADLINE);
     return true;
+  }
+
+  /** The call ends: a complete request that waits to be handled will not be. */
+  #endUnhandled(cause: CancelCause): void {
+    if (this.#stream.isRequestComplete && this.#request.hasMessage) this.#handle.unhandled?.(this, cause);
   }
 
   #failWith(failure: CallFailure): void {
