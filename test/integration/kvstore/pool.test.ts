@@ -12,6 +12,7 @@ import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
+import { storedCounts } from './stored-counts';
 
 /** Of a window, in milliseconds. */
 const TIMEOUT = 2_000;
@@ -223,6 +224,22 @@ it('a window whose reply arrives while the event loop stands still is counted', 
   while (performance.now() < end);
   expect(await counts).toEqual([2]);
   expect(statistic(statistics, 'ratelimit.redis_pool.cx_local_close')).toBe(0);
+});
+
+it('a part of a window is not sent after the time of the window, when the reply to the part before is read so late', async () => {
+  const counters = await open({ url: server.address, poolSize: 1, timeout: TIMEOUT });
+  const keys = Array.from({ length: 600 }, (_, index) => `part-${index}`);
+  expect(await apply(counters, operation('loads the script', 1))).toEqual([1]);
+  await setImmediate();
+  const applied = apply(counters, ...keys.map((key) => operation(key, 1)));
+  const end = performance.now() + TIMEOUT + 10;
+  while (performance.now() < end);
+  const counts = await applied;
+  const unsent = counts.findIndex((count) => typeof count !== 'number');
+  // One part has at most 256 keys.
+  expect(unsent).toBe(256);
+  for (const failure of counts.slice(unsent)) expect(failure).toMatchObject({ code: 'store_timeout' });
+  expect(await storedCounts(server.control, keys)).toEqual(keys.map((_, index) => (index < unsent ? 1 : 0)));
 });
 
 it('close waits for the windows in flight, then closes all connections', async () => {

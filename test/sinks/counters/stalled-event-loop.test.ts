@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { filter, firstValueFrom } from 'rxjs';
+import { filter, firstValueFrom, merge } from 'rxjs';
 import { connect } from '../../../src/sinks/counters/kvstore/connections/connection';
 import { Deadline } from '../../../src/sinks/counters/kvstore/connections/deadline';
 import { Pool } from '../../../src/sinks/counters/kvstore/connections/pool';
 import { PoolStatistics } from '../../../src/sinks/counters/kvstore/connections/pool-statistics';
+import { Topology } from '../../../src/sinks/counters/kvstore/stores/cluster/topology';
+import { Sentinels } from '../../../src/sinks/counters/kvstore/stores/sentinel/sentinels';
 import { Statistics } from '../../../src/statistics/statistics';
 import { Arrivals } from '../../support/waiting/arrivals';
 
@@ -39,10 +41,14 @@ class HeldServer implements AsyncDisposable {
     return held;
   }
 
-  connect(timeout: number): ReturnType<typeof connect> {
+  get address() {
     const { port } = this.#server.address() as AddressInfo;
+    return { kind: 'tcp', host: '127.0.0.1', port, family: 4 } as const;
+  }
+
+  connect(timeout: number): ReturnType<typeof connect> {
     return connect({
-      server: { kind: 'tcp', host: '127.0.0.1', port, family: 4 },
+      server: this.address,
       credentials: undefined,
       db: 0,
       tls: undefined,
@@ -119,6 +125,39 @@ describe('a reply that arrives in time while the event loop stands still', () =>
     const socket = await server.requests.next();
     await standStill(() => socket.write('+PONG\r\n'));
     await expect(connected).resolves.toBeDefined();
+  });
+
+  it('says which server is the master', async () => {
+    await using server = await HeldServer.start();
+    // A sentinel has twice the timeout.
+    const sentinels = new Sentinels({
+      masterName: 'main',
+      sentinels: [server.address],
+      credentials: () => undefined,
+      tls: undefined,
+      timeout: TIMEOUT / 2,
+    });
+    const master = sentinels.master();
+    (await server.requests.next()).write('+PONG\r\n');
+    const socket = await server.requests.next();
+    await standStill(() => socket.write('*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n*0\r\n'));
+    await expect(master).resolves.toMatchObject({ host: '127.0.0.1', port: 6379 });
+  });
+
+  it('says which node of a cluster holds the slots', async () => {
+    await using server = await HeldServer.start();
+    const topology = new Topology({
+      seeds: [server.address],
+      connect: () => server.connect(TIMEOUT),
+      timeout: TIMEOUT,
+      retryDelay: () => 60_000,
+    });
+    const read = firstValueFrom(merge(topology.masters$, topology.failures$));
+    (await server.requests.next()).write('+PONG\r\n');
+    const socket = await server.requests.next();
+    await standStill(() => socket.write('*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:7000\r\n'));
+    expect(await read).toEqual(new Map([['127.0.0.1:7000', expect.anything()]]));
+    topology.close();
   });
 
   it('shows that an idle connection is alive', async () => {

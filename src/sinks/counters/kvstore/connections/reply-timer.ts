@@ -1,3 +1,5 @@
+import { type MonoTypeOperatorFunction, Observable, raceWith } from 'rxjs';
+
 /**
  * Starts the time limit of a reply. Calls `onElapsed` when it is over, unless the returned function is called first.
  *
@@ -17,4 +19,13 @@ export function startReplyTimer(milliseconds: number, onElapsed: () => void, onD
     clearTimeout(timer);
     clearImmediate(immediate);
   };
+}
+
+/** Fails when nothing was emitted within the time limit of a reply, in milliseconds. */
+export function limitReplyTime<T>(milliseconds: number): MonoTypeOperatorFunction<T> {
+  return raceWith(
+    new Observable<never>((subscriber) =>
+      startReplyTimer(milliseconds, () => subscriber.error(new Error(`no reply within ${milliseconds} ms`))),
+    ),
+  );
 }

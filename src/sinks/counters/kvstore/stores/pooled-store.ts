@@ -110,6 +110,7 @@ export class PooledStore implements Store {
     const counts: Count[] = [];
     for (const [index, part] of parts.entries()) {
       try {
+        if (deadline.hasPassed) throw timedOut();
         for (const count of await this.#applyPart(connection, part)) counts.push(count);
       } catch (error) {
         // No operation has a count, so the window fails as a whole.

@@ -1,7 +1,8 @@
-import { type Observable, Subject, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
+import { type Observable, Subject, firstValueFrom, switchMap } from 'rxjs';
 import { asError, messageOf } from '../../../../../text/thrown';
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
+import { limitReplyTime } from '../../connections/reply-timer';
 import type { RetryDelay } from '../../connections/retry-delay';
 import { type SlotRange, readSlots } from './slots';
 
@@ -113,7 +114,7 @@ export class Topology {
     const { timeout, connect } = this.#options;
     const reply$ = connect(server).pipe(
       switchMap((connection) => connection.send('CLUSTER', 'SLOTS')),
-      limitTime({ first: timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT }),
+      limitReplyTime(timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT),
     );
     const ranges = readSlots(await firstValueFrom(reply$), server.kind === 'tcp' ? server.host : 'localhost');
     if (ranges.length === 0) throw new Error('the list of slots is empty');

@@ -1,8 +1,9 @@
-import { type Observable, firstValueFrom, switchMap, timeout as limitTime } from 'rxjs';
+import { type Observable, firstValueFrom, switchMap } from 'rxjs';
 import { messageOf } from '../../../../../text/thrown';
 import { type Server, nameOf } from '../../../server-address';
 import type { Credentials } from '../../connections/address';
 import { type Connection, connect } from '../../connections/connection';
+import { limitReplyTime } from '../../connections/reply-timer';
 import type { TlsMaterial } from '../../../tls-material';
 import { masterOf, sentinelsOf } from './replies';
 
@@ -74,7 +75,7 @@ export class Sentinels {
           connection.send('SENTINEL', 'sentinels', this.masterName).catch(() => []),
         ]),
       ),
-      limitTime({ first: 2 * this.#timeout }),
+      limitReplyTime(2 * this.#timeout),
     );
     const [master, others] = await firstValueFrom(replies$);
     const server = masterOf(master);
