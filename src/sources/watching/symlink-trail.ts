@@ -12,17 +12,21 @@ export interface Lookup {
 /** How a path resolves in the file system, symbolic links included. */
 export type SymlinkTrail = ResolvedTrail | BrokenTrail;
 
-interface ResolvedTrail {
-  /** Every look-up of the resolution: a change of any of them can make the path lead elsewhere. */
+interface Trail {
+  /** Every look-up, up to and including one that failed: a change of any of them can make the path lead elsewhere. */
   readonly lookups: readonly Lookup[];
+  /** When the last of the links on the path was created or renamed: nanoseconds since 1970, 0 without links. */
+  readonly switchedAt: bigint;
+}
+
+/** A path that leads to something. */
+export interface ResolvedTrail extends Trail {
   /** The real path, without links. */
   readonly real: string;
   readonly error?: undefined;
 }
 
-interface BrokenTrail {
-  /** Every look-up up to and including the one that failed. */
-  readonly lookups: readonly Lookup[];
+interface BrokenTrail extends Trail {
   readonly error: PathError;
 }
 
@@ -57,6 +61,7 @@ export class PathResolver {
     const remaining = path.split('/').reverse();
     let real = '/';
     let links = 0;
+    let switchedAt = 0n;
     for (let name = remaining.pop(); name !== undefined; name = remaining.pop()) {
       if (name === '' || name === '.') continue;
       if (name === '..') {
@@ -66,19 +71,20 @@ export class PathResolver {
       lookups.push({ folder: real, name });
       const next = join(real, name);
       const entry = await this.lstat(next);
-      if (typeof entry === 'string') return { lookups, error: { path: next, code: entry } };
+      if (typeof entry === 'string') return { lookups, switchedAt, error: { path: next, code: entry } };
       if (!entry.isSymbolicLink()) {
         real = next;
         continue;
       }
       links += 1;
+      if (entry.ctimeNs > switchedAt) switchedAt = entry.ctimeNs;
       const target = await this.#readlink(next);
-      if (target === '') return { lookups, error: { path: next, code: 'ENOENT' } };
-      if (links > MAX_LINKS) return { lookups, error: { path: next, code: 'ELOOP' } };
+      if (target === '') return { lookups, switchedAt, error: { path: next, code: 'ENOENT' } };
+      if (links > MAX_LINKS) return { lookups, switchedAt, error: { path: next, code: 'ELOOP' } };
       if (target.startsWith('/')) real = '/';
       remaining.push(...target.split('/').reverse());
     }
-    return { lookups, real };
+    return { lookups, real, switchedAt };
   }
 
   /** The target of a link as it is written; '' when the link has been removed in the meantime. */

@@ -1,8 +1,8 @@
 import { appendFileSync, closeSync, openSync, truncateSync, writeSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type RuleTreeFixture, useRuleTree } from './fixtures';
-import { rules } from '../../support/data/rule-tree';
-import { LONG_RECHECK } from './watched-rules';
+import { ConfigMapMount, rules } from '../../support/data/rule-tree';
+import { HINTS_ONLY, LONG_RECHECK, NEVER } from './watched-rules';
 
 let tree: RuleTreeFixture['tree'];
 let watch: RuleTreeFixture['watch'];
@@ -51,6 +51,20 @@ describe('the rule file source, while an edit is in progress,', () => {
     expect(await watched.rest()).toEqual([]);
   });
 
+  it('ignores the intermediate state when a file is removed and written again in parts', async () => {
+    const watched = await watch('a=1', LONG_RECHECK);
+    // While the removed file is open, no file system gives its inode number to the new one.
+    const removed = openSync(tree.at('config/a.yaml'), 'r');
+    tree.remove('config/a.yaml');
+    const [domain = '', ...descriptors] = rules('a', 2).split('\n');
+    tree.write('config/a.yaml', `${domain}\n`);
+    await wait(200);
+    appendFileSync(tree.at('config/a.yaml'), descriptors.join('\n'));
+    closeSync(removed);
+    expect(await watched.next()).toBe('a=2');
+    expect(await watched.rest()).toEqual([]);
+  });
+
   it('ignores the intermediate state when files are removed before the new ones are written', async () => {
     tree.write('config/b.yaml', rules('b', 1));
     const watched = await watch('a=1 b=1', LONG_RECHECK);
@@ -70,6 +84,37 @@ describe('the rule file source, while an edit is in progress,', () => {
     tree.write('config/a.yaml', rules('a', 2));
     expect(await watched.next()).toBe('a=2');
     expect(await watched.rest()).toEqual([]);
+  });
+});
+
+describe('the rule file source, after a change in one step,', () => {
+  /** The second look at a change would never come. */
+  const NO_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: NEVER, maxWait: NEVER } };
+
+  it('emits at once when another file was renamed over a file', async () => {
+    const watched = await watch('a=1', NO_RECHECK);
+    tree.write('config/a.yaml.new', rules('a', 2));
+    // Longer than one step of the clock of a file system.
+    await wait(50);
+    tree.move('config/a.yaml.new', 'config/a.yaml');
+    expect(await watched.next()).toBe('a=2');
+  });
+
+  it('emits at once when the link of a ConfigMap mount was switched', async () => {
+    const mount = new ConfigMapMount(tree, 'config/mount');
+    mount.publish({ 'b.yaml': rules('b', 1) });
+    const watched = await watch('a=1 b=1', NO_RECHECK);
+    mount.publish({ 'b.yaml': rules('b', 2) });
+    expect(await watched.next()).toBe('a=1 b=2');
+  });
+
+  it('emits at once when the link that leads to the folder was switched', async () => {
+    tree.write('next/a.yaml', rules('a', 2));
+    tree.move('config', 'before');
+    tree.link('config', 'before');
+    const watched = await watch('a=1', NO_RECHECK);
+    tree.switchLink('config', 'next');
+    expect(await watched.next()).toBe('a=2');
   });
 });
 

@@ -2,7 +2,13 @@ import type { BigIntStats } from 'node:fs';
 import { readlink, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, pathOf } from '../../watching/fs-error';
-import { type Lookup, type PathError, PathResolver, type StatResult, identityOf } from '../../watching/symlink-trail';
+import {
+  type PathError,
+  PathResolver,
+  type ResolvedTrail,
+  type StatResult,
+  identityOf,
+} from '../../watching/symlink-trail';
 import { type WatchPoints, watchPointsFor } from '../../watching/watch-points';
 import { FOLDER_EXCESSES } from '../../../rules/files/size-limits';
 import { FolderTooLarge, type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
@@ -24,6 +30,11 @@ export interface FileStat {
   readonly stamp: string;
   /** In bytes. */
   readonly size: number;
+  /**
+   * Whether it was renamed, or a link switched to it, after it was last written. A file that is being written at its place has
+   * the same times of change and modification; one that was renamed within the same step of the clock has them, too.
+   */
+  readonly wasMoved: boolean;
 }
 
 /** The state of a rule folder at one moment, without the contents of its files. */
@@ -55,8 +66,8 @@ interface ListedFolder {
   /** Identifies the folder itself. */
   readonly identity: string;
   readonly listing: RuleFiles;
-  /** The look-ups that led to the folder. */
-  readonly lookups: readonly Lookup[];
+  /** How the path of the settings led to the folder. */
+  readonly trail: ResolvedTrail;
   readonly resolver: PathResolver;
 }
 
@@ -102,7 +113,7 @@ export async function statFolder(dir: string, options: StatOptions): Promise<Fol
       folders,
     );
   }
-  return statContents({ folder, identity, listing, lookups, resolver }, options.files);
+  return statContents({ folder, identity, listing, trail, resolver }, options.files);
 }
 
 async function statContents(found: ListedFolder, includesFiles: boolean): Promise<FolderStat> {
@@ -113,9 +124,10 @@ async function statContents(found: ListedFolder, includesFiles: boolean): Promis
     found.identity,
     ...listing.folders.flatMap((path, i) => (dataLinks[i] ? [`${path}/${dataLinks[i]}`] : [])),
   ].join('\n');
-  const { files, stamps, newestChange } = includesFiles ? await statFiles(folder, listing.files) : NO_FILE_STATS;
   const trails = includesFiles ? await mapInBatches(listing.links, (path) => resolver.resolve(join(folder, path))) : [];
-  const lookups = [...found.lookups, ...trails.flatMap((trail) => trail.lookups)];
+  const switches = new Map(listing.links.map((path, i) => [path, trails[i]?.switchedAt ?? 0n]));
+  const { files, stamps, newestChange } = includesFiles ? await statFiles(found, switches) : NO_FILE_STATS;
+  const lookups = [found.trail, ...trails].flatMap((trail) => trail.lookups);
   const names = includesFiles ? undefined : [DATA_LINK];
   return {
     folder,
@@ -143,7 +155,12 @@ interface FileStats {
 
 const NO_FILE_STATS: FileStats = { files: new Map(), stamps: [], newestChange: 0n };
 
-async function statFiles(folder: string, paths: readonly string[]): Promise<FileStats> {
+/** @param switches for each file that is a link: when it, or one that it leads through, was switched */
+async function statFiles(
+  { folder, listing, trail }: ListedFolder,
+  switches: ReadonlyMap<string, bigint>,
+): Promise<FileStats> {
+  const paths = listing.files;
   const files = new Map<string, FileStat>();
   const stamps: string[] = [];
   let newestChange = 0n;
@@ -154,10 +171,12 @@ async function statFiles(folder: string, paths: readonly string[]): Promise<File
       stamps.push(`${path} ${result}`);
       continue;
     }
-    const file = { inode: `${result.dev}:${result.ino}`, stamp: stampOf(result), size: Number(result.size) };
+    const { dev, ino, size, mtimeNs, ctimeNs } = result;
+    const wasMoved = ctimeNs > mtimeNs || trail.switchedAt >= mtimeNs || (switches.get(path) ?? 0n) >= mtimeNs;
+    const file = { inode: `${dev}:${ino}`, stamp: stampOf(result), size: Number(size), wasMoved };
     files.set(path, file);
     stamps.push(`${path} ${file.inode} ${file.stamp}`);
-    if (result.ctimeNs > newestChange) newestChange = result.ctimeNs;
+    if (ctimeNs > newestChange) newestChange = ctimeNs;
   }
   return { files, stamps, newestChange };
 }
