@@ -8,8 +8,8 @@ const HEAD_BYTES = 8;
 /** Of each operation: hits and limit as doubles, the window, the length of the key and the size of the guard as integers. */
 const BYTES_PER_OPERATION = 8 + 8 + 4 + 4 + 4;
 /**
- * The operations of one call take at most 540 KiB: 1,000 of them with keys of 256 characters of two bytes. So they fit into a frame even if
- * they have a common guard.
+ * A frame with more has the operations of one common guard only. These fit into one: a call has at most 1,000, which with keys of 256
+ * characters of two bytes take 540 KB.
  */
 const FULL_BYTES = MAX_BODY_BYTES / 2;
 
@@ -89,15 +89,14 @@ export function readCounts(body: Buffer): Float64Array {
 /** The index after the last operation of the frame that begins at `start`. */
 function endOfFrame(batch: readonly CounterOperation[], start: number): number {
   let bytes = HEAD_BYTES;
-  let end = start;
-  while (end < batch.length) {
-    const { guard, key } = batch[end] as CounterOperation;
-    const isBoundary = guard === undefined || guard !== batch[end - 1]?.guard;
-    if (bytes >= FULL_BYTES && isBoundary) break;
+  let boundary = start;
+  for (let index = start; index < batch.length; index += 1) {
+    const { guard, key } = batch[index] as CounterOperation;
+    if (guard === undefined || guard !== batch[index - 1]?.guard) boundary = index;
     bytes += BYTES_PER_OPERATION + 2 * Math.min(key.length, LONGEST_TABLE_KEY);
-    end += 1;
+    if (bytes > FULL_BYTES && boundary > start) return boundary;
   }
-  return end;
+  return batch.length;
 }
 
 /** The operations of a frame. */

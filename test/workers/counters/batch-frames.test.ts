@@ -81,16 +81,17 @@ describe('the frames of a batch', () => {
     expectSame(frames.flatMap(readBatch), batch);
   });
 
-  it('hold the largest call with a guard', () => {
+  it.each([900, 950, 1000])('hold the largest call with a guard, also after %i other operations', (others) => {
     const operations = Array.from({ length: 1000 }, (_, index) => ({
       key: `${index}`.padEnd(LONGEST_TABLE_KEY, 'é'),
       hits: 1,
       windowSeconds: 1,
       limit: 1,
     }));
-    const small = { isGuarded: false, operations: operations.slice(0, 900) };
+    const small = { isGuarded: false, operations: operations.slice(0, others) };
     const frames = framesOf(new BatchWriter(), join([small, { isGuarded: true, operations }]));
     for (const frame of frames) expect(frame.length).toBeLessThanOrEqual(MAX_BODY_BYTES);
+    expect(frames.flatMap(readBatch)).toHaveLength(others + 1000);
   });
 
   it('are answered with the counts', () => {
