@@ -91,6 +91,16 @@ describe.each<[store: string, env: () => Readonly<Record<string, string>>]>([
     }
   });
 
+  it('rejects a request to be explained that is too long as a single process does', async () => {
+    const entries = [{ key: 'user', value: 'x'.repeat(1_048_400) }];
+    const response = await fetch(`http://127.0.0.1:${instance.weir.ports.debug}/api/explanations`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer a-token-of-operators' },
+      body: JSON.stringify({ domain: 'shop', descriptors: [{ entries }] }),
+    });
+    expect([response.status, await response.json()]).toEqual([413, expect.objectContaining({ code: 'too_much_work' })]);
+  });
+
   it('unblocks a caller on every worker, whose local caches have it as over its limit', async () => {
     expect(await instance.callOnEach('blocked')).toEqual([OK, OK, OK, OVER_LIMIT, OVER_LIMIT, OVER_LIMIT]);
     expect(await instance.callOnEach('blocked')).toEqual(Array.from({ length: CLIENTS }, () => OVER_LIMIT));

@@ -64,6 +64,19 @@ describe('requests over a channel', () => {
     );
   });
 
+  it('may have parameters of any length', async () => {
+    const { primary, worker } = channelPair();
+    answerRequests(worker, {
+      echo: async function* (parameters) {
+        yield JSON.stringify(parameters);
+      },
+    });
+    const requests = new Requests(primary);
+    const sent = [CHUNK, 2 * CHUNK, 3 * 1024 * 1024].map((length) => ({ text: 'ü'.repeat(length) }));
+    const answers = await Promise.all(sent.map((parameters) => text(requests.ask('echo', parameters))));
+    expect(answers.map((answer) => JSON.parse(answer))).toEqual(sent);
+  });
+
   it('fail with the error of the other end and its details', async () => {
     const { primary, worker } = channelPair();
     answerRequests(worker, {

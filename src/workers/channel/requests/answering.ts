@@ -14,16 +14,21 @@ export type RequestHandler = (parameters: unknown, signal: AbortSignal) => Async
 /** Answers the requests of the other end, until the channel closes. */
 export function answerRequests(channel: Channel, handlers: Readonly<Record<string, RequestHandler>>): void {
   const inFlight = new Map<number, Answering>();
+  /** Of the request whose last part has not arrived: the parts of one follow each other. */
+  let parts: Buffer[] = [];
   // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
   channel.frames(TOPICS.requests).subscribe({
     next: (body) => {
       const { id, kind, rest } = readRequestFrame(body);
       if (kind === ASK.credit) inFlight.get(id)?.grant(rest.readUInt32LE(0));
       else if (kind === ASK.cancel) inFlight.get(id)?.cancel();
+      else if (kind === ASK.part) parts.push(Buffer.from(rest));
       else {
+        const request = Buffer.concat([...parts, rest]).toString();
+        parts = [];
         const answering = new Answering(channel, id);
         inFlight.set(id, answering);
-        void answering.run(handlers, rest.toString()).finally(() => inFlight.delete(id));
+        void answering.run(handlers, request).finally(() => inFlight.delete(id));
       }
     },
     complete: () => inFlight.forEach((answering) => answering.cancel()),

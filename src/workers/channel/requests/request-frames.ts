@@ -1,5 +1,5 @@
-/** What a frame of `requests` says to the answering end. */
-export const ASK = { request: 0, cancel: 1, credit: 2 } as const;
+/** What a frame of `requests` says to the answering end. A long request is in several parts, the last of which is `request`. */
+export const ASK = { request: 0, cancel: 1, credit: 2, part: 3 } as const;
 /** What a frame of `answers` says to the asking end. */
 export const REPLY = { chunk: 0, end: 1, error: 2 } as const;
 

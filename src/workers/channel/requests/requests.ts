@@ -3,7 +3,7 @@ import type { Channel } from '../channel';
 import { TOPICS } from '../topics';
 import { AnswerStream } from './answer-stream';
 import { ChannelClosedError, RequestError } from './request-error';
-import { ASK, REPLY, readRequestFrame, writeRequestFrame } from './request-frames';
+import { ASK, CHUNK_BYTES, REPLY, readRequestFrame, writeRequestFrame } from './request-frames';
 
 /** Asks the other end of a channel, which answers with `answerRequests`. One object for each channel. */
 export class Requests {
@@ -29,7 +29,7 @@ export class Requests {
    * {@link RequestError} when the other end cannot answer, and with a {@link ChannelClosedError} when it is gone. To destroy the
    * stream cancels the request.
    *
-   * @param parameters have to be JSON
+   * @param parameters have to be JSON, of any length
    */
   ask(method: string, parameters: unknown = {}): Readable {
     this.#lastId = (this.#lastId + 1) >>> 0;
@@ -48,9 +48,17 @@ export class Requests {
     if (this.#isClosed) answer.destroy(new ChannelClosedError());
     else {
       this.#inFlight.set(id, answer);
-      this.#send(id, ASK.request, JSON.stringify({ method, parameters }));
+      this.#sendRequest(id, Buffer.from(JSON.stringify({ method, parameters })));
     }
     return answer;
+  }
+
+  #sendRequest(id: number, request: Buffer): void {
+    let at = 0;
+    for (; request.length - at > CHUNK_BYTES; at += CHUNK_BYTES) {
+      this.#send(id, ASK.part, request.subarray(at, at + CHUNK_BYTES));
+    }
+    this.#send(id, ASK.request, request.subarray(at));
   }
 
   #arrived(body: Buffer): void {
@@ -71,7 +79,7 @@ export class Requests {
     answer.destroy(new RequestError(message, detail));
   }
 
-  #send(id: number, kind: number, rest?: Uint8Array | string): void {
+  #send(id: number, kind: number, rest?: Uint8Array): void {
     this.#channel.send(TOPICS.requests, writeRequestFrame(id, kind, rest));
   }
 }
