@@ -8,6 +8,8 @@ import type { WorkerProcess } from './worker-process';
 
 /** Milliseconds that a gRPC connection waits for a worker when none is ready. */
 const WAIT_FOR_WORKER = 1_000;
+/** Milliseconds in which every worker that answers has taken the connections that are on their way to it. */
+const TAKEN_WITHIN = 1_000;
 
 /** A connection that a worker has or gets. */
 interface Connection {
@@ -60,13 +62,22 @@ export class ConnectionDispatch {
     else this.#refuse(listener, 'file_descriptors', socket);
   }
 
-  /** Resolves when no connection of a listener is on its way to a worker. Those that wait for a worker are closed. */
+  /**
+   * Resolves when no connection of a listener is on its way to a worker, or after a second: the others do not wait for a worker that
+   * does not answer. Connections that wait for a worker are closed.
+   */
   async settled(listener: ListenerName): Promise<void> {
     if (listener === 'grpc') for (const socket of this.#waiting.keys()) socket.destroy();
-    while ([...this.#workers].some((worker) => worker.isExpecting(listener))) {
+    let isOver = false;
+    const timer = setTimeout(() => {
+      isOver = true;
+      this.#changed();
+    }, TAKEN_WITHIN);
+    while (!isOver && [...this.#workers].some((worker) => worker.isExpecting(listener))) {
       // oxlint-disable-next-line no-await-in-loop -- each turn waits for the next change
       await new Promise<void>((resolve) => this.#onTaken.add(resolve));
     }
+    clearTimeout(timer);
   }
 
   close(): void {
@@ -99,11 +110,13 @@ export class ConnectionDispatch {
     this.#waiting.delete(socket);
   }
 
+  #changed(): void {
+    for (const resolve of this.#onTaken) resolve();
+    this.#onTaken.clear();
+  }
+
   #connect(process: WorkerProcess): void {
-    const worker = new ConnectedWorker(process, () => {
-      for (const resolve of this.#onTaken) resolve();
-      this.#onTaken.clear();
-    });
+    const worker = new ConnectedWorker(process, () => this.#changed());
     this.#workers.add(worker);
     // oxlint-disable-next-line house-style/kept-subscriptions -- completes with the process
     process.exited$.subscribe(() => {

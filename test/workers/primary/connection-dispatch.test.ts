@@ -152,4 +152,12 @@ describe('the dispatch of connections', () => {
     await settled;
     expect(events).toEqual(['taken', 'settled']);
   });
+
+  it('is settled after a second although a worker does not take its socket', async () => {
+    const { accept, begin, dispatch } = await start();
+    begin();
+    const socket = await accept('grpc');
+    await dispatch.settled('grpc');
+    expect([socket.destroyed, dispatch.count('grpc')]).toEqual([false, 1]);
+  });
 });
