@@ -45,6 +45,8 @@ export class Decision {
   readonly #context: DecisionContext;
   readonly #resolutions: readonly Resolution[];
   readonly #nowSeconds: number;
+  /** {@link OverLimitCache.removals} when its operations were made. */
+  readonly #removals: number;
   #isOver = false;
 
   constructor(
@@ -59,6 +61,7 @@ export class Decision {
     this.request = request;
     this.#resolutions = resolutions;
     this.#nowSeconds = nowSeconds;
+    this.#removals = context.overLimitCache.removals;
   }
 
   /** What applies to each descriptor, for logs; the counts are there once the decision has its verdict. */
@@ -141,7 +144,7 @@ export class Decision {
       return true;
     }
     const isOver = judge(applied, callHits, limited.after, statistics);
-    if (isOver) {
+    if (isOver && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.#nowSeconds;
       const windowEnd = windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds;
       this.#context.overLimitCache.add(limited.key, applied.requestsPerUnit, windowEnd, nowSeconds);

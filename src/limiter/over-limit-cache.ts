@@ -1,3 +1,4 @@
+import { KeyRemovals } from './key-removals';
 import { ownText, tableKey, textBytes } from '../text/table-key';
 import { WideMap } from '../text/wide-map';
 
@@ -25,6 +26,7 @@ interface OverLimit {
 export class OverLimitCache {
   readonly #maxBytes: number;
   readonly #maxAge: number;
+  readonly #removals = new KeyRemovals();
   #entries = new WideMap<OverLimit>();
   // The order is not left to the map: after removals, finding its first entry takes time in proportion to their number.
   #oldest: OverLimit | undefined;
@@ -107,7 +109,20 @@ export class OverLimitCache {
 
   /** Removes a key whose count was reduced. */
   remove(cacheKey: string): void {
-    if (this.size > 0) this.#remove(tableKey(cacheKey));
+    if (this.#maxBytes === 0) return;
+    const key = tableKey(cacheKey);
+    this.#removals.add(key);
+    this.#remove(key);
+  }
+
+  /** How many removals there were: the mark for {@link wasRemovedSince}. */
+  get removals(): number {
+    return this.#removals.count;
+  }
+
+  /** Whether a key was removed after the mark was taken: a count that the store has returned meanwhile may be out of date. */
+  wasRemovedSince(mark: number, cacheKey: string): boolean {
+    return this.#removals.count > mark && this.#removals.hasSince(tableKey(cacheKey), mark);
   }
 
   /**

@@ -40,12 +40,17 @@ export class WideMap<V> {
   }
 }
 
-/** The number of the part that has a key, from 0: the upper bits of a multiplicative hash, which depend on all characters that are read. */
+/** The number of the part that has a key, from 0. */
 export function partOf(key: string): number {
+  return hashOf(key) >>> (32 - PART_BITS);
+}
+
+/** A multiplicative hash of 32 bits. Its upper bits depend on all characters that are read: up to the last 64 before the window. */
+export function hashOf(key: string): number {
   const last = key.length - WINDOW_CHARACTERS - 1;
   let hash = 0;
   for (let back = 0; back <= last && back < REACH; back += 1 + (back >> 2)) {
     hash = Math.imul(hash ^ key.charCodeAt(last - back), 0x9e3779b1);
   }
-  return hash >>> (32 - PART_BITS);
+  return hash;
 }
