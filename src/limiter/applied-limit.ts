@@ -19,11 +19,13 @@ export interface AppliedLimit {
 }
 
 /**
- * The count above which hits are near the limit. Computed in single precision, as in the Go service: in double precision, 0.7 of
- * 90 would be 62 instead of 63.
+ * The count above which hits are near the limit; at most the limit. Computed in single precision, as in the Go service: in double
+ * precision, 0.7 of 90 would be 62 instead of 63.
  */
 export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
-  return Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));
+  const threshold = Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));
+  // Single precision rounds limits above 2^24 up, too.
+  return Math.min(requestsPerUnit, threshold);
 }
 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */

@@ -1,6 +1,6 @@
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit } from './applied-limit';
-import type { CounterOperation, Guard } from './counter-operation';
+import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
 
 /**
  * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
@@ -30,7 +30,8 @@ export class LimitedDescriptor implements CounterOperation {
     return this.applied.windowSeconds;
   }
 
+  /** Hits that are subtracted have none, also when there are 0 of them. */
   get limit(): number {
-    return this.applied.requestsPerUnit;
+    return this.isNegative ? LARGEST_COUNT : this.applied.requestsPerUnit;
   }
 }

@@ -609,6 +609,14 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     const back = descriptor('b=x', { hitsAddend: 4, isNegativeHits: true });
     expect(remaining(service.decide(request('shop', [back, 'a=x', 'b=y'])))).toEqual([8, 0, 10]);
   });
+
+  it('is not caused by negative hits, not even by 0 of them on a key over its limit', () => {
+    const service = serve(rules, { stopIncrementWhenOverLimit: true });
+    service.decide(request('shop', [descriptor('b=x', { hitsAddend: 11 })]));
+    const back = descriptor('b=x', { hitsAddend: 0, isNegativeHits: true });
+    service.decide(request('shop', [back, 'b=y', 'b=z']));
+    expect(remaining(service.decide(request('shop', ['b=y'])))).toEqual([8]);
+  });
 });
 
 describe('the local cache', () => {
@@ -646,6 +654,24 @@ describe('the local cache', () => {
     const service = serve(rules, { localCacheBytes: 10_000 });
     service.decide(request('shop', [full, descriptor('k=x', { hitsAddend: 5, isNegativeHits: true })]));
     expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+  });
+
+  it('does not keep a key from which hits were subtracted before its verdict', () => {
+    const service = serve(rules, { localCacheBytes: 10_000 });
+    function begin(sketch: Parameters<typeof request>[1][number]) {
+      return service.limiter.begin(request('shop', [sketch]), service.ruleset, service.now);
+    }
+    const over = begin(full);
+    for (const operation of over.operations) operation.after = 5;
+    begin(descriptor('k=x', { hitsAddend: 5, isNegativeHits: true })).verdict();
+    expect(over.verdict().overallCode).toBe(Code.OVER_LIMIT);
+    const next = begin('k=x');
+    expect(next.operations).toHaveLength(1);
+    // The subtraction from its own key was before it.
+    begin(descriptor('k=other', { hitsAddend: 5, isNegativeHits: true })).verdict();
+    for (const operation of next.operations) operation.after = 5;
+    next.verdict();
+    expect(begin('k=x').operations).toEqual([]);
   });
 
   it('supports shadow mode', () => {
