@@ -123,6 +123,19 @@ describe('a lane', () => {
       expectSubscriptions(retired$.subscriptions).toBe('^-!');
     });
   });
+
+  it('that has retired sends the part of a call that was on its way to it, and is not kept open', () => {
+    marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
+      const requests$ = cold('v---w------', { v: 'a1', w: 'a2' });
+      const retired$ = hot('  --r--------');
+      const reply = cold('      --(r|)');
+      const expected = '      ----v-w----';
+      const path = pathOver({ a: laneAfter(reply, { span: 9, retired$ }) }, scheduler);
+      path.windows$.subscribe();
+      expectObservable(outcomes(path, requests$)).toBe(expected, { v: 'a1: 9', w: 'a2: 9' });
+      expectSubscriptions(retired$.subscriptions).toBe(['^-!', '----(^!)']);
+    });
+  });
 });
 
 describe('a call of several lanes', () => {

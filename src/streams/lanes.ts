@@ -27,6 +27,7 @@ export class Lanes {
   readonly #options: LanesOptions;
   readonly #opened$ = new Subject<OpenLane>();
   readonly #open = new Map<CounterLane, Subject<WindowCall>>();
+  readonly #retired = new WeakSet<CounterLane>();
   #running = 0;
   #isCompleting = false;
 
@@ -37,11 +38,14 @@ export class Lanes {
 
   /** Adds a call to the open window of a lane. */
   add(lane: CounterLane, call: WindowCall): void {
-    if (!this.#isCompleting) return (this.#open.get(lane) ?? this.#openLane(lane)).next(call);
-    // Another part of a call that was in flight when completion began.
+    const open = this.#open.get(lane);
+    if (open !== undefined && !this.#isCompleting) return open.next(call);
     const calls$ = this.#openLane(lane);
+    // Another part of a call that was in flight when completion began or the lane was retired: no more calls follow.
+    const isLast = this.#isCompleting || this.#retired.has(lane);
+    if (!isLast) this.#open.set(lane, calls$);
     calls$.next(call);
-    calls$.complete();
+    if (isLast) calls$.complete();
   }
 
   /** Closes the open windows without waiting for their spans; `windows$` completes when nothing is in flight. */
@@ -53,7 +57,6 @@ export class Lanes {
 
   #openLane(lane: CounterLane): Subject<WindowCall> {
     const calls$ = new Subject<WindowCall>();
-    this.#open.set(lane, calls$);
     this.#running += 1;
     this.#opened$.next({ lane, calls$ });
     return calls$;
@@ -67,13 +70,18 @@ export class Lanes {
       send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
     };
     return calls$.pipe(
-      takeUntil(lane.retired$.pipe(tap(() => this.#open.delete(lane)))),
+      takeUntil(lane.retired$.pipe(tap(() => this.#retire(lane)))),
       pipelineWindow({ span, scheduler: this.#options.scheduler, windowsInFlight, overflow }, send),
       finalize(() => {
         this.#running -= 1;
         this.#completeWhenIdle();
       }),
     );
+  }
+
+  #retire(lane: CounterLane): void {
+    this.#open.delete(lane);
+    this.#retired.add(lane);
   }
 
   #completeWhenIdle(): void {

@@ -1,5 +1,6 @@
 import { type CounterOperation, LARGEST_COUNT } from '../../limiter/counter-operation';
 import { guardedHits } from '../../limiter/guards';
+import { tableKey } from '../../text/table-key';
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
 export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds'>;
@@ -30,7 +31,8 @@ export function decideGuards(
   stored: readonly (number | Error)[],
 ): readonly CounterOperation[] {
   const counts = new Map<string, number>();
-  batch.forEach(({ key }, index) => {
+  const keys = batch.map(({ key }) => tableKey(key));
+  keys.forEach((key, index) => {
     const count = stored[index];
     if (typeof count === 'number') counts.set(key, count);
   });
@@ -38,10 +40,13 @@ export function decideGuards(
   for (let start = 0; start < batch.length;) {
     const group = batch.slice(start, start + groupLength(batch, start));
     const isGuarded = group[0]?.guard !== undefined;
-    const hits = isGuarded ? guardedHits(group, (key) => counts.get(key) ?? 0) : group.map((each) => each.hits);
+    const hits = isGuarded
+      ? guardedHits(group, (key) => counts.get(tableKey(key)) ?? 0)
+      : group.map((each) => each.hits);
     group.forEach(({ key, windowSeconds, limit }, index) => {
       const own = hits[index] as number;
-      counts.set(key, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(key) ?? 0) + own)));
+      const known = keys[start + index] as string;
+      counts.set(known, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(known) ?? 0) + own)));
       decided.push({ key, windowSeconds, limit, hits: own, guard: undefined });
     });
     start += group.length;

@@ -44,7 +44,8 @@ export class Connection {
   }
 
   get isOpen(): boolean {
-    return this.#redis.status === 'ready';
+    // ioredis learns only in a later phase of the event loop that the socket was destroyed.
+    return this.#redis.status === 'ready' && !this.#stream.destroyed;
   }
 
   /** Sends one command; resolves with its reply, bulk strings as text. */
