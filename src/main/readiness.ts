@@ -1,4 +1,15 @@
-import { BehaviorSubject, type Observable, asyncScheduler, combineLatest, map, startWith, tap, timer } from 'rxjs';
+import {
+  BehaviorSubject,
+  EMPTY,
+  type Observable,
+  asyncScheduler,
+  catchError,
+  combineLatest,
+  map,
+  startWith,
+  tap,
+  timer,
+} from 'rxjs';
 import type { Awaited } from '../streams/awaited';
 import { type Check, checks, describeAwaited } from '../streams/checks';
 import { type Health, STARTING } from '../streams/health';
@@ -40,10 +51,12 @@ export class Readiness {
     return this.#hasOpened.asObservable();
   }
 
-  /** What the service does, in one line without addresses: now, and at every change. */
+  /** What the service does, in one line without addresses: now, and at every change. Never fails. */
   get status$(): Observable<string> {
     const { health$, awaited$ } = this.#streams;
-    return combineLatest([this.#hasOpened, health$.pipe(startWith(STARTING)), awaited$]).pipe(
+    // Why the service cannot start, `phase$` reports.
+    const lastAwaited$ = awaited$.pipe(catchError(() => EMPTY));
+    return combineLatest([this.#hasOpened, health$.pipe(startWith(STARTING)), lastAwaited$]).pipe(
       map(([hasOpened, { healthy, unhealthy }, awaited]) => {
         if (hasOpened) return healthy ? 'serving' : `serving, but unhealthy: ${unhealthy.join(', ')}`;
         return `starting: ${missing(awaited).join(', ')}`;

@@ -85,9 +85,11 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
   subscriptions.add(
-    combineLatest([streams.health$, streams.awaited$]).subscribe(([health, awaited]) =>
-      link.reportState(health, awaited),
-    ),
+    combineLatest([streams.health$, streams.awaited$]).subscribe({
+      next: ([health, awaited]) => link.reportState(health, awaited),
+      // `phase$` reports it.
+      error: () => undefined,
+    }),
   );
   let servers: WorkerServers | undefined;
   const serving$ = defer(async () => {
