@@ -1,12 +1,13 @@
 // Prepares a checkout: installs the dependencies and builds dist/; with --servers also installs the servers that the tests
 // use. Skips what is up to date, and prints what it does. Needs only Node.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILD_STAMP, ROOT, isStale, run, printStatus } from './workspace.mjs';
 
-const SUPPORTED_NODE = 20;
-if (Number(process.versions.node.split('.')[0]) < SUPPORTED_NODE) {
-  printStatus(`Node ${SUPPORTED_NODE} or newer is required; this is ${process.version}`);
+const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const oldestNode = engines.node.replace('>=', '');
+if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0) {
+  printStatus(`Node ${oldestNode} or newer is required; this is ${process.version}`);
   process.exit(1);
 }
 

@@ -16,6 +16,8 @@ const { RateLimitConfig, RateLimitUnit } = require('../../dist/gen/ratelimit/con
 
 const TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
 const [folder = join(import.meta.dirname, '..', 'config'), port = '18000'] = process.argv.slice(2);
+/** The fields of rule files that the resource does not have. */
+const FILE_FIELDS = ['share_threshold', 'value_to_metric'];
 const clients = new Set();
 let version = 0;
 let resources = [];
@@ -40,9 +42,17 @@ function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [],
   };
 }
 
+/** Whether any of the rules, or those nested in them, has the field. */
+function isUsed(field, descriptors) {
+  return descriptors.some((rule) => rule[field] === true || isUsed(field, rule.descriptors ?? []));
+}
+
 function resource(name) {
   const { domain = '', descriptors = [] } = parse(readFileSync(join(folder, name), 'utf8')) ?? {};
   const config = { name, domain, descriptors: descriptors.map(descriptor) };
+  for (const field of FILE_FIELDS.filter((each) => isUsed(each, descriptors))) {
+    console.log(`${name}: ${field} is left out, because xDS resources do not have it`);
+  }
   return { typeUrl: TYPE_URL, value: Buffer.from(RateLimitConfig.encode(config).finish()) };
 }
 

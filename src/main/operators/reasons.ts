@@ -34,7 +34,9 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): st
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
   const isOver = isInLocalCache || (countAfter ?? 0) > requestsPerUnit;
   const shadow = isOver && shadowMode && code === 'OK' ? ', which shadow mode allows' : '';
-  if (isInLocalCache) return `the local cache has the counter as over the limit until its window ends${shadow}`;
+  if (isInLocalCache) {
+    return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
+  }
   const counted = `the count would be ${countAfter} after ${hits} ${hits === 1 ? 'hit' : 'hits'}`;
   return `${counted}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
 }

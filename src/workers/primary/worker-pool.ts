@@ -156,7 +156,7 @@ export class WorkerPool {
     const isResponsive = responsiveness === 'responsive';
     if (this.members.some((member) => member.process === process && member.isResponsive === isResponsive)) return;
     const worker = process.number;
-    if (isResponsive) log.info('a worker answers again', { worker });
+    if (isResponsive) log.warn('a worker answers again', { worker });
     else log.warn('a worker does not answer; others get the new connections', { worker });
     this.#update(process, { isResponsive });
   }
