@@ -1,6 +1,7 @@
 import type { Offender } from '../../limiter/offenders/offender';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { placeOf } from '../operators/format-explanation';
+import { visible, visibleLines } from '../visible';
 
 interface Rules {
   readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
@@ -16,12 +17,12 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
     loaded === null
       ? ['no rules are loaded']
       : [`${loaded.rules} rules from ${loaded.source}, version ${loaded.version}`];
-  if (rejected !== null) lines.push(`the last load was rejected: ${rejected.reason}`);
+  if (rejected !== null) lines.push(...`the last load was rejected: ${rejected.reason}`.split('\n'));
   for (const { domain, descriptors } of domains) {
     lines.push(domain);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
-  return lines.join('\n');
+  return visibleLines(lines);
 }
 
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
@@ -41,22 +42,22 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, windowEnd, timeToLive, isInLocalCache } = counter;
-  return [
+  return visibleLines([
     'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
     `  limit ${requestsPerUnit} per ${unit.toLowerCase()}`,
     `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
-  ].join('\n');
+  ]);
 }
 
 export function formatOffenders({ offenders }: { readonly offenders: readonly Offender[] }): string {
   if (offenders.length === 0) return 'no caller is limited';
-  return offenders
-    .map(({ domain, rule, descriptor, limited, isShadow }) => {
+  return visibleLines(
+    offenders.map(({ domain, rule, descriptor, limited, isShadow }) => {
       return `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`;
-    })
-    .join('\n');
+    }),
+  );
 }
 
 export function formatHealth({
@@ -66,5 +67,5 @@ export function formatHealth({
   readonly healthy: boolean;
   readonly unhealthy: readonly string[];
 }): string {
-  return healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
+  return healthy ? 'healthy' : visible(`unhealthy: ${unhealthy.join(', ')}`);
 }

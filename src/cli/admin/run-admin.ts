@@ -1,9 +1,11 @@
 import { messageOf } from '../../text/thrown';
 import { parseDescriptor } from '../client/parse-descriptor';
 import { FlagError, type FlagValues, parseFlags } from '../flags';
-import { type ApiRequest, callApi, tokenFrom } from '../operators/call-api';
+import { type ApiRequest, callApi } from '../operators/call-api';
 import { formatExplanation } from '../operators/format-explanation';
+import { tokenFrom } from '../operators/operator-token';
 import { VERSION } from '../version';
+import { visibleJson } from '../visible';
 import { ADMIN_FLAGS, ADMIN_HELP } from './admin-flags';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
 
@@ -19,7 +21,7 @@ interface Command {
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   rules: {
-    request: ({ domain }) => ({ path: domain === '' ? 'rules' : `rules/${encodeURIComponent(domain)}` }),
+    request: ({ domain }) => ({ path: domain === '' ? 'rules' : rulesOf(domain) }),
     format: formatRules,
   },
   explain: {
@@ -78,13 +80,18 @@ export async function runAdmin(argv: readonly string[], environment: NodeJS.Proc
     const token = tokenFrom(values.token_file, environment);
     const target = { address: values.address, token, timeoutMs: TIMEOUT_MS };
     const answer = await callApi(target, command.request(values));
-    const text = values.json ? JSON.stringify(answer, null, 2) : command.format(answer as never);
+    const text = values.json ? visibleJson(answer) : command.format(answer as never);
     const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
     return { exitCode: isUnhealthy ? 1 : 0, stdout: `${text}\n`, stderr: '' };
   } catch (error) {
     const hint = error instanceof FlagError ? '\nRun weir-admin -h for a list of the commands and flags.' : '';
     return { exitCode: 1, stdout: '', stderr: `weir-admin: ${messageOf(error)}${hint}\n` };
   }
+}
+
+/** With a format, so that the end of a domain such as `shop.json` is not read as one. */
+function rulesOf(domain: string): string {
+  return `rules/${encodeURIComponent(domain)}.json`;
 }
 
 function counterOf({ domain, descriptors }: Values): { readonly domain: string; readonly descriptor: string } {

@@ -5,6 +5,7 @@ import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
+import { visibleLines } from '../visible';
 import { formatDuration } from './format-duration';
 
 /** The remaining hits of an unlimited rule. */
@@ -21,7 +22,7 @@ export function formatResponse(requested: readonly RateLimitDescriptor[], respon
   for (const { key, value } of response.responseHeadersToAdd) lines.push(`response header ${key}: ${value}`);
   for (const { key, value } of response.requestHeadersToAdd) lines.push(`request header ${key}: ${value}`);
   if (response.dynamicMetadata !== undefined) lines.push(`metadata ${JSON.stringify(response.dynamicMetadata)}`);
-  return lines.join('\n');
+  return visibleLines(lines);
 }
 
 function describe(descriptor: RateLimitDescriptor | undefined): string | undefined {

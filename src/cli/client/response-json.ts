@@ -7,13 +7,14 @@ import {
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import type { HeaderValue } from '../../gen/envoy/config/core/v3/base';
 import type { Duration } from '../../gen/google/protobuf/duration';
+import { visibleJson } from '../visible';
 
 /**
  * A response as indented proto3 JSON. It contains every field, including those that weir never sets, because the server may be
  * a different one.
  */
 export function responseJson(response: RateLimitResponse): string {
-  return JSON.stringify(
+  return visibleJson(
     withoutDefaults({
       overallCode: enumName(Code, response.overallCode),
       statuses: response.statuses.map(statusJson),
@@ -22,8 +23,6 @@ export function responseJson(response: RateLimitResponse): string {
       rawBody: response.rawBody.toString('base64'),
       dynamicMetadata: response.dynamicMetadata,
     }),
-    null,
-    2,
   );
 }
 

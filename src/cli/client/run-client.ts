@@ -1,9 +1,11 @@
 import { RateLimitResponse_Code as Code } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
 import type { Explanation } from '../../streams/ports/operator';
-import { callApi, tokenFrom } from '../operators/call-api';
+import { callApi } from '../operators/call-api';
 import { formatExplanation } from '../operators/format-explanation';
+import { tokenFrom } from '../operators/operator-token';
 import { VERSION } from '../version';
+import { visibleJson } from '../visible';
 import { FlagError, parseFlags } from '../flags';
 import { CLIENT_FLAGS, CLIENT_HELP } from './client-flags';
 import { channelCredentials } from './credentials';
@@ -58,7 +60,7 @@ export async function runClient(argv: readonly string[], options: ClientOptions)
       };
       const answer = await callApi(target, { method: 'POST', path: 'explanations', body });
       const explanation = answer as Explanation;
-      stdout.write(`${values.json ? JSON.stringify(answer, null, 2) : formatExplanation(explanation)}\n`);
+      stdout.write(`${values.json ? visibleJson(answer) : formatExplanation(explanation)}\n`);
       const isOver = explanation.answer?.overallCode === 'OVER_LIMIT';
       return values.exit_code && isOver ? ExitCode.OVER_LIMIT : ExitCode.OK;
     }

@@ -1,6 +1,6 @@
-import { readSecretFile } from '../../sources/secret-file';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
+import { visible } from '../visible';
 
 /** Where the API is, and with what it is called. */
 export interface ApiTarget {
@@ -20,25 +20,6 @@ export interface ApiRequest {
 }
 
 /**
- * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no flag, because other
- * users of the machine can see command lines.
- *
- * @throws {FlagError} when the file cannot be read
- */
-export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
-  const { OPERATOR_TOKEN_FILE: tokenFile } = environment;
-  // As for the service, an empty variable is not set.
-  const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
-  const path = file === '' && token === undefined ? tokenFile : file;
-  if (path === undefined || path === '') return token;
-  try {
-    return readSecretFile(path);
-  } catch (cause) {
-    throw new FlagError(`cannot use the file of the operator token: ${messageOf(cause)}`, { cause });
-  }
-}
-
-/**
  * Calls the operators' API.
  *
  * @returns the JSON of the answer
@@ -46,7 +27,7 @@ export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string 
  */
 export async function callApi({ address, token, timeoutMs }: ApiTarget, request: ApiRequest): Promise<unknown> {
   const { method = 'GET', path, query = {}, body } = request;
-  const response = await fetch(urlOf(address, path, query), {
+  const { ok, status, text } = await receive(urlOf(address, path, query), {
     method,
     headers: {
       Accept: 'application/vnd.weir+json;version=1',
@@ -58,11 +39,29 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
   }).catch((error: unknown) => {
     throw new Error(`cannot call the API at ${address}: ${failureOf(error)}`, { cause: error });
   });
-  const answer: unknown = await response.json().catch(() => undefined);
-  if (response.ok && answer !== undefined) return answer;
+  const answer = parse(text);
+  if (ok && answer !== undefined) return answer;
   const { detail } = Object(answer) as { readonly detail?: unknown };
-  if (typeof detail === 'string') throw new Error(detail);
-  throw new Error(`${address} is not the debug listener of weir: it answered with status ${response.status}`);
+  if (typeof detail === 'string') throw new Error(visible(detail));
+  throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
+}
+
+interface CompleteAnswer extends Pick<Response, 'ok' | 'status'> {
+  readonly text: string;
+}
+
+async function receive(url: URL, init: RequestInit): Promise<CompleteAnswer> {
+  const response = await fetch(url, init);
+  return { ok: response.ok, status: response.status, text: await response.text() };
+}
+
+/** Undefined for a text that is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function urlOf(address: string, path: string, query: Readonly<Record<string, string>>): URL {
@@ -76,8 +75,8 @@ function urlOf(address: string, path: string, query: Readonly<Record<string, str
 }
 
 function failureOf(error: unknown): string {
-  const { cause } = Object(error) as { readonly cause?: unknown };
-  const { name } = Object(error) as { readonly name?: unknown };
+  const { name, cause } = Object(error) as { readonly name?: unknown; readonly cause?: unknown };
   if (name === 'TimeoutError') return 'it did not answer in time';
-  return messageOf(cause instanceof Error && cause.message !== '' ? cause : error);
+  const { message } = Object(cause) as { readonly message?: unknown };
+  return typeof message === 'string' && message !== '' ? message : messageOf(error);
 }

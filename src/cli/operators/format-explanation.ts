@@ -1,5 +1,6 @@
 import type { RulePlace } from '../../rules/rule-place';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../../streams/ports/operator';
+import { visibleLines } from '../visible';
 
 /** A human-readable explanation: the answer, then for each descriptor the look-up and the result. */
 export function formatExplanation({ answer, error, descriptors }: Explanation): string {
@@ -7,7 +8,7 @@ export function formatExplanation({ answer, error, descriptors }: Explanation): 
     answer === null
       ? `error: ${error?.message ?? 'there would be no answer'}`
       : `${answer.overallCode}: ${answer.reason}`;
-  return [first, ...descriptors.flatMap(formatDescriptor)].join('\n');
+  return visibleLines([first, ...descriptors.flatMap(formatDescriptor)]);
 }
 
 function formatDescriptor(descriptor: ExplainedDescriptor, index: number): readonly string[] {

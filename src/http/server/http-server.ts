@@ -9,7 +9,7 @@ import type { HttpTimeouts } from './limits';
 import { type ParseError, answerAndClose, answerTo } from './parse-errors';
 import { respondEarly } from './respond-early';
 import type { RequestHandler } from './respond-json';
-import { validateRequest } from './validate-request';
+import { validateRequest, validateTarget } from './validate-request';
 
 /** An HTTP server, wherever its connections are accepted. */
 export interface HttpServer {
@@ -73,11 +73,12 @@ function createHttpServer(app: Koa, options: HttpServerOptions): HttpServer & { 
   const onRequest: RequestListener = (request, response) => {
     if (!connections.began(request, response)) return undefined;
     if (isClosing) response.setHeader('Connection', 'close');
-    const invalid = validateRequest(request, limits);
-    if (invalid === undefined) {
-      if (direct !== undefined && isFor(direct, request)) return direct.handle(request, response);
-      return handle(request, response);
+    let invalid = validateRequest(request, limits);
+    if (invalid === undefined && direct !== undefined && isFor(direct, request)) {
+      return direct.handle(request, response);
     }
+    invalid ??= validateTarget(request, () => app.createContext(request, response).path);
+    if (invalid === undefined) return handle(request, response);
     onRejected(invalid.kind, request.socket, invalid.response.message);
     return respondEarly(request, response, invalid.response);
   };

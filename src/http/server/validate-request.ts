@@ -29,6 +29,25 @@ export function validateRequest(request: IncomingMessage, limits: HttpLimits): I
   return reason === undefined ? undefined : malformed(reason);
 }
 
+/** A path and a query, which every parser accepts. */
+const PLAIN_TARGET = /^\/[^#\s]*$/;
+
+/**
+ * Checks that a target can be parsed. Node's HTTP parser accepts some for which URL parsers throw. Koa parses within the application,
+ * where that would be an internal error.
+ *
+ * @param parse parses the target as Koa does
+ */
+export function validateTarget({ url = '' }: IncomingMessage, parse: () => unknown): InvalidRequest | undefined {
+  if (PLAIN_TARGET.test(url)) return undefined;
+  try {
+    parse();
+    return undefined;
+  } catch {
+    return malformed('the request target is not a valid URL');
+  }
+}
+
 /** What is wrong with the host (RFC 9112, section 3.2). */
 function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }: IncomingMessage): string | undefined {
   if (host === undefined) return httpVersion === '1.1' ? 'the Host header is missing' : undefined;

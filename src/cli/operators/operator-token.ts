@@ -1,0 +1,39 @@
+import { operatorToken } from '../../settings/values/text';
+import { readSecretFile } from '../../sources/secret-file';
+import { messageOf } from '../../text/thrown';
+import { FlagError } from '../flags';
+
+/**
+ * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no flag, because other
+ * users of the machine can see command lines.
+ *
+ * @throws {FlagError} when the file cannot be read, or there is no token in it; the message does not quote it
+ */
+export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
+  const { OPERATOR_TOKEN_FILE: tokenFile } = environment;
+  // As for the service, an empty variable is not set.
+  const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
+  const path = file === '' && token === undefined ? tokenFile : file;
+  if (path !== undefined && path !== '') return tokenIn(path);
+  if (token === undefined || isToken(token)) return token;
+  throw new FlagError(`OPERATOR_TOKEN is invalid; allowed: ${operatorToken.allowed}`);
+}
+
+function tokenIn(path: string): string {
+  try {
+    const text = readSecretFile(path);
+    if (isToken(text)) return text;
+  } catch (cause) {
+    throw unusable(messageOf(cause), { cause });
+  }
+  throw unusable(`it must contain ${operatorToken.allowed}`);
+}
+
+function unusable(reason: string, options?: ErrorOptions): FlagError {
+  return new FlagError(`cannot use the file of the operator token: ${reason}`, options);
+}
+
+/** The service has no other tokens, and `fetch` quotes one that cannot be a header in its error. */
+function isToken(text: string): boolean {
+  return 'value' in operatorToken.parse(text);
+}
