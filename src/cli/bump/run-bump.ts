@@ -57,13 +57,20 @@ function preview({ files, ...versions }: Bump): BumpRun {
 
 function create({ files, ...versions }: Bump): BumpRun {
   let stdout = '';
+  let stderr = '';
   let exitCode: BumpRun['exitCode'] = 0;
   for (const file of files) {
-    const isNew = writeNewFile(file);
-    if (!isNew) exitCode = 1;
-    stdout += `${isNew ? 'created' : 'exists '} ${file.path}\n`;
+    try {
+      const isNew = writeNewFile(file);
+      if (!isNew) exitCode = 1;
+      stdout += `${isNew ? 'created' : 'exists '} ${file.path}\n`;
+    } catch (error) {
+      if (!(error instanceof BumpError)) throw error;
+      exitCode = 1;
+      stderr += `weir-bump: ${error.message}\n`;
+    }
   }
-  return { exitCode, stdout: stdout + nextStep(versions), stderr: '' };
+  return { exitCode, stdout: stdout === '' ? '' : stdout + nextStep(versions), stderr };
 }
 
 function nextStep({ from, to }: Pick<Bump, 'from' | 'to'>): string {

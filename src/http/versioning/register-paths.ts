@@ -1,6 +1,7 @@
 import { DeclarationError } from './routes/declaration-error';
 import { answer } from './requests/answer';
 import { matchQuickly } from './routes/quick-match';
+import { readWholeParams } from './routes/whole-params';
 import { type RoutedPath, markHandler, routedPath } from './routes/routed-path';
 import type { RouterLayer, VersionedRouter } from './routes/router';
 import type { ApiBlock, VersionedPath } from './routes/versioned-path';
@@ -24,8 +25,10 @@ export function registerPaths(router: VersionedRouter, { block, paths }: Declare
   for (const path of paths) {
     const handler = answer({ block, path });
     markHandler(handler, { block, path });
-    const layer = router.register(path.pattern, methods, handler, { ...block.routeOptions, name: path.name });
-    if (block.routeOptions.sensitive) matchQuickly(layer as RouterLayer);
+    const options = { ...block.routeOptions, name: path.name };
+    const layer = router.register(path.pattern, methods, handler, options) as RouterLayer;
+    readWholeParams(layer, { block, path });
+    if (block.routeOptions.sensitive) matchQuickly(layer);
   }
 }
 

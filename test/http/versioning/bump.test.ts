@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -217,6 +217,58 @@ describe('weir-bump', () => {
     ]);
     expect(stderr).toContain(`${dir}/api/v1/d-controller.js: `);
     expect(present()).toEqual(before);
+  });
+
+  it('reports what was created when a later file cannot be written, and creates the others', async () => {
+    write({
+      'api/v1/a-controller.js': 'exports.A = class A {};',
+      'api/v1/deep/er/b-controller.js': 'exports.B = class B {};',
+      'api/v1/z-controller.js': 'exports.Z = class Z {};',
+      'api/v2/deep': 'a file where a folder is needed',
+      'api/v2/z-controller.js/in-the-way': '',
+    });
+    const { exitCode, stdout, stderr } = await bump();
+    const v2 = join(dir, 'api/v2');
+    expect([exitCode, stdout.split('\n').slice(0, 3)]).toEqual([
+      1,
+      [
+        `created ${v2}/a-controller.js`,
+        `exists  ${v2}/z-controller.js`,
+        expect.stringMatching(/^Each extends version 1\./),
+      ],
+    ]);
+    expect(stderr).toMatch(
+      new RegExp(`^weir-bump: cannot write ${v2}/deep/er/b-controller\\.js: ENOTDIR: [^\\n]*\\n$`),
+    );
+    expect(present()).toContain('api/v2/a-controller.js');
+  });
+
+  it('does not report a file as existing when another one is in the place of its folder', async () => {
+    write({
+      'api/v1/a-controller.js': 'exports.A = class A {};',
+      'api/v1/b-controller.js': 'exports.B = class B {};',
+      'api/v2': 'a file',
+    });
+    const { exitCode, stdout, stderr } = await bump();
+    expect([exitCode, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(
+      /^weir-bump: cannot write .*\/a-controller\.js: EEXIST: .*\n.*\/b-controller\.js: EEXIST: .*\n$/,
+    );
+  });
+
+  it('names a folder that cannot be read', async () => {
+    write({ 'api/v1/a-controller.js': 'exports.A = class A {};' });
+    for (const folder of ['', 'api']) chmodSync(join(dir, folder), 0o755);
+    const unreadable = join(dir, 'api/v1');
+    chmodSync(unreadable, 0o000);
+    // Permissions do not apply to root.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.('nobody');
+    const { exitCode, stderr } = await bump().finally(() => {
+      if (isRoot) process.seteuid?.(0);
+      chmodSync(unreadable, 0o755);
+    });
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read the folder ${unreadable}: EACCES: `)]);
   });
 
   it('explains a folder without controllers', async () => {

@@ -162,14 +162,14 @@ const WRONG: Readonly<Record<string, Wrong>> = {
     message:
       "api > version 1 > resources 'posts' > resources 'edit': version 1 already has GET /api/posts/:id/edit, as the route 'edit_api_post'",
   },
-  'two paths with the same name': {
+  'a resource without a name of its own, twice in a version': {
     declare: (it) =>
       it.version(1, () => {
-        it.namespace('a', () => it.resources('books', { only: 'index' }));
-        it.resources('a-books', { only: 'index' });
+        it.resources('users', { only: 'show' });
+        it.resource('user', { only: 'show' });
+        it.resource('user', { only: 'show' });
       }),
-    message:
-      "api > version 1 > resources 'a-books': the name 'api_a_books' for /api/a-books is already the name of /api/a/books",
+    message: "api > version 1 > resource 'user': version 1 already has GET /api/user",
   },
   'a function that returns no controller': {
     options: { controllers: () => undefined },

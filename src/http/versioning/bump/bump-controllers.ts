@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { type Dirent, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix, relative, sep } from 'node:path';
 import { type ControllerSource, readControllerSource } from './controller-source';
 import { subclassText } from './subclass';
@@ -64,12 +64,20 @@ export async function planBump(folder: string): Promise<Bump> {
 export function writeNewFile({ path, text }: NewFile): boolean {
   try {
     mkdirSync(dirname(path), { recursive: true });
+    return createFile(path, text);
+  } catch (cause) {
+    throw new BumpError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Returns false when the file exists. */
+function createFile(path: string, text: string): boolean {
+  try {
     writeFileSync(path, text, { flag: 'wx' });
     return true;
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return false;
-    throw new BumpError(`cannot write ${path}: ${message}`, { cause });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
   }
 }
 
@@ -87,15 +95,19 @@ function highestVersion(folder: string): { readonly version: number; readonly co
 }
 
 function foldersOf(folder: string): readonly string[] {
+  return entriesOf(folder).flatMap((entry) => (entry.isDirectory() ? entry.name : []));
+}
+
+function entriesOf(folder: string, options: { readonly recursive?: boolean } = {}): readonly Dirent[] {
   try {
-    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []));
+    return readdirSync(folder, { ...options, withFileTypes: true });
   } catch (cause) {
     throw new BumpError(`cannot read the folder ${folder}: ${(cause as Error).message}`, { cause });
   }
 }
 
 function controllersIn(folder: string): readonly string[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true })
+  return entriesOf(folder, { recursive: true })
     .filter((entry) => entry.isFile() && CONTROLLER.test(entry.name) && !DECLARATION.test(entry.name))
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .toSorted();

@@ -14,16 +14,3 @@ export function hasUnknownFormat(path: VersionedPath, formats: ReadonlySet<strin
   // The router has compared the segment itself, perhaps in another case.
   return lastRequested.length > last.length && !formats.has(lastRequested.slice(last.length + 1));
 }
-
-/** Parameters as the router has them: `/foo/a.b` gives the id `a` and the format `b`. */
-export type PathParams = Record<string, string | undefined>;
-
-/** Puts an unknown format back to the value that it was cut from: `/foo/a.b` gives the id `a.b`. */
-export function restoreDots(params: PathParams, path: VersionedPath, formats: ReadonlySet<string>): void {
-  const { format } = params;
-  const last = path.segments.at(-1)!;
-  if (format === undefined || formats.has(format) || !isParameter(last)) return;
-  const name = last.slice(1);
-  params[name] = `${params[name]}.${format}`;
-  delete params.format;
-}

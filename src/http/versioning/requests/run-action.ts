@@ -3,9 +3,9 @@ import { mediaType } from '../accept/choose-version';
 import type { ActionMethod } from '../controllers/controller-class';
 import { routedPath } from '../routes/routed-path';
 import type { RouterLayer } from '../routes/router';
-import { isParameter } from '../routes/versioned-path';
-import { restoreDots } from './requested-format';
+import type { VersionedPath } from '../routes/versioned-path';
 import type { Resolution } from './resolve';
+import { varyingByAccept } from './vary';
 
 /**
  * Answers a request with an action: on a new instance of the controller, with the version in `ctx.state.apiVersion`. What the
@@ -17,8 +17,7 @@ export async function runAction(
   { routed, version, target }: Resolution & { kind: 'action' },
 ): Promise<void> {
   const { block, path } = routed;
-  removeOtherParams(ctx, path.segments);
-  restoreDots(ctx.params, path, block.formats);
+  removeOtherParams(ctx, path);
   ctx.state.apiVersion = version;
   try {
     const { controller: Controller, action } = target;
@@ -26,25 +25,20 @@ export async function runAction(
     const result = await instance[action]!(ctx, next);
     if (result !== undefined && (ctx.body === undefined || ctx.body === null)) ctx.body = result;
   } catch (error) {
-    throw varying(error);
+    throw varyingByAccept(error);
   }
   if (!ctx.headerSent && ctx.type === 'application/json') ctx.set('Content-Type', mediaType(block.vendor, version));
 }
 
 /** Removes parameters of paths that match too but were not selected; the router keeps them. */
-function removeOtherParams(ctx: Context, segments: readonly string[]): void {
-  const layers: readonly RouterLayer[] = ctx.matched;
-  for (const layer of layers) {
-    for (const segment of routedPath(layer)?.path.segments ?? []) {
-      if (isParameter(segment) && !segments.includes(segment)) delete ctx.params[segment.slice(1)];
-    }
+function removeOtherParams(ctx: Context, selected: VersionedPath): void {
+  const layers = (ctx.matched as readonly RouterLayer[]).filter((layer) => routedPath(layer) !== undefined);
+  const own = namesOf(layers.find((layer) => routedPath(layer)?.path === selected));
+  for (const name of layers.flatMap(namesOf)) {
+    if (!own.includes(name)) delete ctx.params[name];
   }
 }
 
-/** An error with `Vary`: Koa removes the headers of the response when it answers with an error, and takes those of the error. */
-function varying(error: unknown): unknown {
-  if (!(error instanceof Error) || !Object.isExtensible(error)) return error;
-  const { headers } = error as Error & { headers?: Readonly<Record<string, string>> };
-  if (Object.keys(headers ?? {}).some((name) => name.toLowerCase() === 'vary')) return error;
-  return Object.assign(error, { headers: { ...headers, Vary: 'Accept' } });
+function namesOf(layer: RouterLayer | undefined): readonly string[] {
+  return layer?.paramNames.map(({ name }) => name) ?? [];
 }

@@ -19,10 +19,14 @@ export function matchQuickly(layer: RouterLayer): void {
   if (typeof matching.match !== 'function' || !(matching.regexp instanceof RegExp)) return;
   matching.match = function matchAfterHead(this: MatchingLayer, path: string): boolean {
     const head = headOf(this);
-    // Paths of an API usually begin alike and differ at the end of the fixed part.
-    const last = head.length - 1;
-    return path.charCodeAt(last) === head.charCodeAt(last) && path.startsWith(head) && this.regexp.test(path);
+    return beginsWith(path, head) && this.regexp.test(path);
   };
+}
+
+/** Paths of an API usually begin alike and differ at the end of the fixed part, which is empty below an optional prefix. */
+function beginsWith(path: string, head: string): boolean {
+  const last = head.length - 1;
+  return last === -1 || (path.charCodeAt(last) === head.charCodeAt(last) && path.startsWith(head));
 }
 
 /** A copy of the layer, in a router with a prefix, has another path. */

@@ -6,6 +6,8 @@ export interface RouterLayer {
   readonly name?: string | symbol | undefined;
   readonly path: string | RegExp;
   readonly methods: readonly string[];
+  /** The parameters of the path, those of prefixes included. */
+  readonly paramNames: readonly { readonly name: string }[];
   readonly stack: readonly unknown[];
 }
 

@@ -13,7 +13,7 @@ export interface DeclaredRoute {
   readonly method: string;
   /** Without the optional format: `/api/posts/:id`. */
   readonly path: string;
-  /** For `router.url`; the same for all methods and versions of the path. */
+  /** For `router.url`; the same for all methods and versions of the path. Empty when a path declared earlier has the name. */
   readonly name: string;
   readonly action: Action;
 }
@@ -33,6 +33,7 @@ export interface ApiBlock {
 export class VersionedPath {
   /** For example `['api', 'foo', ':id']`. */
   readonly segments: readonly string[];
+  /** Empty: none. */
   readonly name: string;
   readonly #targets = new Map<number, Map<string, RouteTarget>>();
 
