@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
+import { grpcGauges } from '../../../src/main/decision-servers';
 import { observedMethods } from '../../../src/grpc/observed-methods';
 import { Statistics } from '../../../src/statistics/statistics';
 import { until } from '../../support/waiting/until';
@@ -25,6 +26,7 @@ class BusyServer implements AsyncDisposable {
     readonly statistics: Statistics,
   ) {
     this.#server = server;
+    grpcGauges(statistics, () => server.grpcServer);
     statistics
       .timer('ratelimit_server.Hold.response_time')
       .addRecorder({ add: (values, count) => this.durations.push(...values.subarray(0, count)) });
@@ -42,15 +44,15 @@ class BusyServer implements AsyncDisposable {
   }
 
   get waiting(): number {
-    return this.#server.grpcServer.waitingStreams;
+    return this.#statistic('grpc.waiting_calls');
   }
 
   get sent(): number {
     return this.#sent;
   }
 
-  get total(): number | undefined {
-    return new Map(this.statistics.entries()).get('ratelimit_server.Hold.total_requests');
+  get total(): number {
+    return this.#statistic('Hold.total_requests');
   }
 
   /** Begins a call that is answered when the test does it, and returns the number of its stream. */
@@ -77,6 +79,10 @@ class BusyServer implements AsyncDisposable {
     });
   }
 
+  #statistic(name: string): number {
+    return new Map(this.statistics.entries()).get(`ratelimit_server.${name}`) ?? Number.NaN;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.client.close();
     await this.#server.close();
@@ -101,7 +107,7 @@ describe('a server with more work than time', () => {
   it('counts and times a call whose deadline passes while it waits', async () => {
     await using server = await BusyServer.start();
     await server.sendUntilOneWaits();
-    const total = server.total!;
+    const total = server.total;
     const { waiting } = server;
     const stream = server.send(['grpc-timeout', '200m']);
     await server.client.until('the deadline has passed', () => server.statusOf(stream) !== undefined);
@@ -114,7 +120,7 @@ describe('a server with more work than time', () => {
   it('counts a call that is cancelled while it waits', async () => {
     await using server = await BusyServer.start();
     await server.sendUntilOneWaits();
-    const total = server.total!;
+    const total = server.total;
     const { waiting } = server;
     const stream = server.send();
     await until('it waits', () => server.waiting === waiting + 1);
