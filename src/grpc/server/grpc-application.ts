@@ -39,6 +39,10 @@ export class GrpcApplication implements Application<InterpretedHead, Call> {
     stream.state!.run();
   }
 
+  waits(stream: Stream<Call>): void {
+    stream.state!.waits();
+  }
+
   cancel(stream: Stream<Call>): void {
     stream.state?.cancel('cancelled');
   }

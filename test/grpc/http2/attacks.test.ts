@@ -487,9 +487,20 @@ describe('a peer that does not read our output', () => {
   it('is disconnected when too many answers to its control frames are waiting', () => {
     const peer = connected({ pingStrikes: 1e9 });
     peer.transport.isRead = false;
-    peer.send(times(1_002, () => ping()));
+    peer.send(times(1_001, () => ping()));
+    expectAlive(peer);
+    peer.send(times(1_001, () => ping()));
 
     expectCalm(peer, 'control_flood');
+  });
+
+  it('is not disconnected because the socket accepts output in a later turn, as with TLS', () => {
+    const peer = connected({ pingStrikes: 1e9 });
+    peer.transport.isLate = true;
+    for (let count = 0; count < 2_000; count += 1) peer.send(times(3, () => ping()));
+
+    expect(peer.rejections).toEqual([]);
+    expectAlive(peer);
   });
 
   it('has its stream reset when its window stays closed for thirty seconds, even if it grows by single bytes', () => {
@@ -506,6 +517,35 @@ describe('a peer that does not read our output', () => {
     expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
     expect(peer.rejections).toEqual(['response_timeout']);
     expectAlive(peer);
+  });
+
+  describe('whose output follows long after its last input', () => {
+    /** The stream of a call that has been worked on for 100 seconds. */
+    function heldCall(peer: MemoryPeer) {
+      peer.send(get(1, '/hold')).wait(100_000);
+      return peer.application.held[0]!;
+    }
+
+    it('has as much time to open the window of the stream', () => {
+      const peer = connected().send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
+      peer.application.finish(heldCall(peer), 'late');
+      peer.endTurns().wait(29_000);
+      expect(resetsOf(peer.frames)).toEqual([]);
+      peer.wait(2_000);
+      expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+    });
+
+    it('has as much time to read', () => {
+      const peer = connected().send(settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]));
+      peer.send(windowUpdate(0, 2 ** 31 - 1 - 65_535));
+      const held = heldCall(peer);
+      peer.transport.isRead = false;
+      peer.application.finish(held, 'x'.repeat(2 * DEFAULT_LIMITS.softOutputBytes));
+      peer.endTurns().wait(9_000);
+      expect(peer.transport.isDestroyed).toBe(false);
+      peer.wait(2_000);
+      expect([peer.transport.isDestroyed, peer.rejections]).toEqual([true, ['slow_reader']]);
+    });
   });
 
   it('is disconnected when its windows hold back too much output', () => {

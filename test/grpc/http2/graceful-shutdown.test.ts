@@ -169,12 +169,25 @@ describe('a GOAWAY from the client', () => {
     expect(goawaysOf(peer.frames)[0]).toEqual({ lastStream: 1, code: NO_ERROR, debug: '' });
   });
 
+  it('leaves a second to read the last response, however late it is', () => {
+    const peer = connected().send(get(1, '/hold'));
+    peer.send(goaway()).wait(5_000);
+    peer.application.finish(peer.application.held[0]!, 'late');
+    peer.endTurns();
+    expect(peer.transport.isEnded).toBe(true);
+    peer.wait(900);
+    expect(peer.transport.isDestroyed).toBe(false);
+    peer.wait(200);
+    expect(peer.transport.isDestroyed).toBe(true);
+  });
+
   it('during our own shutdown makes it final', () => {
     const peer = connected().send(get(1, '/hold'));
     peer.connection.shutDown('');
     peer.send(goaway());
 
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 1]);
+    expect(peer.application.notifiedGoingAway).toBe(1);
   });
 });
 

@@ -17,13 +17,15 @@ class MemoryTransport implements Transport {
   isDestroyed = false;
   /** Whether the peer reads. If not, all output waits. */
   isRead = true;
+  /** Whether output is accepted only when the turn has ended, as with TLS. */
+  isLate = false;
   writableLength = 0;
 
   write(bytes: Uint8Array): void {
     // A socket reports this as an error, and is destroyed before its last bytes are sent.
     if (this.isEnded) throw new Error('write after end');
     this.sent.push(Buffer.from(bytes));
-    if (!this.isRead) this.writableLength += bytes.length;
+    if (!this.isRead || this.isLate) this.writableLength += bytes.length;
   }
   pause(): void {
     this.isPaused = true;
@@ -104,6 +106,7 @@ export class MemoryPeer {
       if (run) this.connection.runScheduled();
       this.connection.flush();
     }
+    if (this.transport.isRead && this.transport.isLate) this.transport.writableLength = 0;
     return this;
   }
 

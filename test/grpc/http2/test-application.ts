@@ -23,6 +23,8 @@ export class TestApplication implements Application<string, TestState> {
   running = 0;
   mostRunning = 0;
   runs = 0;
+  /** How often it was told that a stream waits. */
+  told = 0;
   cancelled = 0;
   expired = 0;
   notifiedGoingAway = 0;
@@ -70,6 +72,10 @@ export class TestApplication implements Application<string, TestState> {
     this.running -= 1;
     stream.release();
     this.#answer(stream, text);
+  }
+
+  waits(): void {
+    this.told += 1;
   }
 
   cancel(): void {

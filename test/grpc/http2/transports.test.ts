@@ -45,7 +45,8 @@ describe.each<Transport>(['cleartext', 'TLS', 'a Unix socket'])('an HTTP/2 serve
     server = await startServer({
       at: transport === 'a Unix socket' ? { path: join(folder, 'socket') } : { host: '127.0.0.1', port: 0 },
       tls: transport === 'TLS' ? authority.issue('localhost') : undefined,
-      limits: { lingerMs: 200 },
+      // The application of the test never ends the work of some calls, so that others would wait for it.
+      limits: { lingerMs: 200, pacedStreams: Infinity },
       application: new TestApplication(),
       onRejected: (kind) => rejections.push(kind),
       onInternalError: (error) => internalErrors.push(error),

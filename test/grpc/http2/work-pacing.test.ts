@@ -194,6 +194,44 @@ describe('a connection of a busy process', () => {
     expect(peer.application.runs).toBe(LIMIT);
   });
 
+  it('limits rapid resets again as soon as it does not wait', async () => {
+    const peer = busyPeer({ resets: { burst: 3, perSecond: 0 } }).send(calls('/hold', LIMIT + 1));
+    answer(peer, LIMIT);
+    expect(peer.connection.waitingStreams).toBe(0);
+    for (let id = 101; id < 200; id += 2) peer.send(Buffer.concat([get(id), rstStream(id)]));
+    expect(peer.rejections).toEqual(['rapid_reset']);
+  });
+
+  it('does not keep closed streams that come faster than they are left out', async () => {
+    const resets = { burst: 1e9, perSecond: 0 };
+    const peer = new MemoryPeer({ maxConcurrentStreams: 10, dispatchesPerTurn: 1, resets }).send(hello());
+    const opened: WeakRef<object>[] = [];
+    const open = peer.application.open.bind(peer.application);
+    peer.application.open = (...[stream, ...others]: Parameters<TestApplication['open']>) => {
+      opened.push(new WeakRef(stream));
+      open(stream, ...others);
+    };
+    // The second of these waits for the next turn, which does not come.
+    peer.connection.receive(calls('/hold', 2));
+    for (let id = 101; id < 4_101; id += 2) peer.connection.receive(Buffer.concat([get(id), rstStream(id)]));
+    await nextTurn();
+    collectGarbage();
+    expect(opened).toHaveLength(2_002);
+    expect(opened.filter((stream) => stream.deref() !== undefined).length).toBeLessThanOrEqual(22);
+  });
+
+  it('tells the application once of each stream that waits', () => {
+    const peer = busyPeer().send(calls('/hold'));
+    expect(peer.application.told).toBe(CALLS - LIMIT);
+    answer(peer, 1);
+    expect(peer.application.told).toBe(CALLS - LIMIT);
+    peer.send(get(101, '/hold'));
+    expect(peer.application.told).toBe(CALLS - LIMIT + 1);
+    peer.send(rstStream(2 * CALLS - 1));
+    while (peer.application.held.length > 0) answer(peer, 1);
+    expect([peer.application.told, peer.application.runs]).toEqual([CALLS - LIMIT + 1, CALLS]);
+  });
+
   it('gives the places of streams that wait to go on to others, so that they do not wait for one another', () => {
     const peer = busyPeer().send(calls('/hold'));
     // It will be run again, as after a message has been decompressed.

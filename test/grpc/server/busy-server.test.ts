@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import type { Limits } from '../../../src/grpc/http2/limits/limits';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { grpcGauges } from '../../../src/main/decision-servers';
 import { observedMethods } from '../../../src/grpc/observed-methods';
@@ -33,18 +34,22 @@ class BusyServer implements AsyncDisposable {
     this.client = connectPlain(server.address).send(hello());
   }
 
-  static async start(): Promise<BusyServer> {
+  static async start(limits: Partial<Limits> = {}): Promise<BusyServer> {
     jest
       .spyOn(performance, 'eventLoopUtilization')
       .mockReturnValue({ idle: 0, active: performance.now(), utilization: 1 });
     const seen = new Seen();
     const statistics = new Statistics(0);
     const unary = observedMethods(methods(seen).unary, { statistics, now: () => performance.now() });
-    return new BusyServer(await startServer({ unary, limits: { pacedStreams: 1 } }), seen, statistics);
+    return new BusyServer(await startServer({ unary, limits: { pacedStreams: 1, ...limits } }), seen, statistics);
   }
 
   get waiting(): number {
     return this.#statistic('grpc.waiting_calls');
+  }
+
+  get heldBytes(): number {
+    return this.#statistic('grpc.held_bytes');
   }
 
   get sent(): number {
@@ -56,11 +61,11 @@ class BusyServer implements AsyncDisposable {
   }
 
   /** Begins a call that is answered when the test does it, and returns the number of its stream. */
-  send(...fields: [string, string][]): number {
+  send(message = 'x', ...fields: [string, string][]): number {
     const stream = 1 + 2 * this.#sent;
     this.#sent += 1;
     const head = request('/test.Service/Hold', ['content-type', 'application/grpc'], ['te', 'trailers'], ...fields);
-    this.client.send(headers(stream, head), data(stream, prefixed('x'), true));
+    this.client.send(headers(stream, head), data(stream, prefixed(message), true));
     return stream;
   }
 
@@ -109,12 +114,30 @@ describe('a server with more work than time', () => {
     await server.sendUntilOneWaits();
     const total = server.total;
     const { waiting } = server;
-    const stream = server.send(['grpc-timeout', '200m']);
+    const stream = server.send('x', ['grpc-timeout', '200m']);
     await server.client.until('the deadline has passed', () => server.statusOf(stream) !== undefined);
     expect(server.statusOf(stream)).toBe(`${GrpcStatus.DEADLINE_EXCEEDED}`);
     server.statistics.timer('ratelimit_server.Hold.response_time').flush();
     expect([server.total, server.waiting, server.durations.length]).toEqual([total + 1, waiting, 1]);
     expect(server.durations[0]).toBeGreaterThanOrEqual(200);
+  });
+
+  it('accounts for the messages that wait, as far as there is memory', async () => {
+    await using server = await BusyServer.start({ maxHeldBytesPerConnection: 30_000 });
+    await server.sendUntilOneWaits();
+    const before = server.heldBytes;
+    const message = 'long'.repeat(3_000);
+    server.send(message);
+    server.send(message);
+    const rejected = server.send(message);
+    await server.client.until('one is rejected', () => server.statusOf(rejected) !== undefined);
+    expect(server.statusOf(rejected)).toBe(`${GrpcStatus.RESOURCE_EXHAUSTED}`);
+    expect(server.heldBytes).toBe(before + 2 * message.length);
+    await until('both others are handled', () => {
+      for (const call of server.seen.held.splice(0)) call.reply(Buffer.from('done'));
+      return server.seen.messages.filter((each) => each === message).length === 2;
+    });
+    expect(server.heldBytes).toBe(0);
   });
 
   it('counts a call that is cancelled while it waits', async () => {

@@ -149,6 +149,11 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
       : [];
   }
 
+  it('rejects a request that is longer than its answers could be kept', async () => {
+    const value = 'x'.repeat(64 * 1_024);
+    await expect(reflect({ $case: 'fileByFilename', value })).rejects.toMatchObject({ code: 8 });
+  });
+
   it('lists the services of the server', async () => {
     const [response] = await reflect({ $case: 'listServices', value: '*' });
 

@@ -3,6 +3,10 @@ import { BidirectionalCall } from '../../../src/grpc/server/calls/bidirectional-
 import type { Call, CallContext } from '../../../src/grpc/server/calls/call';
 import { ServerStreamingCall } from '../../../src/grpc/server/calls/server-streaming-call';
 import { UnaryServerCall } from '../../../src/grpc/server/calls/unary-call';
+import { MESSAGE_FAILURES } from '../../../src/grpc/server/calls/call-failures';
+import { SingleMessage } from '../../../src/grpc/server/calls/single-message';
+import { Inflater } from '../../../src/grpc/server/messages/inflater';
+import { prefixed } from './raw-call';
 import type { CallHead } from '../../../src/grpc/server/headers/request-interpreter';
 
 /** What the constructors of calls use. */
@@ -21,6 +25,17 @@ function newStream(): Stream<Call> {
 function unused(): never {
   throw new Error('the call has not been received yet');
 }
+
+describe('a message that cannot be decompressed', () => {
+  it('is not there any more, so that its call does not count as one that waits to be handled', () => {
+    const stream = newStream();
+    stream.isClosed = true;
+    const message = new SingleMessage(stream, 'gzip');
+    expect(message.read(prefixed('not gzip', 1), 0, 13, true)).toBe(true);
+    expect([message.hasMessage, message.decompress(new Inflater(() => 0))]).toEqual([true, true]);
+    expect([message.hasMessage, message.failure]).toEqual([false, MESSAGE_FAILURES['not gzip']]);
+  });
+});
 
 describe('the work of a call', () => {
   it('is counted by the pacing of work when the call is unary', () => {

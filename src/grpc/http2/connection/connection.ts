@@ -65,7 +65,7 @@ export class Connection<M, S> implements TurnTask {
       this.fail(ErrorCode.ENHANCE_YOUR_CALM, rejection, message),
     );
     // No spreads of a common object here: they cost 5 KiB of memory per idle connection (bench/grpc-server).
-    const sendQueue = new SendQueue<S>({ control: this, limits, abuseLimits, peerSettings, transport });
+    const sendQueue = new SendQueue<S>({ control: this, limits, abuseLimits, peerSettings, transport, clock: context });
     const { writer } = sendQueue;
     const { workPacing: pacing } = context;
     const runQueue = new RunQueue<S>({ control: this, application, sendQueue, clock: context, limits, pacing });
@@ -220,8 +220,9 @@ export class Connection<M, S> implements TurnTask {
     if (this.#isTransportClosed) return;
     this.#sendQueue.flush();
     if (this.hasEnded || !this.#sendQueue.exceedsSoftLimit) return;
-    if (this.#sendQueue.unsent > this.#limits.hardOutputBytes) this.#destroy('slow_reader');
-    else this.#backPressure.pause();
+    if (this.#sendQueue.unsent > this.#limits.hardOutputBytes) return this.#destroy('slow_reader');
+    this.now = this.#context.now();
+    this.#backPressure.pause();
   }
 
   // ---------------------------------------------------------------- notifications of its parts
@@ -299,7 +300,8 @@ export class Connection<M, S> implements TurnTask {
     this.#sendQueue.close();
     this.#backPressure.resume();
     this.#transport.end();
-    this.#lingerDeadline = this.now + this.#limits.lingerMs;
+    // A response that ends the connection may follow long after the last input.
+    this.#lingerDeadline = this.#context.now() + this.#limits.lingerMs;
     this.#nextWake = 0;
   }
 

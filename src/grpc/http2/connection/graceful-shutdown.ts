@@ -102,8 +102,8 @@ export class GracefulShutdown<S> {
    */
   onGoaway(): void {
     if (this.#phase === ShutdownPhase.FINAL) return;
+    if (this.#phase === ShutdownPhase.ANNOUNCED) return this.#finalize();
     this.#phase = ShutdownPhase.FINAL;
-    this.#finalDeadline = Infinity;
     this.#streams.ids.stopAccepting();
     this.#writer.goaway(this.#streams.ids.lastProcessed, ErrorCode.NO_ERROR, '');
     this.#endIfIdle();

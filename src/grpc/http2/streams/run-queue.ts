@@ -14,7 +14,7 @@ export interface RunQueueControl {
 
 export interface RunQueueParts<S> {
   readonly control: RunQueueControl;
-  readonly application: Pick<Application<unknown, S>, 'run'>;
+  readonly application: Pick<Application<unknown, S>, 'run' | 'waits'>;
   readonly sendQueue: Pick<SendQueue<S>, 'exceedsSoftLimit' | 'flushIfLong'>;
   readonly clock: Clock;
   readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs' | 'maxConcurrentStreams'>;
@@ -44,9 +44,11 @@ export class RunQueue<S> implements PacedWork {
   readonly #pacing: WorkPacing;
   readonly #streams: Stream<S>[] = [];
   #next = 0;
+  /** The application was told of those before it that they wait. */
+  #told = 0;
   /** It waits until {@link WorkPacing} resumes it. */
   #isWaiting = false;
-  /** It has waited since it was empty. */
+  /** It waits, or is about to go on. */
   hasBacklog = false;
 
   constructor({ control, application, sendQueue, clock, limits, pacing }: RunQueueParts<S>) {
@@ -65,8 +67,9 @@ export class RunQueue<S> implements PacedWork {
   }
 
   add(stream: Stream<S>): void {
-    if (this.#isWaiting && this.#streams.length >= 2 * this.#limits.maxConcurrentStreams) this.#forgetClosed();
+    if (this.#streams.length >= 2 * this.#limits.maxConcurrentStreams) this.#forgetClosed();
     this.#streams.push(stream);
+    if (this.#isWaiting) this.#tellWaiting();
     if (this.#streams.length === 1) this.#control.runLater();
   }
 
@@ -74,6 +77,7 @@ export class RunQueue<S> implements PacedWork {
     this.#isWaiting = false;
     while (this.#streams[this.#next]?.isClosed === true) this.#next += 1;
     if (this.#next === this.#streams.length) {
+      this.hasBacklog = false;
       this.clear();
       return false;
     }
@@ -84,10 +88,12 @@ export class RunQueue<S> implements PacedWork {
   run(): void {
     if (this.#isWaiting) return;
     this.#runSome();
+    if (!this.#isWaiting) this.hasBacklog = false;
     // Also while streams are left: those that have run must not be kept.
     if (this.#next === this.#streams.length || this.#control.hasEnded) this.clear();
     else if (this.#next >= FORGOTTEN_AT_ONCE) {
       this.#streams.splice(0, this.#next);
+      this.#told = Math.max(0, this.#told - this.#next);
       this.#next = 0;
     }
   }
@@ -108,14 +114,12 @@ export class RunQueue<S> implements PacedWork {
       }
       const stream = streams[this.#next]!;
       if (!stream.isClosed && !this.#pacing.mayStart) {
-        this.#isWaiting = true;
-        this.hasBacklog = true;
-        this.#pacing.wait(this);
+        this.#wait();
         return;
       }
-      left -= 1;
       this.#next += 1;
       if (stream.isClosed) continue;
+      left -= 1;
       // A body that is kept may be compressed, and take any time.
       unchecked += stream.held > 0 ? WORK_PER_CHECK : STREAM_WORK + stream.bodyBytes;
       // A stream may run several times until its work ends.
@@ -133,16 +137,38 @@ export class RunQueue<S> implements PacedWork {
     }
   }
 
+  #wait(): void {
+    this.#isWaiting = true;
+    this.hasBacklog = true;
+    this.#tellWaiting();
+    this.#pacing.wait(this);
+  }
+
+  #tellWaiting(): void {
+    const streams = this.#streams;
+    for (let index = Math.max(this.#next, this.#told); index < streams.length; index += 1) {
+      const stream = streams[index]!;
+      if (!stream.isClosed) this.#application.waits(stream);
+    }
+    this.#told = streams.length;
+  }
+
   /** Streams that are closed while they wait free their slots, so that more can be opened. */
   #forgetClosed(): void {
-    const open = this.#streams.filter((stream, index) => index >= this.#next && !stream.isClosed);
-    this.#streams.splice(0, this.#streams.length, ...open);
+    const told = this.#openBetween(this.#next, this.#told);
+    const others = this.#openBetween(Math.max(this.#next, this.#told), this.#streams.length);
+    this.#streams.splice(0, this.#streams.length, ...told, ...others);
+    this.#told = told.length;
     this.#next = 0;
+  }
+
+  #openBetween(start: number, end: number): readonly Stream<S>[] {
+    return this.#streams.slice(start, Math.max(start, end)).filter(({ isClosed }) => !isClosed);
   }
 
   clear(): void {
     this.#streams.length = 0;
     this.#next = 0;
-    this.hasBacklog = false;
+    this.#told = 0;
   }
 }

@@ -112,6 +112,9 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
     });
   }
 
+  /** What it keeps is accounted for already. */
+  waits(): void {}
+
   /** Takes the next message that may be handled now. */
   #nextMessage(): Buffer | undefined {
     const next = this.#inbox[0];

@@ -8,6 +8,8 @@ export interface Call {
   data(source: Buffer, start: number, end: number, isEnded: boolean): void;
   /** The call is scheduled to run: all input that had arrived has been read. */
   run(): void;
+  /** It is scheduled, but may run only seconds later. Called at least once in this case. */
+  waits(): void;
   /** The stream has been reset or its connection closed. */
   cancel(cause: CancelCause): void;
   /** The time set with `Stream.expireAt` has passed. */

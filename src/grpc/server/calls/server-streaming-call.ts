@@ -43,6 +43,10 @@ export class ServerStreamingCall extends StreamingServerCall {
     else this.failWith(request.failure);
   }
 
+  waits(): void {
+    if (!this.isOver && !this.#request.keep()) this.failWith(this.#request.failure!);
+  }
+
   override expire(): void {
     if (this.stream.isRemoteEnded || this.context.now() >= this.deadline) return super.expire();
     this.stream.rejected('request_timeout');

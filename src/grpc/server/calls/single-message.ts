@@ -23,6 +23,8 @@ export class SingleMessage implements MessageReceiver {
   #start = 0;
   #end = 0;
   #isCompressed = false;
+  /** The message is in the chunk in which it arrived, and not accounted for. */
+  #isInChunk = false;
   #inflation: Inflation | undefined;
   /** Why there is no message. */
   failure: CallFailure | undefined;
@@ -45,6 +47,7 @@ export class SingleMessage implements MessageReceiver {
       this.#source = source;
       this.#start = start + PREFIX_BYTES;
       this.#end = end;
+      this.#isInChunk = true;
       return true;
     }
     this.#reader ??= new MessageReader(this);
@@ -112,12 +115,32 @@ export class SingleMessage implements MessageReceiver {
     this.#isCompressed = false;
     if (typeof result === 'string') {
       this.failed(result);
+      this.#source = undefined;
       return;
     }
     this.releaseHeld(this.#end - this.#start);
     this.#source = result;
     this.#start = 0;
     this.#end = result.length;
+  }
+
+  /**
+   * Keeps the message for longer than this turn: copies it, as its chunk may be much larger, and accounts for it. Returns false, and
+   * sets {@link failure}, if there is no memory for it.
+   */
+  keep(): boolean {
+    if (!this.#isInChunk || this.#source === undefined) return true;
+    this.#isInChunk = false;
+    const length = this.#end - this.#start;
+    if (!this.hold(length)) {
+      this.failed('too much memory');
+      this.#source = undefined;
+      return false;
+    }
+    this.#source = copyToKeep(this.#source, this.#start, this.#end);
+    this.#start = 0;
+    this.#end = length;
+    return true;
   }
 
   /** Releases the message, and ends the work that {@link decompress} has begun. Returns false if there is no such work. */

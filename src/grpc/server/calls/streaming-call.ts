@@ -28,6 +28,7 @@ export abstract class StreamingServerCall implements Call, StreamingCall {
 
   abstract data(source: Buffer, start: number, end: number, isEnded: boolean): void;
   abstract run(): void;
+  abstract waits(): void;
   abstract drained(): void;
   /** The call is over: releases what it has received. */
   protected abstract abandonInput(): void;

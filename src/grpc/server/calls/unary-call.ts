@@ -52,6 +52,10 @@ export class UnaryServerCall implements Call, UnaryCall {
     else this.#failWith(request.failure);
   }
 
+  waits(): void {
+    if (!this.#request.keep()) this.#sendFailure(this.#request.failure!);
+  }
+
   reply(message: Uint8Array): void {
     if (!this.#release() || this.#isCancelled) return;
     const stream = this.#stream;

@@ -6,6 +6,11 @@ import { DescriptorFiles } from './descriptor-files';
 /** The two versions differ only in their name. */
 const SERVICES = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
 
+/** The answer repeats the request twice, and may not exceed what the server keeps for a peer that does not read. */
+const MAX_REQUEST_BYTES = 64 * 1_024;
+
+const TOO_LARGE = `a ServerReflectionRequest may have at most ${MAX_REQUEST_BYTES} bytes`;
+
 type MessageResponse = ServerReflectionResponse['messageResponse'];
 
 /**
@@ -24,6 +29,7 @@ export function reflectionService(services: readonly string[]): StreamingMethods
 
   const handle: BidirectionalHandler = (call) => ({
     message(bytes) {
+      if (bytes.length > MAX_REQUEST_BYTES) return call.fail(GrpcStatus.RESOURCE_EXHAUSTED, TOO_LARGE);
       let request: ServerReflectionRequest;
       try {
         request = ServerReflectionRequest.decode(bytes);
