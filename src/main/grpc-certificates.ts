@@ -1,5 +1,18 @@
 import { resolve } from 'node:path';
-import { type Observable, Subscription, filter, firstValueFrom, shareReplay, skip, switchMap } from 'rxjs';
+import {
+  type Observable,
+  Subscription,
+  distinctUntilChanged,
+  filter,
+  firstValueFrom,
+  map,
+  pairwise,
+  scan,
+  shareReplay,
+  skipWhile,
+  startWith,
+  switchMap,
+} from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { GrpcServer } from '../grpc/server/grpc-server';
 import type { LoadedSettings } from '../settings/read-settings';
@@ -12,46 +25,61 @@ import type { Log, LogFields } from '../streams/ports/log';
 
 const DAY = 24 * 60 * 60 * 1000;
 
+interface CertificatesOptions {
+  readonly statistics: Statistics;
+  readonly log: Log;
+  /** Default: those of the files in the settings. */
+  readonly events$?: Observable<CertificateEvent>;
+}
+
+interface CertificateState {
+  /** The certificates that were loaded last. */
+  readonly loaded: Certificates | undefined;
+  /** Why the files cannot be used as they are now. */
+  readonly rejection: string | undefined;
+}
+
+const NOTHING_READ: CertificateState = { loaded: undefined, rejection: undefined };
+
 /** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
   readonly #attempts: Counter;
   readonly #failures: Counter;
   readonly #log: Log;
-  readonly #events$: Observable<CertificateEvent>;
+  readonly #state$: Observable<CertificateState>;
+  readonly #loaded$: Observable<Certificates>;
   readonly #subscriptions = new Subscription();
   readonly #clientName: string | undefined;
+  #first: Certificates | undefined;
   #validity: Validity | undefined;
   #hasWarned = false;
 
-  constructor({ settings, nameOf }: LoadedSettings, statistics: Statistics, log: Log) {
+  constructor(reading: LoadedSettings, { statistics, log, events$ = certificateEvents(reading) }: CertificatesOptions) {
     this.#attempts = statistics.counter('certs.load_attempts');
     this.#failures = statistics.counter('certs.load_failures');
     this.#log = log;
-    const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert, grpcClientTlsSan } = settings;
-    this.#clientName = grpcClientTlsSan;
-    this.#events$ = certificateSource({
-      // The check of the settings has required both of them with TLS.
-      cert: resolve(grpcServerTlsCert ?? ''),
-      key: resolve(grpcServerTlsKey ?? ''),
-      clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
-      variables: {
-        cert: nameOf('grpcServerTlsCert'),
-        key: nameOf('grpcServerTlsKey'),
-        clientCa: nameOf('grpcClientTlsCacert'),
-      },
-    }).pipe(shareReplay({ bufferSize: 1, refCount: true }));
+    this.#clientName = reading.settings.grpcClientTlsSan;
+    this.#state$ = events$.pipe(scan(stateAfter, NOTHING_READ), shareReplay({ bufferSize: 1, refCount: true }));
+    this.#loaded$ = this.#state$.pipe(
+      map(({ loaded }) => loaded),
+      filter((loaded) => loaded !== undefined),
+      distinctUntilChanged(),
+    );
     this.#subscriptions.add(
-      this.#events$
+      this.#loaded$
         .pipe(
-          filter((event) => event.kind === 'loaded'),
-          switchMap(({ certificates }) => {
-            this.#validity = validityOf(certificates.cert);
+          switchMap(({ cert }) => {
+            this.#validity = validityOf(cert);
             this.#logReplacement();
             this.#warnOfFuture(this.#validity);
             return expiryWarnings(this.#validity);
           }),
         )
         .subscribe((left) => this.#warnOfExpiry(left)),
+    );
+    // From now on, because the files can change long before the listener opens.
+    this.#subscriptions.add(
+      this.#state$.pipe(startWith(NOTHING_READ), pairwise()).subscribe(([before, now]) => this.#report(before, now)),
     );
   }
 
@@ -61,33 +89,23 @@ export class GrpcTls {
   }
 
   /**
-   * The certificates at start.
+   * The certificates that were loaded last, to open the listener with.
    *
-   * @throws when they cannot be used: the service does not start without them
+   * @throws when none could be loaded since the start: the service does not start without them
    */
   async first(): Promise<ServerTls> {
-    const event = await firstValueFrom(this.#events$);
-    this.#count(event);
-    if (event.kind === 'rejected') throw new Error(`TLS of the gRPC listener: ${event.reason}`);
-    return this.#serverTls(event.certificates);
+    const { loaded, rejection } = await firstValueFrom(this.#state$);
+    if (loaded === undefined) throw new Error(`TLS of the gRPC listener: ${rejection}`);
+    this.#first = loaded;
+    return this.#serverTls(loaded);
   }
 
-  /** Applies every later change to the server. Certificates that cannot be used are rejected and logged; the server keeps its own. */
+  /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
   follow(server: Pick<GrpcServer, 'replaceTls'>): void {
-    let isRejected = false;
     this.#subscriptions.add(
-      this.#events$.pipe(skip(1)).subscribe((event) => {
-        this.#count(event);
-        if (event.kind === 'rejected') {
-          this.#log.error(`new certificates of the gRPC listener rejected; keeping the current ones: ${event.reason}`);
-          isRejected = true;
-          return;
-        }
-        server.replaceTls(this.#serverTls(event.certificates));
-        if (isRejected) this.#log.error('the certificates of the gRPC listener are valid again');
-        else this.#log.info('new certificates of the gRPC listener loaded');
-        isRejected = false;
-      }),
+      this.#loaded$
+        .pipe(skipWhile((certificates) => certificates === this.#first))
+        .subscribe((certificates) => server.replaceTls(this.#serverTls(certificates))),
     );
   }
 
@@ -126,8 +144,35 @@ export class GrpcTls {
     return { cert, key, clientCa, clientName: this.#clientName };
   }
 
-  #count({ kind }: CertificateEvent): void {
+  #report(before: CertificateState, { rejection }: CertificateState): void {
     this.#attempts.add(1);
-    if (kind === 'rejected') this.#failures.add(1);
+    if (rejection !== undefined) this.#failures.add(1);
+    // Rejected certificates at start are the error of `first`.
+    if (before.loaded === undefined) return;
+    if (rejection !== undefined) {
+      this.#log.error(`new certificates of the gRPC listener rejected; keeping the current ones: ${rejection}`);
+    } else if (before.rejection === undefined) this.#log.info('new certificates of the gRPC listener loaded');
+    else this.#log.error('the certificates of the gRPC listener are valid again');
   }
+}
+
+function certificateEvents({ settings, nameOf }: LoadedSettings): Observable<CertificateEvent> {
+  const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert } = settings;
+  return certificateSource({
+    // The check of the settings has required both of them with TLS.
+    cert: resolve(grpcServerTlsCert ?? ''),
+    key: resolve(grpcServerTlsKey ?? ''),
+    clientCa: grpcClientTlsCacert === undefined ? undefined : resolve(grpcClientTlsCacert),
+    variables: {
+      cert: nameOf('grpcServerTlsCert'),
+      key: nameOf('grpcServerTlsKey'),
+      clientCa: nameOf('grpcClientTlsCacert'),
+    },
+  });
+}
+
+function stateAfter({ loaded }: CertificateState, event: CertificateEvent): CertificateState {
+  return event.kind === 'loaded'
+    ? { loaded: event.certificates, rejection: undefined }
+    : { loaded, rejection: event.reason };
 }

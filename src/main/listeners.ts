@@ -37,7 +37,7 @@ export class Listeners {
       hasWorkers: false,
       onGrpcRefused: (bound) => refusals.grpcRefused(bound, this.#grpc?.connectionCount ?? 0, settings),
     };
-    this.#tls = settings.grpcServerUseTls ? new GrpcTls(reading, statistics, log) : undefined;
+    this.#tls = settings.grpcServerUseTls ? new GrpcTls(reading, { statistics, log }) : undefined;
     statistics.gauge('certs.expires_at', () => this.#tls?.expiresAt ?? 0);
     grpcGauges(statistics, () => this.#grpc);
   }

@@ -19,7 +19,7 @@ export class PrimaryTls {
     reading: LoadedSettings,
     { pool, statistics, log }: { readonly pool: WorkerPool; readonly statistics: Statistics; readonly log: Log },
   ) {
-    this.#tls = new GrpcTls(reading, statistics, log);
+    this.#tls = new GrpcTls(reading, { statistics, log });
     this.#pool = pool;
   }
 
@@ -47,16 +47,19 @@ export class PrimaryTls {
   }
 
   #replace(tls: ServerTls): void {
-    const clientCa = tls.clientCa?.toString();
+    const clientCa = tls.clientCa === undefined ? undefined : base64(tls.clientCa);
     // As in a single process: another authority may have revoked the certificate of a ticket's holder.
     const keepsTickets = this.#current !== undefined && this.#current.clientCa === clientCa;
     this.#current = {
-      cert: tls.cert.toString(),
-      key: tls.key.toString(),
+      cert: base64(tls.cert),
+      key: base64(tls.key),
       clientCa,
-      clientName: tls.clientName,
       ticketKeys: keepsTickets ? this.#current!.ticketKeys : randomBytes(TICKET_KEY_BYTES).toString('base64'),
     };
     for (const { process } of this.#pool.members) process.order({ kind: 'tls', tls: this.#current });
   }
+}
+
+function base64(pem: string | Buffer): string {
+  return Buffer.from(pem.toString()).toString('base64');
 }

@@ -17,6 +17,7 @@ import {
 } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { LoadedSettings } from '../settings/read-settings';
+import type { Settings } from '../settings/settings';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { Statistics } from '../statistics/statistics';
 import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
@@ -94,7 +95,7 @@ export async function runWorker(reading: LoadedSettings, options: WorkerOptions)
   let servers: WorkerServers | undefined;
   const serving$ = defer(async () => {
     await firstValueFrom(merge(rules.joined$, link.drain$));
-    const tls$ = link.tls$.pipe(map(serverTls));
+    const tls$ = link.tls$.pipe(map((texts) => serverTls(texts, settings)));
     const { health$ } = link;
     const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
     const serversOptions = { decide, health$, statistics, log, rejections, refusals, tracer: tracing.tracer, workers };
@@ -185,6 +186,12 @@ function drainSteps(
   ];
 }
 
-function serverTls({ ticketKeys, ...texts }: TlsTexts): ServerTls {
-  return { ...texts, ticketKeys: Buffer.from(ticketKeys, 'base64') };
+function serverTls({ cert, key, clientCa, ticketKeys }: TlsTexts, { grpcClientTlsSan }: Settings): ServerTls {
+  return {
+    cert: Buffer.from(cert, 'base64'),
+    key: Buffer.from(key, 'base64'),
+    clientCa: clientCa === undefined ? undefined : Buffer.from(clientCa, 'base64'),
+    clientName: grpcClientTlsSan,
+    ticketKeys: Buffer.from(ticketKeys, 'base64'),
+  };
 }

@@ -1,12 +1,14 @@
 import type { Awaited } from '../streams/awaited';
 import type { Health } from '../streams/health';
 
-/** The certificate of the gRPC listener and what it requires of clients, as PEM texts. */
+/**
+ * The certificates of the gRPC listener: PEM texts in base64, so that their characters make no difference to the size of the frame. The
+ * name that clients' certificates must carry is not part of it: the worker has the settings.
+ */
 export interface TlsTexts {
   readonly cert: string;
   readonly key: string;
   readonly clientCa: string | undefined;
-  readonly clientName: string | undefined;
   /** The key of session tickets in base64, the same in all workers: a client that reconnects meets any of them. */
   readonly ticketKeys: string;
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { type Certificate, selfSigned } from '../support/data/certificates';
 import { RuleFolder } from '../support/data/rule-folder';
-import { WeirProcess } from '../support/processes/weir-process';
+import { type WeirOptions, WeirProcess } from '../support/processes/weir-process';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -32,8 +32,12 @@ function write({ cert, key }: Certificate): void {
   writeFileSync(join(folder, 'tls.key'), key);
 }
 
-function start(env: Readonly<Record<string, string>> = {}): Promise<WeirProcess> {
+function start(
+  env: Readonly<Record<string, string>> = {},
+  options: Pick<WeirOptions, 'awaitServing'> = {},
+): Promise<WeirProcess> {
   return WeirProcess.start({
+    ...options,
     env: {
       ...rules.env,
       GRPC_SERVER_USE_TLS: 'true',
@@ -123,6 +127,20 @@ describe('a new certificate of the gRPC listener', () => {
       return (await servedBy(weir)) === fingerprintOf(next);
     });
     await weir.line(/the certificates of the gRPC listener are valid again/);
+  });
+
+  it('that is invalid is rejected also before the service opens, which then serves the previous one', async () => {
+    const { pair } = withDaysLeft(60);
+    write(pair);
+    await using later = await RuleFolder.with({ 'shop.yaml': 'no rules' });
+    await using weir = await start(later.env, { awaitServing: false });
+    await weir.until('the certificate', async () => ((await expiresAt(weir).catch(() => 0)) ?? 0) > 0);
+    writeFileSync(join(folder, 'tls.key'), 'rubbish');
+    await weir.line(/new certificates of the gRPC listener rejected; keeping the current ones/);
+    expect(weir.output).not.toMatch(/msg="?serving/);
+    await later.write('shop.yaml', 'domain: shop');
+    await weir.line(/msg="?serving/);
+    expect(await servedBy(weir)).toBe(fingerprintOf(pair));
   });
 
   it('that is not valid yet is served at start, with a warning', async () => {

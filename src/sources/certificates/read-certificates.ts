@@ -16,8 +16,11 @@ export interface CertificateFiles {
 type FileName = 'cert' | 'key' | 'clientCa';
 
 const CERTIFICATE = 'a certificate in PEM format';
-/** Bytes of a file: bundles of all public authorities have less than a quarter of this. */
-const MAX_FILE_BYTES = 1024 * 1024;
+/**
+ * Bytes of the texts of all files together: bundles of all public authorities have less than half of this, and in base64, the texts
+ * fit into one frame to a worker.
+ */
+export const MAX_CERTIFICATE_BYTES = 512 * 1024;
 
 /** PEM texts: a certificate, its key, and the authority of the clients. */
 export interface Certificates {
@@ -37,6 +40,7 @@ export async function readCertificates(files: CertificateFiles): Promise<Certifi
   const cert = await read(files.cert, nameOf(files, 'cert'));
   const key = await read(files.key, nameOf(files, 'key'));
   const clientCa = files.clientCa === undefined ? undefined : await read(files.clientCa, nameOf(files, 'clientCa'));
+  assertSize(files, { cert, key, clientCa });
   const [certName, keyName] = [nameOf(files, 'cert'), nameOf(files, 'key')];
   const certificate = parse(certName, CERTIFICATE, () => new X509Certificate(cert));
   const privateKey = parse(keyName, 'an unencrypted private key in PEM format', () => createPrivateKey(key));
@@ -44,6 +48,15 @@ export async function readCertificates(files: CertificateFiles): Promise<Certifi
   if (clientCa !== undefined) parse(nameOf(files, 'clientCa'), CERTIFICATE, () => new X509Certificate(clientCa));
   assertUsable(certName, { cert, key, clientCa });
   return { cert, key, clientCa };
+}
+
+function assertSize(files: CertificateFiles, { cert, key, clientCa = '' }: Certificates): void {
+  // Of the decoded texts, because these are sent: a byte that is not UTF-8 becomes three.
+  const bytes = Buffer.byteLength(cert) + Buffer.byteLength(key) + Buffer.byteLength(clientCa);
+  if (bytes <= MAX_CERTIFICATE_BYTES) return;
+  const given: readonly FileName[] = files.clientCa === undefined ? ['cert', 'key'] : ['cert', 'key', 'clientCa'];
+  const names = given.map((name) => nameOf(files, name)).join(' and ');
+  throw new Error(`${names} have ${bytes} bytes together, more than the limit of ${MAX_CERTIFICATE_BYTES}`);
 }
 
 function assertUsable(name: string, { cert, key, clientCa }: Certificates): void {
@@ -64,12 +77,14 @@ export function nameOf(files: CertificateFiles, name: FileName): string {
 async function read(path: string, name: string): Promise<string> {
   let contents: BoundedContents;
   try {
-    contents = await readBoundedFile(path, MAX_FILE_BYTES);
+    contents = await readBoundedFile(path, MAX_CERTIFICATE_BYTES);
   } catch (error) {
     throw new Error(`${name} cannot be read: ${codeOf(error)}`, { cause: error });
   }
   const { content, tooLarge } = contents;
-  if (content === undefined) throw new Error(`${name} has ${tooLarge} bytes, more than the limit of ${MAX_FILE_BYTES}`);
+  if (content === undefined) {
+    throw new Error(`${name} has ${tooLarge} bytes, more than the limit of ${MAX_CERTIFICATE_BYTES}`);
+  }
   const text = new TextDecoder().decode(content);
   if (text.trim() === '') throw new Error(`${name} is empty`);
   return text;

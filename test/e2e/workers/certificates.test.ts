@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { renameSync, writeFileSync } from 'node:fs';
+import { appendFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TLSSocket, connect } from 'node:tls';
-import { type Authority, newAuthority } from '../../support/data/certificates';
+import { credentials } from '@grpc/grpc-js';
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { workersOf } from '../../support/processes/worker-processes';
@@ -59,6 +61,12 @@ async function servedCertificate(weir: WeirProcess): Promise<string> {
   return fingerprint256;
 }
 
+async function callWith(weir: WeirProcess, { cert, key }: Certificate) {
+  const channel = credentials.createSsl(Buffer.from(authority.ca), Buffer.from(key), Buffer.from(cert));
+  using client = new RateLimitClient(`localhost:${weir.ports.grpc}`, channel);
+  return await client.shouldRateLimit('shop', ['user=x']);
+}
+
 describe('an instance with two workers', () => {
   it('renews the certificates in all workers, and logs and counts it once', async () => {
     const tls = await writeCertificate();
@@ -79,5 +87,28 @@ describe('an instance with two workers', () => {
     for (const { pid } of workersOf(weir)) process.kill(pid, 'SIGKILL');
     await weir.until('the replacements', async () => (await servedCertificate(weir).catch(() => before)) !== before);
     expect(await servedCertificate(weir)).not.toBe(before);
+  });
+
+  it('rejects a large bundle of client authorities like a single process, and keeps the current one', async () => {
+    const tls = await writeCertificate();
+    const bundle = join(own, 'ca.pem');
+    writeFileSync(bundle, authority.ca);
+    const env = { ...rules.env, ...tls, GRPC_CLIENT_TLS_CACERT: bundle, WORKERS: '2' };
+    await using weir = await WeirProcess.start({ env });
+    const before = await servedCertificate(weir);
+    appendFileSync(bundle, '#\n'.repeat(500_000));
+    const line = await weir.line(/new certificates of the gRPC listener rejected/);
+    expect(line).toMatch(/GRPC_CLIENT_TLS_CACERT=\S+ca\.pem has 1000\d{3} bytes, more than the limit of 524288/);
+    expect(await servedCertificate(weir)).toBe(before);
+  });
+
+  it('requires the name that the certificates of clients must contain', async () => {
+    const tls = await writeCertificate();
+    const bundle = join(own, 'ca.pem');
+    writeFileSync(bundle, authority.ca);
+    const client = { GRPC_CLIENT_TLS_CACERT: bundle, GRPC_CLIENT_TLS_SAN: 'proxy' };
+    await using weir = await WeirProcess.start({ env: { ...rules.env, ...tls, ...client, WORKERS: '2' } });
+    expect(await callWith(weir, authority.issue('proxy'))).toMatchObject({ overallCode: 1 });
+    await expect(callWith(weir, authority.issue('other'))).rejects.toMatchObject({ code: 14 });
   });
 });

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, rename, rm, symlink, truncate, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CertificateEvent, certificateSource } from '../../../src/sources/certificates/certificate-source';
@@ -129,7 +129,20 @@ describe('the certificate source', () => {
     [
       'a certificate file that is too large',
       () => truncate(join(folder, 'tls.crt'), 2 ** 40),
-      /^CERT_VARIABLE=.*tls\.crt has 1099511627776 bytes, more than the limit of 1048576$/,
+      /^CERT_VARIABLE=.*tls\.crt has 1099511627776 bytes, more than the limit of 524288$/,
+    ],
+    [
+      'files that are too large together',
+      async () => {
+        await appendFile(join(folder, 'tls.crt'), '#'.repeat(300_000));
+        await appendFile(join(folder, 'ca.crt'), '#'.repeat(300_000));
+      },
+      /^CERT_VARIABLE=.*tls\.crt and KEY_VARIABLE=.*tls\.key and CA_VARIABLE=.*ca\.crt have 60\d{4} bytes together, more than the limit of 524288$/,
+    ],
+    [
+      'files that are too large together as text',
+      () => appendFile(join(folder, 'tls.crt'), Buffer.alloc(200_000, 0xff)),
+      /^CERT_VARIABLE=.* and CA_VARIABLE=.*ca\.crt have 60\d{4} bytes together, more than the limit of 524288$/,
     ],
     [
       'a pipe in place of a certificate',
