@@ -10,6 +10,8 @@ import type { Log } from '../streams/ports/log';
 const LONGEST_TEXT = 256;
 /** How many descriptors of a request, and entries of a descriptor, are logged. */
 const MOST_LISTED = 20;
+/** After how many characters no further item of a list is logged: all of the line is searched for secrets. */
+const LONG_LIST = 8 * 1024;
 
 /**
  * Logs each decision at debug level: its domain, its descriptors and the answer; per descriptor the statistics key of the rule, the
@@ -48,8 +50,17 @@ function list<Item>(
   separator: string,
   describeItem: (item: Item, index: number) => string,
 ): string {
-  const listed = items.slice(0, MOST_LISTED).map(describeItem);
-  if (items.length > MOST_LISTED) listed.push(`${items.length - MOST_LISTED} more`);
+  const listed: string[] = [];
+  let characters = 0;
+  for (const [index, item] of items.entries()) {
+    if (index === MOST_LISTED || characters >= LONG_LIST) {
+      listed.push(`${items.length - index} more`);
+      break;
+    }
+    const described = describeItem(item, index);
+    listed.push(described);
+    characters += described.length;
+  }
   return listed.join(separator);
 }
 

@@ -1,12 +1,18 @@
 const HIDDEN = '***';
 
 // A password may hold any character but white space, unescaped slashes and at signs included, so the match extends to the last
-// at sign of the word: hiding a host name now and then is better than showing half a password.
-const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/@:]*:\S*|[^\s/@]+)@/gi;
+// at sign of the word: hiding a host name now and then is better than showing half a password. For a text that ends with an at sign:
+// in any other one, each scheme would be followed to the end of the text in vain, which takes quadratic time.
+const URL_CREDENTIALS = /:\/\/(?<=[a-z][0-9+.-]*:\/\/)(?:[^/@:]*:\S*|[^/@]+)@/gi;
 
 /** Free text with the user and password of every URL in it hidden: `redis://user:secret@host` → `redis://***@host`. */
 export function hideUrlCredentials(text: string): string {
-  return text.includes('://') ? text.replace(URL_CREDENTIALS, `$1${HIDDEN}@`) : text;
+  return text.includes('://') ? text.replaceAll(/\S+/g, hideInWord) : text;
+}
+
+function hideInWord(word: string): string {
+  const end = word.lastIndexOf('@') + 1;
+  return word.slice(0, end).replaceAll(URL_CREDENTIALS, `://${HIDDEN}@`) + word.slice(end);
 }
 
 /**
@@ -47,14 +53,34 @@ function base64(secret: string): string {
   return Buffer.from(secret).toString('base64').replace(/=+$/, '');
 }
 
-/** A pattern for the text in which each character may be escaped or not. */
+/**
+ * A pattern for the text in which each character may be escaped or not. It begins to match a run of backslashes only where the run
+ * begins, and divides it in one way only: otherwise texts with many of them would take quadratic time.
+ */
 function anyEscape(text: string): string {
-  return Array.from(text, (character) => {
-    if (/^[\w-]$/.test(character)) return character;
-    const inJson = JSON.stringify(character).slice(1, -1);
-    const inUrl = Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
-    return String.raw`(?:\\*${literal(character)}|\\*${literal(inJson)}|${anyCase(inUrl)})`;
-  }).join('');
+  const pieces = text.match(/\\+|[^\\]/gu) ?? [];
+  return pieces
+    .map((piece, index) => {
+      if (/^[\w-]$/.test(piece)) return piece;
+      if (piece.startsWith('\\')) return anyEscapeOfRun(piece.length, index === 0);
+      const isAfterRun = pieces[index - 1]?.startsWith('\\') === true;
+      return anyEscapeOf(piece, isAfterRun ? '' : index === 0 ? String.raw`(?:(?<!\\)\\+)?` : String.raw`\\*`);
+    })
+    .join('');
+}
+
+/** The pattern of some backslashes, including those that escape what follows them. */
+function anyEscapeOfRun(length: number, isFirst: boolean): string {
+  return String.raw`${isFirst ? String.raw`(?<!\\|%5[cC])` : ''}(?:\\|%5[cC]){${length},}`;
+}
+
+/** @param escapes the pattern of the backslashes before the character */
+function anyEscapeOf(character: string, escapes: string): string {
+  const forms = [escapes + literal(character)];
+  const inJson = JSON.stringify(character).slice(1, -1);
+  if (!inJson.endsWith(character)) forms.push(escapes + literal(inJson));
+  const inUrl = Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+  return `(?:${[...forms, anyCase(inUrl)].join('|')})`;
 }
 
 function literal(text: string): string {

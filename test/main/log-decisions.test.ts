@@ -107,6 +107,13 @@ describe('the log of decisions', () => {
     expect(lines[3]).toMatchObject({ descriptors: expect.stringMatching(/free=x,80 more: no rule matches, OK$/) });
   });
 
+  it('has at most about 16,000 characters of descriptors', () => {
+    const entries = Array.from({ length: 20 }, () => `${'k'.repeat(200)}=${'v'.repeat(200)}`).join(',');
+    const [line] = logged(new RecordedLog(true), ['shop', Array.from({ length: 20 }, () => entries)]);
+    expect(JSON.stringify(line).length).toBeLessThan(20_000);
+    expect(line).toMatchObject({ descriptors: expect.stringMatching(/no rule matches, OK; 18 more$/) });
+  });
+
   it('is empty, and costs nothing, at a higher level', () => {
     expect(decisionLog(new RecordedLog(false))).toBeUndefined();
     expect(logged(new RecordedLog(false), ['shop', ['user=anna']])).toEqual([]);

@@ -8,6 +8,9 @@ describe('hideUrlCredentials', () => {
     ['redis://secret@host', 'redis://***@host'],
     ['redis://user:se@cr/et@host', 'redis://***@host'],
     ['cannot reach redis://u:p@a and http://u:p@b', 'cannot reach redis://***@a and http://***@b'],
+    ['1redis://u:p@a,+.-://u:p@b', '1redis://***@b'],
+    ['12://u:p@a', '12://u:p@a'],
+    ['redis://u@a,redis://host/@,redis://v@b', 'redis://***@a,redis://host/@,redis://***@b'],
     ['http://host:8080/path', 'http://host:8080/path'],
     ['user@example.com', 'user@example.com'],
     ['http://host/a user@example.com', 'http://host/a user@example.com'],
@@ -15,9 +18,19 @@ describe('hideUrlCredentials', () => {
     expect(hideUrlCredentials(text)).toBe(hidden);
   });
 
-  it('handles a long hostile text in linear time', () => {
-    const text = 'a://a:'.repeat(5_000);
-    expect(hideUrlCredentials(text)).toBe(text);
+  // Each takes minutes in quadratic time.
+  it.each([
+    ['schemes', 'a://'.repeat(200_000)],
+    ['schemes and colons', 'a://a:'.repeat(200_000)],
+    ['letters, none of which begin a scheme', `${'a'.repeat(800_000)} ://`],
+    ['digits before what is no scheme', `${'1'.repeat(800_000)}://`],
+  ])('handles a long hostile text in linear time: %s', (_, text) => {
+    const before = 'http://u:p@host';
+    expect(hideUrlCredentials(`${before} ${text}`) === `http://***@host ${text}`).toBe(true);
+  });
+
+  it('hides a password of any length', () => {
+    expect(hideUrlCredentials(`redis://user:${'a://'.repeat(200_000)}@host`)).toBe('redis://***@host');
   });
 });
 
@@ -57,6 +70,30 @@ describe('hideSecrets', () => {
 
   it('hides every occurrence, and the longest of secrets that contain each other', () => {
     expect(hideSecrets(['secret', 'my secret word'])('secret, my secret word, secret')).toBe('***, ***, ***');
+  });
+
+  it.each(['"quoted', '\\\\server\\"share\n', 'ends with \\', '\nsecret'])(
+    'hides %j twice in a row, however it is escaped',
+    (secret) => {
+      for (const form of [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]) {
+        expect(hideSecrets([secret])(`a ${form} ${form}`)).toBe('a *** ***');
+      }
+      expect(hideSecrets([secret])(encodeURIComponent(secret).repeat(2))).toBe('******');
+    },
+  );
+
+  // Each takes minutes in quadratic time.
+  it.each(['!secret', '\\secret', '\nsecret', 'a\\!secret'])(
+    'handles a long text of backslashes in linear time: %j',
+    (secret) => {
+      const text = `a${'\\'.repeat(800_000)}`;
+      expect(hideSecrets([secret])(text) === text).toBe(true);
+    },
+  );
+
+  it('handles an almost equal text with many escaped characters in linear time', () => {
+    const text = `${'!'.repeat(40)}b`;
+    expect(hideSecrets([`${'!'.repeat(40)}a`])(text)).toBe(text);
   });
 
   it('leaves secrets of fewer than six characters, and every text when there are no secrets', () => {

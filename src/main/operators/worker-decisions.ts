@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { DecisionError, type DecisionErrorCode } from '../../limiter/decision-error';
 import { mergeOffenders } from '../../limiter/offenders/merge-offenders';
@@ -15,6 +16,11 @@ import type {
 } from '../../streams/ports/operator';
 import { ChannelClosedError, RequestError } from '../../workers/channel/requests/request-error';
 import type { Requests } from '../../workers/channel/requests/requests';
+
+/** Milliseconds that a page of metrics waits for a worker, as for its other metrics. */
+const METRICS_DEADLINE = 250;
+/** Milliseconds that the operators' API waits for a worker when it needs the answers of all. */
+const API_DEADLINE = 5_000;
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 export interface WorkerMethods {
@@ -38,7 +44,10 @@ export interface WorkerDecisionsOptions {
   readonly offendersSize: number;
 }
 
-/** Explanations, counters and offenders of an instance with several workers, which are asked for them. */
+/**
+ * Explanations, counters and offenders of an instance with several workers, which are asked for them. A worker may stand still for some
+ * seconds and still count as ready, so that an answer of all is without those that are late.
+ */
 export class WorkerDecisions implements DecisionOperator, OffenderSource {
   readonly #options: WorkerDecisionsOptions;
 
@@ -52,7 +61,7 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
 
   /** Every worker has a local cache, and only one counter is behind them. */
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
-    const [first, ...others] = await this.#askAll('read_counter', { query });
+    const [first, ...others] = await this.#askAll('read_counter', { query }, API_DEADLINE);
     if (first === undefined) throw noWorker();
     if ('reason' in first) return first;
     return {
@@ -63,18 +72,23 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
 
   async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
     const change = await this.#askOne('change_counter', { query, count });
-    if ('cacheKey' in change) await this.#askAll('forget', { cacheKey: change.cacheKey });
+    if ('cacheKey' in change) await this.#askAll('forget', { cacheKey: change.cacheKey }, API_DEADLINE);
     return change;
   }
 
   offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.top(query);
+    return this.#topWithin(API_DEADLINE, query);
   }
 
-  async top(query: OffenderQuery): Promise<readonly Offender[]> {
+  /** For the page of metrics. */
+  top(query: OffenderQuery): Promise<readonly Offender[]> {
+    return this.#topWithin(METRICS_DEADLINE, query);
+  }
+
+  async #topWithin(deadline: number, query: OffenderQuery): Promise<readonly Offender[]> {
     const { offendersSize } = this.#options;
     if (offendersSize === 0) return [];
-    const summaries = await this.#askAll('offenders', {});
+    const summaries = await this.#askAll('offenders', {}, deadline);
     return topOf(mergeOffenders(summaries, offendersSize), query);
   }
 
@@ -84,44 +98,49 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     parameters: WorkerMethods[M][0],
   ): Promise<WorkerMethods[M][1]> {
     for (const worker of this.#options.workers()) {
-      const [result] = await askUnlessEnded(worker, method, parameters);
+      const [result] = await resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters));
       if (result !== undefined) return result;
     }
     throw noWorker();
   }
 
-  /** The results of the workers that have not ended meanwhile. */
+  /** The results of the workers that have answered before they ended, and within `deadline` milliseconds. */
   async #askAll<M extends keyof WorkerMethods>(
     method: M,
     parameters: WorkerMethods[M][0],
+    deadline: number,
   ): Promise<readonly WorkerMethods[M][1][]> {
     const workers = this.#options.workers();
-    const results = await Promise.all(workers.map((worker) => askUnlessEnded(worker, method, parameters)));
+    const results = await Promise.all(
+      workers.map((worker) => resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters), deadline)),
+    );
     return results.flat();
   }
 }
 
-/** The result, or nothing if the worker ends before it has answered. */
-async function askUnlessEnded<M extends keyof WorkerMethods>(
-  worker: Pick<Requests, 'ask'>,
-  method: M,
-  parameters: WorkerMethods[M][0],
-): Promise<readonly [WorkerMethods[M][1]] | readonly []> {
+class LateAnswerError extends Error {
+  override readonly name = 'LateAnswerError';
+}
+
+/** The result, or nothing if the worker ends before it has answered, or does not answer in time. */
+async function resultUnlessEnded<Result>(
+  answer: Readable,
+  deadline?: number,
+): Promise<readonly [Result] | readonly []> {
+  const late = deadline === undefined ? undefined : setTimeout(() => answer.destroy(new LateAnswerError()), deadline);
   try {
-    return [await ask(worker, method, parameters)];
+    return [await resultOf<Result>(answer)];
   } catch (error) {
-    if (error instanceof ChannelClosedError) return [];
+    if (error instanceof ChannelClosedError || error instanceof LateAnswerError) return [];
     throw error;
+  } finally {
+    clearTimeout(late);
   }
 }
 
-async function ask<M extends keyof WorkerMethods>(
-  worker: Pick<Requests, 'ask'>,
-  method: M,
-  parameters: WorkerMethods[M][0],
-): Promise<WorkerMethods[M][1]> {
+async function resultOf<Result>(answer: Readable): Promise<Result> {
   try {
-    return JSON.parse(await text(worker.ask(method, parameters))) as WorkerMethods[M][1];
+    return JSON.parse(await text(answer)) as Result;
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const detail = error.detail as DecisionErrorDetail | undefined;
@@ -130,5 +149,5 @@ async function ask<M extends keyof WorkerMethods>(
 }
 
 function noWorker(): DecisionError {
-  return new DecisionError('store_failed', 'no worker is ready');
+  return new DecisionError('store_failed', 'no worker has answered');
 }

@@ -42,8 +42,12 @@ export class ChangeFrames {
   }
 
   #sendNames(): void {
-    this.#channel.send(TOPICS.statistics, writeNames(this.#names));
+    sendNames(this.#channel, this.#names);
     this.#names = [];
     this.#nameCharacters = 0;
   }
+}
+
+export function sendNames(channel: Channel, names: readonly SeriesName[]): void {
+  for (const frame of writeNames(names)) channel.send(TOPICS.statistics, frame);
 }

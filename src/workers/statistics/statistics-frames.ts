@@ -1,9 +1,10 @@
 import { RULE_STATS } from '../../statistics/rule-statistics';
 import type { Tags } from '../../statistics/tags';
 import { alignedCopy } from '../channel/aligned-copy';
+import { MAX_BODY_BYTES } from '../channel/channel';
 
 /** The first byte of a frame of `statistics` from a worker. From the primary there is only {@link FLUSH}. */
-export const REPORT = { names: 0, changes: 1, gauges: 2, durations: 3, flushed: 4 } as const;
+export const REPORT = { names: 0, changes: 1, gauges: 2, durations: 3, flushed: 4, partOfNames: 5 } as const;
 /** Asks a worker for everything that it has not reported; answered with `flushed` and the same number. */
 export const FLUSH = 0;
 
@@ -25,12 +26,24 @@ export const CHANGES_PER_FRAME = 2048;
 /** Of all frames but those of names: the kind, three unused bytes, and a number whose meaning depends on the kind. */
 const HEAD_BYTES = 8;
 
-export function writeNames(names: readonly SeriesName[]): Buffer {
-  return Buffer.concat([Buffer.of(REPORT.names), Buffer.from(JSON.stringify(names))]);
+/** The frames of names: `names`, and before it `partOfNames` as long as they do not fit, because the key of a rule has any length. */
+export function* writeNames(names: readonly SeriesName[]): Generator<Buffer, void, void> {
+  const text = Buffer.from(JSON.stringify(names));
+  const most = MAX_BODY_BYTES - 1;
+  let at = 0;
+  for (; text.length - at > most; at += most) {
+    yield Buffer.concat([Buffer.of(REPORT.partOfNames), text.subarray(at, at + most)]);
+  }
+  yield Buffer.concat([Buffer.of(REPORT.names), text.subarray(at)]);
 }
 
-export function readNames(body: Buffer): readonly SeriesName[] {
-  return JSON.parse(body.toString('utf8', 1)) as readonly SeriesName[];
+/** A part of the text that {@link readNames} reads. */
+export function readPartOfNames(body: Buffer): Buffer {
+  return body.subarray(1);
+}
+
+export function readNames(parts: readonly Buffer[]): readonly SeriesName[] {
+  return JSON.parse(Buffer.concat(parts).toString()) as readonly SeriesName[];
 }
 
 /** A frame of one number, for `flushed` and {@link FLUSH}. */

@@ -5,9 +5,9 @@ import type { Statistics } from '../../statistics/statistics';
 import type { Timer } from '../../statistics/timer';
 import type { Channel } from '../channel/channel';
 import { TOPICS } from '../channel/topics';
-import { ChangeFrames } from './change-frames';
+import { ChangeFrames, sendNames } from './change-frames';
 import { DurationSender } from './duration-sender';
-import { PLACES, REPORT, readNumber, writeNames, writeNumber, writeValues } from './statistics-frames';
+import { PLACES, REPORT, readNumber, writeNumber, writeValues } from './statistics-frames';
 
 /** Counters or rules that are examined between two turns of the event loop. */
 const EXAMINED_PER_TURN = 4096;
@@ -40,7 +40,7 @@ export class StatisticsReporter {
     const dropped = statistics.counter('ratelimit.workers.dropped_durations');
     statistics.onTimer((timer) => {
       const number = this.#timers.length;
-      channel.send(TOPICS.statistics, writeNames([['timer', number, timer.name]]));
+      sendNames(channel, [['timer', number, timer.name]]);
       const sender = new DurationSender(channel, number, dropped);
       this.#timers.push({ timer, sender });
       timer.addRecorder(sender);
@@ -84,7 +84,7 @@ export class StatisticsReporter {
         this.#namedCounters += 1;
       }
       this.#compare(index * PLACES, value);
-      if (index % EXAMINED_PER_TURN === EXAMINED_PER_TURN - 1) await this.#pause();
+      if (this.#isPauseDue(index)) await this.#pause();
     }
   }
 
@@ -100,7 +100,7 @@ export class StatisticsReporter {
       for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
         this.#compare(first + stat, rule[(RULE_STATS[stat] as (typeof RULE_STATS)[number])[1]]);
       }
-      if (index % EXAMINED_PER_TURN === EXAMINED_PER_TURN - 1) await this.#pause();
+      if (this.#isPauseDue(index)) await this.#pause();
     }
   }
 
@@ -125,9 +125,14 @@ export class StatisticsReporter {
       return ['gauge', this.#namedGauges + index, name, tags] as const;
     });
     this.#namedGauges = gauges.length;
-    if (named.length > 0) this.#channel.send(TOPICS.statistics, writeNames(named));
+    if (named.length > 0) sendNames(this.#channel, named);
     const values = Float64Array.from(gauges, ({ read }) => read());
     this.#channel.send(TOPICS.statistics, writeValues(REPORT.gauges, 0, values));
+  }
+
+  /** Also before the next turn when names are so long that the channel would be closed because of what waits. */
+  #isPauseDue(index: number): boolean {
+    return index % EXAMINED_PER_TURN === EXAMINED_PER_TURN - 1 || this.#channel.isCongested;
   }
 
   /** Lets other work run, and waits until the primary has read what was sent. */

@@ -13,6 +13,7 @@ import {
   readChanges,
   readNames,
   readNumber,
+  readPartOfNames,
   readValues,
   writeNumber,
 } from './statistics-frames';
@@ -30,6 +31,8 @@ export class WorkerStatistics {
   readonly #rules: RuleStatistics[] = [];
   readonly #timers: Timer[] = [];
   readonly #gauges: (MergedGauge | undefined)[] = [];
+  /** Of the names whose last part has not arrived: the parts of one text follow each other. */
+  #partsOfNames: Buffer[] = [];
   /** By number: who waits for the answer. */
   readonly #flushes = new Map<number, (() => void)[]>();
   #lastFlush = 0;
@@ -62,7 +65,13 @@ export class WorkerStatistics {
   #arrived(body: Buffer): void {
     switch (body[0]) {
       case REPORT.names: {
-        for (const series of readNames(body)) this.#named(series);
+        const names = readNames([...this.#partsOfNames, readPartOfNames(body)]);
+        this.#partsOfNames = [];
+        for (const series of names) this.#named(series);
+        break;
+      }
+      case REPORT.partOfNames: {
+        this.#partsOfNames.push(Buffer.from(readPartOfNames(body)));
         break;
       }
       case REPORT.changes: {

@@ -208,6 +208,27 @@ describe('the merged statistics of workers', () => {
     for (const { end } of ends) end();
   });
 
+  // Each key is also the roll-up of another one.
+  it.each([
+    ['one longer than a frame, in bytes of UTF-8', 1, 'é'.repeat(1024 * 1024)],
+    ['one longer than several frames', 1, 'k'.repeat(3 * 1024 * 1024)],
+    ['more long ones than may wait for the channel at once', 80, 'k'.repeat(1024 * 1024)],
+  ])('have rules with keys of any length: %s', async (_, count, longKey) => {
+    const worker = new Statistics(count);
+    const { statistics, merged, ends } = instanceOf([worker], count, (bytes) => pieces(bytes, 64 * 1024));
+    for (let number = 0; number < count; number += 1) {
+      worker.rule(`d.${number}.${longKey}`).totalHits += 2;
+      worker.runtimeRule(`d.${number}`, longKey).totalHits += 3;
+    }
+    await ends[0]?.reporter.report();
+    await merged.collect(NO_DEADLINE);
+    // The names themselves would make the message of a failure unreadable.
+    const values = valuesOf(statistics);
+    const isSame = [...valuesOf(worker)].every(([name, value]) => values.get(name) === value);
+    expect([isSame, statistics.rules.length]).toEqual([true, 2 * count]);
+    for (const { end } of ends) end();
+  });
+
   it('do not wait for a worker that does not answer, and take its last values', async () => {
     const workers = [new Statistics(10), new Statistics(10)] as const;
     const { statistics, merged, ends } = instanceOf(workers, 10);

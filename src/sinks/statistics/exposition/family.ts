@@ -42,7 +42,7 @@ export class Family {
 export class NumberSeries implements Series {
   readonly lines = 1;
   readonly #prefix: string;
-  #reads: readonly (() => number)[] = [];
+  readonly #reads: (() => number)[] = [];
 
   constructor(name: string, labels: string) {
     this.#prefix = labels === '' ? name : `${name}{${labels}}`;
@@ -50,7 +50,7 @@ export class NumberSeries implements Series {
 
   /** @param scale factor applied to the number; it may differ between statistics */
   readFrom(read: () => number, scale: number): void {
-    this.#reads = [...this.#reads, scale === 1 ? read : () => read() * scale];
+    this.#reads.push(scale === 1 ? read : () => read() * scale);
   }
 
   write(): string {
