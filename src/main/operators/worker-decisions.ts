@@ -56,7 +56,7 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
   }
 
   explain(request: RateLimitRequest): Promise<Explanation> {
-    return this.#askOne('explain', { request });
+    return this.#askOne('explain', { request }, API_DEADLINE);
   }
 
   /** Every worker has a local cache, and only one counter is behind them. */
@@ -92,13 +92,17 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return topOf(mergeOffenders(summaries, offendersSize), query);
   }
 
-  /** The result of the first worker; of the next one if it ends meanwhile. A change may be made twice: it sets a count. */
+  /**
+   * The result of the first worker; of the next one if it ends meanwhile, or does not answer within `deadline` milliseconds. A change may
+   * be made twice: it sets a count. It has no deadline, because a late one would change newer counts.
+   */
   async #askOne<M extends keyof WorkerMethods>(
     method: M,
     parameters: WorkerMethods[M][0],
+    deadline?: number,
   ): Promise<WorkerMethods[M][1]> {
     for (const worker of this.#options.workers()) {
-      const [result] = await resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters));
+      const [result] = await resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters), deadline);
       if (result !== undefined) return result;
     }
     throw noWorker();

@@ -111,6 +111,15 @@ describe('a request that all workers answer', () => {
     expect(await result).toEqual(CHANGE);
   });
 
+  it('asks the next worker for an explanation when the first one stands still', async () => {
+    const stopped = stoppedWorker();
+    const result = decisionsOf(stopped, worker(STATE)).explain({} as never);
+    await jest.advanceTimersByTimeAsync(5_000);
+
+    expect(stopped.answers.map(({ destroyed }) => destroyed)).toEqual([true]);
+    expect(await result).toEqual(STATE);
+  });
+
   it('fails as with a store when all workers stand still', async () => {
     const result = decisionsOf(stoppedWorker(), stoppedWorker()).readCounter(QUERY);
     const advanced = jest.advanceTimersByTimeAsync(5_000);
