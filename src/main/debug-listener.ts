@@ -14,9 +14,13 @@ import type { Latest } from '../streams/latest';
 import type { Log } from '../streams/ports/log';
 import { VERSION } from '../cli/version';
 import type { HttpRejections } from './http-rejections';
+import { inParts } from './operators/in-parts';
 import { LocalOperator, type LocalOperatorOptions } from './operators/local-operator';
 import { currentSecret } from './secret-files';
 import type { WorkerReports } from './statistics-outputs';
+
+/** Listing so many takes less than a millisecond. */
+const RULES_PER_PART = 1_000;
 
 export type DebugListener = ListeningHttpServer;
 
@@ -54,14 +58,11 @@ export async function openDebugListener(
     port: settings.debugPort,
     inherited: reading.manager.sockets.debug,
     version: VERSION,
-    rules: () => activeRules(config$.value),
+    rules: () => inParts(activeRules(config$.value), RULES_PER_PART),
     rulesInfo: () => rulesInfo(config$.value),
     health,
     checks,
-    statistics: async () => {
-      await workers?.collect();
-      return statistics.entries();
-    },
+    statistics: () => operator.statistics(),
     workers,
     operatorsApi: operatorsApi({ operator, currentToken: currentSecret(reading, 'operatorToken', { log }), log })
       .middleware,
@@ -85,7 +86,7 @@ function warnOfExposure({ settings: { debugHost }, nameOf }: LoadedSettings, log
   );
 }
 
-function activeRules({ loaded }: CurrentConfig): readonly string[] {
+function activeRules({ loaded }: CurrentConfig): Iterable<string> {
   return loaded === undefined ? [] : listRules(loaded.ruleset);
 }
 

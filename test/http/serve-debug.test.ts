@@ -1,6 +1,8 @@
 import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
+import type { Statistic } from '../../src/http/debug/stats';
 import type { ListeningHttpServer } from '../../src/http/server/http-server';
 import { closeAll, recordingLog } from './http-client';
+import { partsOf } from '../support/data/parts-of';
 
 const opened: ListeningHttpServer[] = [];
 afterEach(async () => {
@@ -15,11 +17,11 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     host: '127.0.0.1',
     port: 0,
     version: '1.2.3',
-    rules: () => [],
+    rules: () => partsOf(),
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     checks: () => [],
-    statistics: () => [],
+    statistics: () => partsOf(),
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: recordingLog(),
@@ -84,9 +86,9 @@ describe('/healthcheck of the debug server', () => {
 describe('/rlconfig', () => {
   const rules = ['d.a: unit=SECOND requests_per_unit=1, shadow_mode: false, quota_mode: false', 'd.b_c: …'];
 
-  it('shows the origin of the rules as comments, then the rules unchanged', async () => {
+  it('shows the origin of the rules as comments, then the rules, sorted', async () => {
     const { url } = await startDebugServer({
-      rules: () => rules,
+      rules: () => partsOf(rules.toReversed()),
       rulesInfo: () => ({
         loaded: { source: 'files in /srv/config', version: '/srv/v2', at: AT },
         rejected: undefined,
@@ -103,7 +105,7 @@ describe('/rlconfig', () => {
 
   it('shows the reason of a rejected load, each line as a comment', async () => {
     const { url } = await startDebugServer({
-      rules: () => rules,
+      rules: () => partsOf(rules.toReversed()),
       rulesInfo: () => ({ loaded: undefined, rejected: { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse', at: AT } }),
     });
     expect((await textOf(`${url}/rlconfig`)).split('\n').slice(0, 4)).toEqual([
@@ -115,10 +117,10 @@ describe('/rlconfig', () => {
   });
 
   it('shows the current rules on every request', async () => {
-    let lines = ['one'];
-    const { url } = await startDebugServer({ rules: () => lines });
+    let current = partsOf(['one']);
+    const { url } = await startDebugServer({ rules: () => current });
     expect(await textOf(`${url}/rlconfig`)).toContain('\none\n');
-    lines = ['two'];
+    current = partsOf(['two']);
     expect(await textOf(`${url}/rlconfig`)).toContain('\ntwo\n');
   });
 });
@@ -126,17 +128,39 @@ describe('/rlconfig', () => {
 describe('/stats', () => {
   it('has one line per statistic, sorted by name', async () => {
     function statistics() {
-      return new Map([
-        ['b.total_hits', 3],
-        ['B.x', 0.5],
-        ['a.within_limit', 3e21],
-        ['a-b', 0],
-      ]);
+      return partsOf<Statistic>(
+        [
+          ['b.total_hits', 3],
+          ['B.x', 0.5],
+        ],
+        [
+          ['a.within_limit', 3e21],
+          ['a-b', 0],
+        ],
+      );
     }
     const { url } = await startDebugServer({ statistics });
     expect(await textOf(`${url}/stats`)).toBe(
       'B.x: 0.5\na-b: 0\na.within_limit: 3000000000000000000000\nb.total_hits: 3\n',
     );
+  });
+});
+
+describe('a page that cannot be generated', () => {
+  it('is answered with 500, and logged', async () => {
+    const log = recordingLog();
+    const { url } = await startDebugServer({
+      log,
+      statistics: () => {
+        throw new Error('broken');
+      },
+    });
+    const response = await fetch(`${url}/stats`);
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { error: { code: 'internal_error', message: expect.any(String) } },
+    ]);
+    expect(log.lines).toEqual(['error internal error in an HTTP request; answered with status 500']);
   });
 });
 

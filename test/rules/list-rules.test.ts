@@ -1,12 +1,11 @@
-import { listRules } from '../../src/rules/list-rules';
-import { limit, rulesetOf, unlimited } from '../support/data/rules';
+import { limit, linesOf, rulesetOf, unlimited } from '../support/data/rules';
 
 /** A line as the Go service writes it; what follows is a comment. */
 const LINE =
   /^(?<key>.*): unit=(?<unit>[A-Z]+) requests_per_unit=(?<n>\d+), shadow_mode: (true|false), quota_mode: (true|false)(?: # .*)?$/;
 
 describe('listRules', () => {
-  const lines = listRules(
+  const lines = linesOf(
     rulesetOf(
       'shop',
       { key: 'user', rateLimit: limit(10, 'MINUTE'), quotaMode: true },

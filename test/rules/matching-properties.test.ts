@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { DomainConfig, RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
-import { listRules } from '../../src/rules/list-rules';
+import { linesOf } from '../support/data/rules';
 import { Wildcard } from '../../src/rules/wildcards/wildcard';
 import type { Entry } from '../../src/limiter/request';
 import { domainConfig, limit, ruleConfig } from '../support/data/rules';
@@ -89,7 +89,7 @@ const domains: fc.Arbitrary<readonly DomainConfig[]> = fc.uniqueArray(
 it('the order of files of different domains has no effect', () => {
   fc.assert(
     fc.property(domains, (configs) => {
-      expect(listRules(buildRuleset(configs.toReversed()))).toEqual(listRules(buildRuleset(configs)));
+      expect(linesOf(buildRuleset(configs.toReversed()))).toEqual(linesOf(buildRuleset(configs)));
     }),
   );
 });
@@ -105,7 +105,7 @@ it('building the same rules again gives the same ruleset', () => {
           matched?.path.map((step) => step.value),
         );
       }
-      expect(listRules(again)).toEqual(listRules(one));
+      expect(linesOf(again)).toEqual(linesOf(one));
     }),
   );
 });

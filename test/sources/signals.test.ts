@@ -14,3 +14,30 @@ describe('termination signals', () => {
     expect(await listener.end()).toBe('SIGTERM');
   });
 });
+
+describe('termination signals that are recorded from the start', () => {
+  it('are emitted to the later subscriber before further ones, and do not end the process after unsubscribing', async () => {
+    await using recorder = new TypeScriptProcess(join(__dirname, 'recorded-signals-process.ts'), []);
+    expect(await recorder.line()).toBe('ready');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.say('subscribe');
+    expect(await recorder.line()).toBe('SIGTERM');
+    recorder.signal('SIGINT');
+    expect(await recorder.line()).toBe('SIGINT');
+    expect(await recorder.line()).toBe('unsubscribed');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.say('end');
+    expect(await recorder.end()).toBe(3);
+  });
+
+  it('end the process with 1 when a second one comes before there is a subscriber', async () => {
+    await using recorder = new TypeScriptProcess(join(__dirname, 'recorded-signals-process.ts'), []);
+    expect(await recorder.line()).toBe('ready');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.signal('SIGINT');
+    expect(await recorder.end()).toBe(1);
+  });
+});

@@ -1,4 +1,6 @@
 import type { DebugEndpoint } from './endpoint';
+import { SharedPage } from './shared-page';
+import { sortedInTurns } from './sorted-in-turns';
 
 /** The origin of the active rules, human-readable. */
 export interface RulesInfo {
@@ -8,16 +10,29 @@ export interface RulesInfo {
   readonly rejected: { readonly reason: string; readonly at: Date } | undefined;
 }
 
-/** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule. */
-export function rlconfig(info: () => RulesInfo, rules: () => readonly string[]): DebugEndpoint {
+/** The line of each active rule, in any order; each part in a turn of the event loop of its own. */
+export type ReadRules = () => AsyncIterable<readonly string[]>;
+
+/** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule, sorted. */
+export function rlconfig(info: () => RulesInfo, rules: ReadRules): DebugEndpoint {
+  const page = new SharedPage(() => pageOf(info(), rules()));
   return {
     path: '/rlconfig',
     description: 'the active rules, one per line, and their origin',
-    get: (ctx) => {
+    get: async (ctx) => {
       ctx.type = 'text/plain';
-      ctx.body = [...originLines(info()), ...rules()].map((line) => `${line}\n`).join('');
+      ctx.body = await page.text();
     },
   };
+}
+
+async function* pageOf(info: RulesInfo, rules: AsyncIterable<readonly string[]>): AsyncIterableIterator<string> {
+  yield joined(originLines(info));
+  for await (const part of sortedInTurns(rules, (line) => line)) yield joined(part);
+}
+
+function joined(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 function originLines({ loaded, rejected }: RulesInfo): string[] {

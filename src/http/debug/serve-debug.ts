@@ -13,21 +13,19 @@ import type { OnHttpRejected } from '../server/rejections';
 import type { TcpAddress } from '../../net/listen';
 import { indexPage } from './index-page';
 import { profilesOfProcess, routeProfiles } from './profiles/profiles';
-import { type RulesInfo, rlconfig } from './rlconfig';
+import { type ReadRules, type RulesInfo, rlconfig } from './rlconfig';
 import { type ReadStatistics, stats } from './stats';
 import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
 export interface DebugServerOptions extends TcpAddress {
   /** The version of weir, for the index. */
   readonly version: string;
-  /** The active rules, one line each, in the order in which they are shown. */
-  readonly rules: () => readonly string[];
+  readonly rules: ReadRules;
   readonly rulesInfo: () => RulesInfo;
   /** What `/healthcheck` answers. */
   readonly health: () => Health;
   /** What `/readyz` lists. */
   readonly checks: () => readonly Check[];
-  /** The current value of every statistic, in any order. */
   readonly statistics: ReadStatistics;
   /** The other processes of this instance, if there are any. */
   readonly workers?: DebugWorkers | undefined;

@@ -56,8 +56,15 @@ function integerOf(text: string): number {
   if (match === null) return Number.NaN;
   const [, sign, whole, fraction = '', exponent = '0'] = match;
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  const significant = digits.replace(/0+$/, '');
+  const significant = withoutTrailingZeros(digits);
   if (significant === '') return 0;
   const shift = Number(exponent) - fraction.length + digits.length - significant.length;
   return shift < 0 ? Number.NaN : Number(`${sign}${significant}e${shift}`);
+}
+
+/** Not by a regular expression: /0+$/ tries again from each zero, which takes quadratic time. */
+function withoutTrailingZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
 }

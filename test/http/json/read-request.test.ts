@@ -281,6 +281,17 @@ describe('an invalid request', () => {
     );
   });
 
+  // Each takes half an hour in quadratic time.
+  it.each([
+    ['{"hitsAddend":1', '1}', UINT32],
+    ['{"hitsAddend":"1', '1"}', UINT32],
+    ['{"hitsAddend":1.', '1}', UINT32],
+    ['{"descriptors":[{"hitsAddend":1', '1}]}', 'expected an integer from 0 to 18446744073709551615'],
+    ['{"descriptors":[{"limit":{"unit":1', '1}}]}', 'expected one of UNKNOWN'],
+  ])('is rejected in linear time for a number of a million digits: %s000…%s', (begin, end, expected) => {
+    expect(() => readRequest(`${begin}${'0'.repeat(1_000_000)}${end}`)).toThrow(expected);
+  });
+
   it('is rejected at an unknown field without reading its value', () => {
     expect(() => readRequest(`{"x":${'['.repeat(1_000_000)}`)).toThrow('$.x: unknown field');
   });

@@ -12,6 +12,7 @@ import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-conf
 import { type Latest, latest } from '../../../src/streams/latest';
 import { TestService } from '../../support/data/service';
 import { recordingLog } from '../http-client';
+import { partsOf } from '../../support/data/parts-of';
 
 export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -70,11 +71,11 @@ export class ServedApi implements AsyncDisposable {
       host: '127.0.0.1',
       port: 0,
       version: '1.2.3',
-      rules: () => [],
+      rules: () => partsOf(),
       rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
       health: () => ({ healthy: true, unhealthy: [] }),
       checks: () => [],
-      statistics: () => [],
+      statistics: () => partsOf(),
       operatorsApi: api.middleware,
       onRejected: () => undefined,
       log,

@@ -5,6 +5,7 @@ import { type DebugServerOptions, serveDebug } from '../../../src/http/debug/ser
 import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { until } from '../../support/waiting/until';
 import { closeAll, rawConnection, recordingLog } from '../http-client';
+import { partsOf } from '../../support/data/parts-of';
 
 const opened: ListeningHttpServer[] = [];
 const cleanups: (() => void)[] = [];
@@ -19,11 +20,11 @@ async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
     host: '127.0.0.1',
     port: 0,
     version: '1.2.3',
-    rules: () => [],
+    rules: () => partsOf(),
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     checks: () => [],
-    statistics: () => [],
+    statistics: () => partsOf(),
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: recordingLog(),

@@ -6,6 +6,7 @@ import { Requests } from '../../../src/workers/channel/requests/requests';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { channelPair } from '../../support/workers/channel-pair';
 import { until } from '../../support/waiting/until';
+import { partsOf } from '../../support/data/parts-of';
 
 let server: ListeningHttpServer;
 let endWorker: () => void;
@@ -33,11 +34,11 @@ beforeEach(async () => {
     host: '127.0.0.1',
     port: 0,
     version: '0',
-    rules: () => [],
+    rules: () => partsOf(),
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => ({ healthy: true, unhealthy: [] }),
     checks: () => [],
-    statistics: () => [],
+    statistics: () => partsOf(),
     workers: {
       list: () => [
         { worker: 1, pid: 7, isServing: true, isResponsive: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 },

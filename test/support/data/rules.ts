@@ -1,3 +1,4 @@
+import { listRules } from '../../../src/rules/list-rules';
 import type { DomainConfig, RateLimitConfig, RuleConfig } from '../../../src/rules/rule-config';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { UnitName } from '../../../src/rules/unit';
@@ -40,4 +41,9 @@ export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<Rat
 
 export function unlimited(more: Partial<RateLimitConfig> = {}): RateLimitConfig {
   return { unit: undefined, requestsPerUnit: 0, unlimited: true, name: '', replaces: [], ...more };
+}
+
+/** The lines of all rules as `/rlconfig` shows them. */
+export function linesOf(ruleset: Ruleset): readonly string[] {
+  return [...listRules(ruleset)].sort();
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { lastValueFrom, toArray } from 'rxjs';
-import { listRules } from '../../../../src/rules/list-rules';
+import { linesOf } from '../../../support/data/rules';
 import { type LoadOptions, loadRules } from '../../../../src/sources/rule-files/loading/load-rules';
 import type { LoadedRules } from '../../../../src/sources/rule-thread/load-in-thread';
 import { RuleTree } from '../../../support/data/rule-tree';
@@ -108,8 +108,8 @@ describe('loadRules in a worker thread', () => {
     const [direct] = await load(VALID, { smallSet: IN_MAIN_THREAD });
     const [transferred] = await load(VALID, { smallSet: IN_WORKER });
     if (direct?.ruleset === undefined || transferred?.ruleset === undefined) throw new Error('both should be valid');
-    expect(listRules(transferred.ruleset)).toHaveLength(301);
-    expect(listRules(transferred.ruleset)).toEqual(listRules(direct.ruleset));
+    expect(linesOf(transferred.ruleset)).toHaveLength(301);
+    expect(linesOf(transferred.ruleset)).toEqual(linesOf(direct.ruleset));
     expect(Array.from(transferred.ruleset.domains.keys())).toEqual(['empty', 'deep']);
     expect(transferred.ruleset.domain('deep')).toEqual(direct.ruleset.domain('deep'));
   });

@@ -3,7 +3,7 @@ import { DiscoveryResponse } from '../../../../src/gen/envoy/service/discovery/v
 import type { Any } from '../../../../src/gen/google/protobuf/any';
 import type { RateLimitUnit } from '../../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import { readRuleFiles } from '../../../../src/rules/files/read-rule-files';
-import { listRules } from '../../../../src/rules/list-rules';
+import { linesOf } from '../../../support/data/rules';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../../src/rules/rule-config';
 import { buildRuleset } from '../../../../src/rules/ruleset';
 import { checkResources } from '../../../../src/sources/xds/resources/check-resources';
@@ -142,7 +142,7 @@ describe('rule files and xDS resources', () => {
     const { files, resources } = bothForms(GOOD);
     expect(files).toEqual({ configs: GOOD, errors: [], warnings: [] });
     expect(resources).toEqual(files);
-    expect(listRules(buildRuleset(resources.configs))).toEqual(listRules(buildRuleset(files.configs)));
+    expect(linesOf(buildRuleset(resources.configs))).toEqual(linesOf(buildRuleset(files.configs)));
   });
 
   test('give the same rules, errors and warnings for arbitrary rules', () => {
