@@ -53,8 +53,8 @@ export interface UnaryCall {
  */
 export interface UnaryHandler {
   (message: Uint8Array, call: UnaryCall): void;
-  /** Called instead for a complete request whose call ends before it is handled. */
-  readonly unhandled?: (call: UnaryCall, cause: CancelCause) => void;
+  /** Called instead for a complete request whose call ends before it is handled, with this status. */
+  readonly unhandled?: (call: UnaryCall, status: GrpcStatus) => void;
 }
 
 /** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */

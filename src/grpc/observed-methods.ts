@@ -41,13 +41,13 @@ function observed(path: string, handle: UnaryHandler, { statistics, now, tracer 
     try {
       handle(message, observedCall);
     } catch (error) {
-      observedCall.handlerFailed();
+      observedCall.ended(GrpcStatus.INTERNAL);
       throw error;
     }
   }
-  function unhandled(call: UnaryCall, cause: CancelCause): void {
+  function unhandled(call: UnaryCall, status: GrpcStatus): void {
     totalRequests.add(1);
-    new ObservedCall(call, observation).cancel(cause);
+    new ObservedCall(call, observation).ended(status);
   }
   return Object.assign(handleObserved, { unhandled });
 }
@@ -83,17 +83,17 @@ class ObservedCall implements UnaryCall, Cancellable {
   constructor(call: UnaryCall, observation: Observation) {
     this.#call = call;
     this.#observation = observation;
-    this.trace = observation.tracer?.begin(observation.name, observation.attributes, call);
+    this.trace = observation.tracer?.begin(observation.name, observation.attributes, call, this.#age);
   }
 
   reply(message: Uint8Array): void {
     this.#call.reply(message);
-    this.#end(GrpcStatus.OK);
+    this.ended(GrpcStatus.OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
     this.#call.fail(status, message);
-    this.#end(status);
+    this.ended(status);
   }
 
   onCancel(work: Cancellable): void {
@@ -102,7 +102,7 @@ class ObservedCall implements UnaryCall, Cancellable {
   }
 
   cancel(cause: CancelCause): void {
-    this.#end(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
+    this.ended(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
     this.#work?.cancel(cause);
   }
 
@@ -114,22 +114,23 @@ class ObservedCall implements UnaryCall, Cancellable {
     return this.#call.receivedAt;
   }
 
+  /** Milliseconds. The clocks are read at most once per turn: one may seem to be behind the other. */
+  get #age(): number {
+    return Math.max(0, this.#observation.now() - this.#call.receivedAt);
+  }
+
   metadata(name: string): string | undefined {
     return this.#call.metadata?.(name);
   }
 
-  /** The handler threw: the transport answers with INTERNAL, past this object. */
-  handlerFailed(): void {
-    this.#end(GrpcStatus.INTERNAL);
-  }
-
-  /** Only the first call has an effect: a handler may reply to a call that was cancelled meanwhile. */
-  #end(status: GrpcStatus): void {
+  /**
+   * Records the end of the call; the transport may have answered it past this object. Only the first call has an effect: a handler may
+   * reply to a call that was cancelled meanwhile.
+   */
+  ended(status: GrpcStatus): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { responseTime, now } = this.#observation;
-    // The clocks are read at most once per turn: one may seem to be behind the other.
-    responseTime.record(Math.max(0, now() - this.#call.receivedAt));
+    this.#observation.responseTime.record(this.#age);
     this.trace?.ended({ 'rpc.grpc.status_code': status }, SERVER_ERRORS.has(status));
   }
 }

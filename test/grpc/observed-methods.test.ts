@@ -11,9 +11,9 @@ const RECEIVED_AT = 90;
 
 /**
  * Calls an observed method over a transport that records what it receives, at a time that the test sets. With `unhandled`, the call
- * ends for this reason before it is handled.
+ * ends with this status before it is handled.
  */
-function callOf(handle: UnaryHandler, { tracer, unhandled }: { tracer?: Tracer; unhandled?: CancelCause } = {}) {
+function callOf(handle: UnaryHandler, { tracer, unhandled }: { tracer?: Tracer; unhandled?: GrpcStatus } = {}) {
   const statistics = new Statistics(0);
   const sent: string[] = [];
   let cancel: (cause: CancelCause) => void = () => {};
@@ -103,7 +103,7 @@ describe('a call of an observed method', () => {
 
   it('is counted and timed when it ends before it is handled', () => {
     const handle = jest.fn();
-    const { durations, total } = callOf(handle, { unhandled: 'deadline_exceeded' });
+    const { durations, total } = callOf(handle, { unhandled: GrpcStatus.DEADLINE_EXCEEDED });
     expect([total(), durations(), handle.mock.calls]).toEqual([1, [10], []]);
   });
 
@@ -133,8 +133,8 @@ describe('a traced call', () => {
     const trace: CallTrace = { traceId: '', ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) };
     const tracer: Tracer = {
       fields: [],
-      begin(name, attributes, carrier) {
-        begun.push([name, attributes, carrier.metadata?.('b3')]);
+      begin(name, attributes, carrier, ageMs) {
+        begun.push([name, attributes, carrier.metadata?.('b3'), ageMs]);
         return trace;
       },
       beginWindow: () => {
@@ -144,11 +144,11 @@ describe('a traced call', () => {
     return { tracer, trace, begun, ended };
   }
 
-  it('begins a span named after the method and carries its trace', () => {
+  it('begins a span named after the method, at the time of its complete request, and carries its trace', () => {
     const { tracer, trace, begun, ended } = recordingTracer();
     callOf(keep, { tracer });
     const attributes = { 'rpc.system': 'grpc', 'rpc.service': 'package.Service', 'rpc.method': 'Method' };
-    expect(begun).toEqual([['package.Service/Method', attributes, 'the b3']]);
+    expect(begun).toEqual([['package.Service/Method', attributes, 'the b3', 10]]);
     expect(kept.trace).toBe(trace);
     expect(ended).toEqual([]);
   });

@@ -40,7 +40,8 @@ export class GrpcApplication implements Application<InterpretedHead, Call> {
   }
 
   waits(stream: Stream<Call>): void {
-    stream.state!.waits();
+    // A call of a bidirectional method is scheduled while it is being opened.
+    stream.state?.waits();
   }
 
   cancel(stream: Stream<Call>): void {

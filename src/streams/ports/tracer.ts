@@ -36,6 +36,15 @@ export interface WindowTracer {
 export interface Tracer extends WindowTracer {
   /** The fields of a carrier that it reads. */
   readonly fields: readonly string[];
-  /** Begins the span of a call; undefined for a call that is not sampled, which costs next to nothing. */
-  begin(name: string, attributes: Readonly<Record<string, string>>, carrier: TraceCarrier): CallTrace | undefined;
+  /**
+   * Begins the span of a call; undefined for a call that is not sampled, which costs next to nothing.
+   *
+   * @param ageMs how many milliseconds ago the call began
+   */
+  begin(
+    name: string,
+    attributes: Readonly<Record<string, string>>,
+    carrier: TraceCarrier,
+    ageMs: number,
+  ): CallTrace | undefined;
 }

@@ -467,6 +467,35 @@ describe('a peer that does not read our output', () => {
     expect(peer.transport.isDestroyed).toBe(false);
   });
 
+  it('stays connected as long as it reads slowly while calls are answered', () => {
+    const peer = connected();
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.transport.isRead = false;
+    peer.send(times(6, (at) => get(stream(at), '/hold')));
+    peer.send(times(40, (at) => get(stream(6 + at), '/big/60000')));
+    for (const held of peer.application.held.splice(0)) {
+      peer.wait(8_000);
+      peer.transport.writableLength -= 10_000;
+      peer.application.finish(held, 'x'.repeat(20_000));
+      peer.endTurns();
+    }
+
+    expect(peer.transport.isDestroyed).toBe(false);
+  });
+
+  it('has its calls told that they wait', () => {
+    const peer = connected();
+    peer.send(
+      Buffer.concat([settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]), windowUpdate(0, 2 ** 31 - 1 - 65_535)]),
+    );
+    peer.transport.isRead = false;
+    peer.send(times(40, (at) => get(stream(at), '/big/60000')));
+
+    expect(peer.application.told).toBe(40 - peer.application.runs);
+  });
+
   it('is disconnected when the responses of running calls exceed the hard limit', () => {
     const peer = connected({ maxHeldBytes: 0 });
     peer.send(

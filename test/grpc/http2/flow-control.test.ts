@@ -128,6 +128,16 @@ describe('the output of a connection', () => {
     expect(bodies(peer.frames, 1)).toEqual([10_000, 5]);
   });
 
+  it('uses up the window of the connection, also long after the last tick', () => {
+    const peer = connected().wait(60_000);
+    peer.send(get(1, '/big/65000')).send(get(3, '/big/5000'));
+    expect(sum(bodies(peer.frames, 3))).toBe(0);
+    peer.wait(100);
+
+    expect(sum(bodies(peer.frames, 3))).toBe(535);
+    expect(peer.rejections).toEqual([]);
+  });
+
   it('is sent byte by byte if the peer permits no more', () => {
     const peer = connected()
       .send(settings([Setting.INITIAL_WINDOW_SIZE, 1]))

@@ -62,11 +62,18 @@ class BusyServer implements AsyncDisposable {
 
   /** Begins a call that is answered when the test does it, and returns the number of its stream. */
   send(message = 'x', ...fields: [string, string][]): number {
-    const stream = 1 + 2 * this.#sent;
-    this.#sent += 1;
-    const head = request('/test.Service/Hold', ['content-type', 'application/grpc'], ['te', 'trailers'], ...fields);
-    this.client.send(headers(stream, head), data(stream, prefixed(message), true));
-    return stream;
+    return this.#call('Hold', message, fields);
+  }
+
+  /** Begins a call that answers each message in upper case, and returns the number of its stream. */
+  talk(message: string): number {
+    return this.#call('Talk', message);
+  }
+
+  /** The first message that a stream was answered with. */
+  answerTo(stream: number): string | undefined {
+    const answer = this.client.frames.find((frame) => frame.stream === stream && frame.type === FrameType.DATA);
+    return answer?.payload.subarray(5).toString();
   }
 
   /** The gRPC status with which a stream was answered without a message. */
@@ -82,6 +89,19 @@ class BusyServer implements AsyncDisposable {
       await wait(PACE);
       return this.waiting > 0;
     });
+  }
+
+  #call(method: string, message: string, fields: [string, string][] = []): number {
+    const stream = 1 + 2 * this.#sent;
+    this.#sent += 1;
+    const head = request(
+      `/test.Service/${method}`,
+      ['content-type', 'application/grpc'],
+      ['te', 'trailers'],
+      ...fields,
+    );
+    this.client.send(headers(stream, head), data(stream, prefixed(message), true));
+    return stream;
   }
 
   #statistic(name: string): number {
@@ -129,15 +149,30 @@ describe('a server with more work than time', () => {
     const message = 'long'.repeat(3_000);
     server.send(message);
     server.send(message);
+    const { total } = server;
     const rejected = server.send(message);
     await server.client.until('one is rejected', () => server.statusOf(rejected) !== undefined);
-    expect(server.statusOf(rejected)).toBe(`${GrpcStatus.RESOURCE_EXHAUSTED}`);
+    expect([server.statusOf(rejected), server.total]).toEqual([`${GrpcStatus.RESOURCE_EXHAUSTED}`, total + 1]);
     expect(server.heldBytes).toBe(before + 2 * message.length);
     await until('both others are handled', () => {
       for (const call of server.seen.held.splice(0)) call.reply(Buffer.from('done'));
       return server.seen.messages.filter((each) => each === message).length === 2;
     });
     expect(server.heldBytes).toBe(0);
+  });
+
+  it('lets a bidirectional call wait on the same connection', async () => {
+    await using server = await BusyServer.start();
+    await server.sendUntilOneWaits();
+    const { waiting } = server;
+    const stream = server.talk('hello');
+    await until('it waits', () => server.waiting === waiting + 1);
+    await until('all are handled', () => {
+      for (const call of server.seen.held.splice(0)) call.reply(Buffer.from('done'));
+      return server.answerTo(stream) !== undefined;
+    });
+    expect(server.answerTo(stream)).toBe('HELLO');
+    expect(server.client.frames.some(({ type }) => type === FrameType.GOAWAY)).toBe(false);
   });
 
   it('counts a call that is cancelled while it waits', async () => {

@@ -153,6 +153,10 @@ describe('a status message', () => {
     );
   });
 
+  it('does not end with the spaces after which it was truncated', () => {
+    expect(encodeStatusMessage(`${'a'.repeat(1_022)}   b`)).toBe('a'.repeat(1_022));
+  });
+
   it('is encoded with U+FFFD for a lone surrogate', () => {
     expect(encodeStatusMessage('\ud800')).toBe('%EF%BF%BD');
   });

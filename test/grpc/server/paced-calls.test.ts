@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { Stream, type StreamControl } from '../../../src/grpc/http2/streams/stream';
 import { BidirectionalCall } from '../../../src/grpc/server/calls/bidirectional-call';
 import type { Call, CallContext } from '../../../src/grpc/server/calls/call';
@@ -6,6 +8,8 @@ import { UnaryServerCall } from '../../../src/grpc/server/calls/unary-call';
 import { MESSAGE_FAILURES } from '../../../src/grpc/server/calls/call-failures';
 import { SingleMessage } from '../../../src/grpc/server/calls/single-message';
 import { Inflater } from '../../../src/grpc/server/messages/inflater';
+import { PREFIX_BYTES } from '../../../src/grpc/server/messages/message-reader';
+import { until } from '../../support/waiting/until';
 import { prefixed } from './raw-call';
 import type { CallHead } from '../../../src/grpc/server/headers/request-interpreter';
 
@@ -18,8 +22,8 @@ const CONTROL: Pick<StreamControl<Call>, 'now' | 'expireStreamAt' | 'schedule'> 
 const HEAD = { path: '/service/Method', encoding: 'identity', timeoutMs: Infinity } as unknown as CallHead;
 const CONTEXT = {} as CallContext;
 
-function newStream(): Stream<Call> {
-  return new Stream(CONTROL as StreamControl<Call>, 1, 65_535, -1);
+function newStream(control: Partial<StreamControl<Call>> = {}): Stream<Call> {
+  return new Stream({ ...CONTROL, ...control } as StreamControl<Call>, 1, 65_535, -1);
 }
 
 function unused(): never {
@@ -34,6 +38,53 @@ describe('a message that cannot be decompressed', () => {
     expect(message.read(prefixed('not gzip', 1), 0, 13, true)).toBe(true);
     expect([message.hasMessage, message.decompress(new Inflater(() => 0))]).toEqual([true, true]);
     expect([message.hasMessage, message.failure]).toEqual([false, MESSAGE_FAILURES['not gzip']]);
+  });
+});
+
+describe('a message that has to wait', () => {
+  /** A message that was received on a connection that keeps it, or not. */
+  function received(hold: StreamControl<Call>['hold']): SingleMessage {
+    const message = new SingleMessage(newStream({ hold }), 'identity');
+    message.read(prefixed('text'), 0, PREFIX_BYTES + 4, true);
+    return message;
+  }
+
+  it('is kept and counted', () => {
+    const hold = jest.fn((_stream: Stream<Call>, _bytes: number) => true);
+    const message = received(hold);
+    expect([message.keep(), message.hasMessage]).toEqual([true, true]);
+    expect(hold.mock.calls).toEqual([[expect.any(Stream), 4]]);
+  });
+
+  it('is dropped without memory for it', () => {
+    const message = received(() => false);
+    expect([message.keep(), message.hasMessage, message.failure]).toEqual([
+      false,
+      false,
+      MESSAGE_FAILURES['too much memory'],
+    ]);
+  });
+
+  it('may be abandoned while room is made for it, because that has ended its connection', () => {
+    const message = received(() => {
+      message.abandon();
+      return true;
+    });
+    expect([message.keep(), message.hasMessage]).toEqual([true, false]);
+  });
+});
+
+describe('a message that is decompressed in a thread', () => {
+  it('is dropped when there is no memory for the result', async () => {
+    const bytes = gzipSync(randomBytes(200_000));
+    // There is memory for the compressed message only.
+    const hold = jest.fn(() => false).mockReturnValueOnce(true);
+    const schedule = jest.fn();
+    const message = new SingleMessage(newStream({ hold, releaseHeld: () => undefined, schedule }), 'gzip');
+    message.read(prefixed(bytes, 1), 0, PREFIX_BYTES + bytes.length, true);
+    expect(message.decompress(new Inflater(() => 0))).toBe(false);
+    await until('it is decompressed', () => schedule.mock.calls.length > 0);
+    expect([message.hasMessage, message.failure]).toEqual([false, MESSAGE_FAILURES['too much memory']]);
   });
 });
 

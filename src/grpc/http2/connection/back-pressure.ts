@@ -5,7 +5,7 @@ import type { SendQueue } from '../streams/send-queue';
 export interface BackPressureParts {
   readonly control: Pick<ConnectionControl, 'now' | 'wakeAt'>;
   readonly limits: Limits;
-  readonly sendQueue: Pick<SendQueue<unknown>, 'unsent'>;
+  readonly sendQueue: Pick<SendQueue<unknown>, 'accepted'>;
   readonly transport: Transport;
 }
 
@@ -18,7 +18,7 @@ export class BackPressure {
   isPaused = false;
   /** When {@link isStuck} must be called: two peers that both stop reading until their own output is read would wait forever. */
   deadline = Infinity;
-  #unsentBefore = 0;
+  #acceptedBefore = 0;
 
   constructor({ control, limits, sendQueue, transport }: BackPressureParts) {
     this.#control = control;
@@ -32,7 +32,7 @@ export class BackPressure {
     if (this.isPaused) return;
     this.isPaused = true;
     this.#transport.pause();
-    this.#unsentBefore = this.#sendQueue.unsent;
+    this.#acceptedBefore = this.#sendQueue.accepted;
     this.deadline = this.#control.now + this.#limits.unreadOutputMs;
     this.#control.wakeAt(this.deadline);
   }
@@ -51,9 +51,9 @@ export class BackPressure {
   /** Whether the peer has read nothing for {@link Limits.unreadOutputMs}: the connection must then be destroyed. */
   isStuck(now: number): boolean {
     if (now < this.deadline) return false;
-    const { unsent } = this.#sendQueue;
-    if (unsent >= this.#unsentBefore) return true;
-    this.#unsentBefore = unsent;
+    const { accepted } = this.#sendQueue;
+    if (accepted === this.#acceptedBefore) return true;
+    this.#acceptedBefore = accepted;
     this.deadline = now + this.#limits.unreadOutputMs;
     return false;
   }

@@ -1,31 +1,27 @@
 import { ConnectionError } from '../frames/errors';
-import { FrameReader } from '../frames/frame-reader';
-import { PeerSettings } from '../frames/peer-settings';
+import type { FrameReader } from '../frames/frame-reader';
 import { ErrorCode } from '../frames/protocol';
-import { AbuseLimits } from '../limits/abuse-limits';
 import type { Limits } from '../limits/limits';
 import type { Peer, Rejection } from '../limits/rejections';
 import type { Transport } from '../streams/connection-control';
-import { RunQueue } from '../streams/run-queue';
-import { SendQueue } from '../streams/send-queue';
+import type { RunQueue } from '../streams/run-queue';
+import type { SendQueue } from '../streams/send-queue';
 import type { Stream } from '../streams/stream';
-import { Streams } from '../streams/streams';
-import { BackPressure } from './back-pressure';
+import type { Streams } from '../streams/streams';
+import type { BackPressure } from './back-pressure';
 import type { ConnectionContext } from './connection-context';
-import { DataFrames } from './data-frames';
-import { FrameHandler } from './frame-handler';
-import { GracefulShutdown } from './graceful-shutdown';
-import { HeaderFrames } from './header-frames';
-import { Keepalive } from './keepalive';
-import { SettingsExchange } from './settings-exchange';
+import { type PartsControl, connectionParts } from './connection-parts';
+import type { GracefulShutdown } from './graceful-shutdown';
+import type { HeaderFrames } from './header-frames';
+import type { Keepalive } from './keepalive';
+import type { SettingsExchange } from './settings-exchange';
 import type { TurnTask } from './turn-queue';
 
 /**
  * The server side of one HTTP/2 connection (RFC 9113). It reads no clock and owns neither a timer nor a socket: its input is
- * {@link receive} and {@link tick}, its output goes to the {@link Transport}. Its parts are wired together here; each receives
- * the other parts that it uses, and the connection as its `control`.
+ * {@link receive} and {@link tick}, its output goes to the {@link Transport}. What its parts are is in {@link connectionParts}.
  */
-export class Connection<M, S> implements TurnTask {
+export class Connection<M, S> implements TurnTask, PartsControl<S> {
   readonly #context: ConnectionContext<M, S>;
   readonly #limits: Limits;
   readonly #transport: Transport;
@@ -54,48 +50,24 @@ export class Connection<M, S> implements TurnTask {
 
   /** `prefaceMs`: the part of {@link Limits.prefaceMs} that is left. */
   constructor(context: ConnectionContext<M, S>, transport: Transport, prefaceMs = context.limits.prefaceMs) {
-    const { application, limits } = context;
     this.#context = context;
-    this.#limits = limits;
+    this.#limits = context.limits;
     this.#transport = transport;
     this.now = context.now();
 
-    const peerSettings = new PeerSettings();
-    const abuseLimits = new AbuseLimits(limits, (rejection, message) =>
-      this.fail(ErrorCode.ENHANCE_YOUR_CALM, rejection, message),
-    );
-    // No spreads of a common object here: they cost 5 KiB of memory per idle connection (bench/grpc-server).
-    const sendQueue = new SendQueue<S>({ control: this, limits, abuseLimits, peerSettings, transport, clock: context });
-    const { writer } = sendQueue;
-    const { workPacing: pacing } = context;
-    const runQueue = new RunQueue<S>({ control: this, application, sendQueue, clock: context, limits, pacing });
-    const streams = new Streams<S>({ control: this, context, abuseLimits, peerSettings, sendQueue, runQueue });
-    const settings = new SettingsExchange<S>({
-      control: this,
-      limits,
-      abuseLimits,
-      peerSettings,
-      sendQueue,
-      streams,
-      prefaceMs,
-    });
-    const headers = new HeaderFrames<M, S>({ control: this, context, abuseLimits, streams, settings });
-    const data = new DataFrames<S>({ control: this, context, abuseLimits, streams, writer });
-    const shutdown = new GracefulShutdown<S>({ control: this, limits, streams, writer });
-    this.#sendQueue = sendQueue;
-    this.#runQueue = runQueue;
-    this.#streams = streams;
-    this.#settings = settings;
-    this.#headers = headers;
-    this.#shutdown = shutdown;
-    this.#keepalive = new Keepalive(writer, limits, this.now);
-    this.#backPressure = new BackPressure({ control: this, limits, sendQueue, transport });
-    this.#reader = new FrameReader(
-      new FrameHandler({ control: this, abuseLimits, sendQueue, streams, settings, headers, data, shutdown }),
-    );
+    const parts = connectionParts(this, context, transport, prefaceMs);
+    this.#sendQueue = parts.sendQueue;
+    this.#runQueue = parts.runQueue;
+    this.#streams = parts.streams;
+    this.#settings = parts.settings;
+    this.#headers = parts.headers;
+    this.#shutdown = parts.shutdown;
+    this.#keepalive = parts.keepalive;
+    this.#backPressure = parts.backPressure;
+    this.#reader = parts.reader;
 
     // Sent immediately: clients wait for our SETTINGS before they call.
-    settings.sendOurs();
+    this.#settings.sendOurs();
     this.#isReceiving = false;
     this.flush();
     this.#willFlush = false;
@@ -154,10 +126,7 @@ export class Connection<M, S> implements TurnTask {
     this.now = now;
     this.#nextWake = Infinity;
     this.#checkDeadlines(now);
-    if (!this.hasEnded && this.#sendQueue.hasWaiting) {
-      this.#sendQueue.pump(true);
-      if (this.#sendQueue.hasWaiting) this.#nextWake = 0;
-    }
+    if (this.#sendQueue.hasWaiting) this.#nextWake = 0;
     this.flush();
     this.wakeAt(
       Math.min(
@@ -186,6 +155,7 @@ export class Connection<M, S> implements TurnTask {
     if (this.#backPressure.isStuck(now)) return this.#destroy('slow_reader');
     if (!this.#keepalive.isAlive(now, this.#backPressure.isPaused)) this.#destroy('keepalive_timeout');
     shutdown.check(now);
+    this.#sendQueue.pump(true);
     this.#streams.check(now);
   }
 

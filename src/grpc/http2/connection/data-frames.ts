@@ -85,11 +85,11 @@ export class DataFrames<S> {
     if (ids.isIdle(id)) protocolError('DATA on an idle stream');
     const ending = ids.endingOf(id);
     if (ending === Ending.ENDED || ending === Ending.RESET_BY_PEER) {
-      this.#streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
+      this.#streams.resets.closed(id, ErrorCode.STREAM_CLOSED);
     } else if (ending === Ending.UNKNOWN) {
       // Never opened, or forgotten: the peer may have sent it before our reset arrived, so it is no fault.
       this.#abuseLimits.chargeIdleFrame(this.#control.now);
-      this.#streams.resetForgotten(id);
+      this.#streams.resets.forgotten(id);
     }
   }
 

@@ -100,7 +100,7 @@ export class FrameHandler<M, S> implements FrameConsumer {
     if (stream !== undefined) return streams.resetStream(stream, code, 'stream_error');
     // An idle stream cannot be reset.
     if (streams.ids.isIdle(id)) throw new ConnectionError(code, 'protocol_error', 'invalid PRIORITY of an idle stream');
-    streams.resetClosed(id, code);
+    streams.resets.closed(id, code);
   }
 
   #onReset(id: number): void {

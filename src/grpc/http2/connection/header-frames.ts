@@ -118,14 +118,14 @@ export class HeaderFrames<M, S> {
     this.#abuseLimits.streamOpened();
     if (!streams.hasFreeSlot) {
       // Before it has acknowledged our SETTINGS, the peer cannot know the limit: this is then no fault.
-      return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#settings.isAcknowledged);
+      return streams.resets.unopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#settings.isAcknowledged);
     }
     if (
       this.#dependsOnItself ||
       head === HeaderProblem.MALFORMED ||
       (typeof head === 'object' && this.#endStream && head.contentLength > 0)
     ) {
-      return streams.resetUnopened(id, ErrorCode.PROTOCOL_ERROR, 'malformed', true);
+      return streams.resets.unopened(id, ErrorCode.PROTOCOL_ERROR, 'malformed', true);
     }
     const stream = streams.add(id, typeof head === 'object' ? head.contentLength : -1, this.#endStream);
     if (head === HeaderProblem.OVERSIZED) {
@@ -147,7 +147,7 @@ export class HeaderFrames<M, S> {
       }
       if (ending === Ending.UNKNOWN) protocolError('stream identifiers must increase');
       headerBlocks.skip(this.#tables, source, start, end);
-      if (ending === Ending.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
+      if (ending === Ending.RESET_BY_PEER) streams.resets.closed(id, ErrorCode.STREAM_CLOSED);
       return;
     }
     const problem = headerBlocks.trailers(this.#tables, source, start, end);

@@ -107,7 +107,10 @@ export class RunQueue<S> implements PacedWork {
     let left = dispatchesPerTurn;
     let unchecked = 0;
     while (this.#next < streams.length && !control.hasEnded) {
-      if (sendQueue.exceedsSoftLimit) return;
+      if (sendQueue.exceedsSoftLimit) {
+        this.#tellWaiting();
+        return;
+      }
       if (left === 0) {
         control.runLater();
         return;

@@ -81,6 +81,11 @@ export class SendQueue<S> {
     return this.writer.pending + this.#transport.writableLength;
   }
 
+  /** Bytes that the socket has accepted. It accepts what was written together at once, when the last byte is sent. */
+  get accepted(): number {
+    return this.#written - this.#transport.writableLength;
+  }
+
   get exceedsSoftLimit(): boolean {
     return this.unsent > this.#limits.softOutputBytes;
   }
@@ -122,7 +127,8 @@ export class SendQueue<S> {
       const deadline = this.#clock.now() + this.#limits.responsePieceMs;
       stream.waiting = { pieces: [piece], sent: 0, bytes, trailers: undefined, deadline };
       this.#waiting.add(stream);
-      this.#control.wakeAt(deadline);
+      // The next tick sends what is not worthwhile now.
+      this.#control.wakeAt(0);
     } else {
       stream.waiting.pieces.push(piece);
       stream.waiting.bytes += bytes;
@@ -154,7 +160,7 @@ export class SendQueue<S> {
     if (this.#controlFrames <= this.#limits.maxUnsentControlFrames) return true;
     this.flush();
     // A socket with TLS has always accepted the last bytes in a later turn only, so an empty buffer cannot be expected here.
-    if (this.#written - this.#transport.writableLength < this.#countedFrom) return false;
+    if (this.accepted < this.#countedFrom) return false;
     this.#controlFrames = 0;
     this.#countedFrom = this.#written;
     return true;

@@ -11,6 +11,7 @@ import type { RunQueue } from './run-queue';
 import type { SendQueue } from './send-queue';
 import { Stream, type StreamControl } from './stream';
 import { StreamIds } from './stream-ids';
+import { StreamResets } from './stream-resets';
 
 export interface StreamsControl extends ConnectionControl {
   /** The last open stream has closed. */
@@ -29,6 +30,7 @@ export interface StreamsParts<S> {
 /** The open streams of a connection: opening, the operations of {@link Stream}, and closing. */
 export class Streams<S> implements StreamControl<S>, Holder<S> {
   readonly ids = new StreamIds();
+  readonly resets: StreamResets<S>;
   held = 0;
   reclaimable = 0;
   heldClass = 0;
@@ -51,6 +53,7 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
     this.#peerSettings = peerSettings;
     this.#sendQueue = sendQueue;
     this.#runQueue = runQueue;
+    this.resets = new StreamResets<S>({ control, abuseLimits, sendQueue, ids: this.ids });
   }
 
   // ---------------------------------------------------------------- opening and finding
@@ -263,38 +266,12 @@ export class Streams<S> implements StreamControl<S>, Holder<S> {
     if (rejection !== undefined) this.#control.rejected(rejection);
     this.#close(stream, Ending.RESET_BY_US);
     this.#context.application.cancel(stream);
-    this.#writeReset(stream.id, code, true);
+    this.resets.write(stream.id, code, true);
   }
 
   /** Neither serves nor answers a stream. */
   ignore(id: number): void {
     this.ids.closed.add(id, Ending.RESET_BY_US);
-  }
-
-  /** Rejects a stream instead of opening it. */
-  resetUnopened(id: number, code: ErrorCode, rejection: Rejection, isFault: boolean): void {
-    this.#control.rejected(rejection);
-    this.ids.closed.add(id, Ending.RESET_BY_US);
-    this.#writeReset(id, code, isFault);
-  }
-
-  /** Answers a frame on a closed stream. */
-  resetClosed(id: number, code: ErrorCode): void {
-    this.#control.rejected('stream_error');
-    this.ids.closed.markReset(id);
-    this.#writeReset(id, code, true);
-  }
-
-  /** Answers DATA on a closed stream that is not remembered (section 6.1). */
-  resetForgotten(id: number): void {
-    this.#writeReset(id, ErrorCode.STREAM_CLOSED, false);
-  }
-
-  #writeReset(id: number, code: ErrorCode, isFault: boolean): void {
-    const control = this.#control;
-    if (control.hasEnded || !control.mayControl()) return;
-    this.#sendQueue.writer.reset(id, code);
-    if (isFault) this.#abuseLimits.chargeFault(control.now);
   }
 
   #close(stream: Stream<S>, ending: Ending): void {

@@ -105,7 +105,7 @@ export class SingleMessage implements MessageReceiver {
     this.#inflation = inflater.inflateLater(connection, compressed, (later) => {
       this.#decompressed(later);
       // Waits for its turn, and counts towards the memory of its connection until then.
-      if (Buffer.isBuffer(later) && !this.hold(later.length)) this.failed('too much memory');
+      if (Buffer.isBuffer(later)) this.#account(later.length);
       this.#stream.schedule();
     });
     return false;
@@ -132,15 +132,21 @@ export class SingleMessage implements MessageReceiver {
     if (!this.#isInChunk || this.#source === undefined) return true;
     this.#isInChunk = false;
     const length = this.#end - this.#start;
-    if (!this.hold(length)) {
-      this.failed('too much memory');
-      this.#source = undefined;
-      return false;
-    }
+    if (!this.#account(length)) return false;
+    // Making room may have ended the whole connection, and with it this call.
+    if (this.#source === undefined) return true;
     this.#source = copyToKeep(this.#source, this.#start, this.#end);
     this.#start = 0;
     this.#end = length;
     return true;
+  }
+
+  /** Counts the message towards the memory of its connection. Returns false, and drops it, if there is no memory for it. */
+  #account(length: number): boolean {
+    if (this.hold(length)) return true;
+    this.failed('too much memory');
+    this.#source = undefined;
+    return false;
   }
 
   /** Releases the message, and ends the work that {@link decompress} has begun. Returns false if there is no such work. */

@@ -1,6 +1,6 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
-import type { Cancellable, GrpcStatus, UnaryCall, UnaryHandler } from '../../method';
+import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler } from '../../method';
 import type { CallHead } from '../headers/request-interpreter';
 import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
 import { REQUEST_TIMEOUT_MS } from '../limits';
@@ -53,7 +53,9 @@ export class UnaryServerCall implements Call, UnaryCall {
   }
 
   waits(): void {
-    if (!this.#request.keep()) this.#sendFailure(this.#request.failure!);
+    if (this.#request.keep()) return;
+    this.#handle.unhandled?.(this, GrpcStatus.RESOURCE_EXHAUSTED);
+    this.#sendFailure(this.#request.failure!);
   }
 
   reply(message: Uint8Array): void {
@@ -84,7 +86,7 @@ export class UnaryServerCall implements Call, UnaryCall {
   cancel(cause: CancelCause): void {
     this.#isCancelled = true;
     if (this.#isAnswered) return;
-    this.#endUnhandled(cause);
+    this.#endUnhandled(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
     if (this.#request.abandon()) {
       this.#release();
       return;
@@ -117,14 +119,14 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   #hasExpired(): boolean {
     if (this.#deadline === Infinity || this.#context.now() < this.#deadline) return false;
-    this.#endUnhandled('deadline_exceeded');
+    this.#endUnhandled(GrpcStatus.DEADLINE_EXCEEDED);
     this.#failWith(DEADLINE);
     return true;
   }
 
   /** The call ends: a complete request that waits to be handled will not be. */
-  #endUnhandled(cause: CancelCause): void {
-    if (this.#stream.isRequestComplete && this.#request.hasMessage) this.#handle.unhandled?.(this, cause);
+  #endUnhandled(status: GrpcStatus): void {
+    if (this.#stream.isRequestComplete && this.#request.hasMessage) this.#handle.unhandled?.(this, status);
   }
 
   #failWith(failure: CallFailure): void {

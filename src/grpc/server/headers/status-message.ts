@@ -19,8 +19,8 @@ export function encodeStatusMessage(message: string): string {
     encoded += piece;
     at += character.length;
   }
-  // Truncation may leave a space at the end.
-  return encoded.endsWith(' ') ? encoded.slice(0, -1) : encoded;
+  // Truncation may leave spaces at the end.
+  return encoded.trimEnd();
 }
 
 function encodeCharacter(character: string, isOuter: boolean): string {

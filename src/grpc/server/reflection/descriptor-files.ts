@@ -4,6 +4,8 @@ import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/pr
 /** The files of a descriptor set, by the keys of reflection requests. */
 export class DescriptorFiles {
   readonly #registry: FileRegistry;
+  /** By file, once asked for: callers may ask again and again, and serializing takes longest. */
+  readonly #serialized = new Map<DescFile, Uint8Array>();
 
   /** @param descriptorSet a serialized `google.protobuf.FileDescriptorSet` that includes the imports of its files */
   constructor(descriptorSet: Uint8Array) {
@@ -12,21 +14,23 @@ export class DescriptorFiles {
 
   /** Like the other two lookups, returns the serialized file and everything it imports; undefined when there is none. */
   byName(name: string): Uint8Array[] | undefined {
-    return withImports(this.#registry.getFile(name));
+    return this.#withImports(this.#registry.getFile(name));
   }
 
   /** @param symbol the full name of a message, enum, service or extension, or of a method, field or enum value of one */
   bySymbol(symbol: string): Uint8Array[] | undefined {
     const own = this.#registry.get(symbol);
-    if (own !== undefined) return withImports(own.file);
+    if (own !== undefined) return this.#withImports(own.file);
     const dot = symbol.lastIndexOf('.');
     const parent = this.#registry.get(symbol.slice(0, Math.max(dot, 0)));
-    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1)) ? withImports(parent.file) : undefined;
+    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1))
+      ? this.#withImports(parent.file)
+      : undefined;
   }
 
   byExtension(type: string, number: number): Uint8Array[] | undefined {
     const message = this.#registry.getMessage(type);
-    return message && withImports(this.#registry.getExtensionFor(message, number)?.file);
+    return message && this.#withImports(this.#registry.getExtensionFor(message, number)?.file);
   }
 
   /** Undefined for an unknown type. */
@@ -35,6 +39,24 @@ export class DescriptorFiles {
     return [...this.#registry].flatMap((it) =>
       it.kind === 'extension' && it.extendee.typeName === type ? [it.number] : [],
     );
+  }
+
+  #withImports(file: DescFile | undefined): Uint8Array[] | undefined {
+    if (file === undefined) return undefined;
+    const found = new Set<DescFile>();
+    function add(each: DescFile): void {
+      if (found.has(each)) return;
+      found.add(each);
+      each.dependencies.forEach(add);
+    }
+    add(file);
+    return Array.from(found, (each) => this.#serialize(each));
+  }
+
+  #serialize(file: DescFile): Uint8Array {
+    let bytes = this.#serialized.get(file);
+    if (bytes === undefined) this.#serialized.set(file, (bytes = toBinary(FileDescriptorProtoSchema, file.proto)));
+    return bytes;
   }
 }
 
@@ -49,16 +71,4 @@ function hasMember(parent: NonNullable<ReturnType<FileRegistry['get']>>, name: s
     default:
       return false;
   }
-}
-
-function withImports(file: DescFile | undefined): Uint8Array[] | undefined {
-  if (file === undefined) return undefined;
-  const found = new Set<DescFile>();
-  function add(each: DescFile): void {
-    if (found.has(each)) return;
-    found.add(each);
-    each.dependencies.forEach(add);
-  }
-  add(file);
-  return Array.from(found, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }
