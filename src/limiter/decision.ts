@@ -108,6 +108,11 @@ export class Decision {
     };
   }
 
+  /** There will be no verdict. The store may have subtracted negative hits all the same: it may have failed only to say so in time. */
+  failed(): void {
+    for (const limited of this.operations) if (limited.isNegative) this.#context.overLimitCache.remove(limited.key);
+  }
+
   #metadata(statuses: readonly DescriptorStatus[]): JsonObject {
     const metadata = dynamicMetadata(this.request, metadataOfAllowed(this.#resolutions, statuses));
     if (!this.#context.options.metadataDecisions) return metadata;

@@ -103,6 +103,7 @@ export class Pending implements WindowCall, PendingDecision {
   /** Counts as a store error whatever the cause: a client that waits until its deadline may cancel just before it. */
   cancel(): void {
     this.isCancelled = true;
+    this.#decision.failed();
     this.#outcomes.countStoreError();
   }
 
@@ -129,6 +130,7 @@ export class Pending implements WindowCall, PendingDecision {
   }
 
   fail(error: DecisionError): void {
+    this.#decision.failed();
     if (this.isCancelled) return;
     this.#outcomes.countFailure(error);
     this.#outcomes.deliverDecided(this.#decision, this.#observer, error);
