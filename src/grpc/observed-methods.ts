@@ -1,7 +1,7 @@
 import type { Statistics } from '../statistics/statistics';
 import type { Timer } from '../statistics/timer';
 import type { CancelCause } from '../streams/ports/decide';
-import type { CallTrace, Tracer } from '../streams/ports/tracer';
+import type { CallTrace, TraceCarrier, Tracer } from '../streams/ports/tracer';
 import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler, type UnaryMethods } from './method';
 
 export interface ObserveOptions {
@@ -73,7 +73,7 @@ const SERVER_ERRORS: ReadonlySet<GrpcStatus> = new Set([
 ]);
 
 /** Forwards a call to its transport and records its end. One object per call, traced or not: this is the hot path. */
-class ObservedCall implements UnaryCall, Cancellable {
+class ObservedCall implements UnaryCall, TraceCarrier, Cancellable {
   readonly #call: UnaryCall;
   readonly #observation: Observation;
   readonly trace: CallTrace | undefined;
@@ -83,7 +83,7 @@ class ObservedCall implements UnaryCall, Cancellable {
   constructor(call: UnaryCall, observation: Observation) {
     this.#call = call;
     this.#observation = observation;
-    this.trace = observation.tracer?.begin(observation.name, observation.attributes, call, this.#age);
+    this.trace = observation.tracer?.begin(observation.name, observation.attributes, this);
   }
 
   reply(message: Uint8Array): void {
@@ -114,8 +114,8 @@ class ObservedCall implements UnaryCall, Cancellable {
     return this.#call.receivedAt;
   }
 
-  /** Milliseconds. The clocks are read at most once per turn: one may seem to be behind the other. */
-  get #age(): number {
+  /** Since the request was complete. The clocks are read at most once per turn: one may seem to be behind the other. */
+  get ageMs(): number {
     return Math.max(0, this.#observation.now() - this.#call.receivedAt);
   }
 
@@ -130,7 +130,7 @@ class ObservedCall implements UnaryCall, Cancellable {
   ended(status: GrpcStatus): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#observation.responseTime.record(this.#age);
+    this.#observation.responseTime.record(this.ageMs);
     this.trace?.ended({ 'rpc.grpc.status_code': status }, SERVER_ERRORS.has(status));
   }
 }

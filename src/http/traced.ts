@@ -20,7 +20,7 @@ export function traced(path: string, tracer: Tracer): Middleware {
 export function beginTrace(request: IncomingMessage, path: string, tracer: Tracer): CallTrace | undefined {
   const method = request.method ?? '';
   const attributes = { 'http.request.method': method, 'http.route': path };
-  return tracer.begin(`${method} ${path}`, attributes, { metadata: headersOf(request) }, 0);
+  return tracer.begin(`${method} ${path}`, attributes, { metadata: headersOf(request) });
 }
 
 /** Reads the headers of a request, by their names in lower case. */

@@ -133,8 +133,8 @@ describe('a traced call', () => {
     const trace: CallTrace = { traceId: '', ended: (attributes, hasFailed) => ended.push([attributes, hasFailed]) };
     const tracer: Tracer = {
       fields: [],
-      begin(name, attributes, carrier, ageMs) {
-        begun.push([name, attributes, carrier.metadata?.('b3'), ageMs]);
+      begin(name, attributes, carrier) {
+        begun.push([name, attributes, carrier.metadata?.('b3'), carrier.ageMs]);
         return trace;
       },
       beginWindow: () => {

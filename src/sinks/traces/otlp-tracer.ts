@@ -29,10 +29,10 @@ export class OtlpTracer implements Tracer {
     this.#now = now;
   }
 
-  begin(name: string, attributes: Attributes, carrier: TraceCarrier, ageMs: number): CallTrace | undefined {
+  begin(name: string, attributes: Attributes, carrier: TraceCarrier): CallTrace | undefined {
     const parent = readParent(carrier);
     if (!(parent?.isSampled ?? Math.random() < this.#samplingRate)) return undefined;
-    const options = { kind: SpanKind.SERVER, startTime: this.#now() - ageMs, attributes };
+    const options = { kind: SpanKind.SERVER, startTime: this.#now() - (carrier.ageMs ?? 0), attributes };
     return new OtlpCallTrace(this.#factory.startSpan(name, options, contextOf(parent)), this.#now);
   }
 

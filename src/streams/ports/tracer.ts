@@ -4,6 +4,8 @@ import type { DecisionErrorCode } from '../../limiter/decision-error';
 export interface TraceCarrier {
   /** The value of a field, by its name in lower case. */
   metadata?(name: string): string | undefined;
+  /** For how many milliseconds the call has waited before its span begins, which then includes them. Default: 0. */
+  readonly ageMs?: number;
 }
 
 /** The trace of a sampled call. */
@@ -36,15 +38,6 @@ export interface WindowTracer {
 export interface Tracer extends WindowTracer {
   /** The fields of a carrier that it reads. */
   readonly fields: readonly string[];
-  /**
-   * Begins the span of a call; undefined for a call that is not sampled, which costs next to nothing.
-   *
-   * @param ageMs how many milliseconds ago the call began
-   */
-  begin(
-    name: string,
-    attributes: Readonly<Record<string, string>>,
-    carrier: TraceCarrier,
-    ageMs: number,
-  ): CallTrace | undefined;
+  /** Begins the span of a call; undefined for a call that is not sampled, which costs next to nothing. */
+  begin(name: string, attributes: Readonly<Record<string, string>>, carrier: TraceCarrier): CallTrace | undefined;
 }
