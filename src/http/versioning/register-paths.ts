@@ -1,6 +1,7 @@
 import { DeclarationError } from './routes/declaration-error';
 import { answer } from './requests/answer';
 import { matchQuickly } from './routes/quick-match';
+import { guardParamHandlers } from './requests/param-handlers';
 import { readWholeParams } from './routes/whole-params';
 import { type RoutedPath, markHandler, routedPath } from './routes/routed-path';
 import type { RouterLayer, VersionedRouter } from './routes/router';
@@ -23,11 +24,13 @@ export function registerPaths(router: VersionedRouter, { block, paths }: Declare
   // The router adds HEAD to GET.
   const methods = router.methods.filter((method) => method !== 'HEAD');
   for (const path of paths) {
-    const handler = answer({ block, path });
-    markHandler(handler, { block, path });
+    const routed = { block, path };
+    const handler = answer(routed);
+    markHandler(handler, routed);
     const options = { ...block.routeOptions, name: path.name };
     const layer = router.register(path.pattern, methods, handler, options) as RouterLayer;
-    readWholeParams(layer, { block, path });
+    readWholeParams(layer, routed);
+    guardParamHandlers(layer, routed, router.params);
     if (block.routeOptions.sensitive) matchQuickly(layer);
   }
 }

@@ -1,16 +1,9 @@
 import type { Context, Middleware, Next } from 'koa';
-import { type RoutedPath, routedPath } from '../routes/routed-path';
-import type { RouterLayer } from '../routes/router';
 import { mediaTypes } from '../accept/choose-version';
+import type { RoutedPath } from '../routes/routed-path';
 import type { ApiBlock } from '../routes/versioned-path';
-import { resolve } from './resolve';
+import { type RoutedContext, otherLayers, ownResolution } from './own-resolution';
 import { runAction } from './run-action';
-
-/** What the router adds to a context. */
-interface RoutedContext extends Context {
-  /** All layers that match the path, in order. */
-  matched?: RouterLayer[];
-}
 
 /**
  * The handler of one versioned path. When several paths match a request, each of their handlers is called in turn until the one
@@ -19,22 +12,16 @@ interface RoutedContext extends Context {
 export function answer(own: RoutedPath): Middleware {
   return function answerVersioned(context: Context, next: Next): Promise<unknown> | void {
     const ctx = context as RoutedContext;
-    const layers = ctx.matched ?? [];
     ctx.vary('Accept');
-    const resolution = resolve(ctx, layers);
-    if (resolution.kind === 'action') {
-      return resolution.routed.path === own.path ? runAction(ctx, next, resolution) : next();
-    }
-    // A route that is not versioned may follow for the same path, such as POST /api/foo/import beside /api/foo/:id.
-    const others = layers.filter((layer) => routedPath(layer) === undefined);
-    const later = layers.slice(layers.findIndex((layer) => routedPath(layer)?.path === own.path));
-    if (later.some((layer) => others.includes(layer) && layer.methods.includes(ctx.method))) return next();
-
+    const resolution = ownResolution(ctx, own);
+    if (resolution === undefined) return next();
+    if (resolution.kind === 'action') return runAction(ctx, next, resolution);
     if (resolution.kind === 'no version') {
       ctx.status = 406;
       ctx.body = notAcceptable(resolution.blocks);
       return;
     }
+    const others = otherLayers(ctx);
     if (resolution.kind === 'no path') {
       // What allowedMethods reads must not have a path that this version does not have.
       ctx.matched = others;

@@ -1,23 +1,21 @@
-import type { Context, Next } from 'koa';
+import type { Next } from 'koa';
 import { mediaType } from '../accept/choose-version';
 import type { ActionMethod } from '../controllers/controller-class';
-import { routedPath } from '../routes/routed-path';
-import type { RouterLayer } from '../routes/router';
-import type { VersionedPath } from '../routes/versioned-path';
+import { removeOtherParams } from './own-params';
+import type { RoutedContext } from './own-resolution';
 import type { Resolution } from './resolve';
-import { varyingByAccept } from './vary';
+import { keepVary } from './vary';
 
 /**
  * Answers a request with an action: on a new instance of the controller, with the version in `ctx.state.apiVersion`. What the
  * action returns becomes the body if it has set none. A JSON answer gets the vendor's media type with the version.
  */
 export async function runAction(
-  ctx: Context,
+  ctx: RoutedContext,
   next: Next,
   { routed, version, target }: Resolution & { kind: 'action' },
 ): Promise<void> {
-  const { block, path } = routed;
-  removeOtherParams(ctx, path);
+  removeOtherParams(ctx, routed);
   ctx.state.apiVersion = version;
   try {
     const { controller: Controller, action } = target;
@@ -25,20 +23,10 @@ export async function runAction(
     const result = await instance[action]!(ctx, next);
     if (result !== undefined && (ctx.body === undefined || ctx.body === null)) ctx.body = result;
   } catch (error) {
-    throw varyingByAccept(error);
+    keepVary(ctx, error);
+    throw error;
   }
-  if (!ctx.headerSent && ctx.type === 'application/json') ctx.set('Content-Type', mediaType(block.vendor, version));
-}
-
-/** Removes parameters of paths that match too but were not selected; the router keeps them. */
-function removeOtherParams(ctx: Context, selected: VersionedPath): void {
-  const layers = (ctx.matched as readonly RouterLayer[]).filter((layer) => routedPath(layer) !== undefined);
-  const own = namesOf(layers.find((layer) => routedPath(layer)?.path === selected));
-  for (const name of layers.flatMap(namesOf)) {
-    if (!own.includes(name)) delete ctx.params[name];
+  if (!ctx.headerSent && ctx.type === 'application/json') {
+    ctx.set('Content-Type', mediaType(routed.block.vendor, version));
   }
-}
-
-function namesOf(layer: RouterLayer | undefined): readonly string[] {
-  return layer?.paramNames.map(({ name }) => name) ?? [];
 }

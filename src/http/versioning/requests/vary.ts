@@ -1,12 +1,20 @@
+import { format } from 'node:util';
+import type { Context } from 'koa';
+
 /** Fields of the response, by name. */
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * An error with `Vary: Accept` among its headers: Koa removes the headers of the response when it answers with an error, and takes
- * those of the error. An error that cannot be changed is returned as it is.
+ * Has an error answered with `Vary: Accept`: Koa removes the headers of the response when it answers with an error, and takes those
+ * of the error. An error that cannot be changed stays as it is.
  */
-export function varyingByAccept(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+export function keepVary(ctx: Context, error: unknown): void {
+  if (isError(error)) addToHeaders(error);
+  // Koa does not answer null and undefined at all.
+  else if (error !== undefined && error !== null) answerAsError(ctx, error);
+}
+
+function addToHeaders(error: Error): void {
   const { headers } = error as Error & { readonly headers?: Headers | null };
   // Defined, not assigned: the class of the error may have a getter alone.
   Reflect.defineProperty(error, 'headers', {
@@ -15,7 +23,25 @@ export function varyingByAccept(error: unknown): unknown {
     enumerable: true,
     writable: true,
   });
-  return error;
+}
+
+/**
+ * What is thrown without being an error has no headers for Koa, which makes an error of it in `ctx.onerror`. Made only there, so
+ * that middleware that catches what the application throws still gets it as it was thrown.
+ */
+function answerAsError(ctx: Context, thrown: unknown): void {
+  const report = ctx.onerror.bind(ctx);
+  ctx.onerror = (error: unknown) => {
+    if (error !== thrown) return report(error as Error);
+    const made = new Error(format('non-error thrown: %j', thrown), { cause: thrown });
+    addToHeaders(made);
+    report(made);
+  };
+}
+
+/** As Koa decides it: an error may come from another realm. */
+function isError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
 }
 
 function withAccept(headers: Headers): Headers {

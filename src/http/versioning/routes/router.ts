@@ -19,6 +19,8 @@ export interface VersionedRouter {
   readonly methods: readonly string[];
   readonly exclusive: boolean;
   readonly stack: readonly RouterLayer[];
+  /** The handlers of `router.param()`, by parameter: one, or a list. */
+  readonly params: Readonly<Record<string, unknown>>;
   /** Returns the layer, as the path is one. */
   register(path: string, methods: string[], middleware: Middleware, options?: object): unknown;
 }

@@ -10,8 +10,8 @@ interface ReadingLayer extends RouterLayer {
 }
 
 /**
- * Lets a layer read parameters with their dots. Before the action would be too late: the router calls its handlers of parameters
- * earlier, and they must not check another value than the action gets.
+ * Lets a layer read parameters with their dots. Before the action would be too late: the handlers of `router.param()` run earlier,
+ * and they must not check another value than the action gets.
  */
 export function readWholeParams(layer: RouterLayer, routed: RoutedPath): void {
   const reading = layer as ReadingLayer;
