@@ -6,8 +6,8 @@ const { run } = require('../dist/main.js');
 
 /** Settings of quickstart.env that would contradict settings of the environment: each with what replaces it. */
 const REPLACED = [
-  [/^BACKEND_TYPE$/, /^(?:(?:KVSTORE|REDIS)_URL|(?:PLAINCACHE|MEMCACHE)_(?:HOST_PORT|SRV))=/],
-  [/^DISABLE_STATS$/, /^USE_(?:PUSHSTATS|STATSD|TAGGEDSTATS|DOG_STATSD|PULLMETRICS|PROMETHEUS)=/],
+  [/^BACKEND_TYPE$/, /^(?:(?:KVSTORE|REDIS)_URL(?:_FILE)?|(?:PLAINCACHE|MEMCACHE)_(?:HOST_PORT|SRV))=/],
+  [/^DISABLE_STATS$/, /^USE_(?:PUSHSTATS|STATSD|TAGGEDSTATS|DOG_STATSD|PULLMETRICS|PROMETHEUS)=(?:1|t|true)$/i],
   [/^RUNTIME_/, /^CONFIG_TYPE=(?!FILE$)/i],
 ];
 

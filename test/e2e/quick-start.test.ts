@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import packageFile from '../../package.json';
+import { SecretMount } from '../support/data/secret-mount';
 import { freePorts } from '../support/processes/free-ports';
+import { RedisProcess } from '../support/processes/redis/redis-process';
 
 const ROOT = join(__dirname, '../..');
 
@@ -79,6 +81,29 @@ describe('npm start', () => {
     ]);
     await expect(fetch(weir.metrics)).rejects.toThrow('fetch failed');
   });
+
+  it('sends no statistics when an output is switched off', async () => {
+    await using weir = await start({ USE_PULLMETRICS: 'false' });
+    const { settings } = JSON.parse(await weir.debug('/api/settings')) as {
+      settings: { name: string; value: unknown }[];
+    };
+    expect(settings.find(({ name }) => name === 'DISABLE_STATS')?.value).toBe('true');
+  });
+
+  it.each(['KVSTORE_URL', 'REDIS_URL', 'KVSTORE_URL_FILE', 'REDIS_URL_FILE'])(
+    'stores counters in the Redis of %s',
+    async (name) => {
+      await using redis = await RedisProcess.start();
+      using secrets = new SecretMount({ url: redis.address });
+      await using weir = await start({ [name]: name.endsWith('_FILE') ? secrets.path('url') : redis.address });
+      const descriptors = [{ entries: [{ key: 'user', value: 'anna' }] }];
+      const body = JSON.stringify({ domain: 'shop', descriptors });
+      await fetch(`http://127.0.0.1:${weir.ports.http}/json`, { method: 'POST', body });
+      expect(await redis.control.dbsize()).toBe(1);
+      expect(weir.lines).not.toContain('Counters are stored in this process.');
+      expect(weir.lines.filter((line) => line.includes('has no effect'))).toEqual([]);
+    },
+  );
 
   it('takes the rules of a management server without warnings about settings that the operator has not set', async () => {
     const env = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: 'localhost:1' };

@@ -115,7 +115,13 @@ test('docs/operations.md lists the signals with what the service does', () => {
 });
 
 describe('a program whose output is closed by its reader ends without an error', () => {
-  it.each(['main.js --help', 'cli/weir-client.js -h', 'cli/weir-check.js -h'])('%s', (program) => {
+  it.each([
+    'main.js --help',
+    'cli/weir-admin.js -h',
+    'cli/weir-bump.js -h',
+    'cli/weir-check.js -h',
+    'cli/weir-client.js -h',
+  ])('%s', (program) => {
     const command = `{ node dist/${program}; echo "code $?" >&3; } 3>&2 2>&1 | true`;
     // Several times, because the reader may be slower.
     const results = Array.from({ length: 5 }, () => spawnSync('sh', ['-c', command], { encoding: 'utf8' }).stderr);

@@ -5,6 +5,7 @@ import type { ListeningHttpServer } from '../../src/http/server/http-server';
 import type { OnHttpRejected } from '../../src/http/server/rejections';
 import type { Log } from '../../src/streams/ports/log';
 import { closeAll, rawConnection, recordingLog, startServer } from './http-client';
+import { partsOf } from '../support/data/parts-of';
 
 const servers: ListeningHttpServer[] = [];
 afterEach(async () => {
@@ -24,11 +25,11 @@ function startDebug({ onRejected, log }: Observed): Promise<ListeningHttpServer>
   return serveDebug({
     ...AT,
     version: '1.2.3',
-    rules: () => [],
+    rules: () => partsOf(),
     rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
     health: () => HEALTHY,
     checks: () => [],
-    statistics: () => [],
+    statistics: () => partsOf(),
     operatorsApi: operatorsApi({ operator: {} as never, currentToken: () => undefined, log }).middleware,
     onRejected,
     log,
@@ -51,6 +52,9 @@ const REQUESTS: readonly string[] = [
   'GET //%zz@h/# HTTP/1.1\r\nHost: x\r\n\r\n',
   'POST //a@[/# HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}',
   'GET http://xn--a/ HTTP/1.0\r\n\r\n',
+  'GET foo://host HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n',
+  'GET foo://host?x HTTP/1.0\r\n\r\n',
+  'GET *x HTTP/1.0\r\n\r\n',
 ];
 
 const READABLE: readonly string[] = [
@@ -58,6 +62,8 @@ const READABLE: readonly string[] = [
   'GET /#//%zz@h HTTP/1.0\r\n\r\n',
   'GET //user@h/ HTTP/1.0\r\n\r\n',
   'GET http://h/?a#b HTTP/1.0\r\n\r\n',
+  'GET http://h?a HTTP/1.0\r\n\r\n',
+  'GET foo://host/?x HTTP/1.0\r\n\r\n',
   'OPTIONS * HTTP/1.0\r\n\r\n',
 ];
 

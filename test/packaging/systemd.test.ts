@@ -41,7 +41,7 @@ function environmentOf(text: string): Readonly<Record<string, string>> {
 }
 
 describe('the units of deploy/systemd', () => {
-  it('are valid: systemd-analyze verify prints nothing', () => {
+  it('are valid with the drop-ins: systemd-analyze verify prints nothing', () => {
     expect(analyze(['verify', '--man=no', ...names])).toEqual({ status: 0, stdout: '', output: '' });
   });
 
@@ -83,6 +83,14 @@ describe('the units of deploy/systemd', () => {
       settings.filter(({ secret }) => secret !== undefined).map(({ name }) => `${name}_FILE`),
     );
     expect(secretNames).toEqual(expect.arrayContaining(Object.keys(environment)));
+  });
+
+  it('open a socket for gRPC, in the folder of the service, to a group that cannot be the one of its dynamic user', () => {
+    const dropIn = readFileSync(join(UNITS, 'weir.service.d/grpc-socket.conf'), 'utf8');
+    const [folder] = valuesOf(service, 'RuntimeDirectory');
+    expect(readSettings(environmentOf(dropIn)).settings.grpcUds).toMatch(new RegExp(`^/run/${folder}/[^/]+$`));
+    expect(valuesOf(service, 'DynamicUser')).toEqual(['yes']);
+    expect(valuesOf(dropIn, 'Group')).not.toEqual(['weir']);
   });
 
   it('name each socket after a listener, at its default port', () => {

@@ -1,4 +1,7 @@
+import { type HostPort, isServer, parseHostPort } from '../../settings/values/addresses';
+import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
+import { callHttp } from '../call-http';
 import { FlagError } from '../flags';
 import { visible } from '../visible';
 
@@ -23,36 +26,38 @@ export interface ApiRequest {
  * Calls the operators' API.
  *
  * @returns the JSON of the answer
+ * @throws {FlagError} for an invalid address, before anything is sent
  * @throws Error with a message of one sentence when there is none, or it is an error
  */
 export async function callApi({ address, token, timeoutMs }: ApiTarget, request: ApiRequest): Promise<unknown> {
   const { method = 'GET', path, query = {}, body } = request;
-  const { ok, status, text } = await receive(urlOf(address, path, query), {
+  const search = new URLSearchParams(query).toString();
+  const { status, text } = await callHttp({
+    ...serverAt(address),
     method,
+    path: `/api/${path}${search === '' ? '' : `?${search}`}`,
     headers: {
       Accept: 'application/vnd.weir+json;version=1',
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
       ...(body !== undefined && { 'Content-Type': 'application/json' }),
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(timeoutMs),
+    body: body && JSON.stringify(body),
+    timeoutMs,
   }).catch((error: unknown) => {
-    throw new Error(`cannot call the API at ${address}: ${failureOf(error)}`, { cause: error });
+    throw new Error(`cannot call the API at ${address}: ${messageOf(error)}`, { cause: error });
   });
   const answer = parse(text);
-  if (ok && answer !== undefined) return answer;
+  if (status >= 200 && status < 300 && answer !== undefined) return answer;
   const { detail } = Object(answer) as { readonly detail?: unknown };
   if (typeof detail === 'string') throw new Error(visible(detail));
   throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
 }
 
-interface CompleteAnswer extends Pick<Response, 'ok' | 'status'> {
-  readonly text: string;
-}
-
-async function receive(url: URL, init: RequestInit): Promise<CompleteAnswer> {
-  const response = await fetch(url, init);
-  return { ok: response.ok, status: response.status, text: await response.text() };
+/** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
+function serverAt(address: string): HostPort {
+  const server = isServer(address) ? parseHostPort(address) : undefined;
+  if (server !== undefined) return server;
+  throw new FlagError(`invalid address "${visible(hideAddressCredentials(address))}": expected host:port`);
 }
 
 /** Undefined for a text that is not JSON. */
@@ -62,21 +67,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function urlOf(address: string, path: string, query: Readonly<Record<string, string>>): URL {
-  try {
-    const url = new URL(`http://${address}/api/${path}`);
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    return url;
-  } catch (cause) {
-    throw new FlagError(`invalid address "${address}": expected host:port`, { cause });
-  }
-}
-
-function failureOf(error: unknown): string {
-  const { name, cause } = Object(error) as { readonly name?: unknown; readonly cause?: unknown };
-  if (name === 'TimeoutError') return 'it did not answer in time';
-  const { message } = Object(cause) as { readonly message?: unknown };
-  return typeof message === 'string' && message !== '' ? message : messageOf(error);
 }

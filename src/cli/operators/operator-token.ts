@@ -33,7 +33,7 @@ function unusable(reason: string, options?: ErrorOptions): FlagError {
   return new FlagError(`cannot use the file of the operator token: ${reason}`, options);
 }
 
-/** The service has no other tokens, and `fetch` quotes one that cannot be a header in its error. */
+/** The service has no other tokens. */
 function isToken(text: string): boolean {
   return 'value' in operatorToken.parse(text);
 }

@@ -33,19 +33,24 @@ export function validateRequest(request: IncomingMessage, limits: HttpLimits): I
 const PLAIN_TARGET = /^\/[^#\s]*$/;
 
 /**
- * Checks that a target can be parsed. Node's HTTP parser accepts some for which URL parsers throw. Koa parses within the application,
- * where that would be an internal error.
+ * Checks that a target can be parsed and has a path. Node's HTTP parser accepts some for which URL parsers throw, and some without a
+ * path, such as `foo://host`. Koa parses within the application, where that would be an internal error.
  *
- * @param parse parses the target as Koa does
+ * @param parsePath the path of the target as Koa parses it; null if there is none
  */
-export function validateTarget({ url = '' }: IncomingMessage, parse: () => unknown): InvalidRequest | undefined {
+export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => unknown): InvalidRequest | undefined {
   if (PLAIN_TARGET.test(url)) return undefined;
   try {
-    parse();
-    return undefined;
+    if (isPath(parsePath())) return undefined;
   } catch {
-    return malformed('the request target is not a valid URL');
+    // As for a target without a path.
   }
+  return malformed('the request target is not a valid URL');
+}
+
+/** `*` is the target of a request about the whole server (RFC 9112, section 3.2.4). */
+function isPath(path: unknown): boolean {
+  return typeof path === 'string' && (path.startsWith('/') || path === '*');
 }
 
 /** What is wrong with the host (RFC 9112, section 3.2). */
