@@ -40,27 +40,30 @@ export function nearestName(name: string, known: Iterable<string>, tolerance: Na
  * The optimal string alignment distance: the number of single characters to insert, delete, replace or swap with their
  * neighbour to turn one text into the other.
  *
- * @param bound where the lengths alone show that the distance is at least this, it is returned instead
+ * @param bound returned instead of greater distances, which are then not computed to the end
  */
 export function editDistance(from: string, to: string, bound = Infinity): number {
   if (Math.abs(from.length - to.length) >= bound) return bound;
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: to.length + 1 }, (_, column) => column);
+  const length = to.length + 1;
+  let beforeLast = new Uint32Array(length);
+  let last = Uint32Array.from({ length }, (_, column) => column);
+  let current = new Uint32Array(length);
+  let leastOfLast = 0;
   for (let row = 1; row <= from.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= to.length; column += 1) {
+    current[0] = row;
+    let least = row;
+    for (let column = 1; column < length; column += 1) {
       const replaced = from[row - 1] === to[column - 1] ? 0 : 1;
-      let edits = Math.min(at(last, column) + 1, at(current, column - 1) + 1, at(last, column - 1) + replaced);
+      let edits = Math.min(last[column]! + 1, current[column - 1]! + 1, last[column - 1]! + replaced);
       if (row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1])
-        edits = Math.min(edits, at(beforeLast, column - 2) + 1);
-      current.push(edits);
+        edits = Math.min(edits, beforeLast[column - 2]! + 1);
+      current[column] = edits;
+      if (edits < least) least = edits;
     }
-    beforeLast = last;
-    last = current;
+    // Each further row follows from the two before it.
+    if (Math.min(least, leastOfLast) >= bound) return bound;
+    leastOfLast = least;
+    [beforeLast, last, current] = [last, current, beforeLast];
   }
-  return at(last, to.length);
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Infinity;
+  return Math.min(last[to.length]!, bound);
 }

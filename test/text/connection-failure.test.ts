@@ -19,6 +19,12 @@ test.each([
   expect(connectionFailure(`No connection established. Last error: ${details}`)).toBe(reason);
 });
 
+// It takes minutes in quadratic time.
+test('many blanks are handled in linear time', () => {
+  const reason = `x${' '.repeat(1_000_000)}x`;
+  expect(connectionFailure(`No connection established. Last error: ${reason}`) === reason).toBe(true);
+});
+
 test('details of another failure are no reason of a failed connection', () => {
   expect(connectionFailure('Name resolution failed for target dns:x')).toBeUndefined();
 });

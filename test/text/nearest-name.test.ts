@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { KEY_TOLERANCE, VARIABLE_TOLERANCE, editDistance, nearestName } from '../../src/text/nearest-name';
 
 describe('editDistance', () => {
@@ -16,8 +17,14 @@ describe('editDistance', () => {
     expect(editDistance(from, to)).toBe(edits);
   });
 
-  it('is the bound when the lengths alone differ by that much', () => {
-    expect(editDistance('a', 'abcdef', 3)).toBe(3);
+  it('is the bound when the texts differ by more', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 });
+    fc.assert(
+      fc.property(text, text, fc.integer({ min: 1, max: 12 }), (from, to, bound) => {
+        expect(editDistance(from, to, bound)).toBe(Math.min(editDistance(from, to), bound));
+      }),
+      { numRuns: 2_000 },
+    );
   });
 });
 

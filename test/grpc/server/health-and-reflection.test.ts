@@ -63,6 +63,13 @@ describe('grpc.health.v1.Health', () => {
     await expect(check('unknown')).rejects.toMatchObject({ code: status.NOT_FOUND });
   });
 
+  it.each(['Check', 'Watch'])('%s fails with RESOURCE_EXHAUSTED when the message is too large', async (method) => {
+    await expect(unary(method, encoded('x'.repeat(1_024)))).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+      details: 'a HealthCheckRequest may have at most 1024 bytes',
+    });
+  });
+
   it('Check fails with INTERNAL when the message is not a HealthCheckRequest', async () => {
     await expect(unary('Check', Buffer.from([0x0a, 0x7f]))).rejects.toMatchObject({ code: status.INTERNAL });
   });

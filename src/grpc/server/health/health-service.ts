@@ -5,11 +5,14 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
   HealthListResponse,
 } from '../../../gen/grpc/health/v1/health';
-import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../../method';
+import { GrpcStatus, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../../method';
 
 const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
+
+/** The names are short. What a large message consists of would take long to skip, and a few bytes can decompress to one. */
+const MAX_REQUEST_BYTES = 1_024;
 
 /**
  * `grpc.health.v1.Health`. All known names have the same status: the health of the whole service.
@@ -40,9 +43,9 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     [
       `${SERVICE}/Check`,
       (message, call) => {
-        const name = serviceName(message);
-        if (name === undefined) call.fail(GrpcStatus.INTERNAL, UNREADABLE);
-        else if (!NAMES.includes(name)) call.fail(GrpcStatus.NOT_FOUND, 'unknown service');
+        const name = readName(message, call);
+        if (name === undefined) return;
+        if (!NAMES.includes(name)) call.fail(GrpcStatus.NOT_FOUND, 'unknown service');
         else call.reply(encode(currentStatus()));
       },
     ],
@@ -62,8 +65,8 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
       {
         kind: 'server streaming',
         handle(message, call) {
-          const name = serviceName(message);
-          if (name === undefined) return call.fail(GrpcStatus.INTERNAL, UNREADABLE);
+          const name = readName(message, call);
+          if (name === undefined) return;
           // The stream stays open: by the protocol, an unknown name may become known later.
           if (!NAMES.includes(name)) return call.send(encode(ServingStatus.SERVICE_UNKNOWN));
           let hasSent = false;
@@ -80,16 +83,21 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
   return { unary, streaming };
 }
 
-const UNREADABLE = 'invalid HealthCheckRequest';
 
 function encode(status: ServingStatus): Uint8Array {
   return HealthCheckResponse.encode({ status }).finish();
 }
 
-function serviceName(message: Uint8Array): string | undefined {
+/** The name that a request asks for; undefined after the call has failed, because the message cannot be read. */
+function readName(message: Uint8Array, call: Pick<UnaryCall, 'fail'>): string | undefined {
+  if (message.length > MAX_REQUEST_BYTES) {
+    call.fail(GrpcStatus.RESOURCE_EXHAUSTED, `a HealthCheckRequest may have at most ${MAX_REQUEST_BYTES} bytes`);
+    return undefined;
+  }
   try {
     return HealthCheckRequest.decode(message).service;
   } catch {
+    call.fail(GrpcStatus.INTERNAL, 'invalid HealthCheckRequest');
     return undefined;
   }
 }
