@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
-import './main/ignored-signals';
+import './main/early-signals';
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
 import './main/quiet-libraries';
 import { tolerateClosedPipes } from './cli/closed-pipes';
@@ -26,7 +26,7 @@ import { workerNumber } from './workers/worker/role';
  * Runs the service until a signal ends it.
  *
  * @param onServing called when the listeners are open
- * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was aborted
+ * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was not complete
  */
 export async function run(environment: NodeJS.ProcessEnv, onServing?: (serving: Serving) => void): Promise<number> {
   collectOnOneThread();

@@ -19,7 +19,7 @@ import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
-import { IGNORED_SIGNALS } from './ignored-signals';
+import { IGNORED_SIGNALS } from './early-signals';
 import { LifeLog, type Serving } from './life-log';
 import type { Readiness } from './readiness';
 import { type ManagerNotifier, managerReports } from './service-manager';
@@ -40,6 +40,8 @@ export interface LifeCycleOptions {
   readonly notifier: ManagerNotifier;
   /** What ends when the service drains, in this order. */
   readonly drainSteps: readonly DrainStep[];
+  /** Whether calls have failed during the drain, although its steps have ended. */
+  readonly hasLostCalls?: () => boolean;
   readonly log: Log;
 }
 
@@ -62,6 +64,7 @@ export async function lifeCycle({
   },
   notifier,
   drainSteps: steps,
+  hasLostCalls = () => false,
   log,
 }: LifeCycleOptions): Promise<0 | 1> {
   const life = new LifeLog(log);
@@ -102,5 +105,5 @@ export async function lifeCycle({
     }),
     finalize(() => subscriptions.unsubscribe()),
   );
-  return life.drained(await lastValueFrom(outcome$));
+  return life.drained(await lastValueFrom(outcome$), hasLostCalls());
 }

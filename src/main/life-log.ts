@@ -73,14 +73,21 @@ export class LifeLog {
     this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal: this.#signal });
   }
 
-  /** @returns the exit code of the process */
-  drained(outcome: DrainOutcome): 0 | 1 {
-    const fields = { duration: formatMilliseconds(this.#now() - this.#drainBegan) };
-    if (outcome.kind === 'drained') {
-      this.#log.notice('drained; the process exits', { ...fields, exit_code: 0 });
+  /**
+   * @param hasLostCalls whether calls have failed although all steps have ended
+   * @returns the exit code of the process
+   */
+  drained(outcome: DrainOutcome, hasLostCalls: boolean): 0 | 1 {
+    const duration = formatMilliseconds(this.#now() - this.#drainBegan);
+    if (outcome.kind === 'drained' && !hasLostCalls) {
+      this.#log.notice('drained; the process exits', { duration, exit_code: 0 });
       return 0;
     }
-    this.#log.error(`drain aborted by ${outcome.why}; still in flight: ${outcome.step}`, { ...fields, exit_code: 1 });
+    const message =
+      outcome.kind === 'drained'
+        ? 'drained, but calls have failed; the process exits'
+        : `drain aborted by ${outcome.why}; still in flight: ${outcome.step}`;
+    this.#log.error(message, { duration, exit_code: 1 });
     return 1;
   }
 }

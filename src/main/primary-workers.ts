@@ -10,6 +10,7 @@ import { serveCounters } from '../workers/counters/serve-counters';
 import { type WorkerPool, isReady } from '../workers/primary/worker-pool';
 import type { WorkerProcess } from '../workers/primary/worker-process';
 import { MergedStatistics } from '../workers/statistics/merged-statistics';
+import type { AskedWorker } from './operators/ask-worker';
 import type { WorkerReports } from './statistics-outputs';
 
 /** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
@@ -63,11 +64,12 @@ export class PrimaryWorkers implements WorkerReports, DebugWorkers {
     return Promise.all([...this.#linked.values()].map(metricsOf));
   }
 
-  /** How to ask each worker that is ready. */
-  get ready(): readonly Requests[] {
-    return this.#options.pool.members
-      .filter(isReady)
-      .flatMap(({ process }) => this.#linked.get(process)?.requests ?? []);
+  /** How to ask each worker that runs. */
+  get asked(): readonly AskedWorker[] {
+    return this.#options.pool.members.flatMap((member) => {
+      const requests = this.#linked.get(member.process)?.requests;
+      return requests === undefined ? [] : { requests, isReady: isReady(member), alive$: member.process.reports$ };
+    });
   }
 
   list(): readonly WorkerInfo[] {

@@ -101,6 +101,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
       reading,
       notifier,
       drainSteps: drainSteps(parts, listeners, debug),
+      hasLostCalls: () => pool.hasLostCalls,
       log,
     });
   } finally {
@@ -118,7 +119,7 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = countsInMemory(settings) ? memoryStore(reading, statistics, log) : undefined;
   const exchange = new PrimaryWorkers({ pool, statistics, memory: memory?.counters, scheduler: asyncScheduler });
-  const decisions = new WorkerDecisions({ workers: () => exchange.ready, offendersSize: settings.offendersSize });
+  const decisions = new WorkerDecisions({ workers: () => exchange.asked, offendersSize: settings.offendersSize });
   const outputs = await startStatisticsOutputs(reading, {
     statistics,
     offenders: decisions,
@@ -185,6 +186,7 @@ function drainSteps(
 ): readonly DrainStep[] {
   const calls$ = defer(() => {
     tls?.close();
+    pool.stopReplacing();
     return concat(
       defer(() => listeners.closeGrpc()),
       defer(() => pool.drain()),

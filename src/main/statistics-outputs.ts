@@ -1,32 +1,17 @@
 import type { AddressInfo } from 'node:net';
-import {
-  type Observable,
-  Subscription,
-  asyncScheduler,
-  concat,
-  defer,
-  finalize,
-  forkJoin,
-  merge,
-  of,
-  raceWith,
-  share,
-  timer,
-} from 'rxjs';
+import { type Observable, Subscription, asyncScheduler, defer, finalize, merge, of, share } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import { flushing } from '../streams/flushing';
 import type { Log } from '../streams/ports/log';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { HttpRejections } from './http-rejections';
+import { lastFlush } from './last-flush';
 import { openMetricsListener } from './metrics-listener';
 import { pushOutputs } from './push-outputs';
 
-/** Milliseconds that the last flush may take when the service stops. */
-const LAST_FLUSH_TIMEOUT = 2_000;
-
 export interface StatisticsOutputs {
-  /** Flushes every output a last time, within {@link LAST_FLUSH_TIMEOUT}, and closes all outputs. */
+  /** Flushes every output a last time, as {@link lastFlush} does, and closes all outputs. */
   finish(): Observable<unknown>;
   /** Where Prometheus scrapes; undefined without `USE_PULLMETRICS`. */
   readonly metricsAddress: AddressInfo | undefined;
@@ -79,15 +64,11 @@ export async function startStatisticsOutputs(
   return {
     metricsAddress: listener?.address,
     finish: () => {
-      // The first flush$ joins one in flight, which may have missed the last changes; the second sends them.
       const last$ = flushes.map(({ output, flush$ }) =>
-        concat(flush$, flush$).pipe(
-          raceWith(timer(LAST_FLUSH_TIMEOUT)),
-          finalize(() => output.close()),
-        ),
+        lastFlush(flush$, asyncScheduler).pipe(finalize(() => output.close())),
       );
       const closed$ = listener === undefined ? of(undefined) : defer(() => listener.close());
-      return merge(forkJoin(last$), closed$).pipe(finalize(() => subscription.unsubscribe()));
+      return merge(...last$, closed$).pipe(finalize(() => subscription.unsubscribe()));
     },
   };
 }

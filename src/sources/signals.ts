@@ -1,19 +1,16 @@
-import { type Observable, ReplaySubject, fromEvent, map, merge, share } from 'rxjs';
+import { type Observable, ReplaySubject, defer, fromEvent, map, merge, share } from 'rxjs';
+import { TERMINATION_SIGNALS, takeRecordedSignals } from './recorded-signals';
 
 /**
- * The signals that request termination. SIGHUP is treated like SIGTERM: there is no configuration that it could reload. SIGPWR is
- * how LXC stops a container.
- */
-const TERMINATION: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'];
-
-/**
- * Emits the name of each signal that requests termination, shared: a late subscriber receives the last two as well, so that none is
- * lost while the service is being put together. Never completes. While there is a subscriber, these signals do not terminate the process;
- * after unsubscribing they do so again.
+ * Emits the name of each signal that requests termination, first those that were recorded since the start of the program. Shared: a late
+ * subscriber receives the last two as well, so that none is lost while the service is being put together. Never completes. While there
+ * is a subscriber, these signals do not terminate the process; after unsubscribing they do so again, unless they are recorded.
  */
 export function terminationSignals(): Observable<NodeJS.Signals> {
   // The first one starts the drain, and the second one aborts it.
-  return signals(TERMINATION).pipe(share({ connector: () => new ReplaySubject(2) }));
+  return merge(signals(TERMINATION_SIGNALS), defer(takeRecordedSignals)).pipe(
+    share({ connector: () => new ReplaySubject(2) }),
+  );
 }
 
 /** Emits the name of each signal of these names. Never completes. */

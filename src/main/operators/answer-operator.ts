@@ -4,7 +4,7 @@ import type { Offenders } from '../../limiter/offenders/offenders';
 import type { DecisionOperator } from '../../streams/ports/operator';
 import type { RequestHandler } from '../../workers/channel/requests/answering';
 import { RequestError } from '../../workers/channel/requests/request-error';
-import type { DecisionErrorDetail, WorkerMethods } from './worker-decisions';
+import type { DecisionErrorDetail, WorkerMethods } from './ask-worker';
 
 export interface OperatorAnswers {
   readonly decisions: DecisionOperator;
@@ -19,7 +19,10 @@ type Answers = {
 
 const NO_OFFENDERS = { since: 0, floor: 0, offenders: [] };
 
-/** How a worker answers what `WorkerDecisions` of the primary asks. */
+/**
+ * How a worker answers what `askWorker` asks in the primary. A key is forgotten as soon as the request is read, so that a request that was
+ * cancelled while the worker stood still has its effect.
+ */
 export function operatorHandlers({
   decisions,
   limiter,

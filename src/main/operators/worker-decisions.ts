@@ -1,8 +1,6 @@
-import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
-import { DecisionError, type DecisionErrorCode } from '../../limiter/decision-error';
+import { DecisionError } from '../../limiter/decision-error';
 import { mergeOffenders } from '../../limiter/offenders/merge-offenders';
-import type { Offender, OffenderQuery, OffenderSummary } from '../../limiter/offenders/offender';
+import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
 import { topOf } from '../../limiter/offenders/offenders';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { OffenderSource } from '../../streams/ports/offender-source';
@@ -14,39 +12,23 @@ import type {
   Explanation,
   NoCounter,
 } from '../../streams/ports/operator';
-import { ChannelClosedError, RequestError } from '../../workers/channel/requests/request-error';
-import type { Requests } from '../../workers/channel/requests/requests';
+import { type AskedWorker, type WorkerMethods, type WorkerRequest, askWorker } from './ask-worker';
 
-/** Milliseconds that a page of metrics waits for a worker, as for its other metrics. */
-const METRICS_DEADLINE = 250;
-/** Milliseconds that the operators' API waits for a worker when it needs the answers of all. */
-const API_DEADLINE = 5_000;
-
-/** The methods that a worker answers, with the type of their JSON: parameters, result. */
-export interface WorkerMethods {
-  readonly explain: [{ readonly request: RateLimitRequest }, Explanation];
-  readonly read_counter: [{ readonly query: CounterQuery }, CounterState | NoCounter];
-  readonly change_counter: [{ readonly query: CounterQuery; readonly count: number | null }, CounterChange | NoCounter];
-  /** Removes a key from the local cache. */
-  readonly forget: [{ readonly cacheKey: string }, Record<string, never>];
-  readonly offenders: [Record<string, never>, OffenderSummary];
-}
-
-/** What a failed request carries besides its message, if it failed with a `DecisionError`. */
-export interface DecisionErrorDetail {
-  readonly code: DecisionErrorCode;
-}
+/** Milliseconds for which a page of metrics waits for a worker that stands still, as for its other metrics. */
+const METRICS_PATIENCE = 250;
+/** Milliseconds for which the operators' API waits for a worker that stands still. */
+const API_PATIENCE = 5_000;
 
 export interface WorkerDecisionsOptions {
-  /** Those of the workers that are ready, the first of which answers for all. */
-  readonly workers: () => readonly Pick<Requests, 'ask'>[];
+  /** The workers that run. The first one that is ready answers for all. */
+  readonly workers: () => readonly AskedWorker[];
   /** OFFENDERS_SIZE */
   readonly offendersSize: number;
 }
 
 /**
  * Explanations, counters and offenders of an instance with several workers, which are asked for them. A worker may stand still for some
- * seconds and still count as ready, so that an answer of all is without those that are late.
+ * seconds and still count as ready, so that an answer of all is without those that do.
  */
 export class WorkerDecisions implements DecisionOperator, OffenderSource {
   readonly #options: WorkerDecisionsOptions;
@@ -56,12 +38,13 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
   }
 
   explain(request: RateLimitRequest): Promise<Explanation> {
-    return this.#askOne('explain', { request }, API_DEADLINE);
+    return this.#askOne({ method: 'explain', parameters: { request }, patience: API_PATIENCE });
   }
 
   /** Every worker has a local cache, and only one counter is behind them. */
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
-    const [first, ...others] = await this.#askAll('read_counter', { query }, API_DEADLINE);
+    const parameters = { query };
+    const [first, ...others] = await this.#askAll({ method: 'read_counter', parameters, patience: API_PATIENCE });
     if (first === undefined) throw noWorker();
     if ('reason' in first) return first;
     return {
@@ -70,85 +53,58 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     };
   }
 
+  /** A change is waited for as long as its worker runs, because a late one would change newer counts. */
   async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
-    const change = await this.#askOne('change_counter', { query, count });
-    if ('cacheKey' in change) await this.#askAll('forget', { cacheKey: change.cacheKey }, API_DEADLINE);
+    const change = await this.#askOne({
+      method: 'change_counter',
+      parameters: { query, count },
+      patience: undefined,
+    });
+    if ('cacheKey' in change) await this.#forget(change.cacheKey);
     return change;
   }
 
   offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#topWithin(API_DEADLINE, query);
+    return this.#mergedTop(query, API_PATIENCE);
   }
 
   /** For the page of metrics. */
   top(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#topWithin(METRICS_DEADLINE, query);
+    return this.#mergedTop(query, METRICS_PATIENCE);
   }
 
-  async #topWithin(deadline: number, query: OffenderQuery): Promise<readonly Offender[]> {
+  async #mergedTop(query: OffenderQuery, patience: number): Promise<readonly Offender[]> {
     const { offendersSize } = this.#options;
     if (offendersSize === 0) return [];
-    const summaries = await this.#askAll('offenders', {}, deadline);
+    const summaries = await this.#askAll({ method: 'offenders', parameters: {}, patience });
     return topOf(mergeOffenders(summaries, offendersSize), query);
   }
 
-  /**
-   * The result of the first worker; of the next one if it ends meanwhile, or does not answer within `deadline` milliseconds. A change may
-   * be made twice: it sets a count. It has no deadline, because a late one would change newer counts.
-   */
-  async #askOne<M extends keyof WorkerMethods>(
-    method: M,
-    parameters: WorkerMethods[M][0],
-    deadline?: number,
-  ): Promise<WorkerMethods[M][1]> {
-    for (const worker of this.#options.workers()) {
-      const [result] = await resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters), deadline);
+  /** Also in the workers that are not ready, which read the request when they continue. Only the others are waited for. */
+  async #forget(cacheKey: string): Promise<void> {
+    const request = { method: 'forget', parameters: { cacheKey }, patience: API_PATIENCE } as const;
+    const workers = this.#options.workers();
+    for (const worker of workers) if (!worker.isReady) void askWorker(worker, request).catch(() => undefined);
+    await Promise.all(workers.filter(({ isReady }) => isReady).map((worker) => askWorker(worker, request)));
+  }
+
+  get #ready(): readonly AskedWorker[] {
+    return this.#options.workers().filter(({ isReady }) => isReady);
+  }
+
+  /** The result of the first worker; of the next one if it ends or stands still. A change may be made twice: it sets a count. */
+  async #askOne<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<WorkerMethods[M][1]> {
+    for (const worker of this.#ready) {
+      const [result] = await askWorker(worker, request);
       if (result !== undefined) return result;
     }
     throw noWorker();
   }
 
-  /** The results of the workers that have answered before they ended, and within `deadline` milliseconds. */
-  async #askAll<M extends keyof WorkerMethods>(
-    method: M,
-    parameters: WorkerMethods[M][0],
-    deadline: number,
-  ): Promise<readonly WorkerMethods[M][1][]> {
-    const workers = this.#options.workers();
-    const results = await Promise.all(
-      workers.map((worker) => resultUnlessEnded<WorkerMethods[M][1]>(worker.ask(method, parameters), deadline)),
-    );
+  /** The results of the workers that have answered before they ended or stood still. */
+  async #askAll<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<readonly WorkerMethods[M][1][]> {
+    const results = await Promise.all(this.#ready.map((worker) => askWorker(worker, request)));
     return results.flat();
-  }
-}
-
-class LateAnswerError extends Error {
-  override readonly name = 'LateAnswerError';
-}
-
-/** The result, or nothing if the worker ends before it has answered, or does not answer in time. */
-async function resultUnlessEnded<Result>(
-  answer: Readable,
-  deadline?: number,
-): Promise<readonly [Result] | readonly []> {
-  const late = deadline === undefined ? undefined : setTimeout(() => answer.destroy(new LateAnswerError()), deadline);
-  try {
-    return [await resultOf<Result>(answer)];
-  } catch (error) {
-    if (error instanceof ChannelClosedError || error instanceof LateAnswerError) return [];
-    throw error;
-  } finally {
-    clearTimeout(late);
-  }
-}
-
-async function resultOf<Result>(answer: Readable): Promise<Result> {
-  try {
-    return JSON.parse(await text(answer)) as Result;
-  } catch (error) {
-    if (!(error instanceof RequestError)) throw error;
-    const detail = error.detail as DecisionErrorDetail | undefined;
-    throw detail === undefined ? error : new DecisionError(detail.code, error.message);
   }
 }
 

@@ -18,7 +18,10 @@ import { patientTimer } from './patient-timer';
 const INTERVAL = 1_000;
 /** Milliseconds of silence after which a worker is `silent`: longer than a process waits for its turn on a busy machine. */
 const SILENT_AFTER = 10_000;
-/** Milliseconds of silence after which a worker is `stuck`: far longer than a heap snapshot or a collection takes. */
+/**
+ * Milliseconds of silence after which a worker is `stuck`: far longer than a heap snapshot or a collection takes, or than a new worker
+ * takes to load its program.
+ */
 export const STUCK_AFTER = 60_000;
 
 /**

@@ -48,9 +48,13 @@ export class WorkerPool {
   readonly #serving = new Subject<WorkerProcess>();
   readonly #failed = new Subject<never>();
   readonly #backoffs = new Map<number, RestartBackoff>();
+  /** Workers that were killed before they were serving, because the drain has begun. */
+  readonly #dismissed = new Set<WorkerProcess>();
   /** Whether all workers have been serving at the same time. */
   #isComplete = false;
-  #isDraining = false;
+  /** `draining`: no worker is replaced. `over`: the workers end with the instance, and how does not matter. */
+  #phase: 'running' | 'draining' | 'over' = 'running';
+  #hasLostCalls = false;
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
@@ -81,8 +85,18 @@ export class WorkerPool {
     return merge(this.#failed, this.#members.pipe(filter(() => this.#isComplete))).pipe(take(1));
   }
 
+  /** Whether a worker has failed calls during the drain: it was killed, or its own drain was not complete. */
+  get hasLostCalls(): boolean {
+    return this.#hasLostCalls;
+  }
+
   start(): void {
     for (let number = 1; number <= this.#options.count; number += 1) this.#fork(number);
+  }
+
+  /** The drain begins: replaces no worker any more, so that the calls of one that ends are lost. */
+  stopReplacing(): void {
+    this.#phase = 'draining';
   }
 
   /**
@@ -90,8 +104,12 @@ export class WorkerPool {
    * ended at once.
    */
   drain(): Observable<never> {
-    this.#isDraining = true;
-    for (const { process, isServing } of this.members) if (!isServing) process.kill();
+    this.stopReplacing();
+    for (const { process, isServing } of this.members) {
+      if (isServing) continue;
+      this.#dismissed.add(process);
+      process.kill();
+    }
     const drained = this.members.map(({ process }) => {
       const drained$ = merge(process.reports$.pipe(filter(({ kind }) => kind === 'drained')), process.exited$);
       return drained$.pipe(take(1));
@@ -109,7 +127,7 @@ export class WorkerPool {
 
   /** Ends all workers at once. */
   kill(): void {
-    this.#isDraining = true;
+    this.#phase = 'over';
     for (const { process } of this.members) process.kill();
   }
 
@@ -132,10 +150,15 @@ export class WorkerPool {
       if (report.kind === 'failed') ({ reason } = report);
       else if (report.kind === 'serving') this.#isServing(process, report.store);
     });
+    // From the start on, because a worker may stand still before it serves.
+    // oxlint-disable-next-line house-style/kept-subscriptions
+    process.responsiveness$.subscribe((responsiveness) => this.#responded(process, responsiveness));
     // oxlint-disable-next-line house-style/kept-subscriptions
     process.exited$.subscribe((exit) => {
-      this.#change((members) => members.filter((member) => member.process !== process));
-      this.#ended(number, { exit, startedAt, reason });
+      const member = this.members.find((other) => other.process === process);
+      this.#change((members) => members.filter((other) => other !== member));
+      if (this.#phase !== 'draining') this.#ended(number, { exit, startedAt, reason });
+      else if (member?.isServing === true) this.#endedWhileDraining(process, exit, reason);
     });
     this.#started.next(process);
     process.start();
@@ -146,15 +169,15 @@ export class WorkerPool {
       this.members.filter((member) => member.isServing || member.process === process).length === this.#options.count;
     this.#update(process, { isServing: true, store });
     this.#serving.next(process);
-    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
-    process.responsiveness$.subscribe((responsiveness) => this.#responded(process, responsiveness));
   }
 
   #responded(process: WorkerProcess, responsiveness: Responsiveness): void {
     const { log } = this.#options;
     if (responsiveness === 'stuck') return killSilent(process, `it has not answered for ${STUCK_AFTER} ms`, log);
     const isResponsive = responsiveness === 'responsive';
-    if (this.members.some((member) => member.process === process && member.isResponsive === isResponsive)) return;
+    const member = this.members.find((other) => other.process === process);
+    // Before it serves, a worker has no connections, and it may take long to load its program on a busy machine.
+    if (member?.isServing !== true || member.isResponsive === isResponsive) return;
     const worker = process.number;
     if (isResponsive) log.warn('a worker answers again', { worker });
     else log.warn('a worker does not answer; others get the new connections', { worker });
@@ -165,10 +188,10 @@ export class WorkerPool {
     number: number,
     { exit, startedAt, reason }: { exit: WorkerExit; startedAt: number; reason?: string | undefined },
   ): void {
-    if (this.#isDraining) return;
+    if (this.#phase === 'over') return;
     const how = reason ?? describeExit(exit);
     if (!this.#isComplete) {
-      this.#isDraining = true;
+      this.#phase = 'over';
       this.#failed.error(new Error(reason ?? `worker ${number} ended before it was ready: ${how}`));
       return;
     }
@@ -185,7 +208,16 @@ export class WorkerPool {
     }
     // oxlint-disable-next-line house-style/kept-subscriptions -- ends by itself
     timer(delay).subscribe(() => {
-      if (!this.#isDraining) this.#fork(number);
+      if (this.#phase === 'running') this.#fork(number);
+    });
+  }
+
+  #endedWhileDraining(process: WorkerProcess, exit: WorkerExit, reason: string | undefined): void {
+    if (exit.code === 0 || this.#dismissed.has(process)) return;
+    this.#hasLostCalls = true;
+    this.#options.log.error('a worker has ended while it drained; its calls have failed', {
+      worker: process.number,
+      reason: reason ?? describeExit(exit),
     });
   }
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { AsyncSubject, type Observable, asyncScheduler, filter, fromEvent, share, takeUntil } from 'rxjs';
+import { AsyncSubject, type Observable, asyncScheduler, fromEvent, share, takeUntil } from 'rxjs';
 import type { Health } from '../../streams/health';
 import { jsonFrames, sendJson } from '../channel/json-frames';
 import { StreamChannel } from '../channel/stream-channel';
@@ -68,7 +68,8 @@ export class WorkerProcess {
     this.notices$ = fromEvent(child, 'message', (message) => message as SocketNotice).pipe(share());
     this.responsiveness$ = responsiveness({
       ask: () => this.order({ kind: 'ping' }),
-      answers$: this.reports$.pipe(filter(({ kind }) => kind === 'alive')),
+      // Whatever it reports, it lives.
+      answers$: this.reports$,
       scheduler: asyncScheduler,
     }).pipe(takeUntil(this.exited$), share());
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process

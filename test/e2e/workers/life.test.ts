@@ -192,6 +192,25 @@ describe('an instance with two workers', () => {
     await until('the workers have ended', () => workers.every(({ pid }) => !isRunning(pid)));
   });
 
+  it('exits with 1 when a worker is killed during the drain, after the others have answered their calls', async () => {
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
+    using one = new RateLimitClient(weir.grpcAddress, undefined, OWN);
+    using other = new RateLimitClient(weir.grpcAddress, undefined, OWN);
+    const calls = [one, other].map((client) => client.shouldRateLimit('shop', ['user=killed']));
+    const outcomes = Promise.allSettled(calls);
+    const [victim] = workersOf(weir);
+    await untilReceived(weir, 2);
+    weir.signal('SIGTERM');
+    await weir.line(/msg="draining: /);
+    process.kill(victim!.pid, 'SIGKILL');
+    expect(await weir.exited).toBe(1);
+    expect((await outcomes).map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    expect(weir.output).toMatch(
+      /level=error msg="a worker has ended while it drained; its calls have failed" worker=1 reason="killed by SIGKILL"/,
+    );
+    expect(weir.output).toMatch(/level=error msg="drained, but calls have failed; the process exits" .*exit_code=1/);
+  });
+
   it('collects young objects on one thread in all of its processes', async () => {
     await using weir = await start({ NODE_OPTIONS: `--require ${REPORT_FLAGS}` });
     const pids = [weir.pid!, ...workersOf(weir).map(({ pid }) => pid)];

@@ -2,6 +2,7 @@ import { RateLimitClient } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { WeirProcess } from '../../support/processes/weir-process';
+import { workersOf } from '../../support/processes/worker-processes';
 
 const RULES = `domain: shop
 descriptors:
@@ -52,7 +53,8 @@ class Instance implements AsyncDisposable {
     return codes;
   }
 
-  async api(request: string, body?: unknown): Promise<Readonly<Record<string, unknown>>> {
+  /** The answer to a request, with this status. */
+  async api(request: string, body?: unknown, status = 200): Promise<Readonly<Record<string, unknown>>> {
     const [method, path] = request.split(' ') as [string, string];
     const response = await fetch(`http://127.0.0.1:${this.weir.ports.debug}${path}`, {
       method,
@@ -60,7 +62,7 @@ class Instance implements AsyncDisposable {
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as Record<string, unknown>;
-    expect([request, response.status, answer]).toEqual([request, 200, answer]);
+    expect([request, response.status, answer]).toEqual([request, status, answer]);
     return answer;
   }
 
@@ -135,5 +137,39 @@ describe.each<[store: string, env: () => Readonly<Record<string, string>>]>([
       return descriptors[0].totals.hits === 26 && descriptors[0].totals;
     });
     expect(totals).toMatchObject({ hits: 26, over: 17 });
+  });
+});
+
+describe('the operators’ API of several workers', () => {
+  it('answers with the timeout of the store, also when that is longer than a worker may stand still', async () => {
+    await using hanging = await RedisProcess.start();
+    const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: hanging.address, KVSTORE_TIMEOUT: '7s' };
+    await using instance = await Instance.start(store);
+    hanging.signal('SIGSTOP');
+    const entries = [{ key: 'user', value: 'ann' }];
+    const [explanation, problem] = await Promise.all([
+      instance.api('POST /api/explanations', { domain: 'shop', descriptors: [{ entries }] }),
+      instance.api('GET /api/counters?domain=shop&descriptor=user=ann', undefined, 503),
+    ]);
+    expect(explanation).toMatchObject({ descriptors: [{ outcome: 'limit' }], error: { code: 'store_timeout' } });
+    expect(problem).toMatchObject({ code: 'store_timeout' });
+  });
+
+  it('unblocks a caller also on a worker that does not answer, as soon as that continues', async () => {
+    await using instance = await Instance.start({ BACKEND_TYPE: 'memory' });
+    const { weir } = instance;
+    await instance.callOnEach('stopped');
+    await instance.callOnEach('stopped');
+    const { pid } = workersOf(weir).at(-1)!;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await weir.line(/a worker does not answer; others get the new connections/);
+      await instance.api('DELETE /api/counters?domain=shop&descriptor=user=stopped');
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await weir.line(/a worker answers again/);
+    const counter = await instance.api('GET /api/counters?domain=shop&descriptor=user=stopped');
+    expect(counter).toMatchObject({ count: 0, isInLocalCache: false });
   });
 });

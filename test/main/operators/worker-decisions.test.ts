@@ -1,4 +1,6 @@
 import { Readable } from 'node:stream';
+import { NEVER, type Observable, Subject } from 'rxjs';
+import type { AskedWorker } from '../../../src/main/operators/ask-worker';
 import { WorkerDecisions } from '../../../src/main/operators/worker-decisions';
 import type { CounterChange } from '../../../src/streams/ports/operator';
 import { ChannelClosedError, RequestError } from '../../../src/workers/channel/requests/request-error';
@@ -22,11 +24,12 @@ function worker(answer: unknown) {
   };
 }
 
-/** A worker that stands still: it never answers. Records the streams of the answers. */
-function stoppedWorker() {
+/** A worker that never answers by itself, and stands still unless it gives signs of life. Records the streams of the answers. */
+function silentWorker(alive$: Observable<unknown> = NEVER) {
   const answers: Readable[] = [];
   return {
     answers,
+    alive$,
     ask() {
       const stream = new Readable({ read: () => undefined });
       answers.push(stream);
@@ -35,8 +38,18 @@ function stoppedWorker() {
   };
 }
 
-function decisionsOf(...workers: readonly Pick<ReturnType<typeof worker>, 'ask'>[]): WorkerDecisions {
-  return new WorkerDecisions({ workers: () => workers, offendersSize: 10 });
+interface FakeWorker extends Pick<ReturnType<typeof worker>, 'ask'> {
+  readonly alive$?: Observable<unknown>;
+  readonly isReady?: boolean;
+}
+
+function decisionsOf(...workers: readonly FakeWorker[]): WorkerDecisions {
+  const asked = workers.map(({ alive$ = NEVER, isReady = true, ...requests }): AskedWorker => ({
+    requests,
+    alive$,
+    isReady,
+  }));
+  return new WorkerDecisions({ workers: () => asked, offendersSize: 10 });
 }
 
 describe('a request that one worker answers for all', () => {
@@ -91,7 +104,7 @@ describe('a request that all workers answer', () => {
     ['the offenders', 5_000, SUMMARY, (decisions: WorkerDecisions) => decisions.offenders({ limit: 5 })],
     ['a counter', 5_000, STATE, (decisions: WorkerDecisions) => decisions.readCounter(QUERY)],
   ])('leaves out a worker that stands still, and cancels the request: %s', async (_, deadline, answer, request) => {
-    const stopped = stoppedWorker();
+    const stopped = silentWorker();
     const result = request(decisionsOf(stopped, worker(answer)));
     await jest.advanceTimersByTimeAsync(deadline - 1);
     expect(stopped.answers.map(({ destroyed }) => destroyed)).toEqual([false]);
@@ -103,7 +116,7 @@ describe('a request that all workers answer', () => {
   });
 
   it('does not keep a changed counter waiting for a worker that stands still and should forget it', async () => {
-    const stopped = stoppedWorker();
+    const stopped = silentWorker();
     const result = decisionsOf(worker(CHANGE), stopped).changeCounter(QUERY, 3);
     await jest.advanceTimersByTimeAsync(5_000);
 
@@ -112,7 +125,7 @@ describe('a request that all workers answer', () => {
   });
 
   it('asks the next worker for an explanation when the first one stands still', async () => {
-    const stopped = stoppedWorker();
+    const stopped = silentWorker();
     const result = decisionsOf(stopped, worker(STATE)).explain({} as never);
     await jest.advanceTimersByTimeAsync(5_000);
 
@@ -121,10 +134,63 @@ describe('a request that all workers answer', () => {
   });
 
   it('fails as with a store when all workers stand still', async () => {
-    const result = decisionsOf(stoppedWorker(), stoppedWorker()).readCounter(QUERY);
+    const result = decisionsOf(silentWorker(), silentWorker()).readCounter(QUERY);
     const advanced = jest.advanceTimersByTimeAsync(5_000);
 
     await expect(result).rejects.toMatchObject({ code: 'store_failed', message: 'no worker has answered' });
     await advanced;
+  });
+
+  it.each([
+    ['an explanation', (decisions: WorkerDecisions) => decisions.explain({} as never)],
+    ['a counter', (decisions: WorkerDecisions) => decisions.readCounter(QUERY)],
+  ])('waits for a worker that is alive and waits for its store: %s', async (_, request) => {
+    const alive$ = new Subject<void>();
+    const waiting = silentWorker(alive$);
+    const result = request(decisionsOf(waiting));
+    for (let second = 0; second < 30; second += 1) {
+      await jest.advanceTimersByTimeAsync(1_000);
+      alive$.next();
+    }
+    waiting.answers[0]?.push(JSON.stringify(STATE));
+    waiting.answers[0]?.push(null);
+
+    expect(await result).toEqual(STATE);
+    expect(alive$.observed).toBe(false);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('leaves out a worker that stands still after signs of life', async () => {
+    const alive$ = new Subject<void>();
+    const stopped = silentWorker(alive$);
+    const result = decisionsOf(stopped, worker(STATE)).explain({} as never);
+    await jest.advanceTimersByTimeAsync(3_000);
+    alive$.next();
+    await jest.advanceTimersByTimeAsync(4_999);
+    expect(stopped.answers.map(({ destroyed }) => destroyed)).toEqual([false]);
+
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await result).toEqual(STATE);
+  });
+
+  it('goes to the workers that are ready, while all that run forget a changed counter', async () => {
+    const silent = { ...worker(new Error('not awaited')), isReady: false };
+    const ready = worker(CHANGE);
+    const decisions = decisionsOf(silent, ready);
+
+    expect(await decisions.changeCounter(QUERY, 3)).toEqual(CHANGE);
+    expect([silent.asked, ready.asked]).toEqual([['forget'], ['change_counter', 'forget']]);
+    await decisions.explain({} as never);
+    expect(silent.asked).toEqual(['forget']);
+  });
+
+  it('does not wait until a worker that is not ready has forgotten a changed counter, and cancels the request in the end', async () => {
+    const silent = { ...silentWorker(), isReady: false };
+
+    expect(await decisionsOf(silent, worker(CHANGE)).changeCounter(QUERY, 3)).toEqual(CHANGE);
+    expect(silent.answers.map(({ destroyed }) => destroyed)).toEqual([false]);
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect(silent.answers.map(({ destroyed }) => destroyed)).toEqual([true]);
+    expect(jest.getTimerCount()).toBe(0);
   });
 });

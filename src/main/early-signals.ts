@@ -1,5 +1,8 @@
-// Must be imported before everything else: until then, SIGUSR1 opens Node's inspector, which runs any code for anyone who connects.
+// Must be imported before everything else: until then, SIGUSR1 opens Node's inspector, which runs any code for anyone who connects, and a
+// termination signal ends the process without a drain, or is lost.
 import { close, url } from 'node:inspector';
+import { join } from 'node:path';
+import { TERMINATION_SIGNALS, recordTerminationSignals } from '../sources/recorded-signals';
 import { workerNumber } from '../workers/worker/role';
 
 /**
@@ -18,9 +21,10 @@ export const IGNORED_SIGNALS: readonly NodeJS.Signals[] = [
 
 for (const signal of IGNORED_SIGNALS) process.on(signal, () => undefined);
 
-/** Signals that end the service. A terminal and some supervisors send them to all of its processes, but the primary decides alone. */
-const OF_THE_PRIMARY: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'];
-if (workerNumber() !== undefined) for (const signal of OF_THE_PRIMARY) process.on(signal, () => undefined);
+if (workerNumber() !== undefined) {
+  // A terminal and some supervisors send them to all processes of the service, but the primary decides alone.
+  for (const signal of TERMINATION_SIGNALS) process.on(signal, () => undefined);
+} else if (isService()) recordTerminationSignals();
 
 // A signal that came while Node itself was starting has opened the inspector.
 const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
@@ -29,4 +33,9 @@ if (!isRequested) {
   setImmediate(() => {
     if (url() !== undefined) close();
   });
+}
+
+/** Whether this process is the service: neither another program that imports it, nor the answer to a command line. */
+function isService(): boolean {
+  return require.main?.filename === join(__dirname, '../main.js') && process.argv.length === 2;
 }
