@@ -149,6 +149,29 @@ describe('keys in Redis', () => {
     }
   });
 
+  it.each([
+    ['scripts', '+@scripting'],
+    ['plain commands', '-@scripting'],
+  ])('that hold the data of another program fail their calls, and get no expiry, with %s', async (_, permission) => {
+    await server.control.acl('SETUSER', 'default', permission);
+    try {
+      await server.control.rpush('list', 'kept');
+      await server.control.set('text', 'kept');
+      const counters = await open();
+      const [list, text, fine] = await apply(counters, ...['list', 'text', 'fine'].map((key) => operation(key, 1)));
+      expect([list, text]).toMatchObject([
+        { code: 'store_failed', message: expect.stringContaining('another type') },
+        { code: 'store_failed', message: expect.stringContaining('not an integer') },
+      ]);
+      expect(fine).toBe(1);
+      expect(await server.control.ttl('list')).toBe(-1);
+      expect(await server.control.ttl('text')).toBe(-1);
+      expect(await server.control.ttl('fine')).toBeGreaterThan(0);
+    } finally {
+      await server.control.acl('SETUSER', 'default', '+@scripting');
+    }
+  });
+
   it('of one window take one command, and larger windows one command for each 256 keys', async () => {
     const counters = await open();
     await apply(counters, operation('warm', 1));

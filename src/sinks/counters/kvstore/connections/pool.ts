@@ -44,8 +44,6 @@ export class Pool {
   readonly #heartbeat: NodeJS.Timeout;
   #inFlight = 0;
   #isDraining = false;
-  /** See {@link keepOnly}. */
-  #onlyServer: string | undefined;
   #lastFailure: Error | undefined;
 
   constructor(options: PoolOptions) {
@@ -101,14 +99,6 @@ export class Pool {
     if (this.#inFlight === 0) this.close();
   }
 
-  /** Cuts the connections to every other server, now and from now on: the server that holds the counters has changed. */
-  keepOnly(server: string): void {
-    this.#onlyServer = server;
-    for (const connection of this.#alive) {
-      if (connection.server !== server) connection.destroy();
-    }
-  }
-
   close(): void {
     clearInterval(this.#heartbeat);
     this.#subscription.unsubscribe();
@@ -160,7 +150,6 @@ export class Pool {
       return this.#options.connect().pipe(
         tap({
           next: (connection) => {
-            if (this.#onlyServer !== undefined && connection.server !== this.#onlyServer) return connection.destroy();
             own = connection;
             this.#connected(connection);
           },

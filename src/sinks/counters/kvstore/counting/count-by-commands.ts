@@ -55,10 +55,13 @@ async function read(send: Send, { key }: Step): Promise<StepResult> {
 
 async function add(send: Send, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
   const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
-  if (timeToLive === -1) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
-  if (typeof reply === 'number' && reply > LARGEST_COUNT) await saturate(send, key);
   // The value, which another program has written, and its sum with the hits are beyond 2^53 − 1.
-  if (isReply(reply) && reply.message.includes('would overflow')) return LARGEST_COUNT;
+  const isOverflow = isReply(reply) && reply.message.includes('would overflow');
+  // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
+  const isCounter = isOverflow || typeof reply === 'number';
+  if (isCounter && timeToLive === -1) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
+  if (isOverflow) return LARGEST_COUNT;
+  if (typeof reply === 'number' && reply > LARGEST_COUNT) await saturate(send, key);
   return stepResult(reply);
 }
 

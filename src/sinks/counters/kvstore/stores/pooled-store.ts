@@ -10,7 +10,7 @@ import { countByScript, partsOf } from '../counting/count-by-script';
 import { decideGuards, readsOf } from '../../guarded-batch';
 import { isScriptRejection } from '../counting/run-script';
 import type { StepResult } from '../counting/step-result';
-import { ReplyHandler } from './reply-handler';
+import { type OnReadonly, ReplyHandler } from './reply-handler';
 import { runCommands } from './run-commands';
 import type { SendCommand, Store } from './store';
 import { StoreLane, pipelineOf } from './store-lane';
@@ -19,10 +19,9 @@ import { type StoreContext, endStartup, logConnections, openPool } from './store
 export interface PooledStoreOptions {
   /** The server, or the name of the master, for the log. */
   readonly name: string;
-  /** Opens a connection to the current server. */
+  /** Opens a connection to the current server; fails when it is lost, or when another server has become the current one. */
   readonly connect: () => Observable<Connection>;
-  /** Called when the server has replied that it is a read-only replica. */
-  readonly onReadonly: () => void;
+  readonly onReadonly: OnReadonly;
 }
 
 /** Counters on one server at a time: a window is one atomic script call on one connection of a pool. */
@@ -55,11 +54,6 @@ export class PooledStore implements Store {
 
   get failures$(): Observable<Error> {
     return this.#pool.failures$;
-  }
-
-  /** Cuts the connections to every other server. */
-  keepOnly(server: string): void {
-    this.#pool.keepOnly(server);
   }
 
   laneOf(): CounterLane {

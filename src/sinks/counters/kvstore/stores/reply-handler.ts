@@ -12,18 +12,20 @@ const QUIET_PERIOD = 1000;
 /** Codes of errors that concern one key and not the server. */
 const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 
+/** Called with the name of a server that has replied that it is a read-only replica. */
+export type OnReadonly = (server: string) => void;
+
 /**
  * Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors.
  */
 export class ReplyHandler {
   readonly #context: StoreContext;
-  readonly #onReadonly: () => void;
+  readonly #onReadonly: OnReadonly;
   readonly #replyLog: StateLog;
   readonly #keyLog: StateLog;
   readonly #scriptLog: StateLog;
 
-  /** @param onReadonly called when a server has replied that it is a read-only replica */
-  constructor(context: StoreContext, onReadonly: () => void) {
+  constructor(context: StoreContext, onReadonly: OnReadonly) {
     this.#context = context;
     this.#onReadonly = onReadonly;
     const { log, name } = context;
@@ -68,7 +70,7 @@ export class ReplyHandler {
     this.#replyLog.bad(`${code}: ${failure.message}`);
     if (code === 'READONLY') {
       if (this.#context.closeConnectionOnReadonlyError) connection.destroy();
-      this.#onReadonly();
+      this.#onReadonly(connection.server);
     }
     return failure;
   }

@@ -36,6 +36,13 @@ export interface ClusterNodeOptions {
   readonly onScriptsRejected: OnScriptsRejected;
 }
 
+/**
+ * How many script calls of each repetition are made by text, after EVALSHA was answered with NOSCRIPT. The first one loads the script
+ * for the others, unless it is redirected, and so not run: then all of them. The last repetition is for steps that were
+ * rejected as scripts in the one before, which go as plain commands.
+ */
+const TEXTS_OF_REPETITIONS = [1, Infinity, Infinity];
+
 /** A master of a cluster, its lane, and the connections to it. */
 export class ClusterNode {
   readonly name: string;
@@ -91,38 +98,36 @@ export class ClusterNode {
 
   async #count(connection: Connection, batch: NodeBatch): Promise<readonly StepResult[]> {
     if (connection.rejectsScripts) return this.#countByCommands(connection, batch);
-    const results = await this.#runScripts(connection, batch, runByHash);
-    const rejection = results.find(isScriptRejection) as Error | undefined;
-    if (rejection !== undefined) this.#onScriptsRejected(connection, rejection);
-    // Neither NOSCRIPT nor a rejection has counted anything, so these steps are sent again.
-    function isUncounted(result: StepResult | undefined): boolean {
-      return isUnknownScript(result) || isScriptRejection(result);
+    let results = await this.#runScripts(connection, batch, 0);
+    for (const texts of TEXTS_OF_REPETITIONS) {
+      // Neither NOSCRIPT nor a rejection has counted anything, so these steps, and no others, are sent again.
+      const steps = batch.steps.filter((_, index) => isUncounted(results[index]));
+      if (steps.length === 0) break;
+      const uncounted = { steps, isAsking: batch.isAsking };
+      const rejection = results.find(isScriptRejection) as Error | undefined;
+      if (rejection !== undefined) this.#onScriptsRejected(connection, rejection);
+      const repeated =
+        rejection === undefined
+          ? await this.#runScripts(connection, uncounted, texts)
+          : await this.#countByCommands(connection, uncounted);
+      const next = repeated.values();
+      results = results.map((result) => (isUncounted(result) ? (next.next().value as StepResult) : result));
     }
-    const steps = batch.steps.filter((_, index) => isUncounted(results[index]));
-    if (steps.length === 0) return results;
-    const uncounted = { steps, isAsking: batch.isAsking };
-    const repeated =
-      rejection === undefined
-        ? await this.#runScripts(connection, uncounted, runByText)
-        : await this.#countByCommands(connection, uncounted);
-    const next = repeated.values();
-    return results.map((result) => (isUncounted(result) ? (next.next().value as StepResult) : result));
+    return results;
   }
 
-  /**
-   * @param runFirst how the first script call is made: by text when the node does not have the script, which also loads it
-   */
+  /** @param texts how many script calls, from the first one on, are made by text, which also loads the script into the node */
   async #runScripts(
     connection: Connection,
     { steps, isAsking }: NodeBatch,
-    runFirst: typeof runByHash,
+    texts: number,
   ): Promise<readonly StepResult[]> {
     const calls = steps.map((step) => countCall([step], this.#expiries));
     const replies = connection.inOneWrite(() =>
       calls.map((call, index) => {
         // An error of ASKING shows in the reply to the command that follows.
         if (isAsking) connection.send('ASKING').catch(() => undefined);
-        const run = index === 0 ? runFirst : runByHash;
+        const run = index < texts ? runByText : runByHash;
         return run(connection, COUNT, call).catch((error: Error) => error);
       }),
     );
@@ -144,4 +149,8 @@ export class ClusterNode {
       return steps.map(() => error as Error);
     }
   }
+}
+
+function isUncounted(result: StepResult | undefined): boolean {
+  return isUnknownScript(result) || isScriptRejection(result);
 }

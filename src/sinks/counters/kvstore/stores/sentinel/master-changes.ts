@@ -6,7 +6,7 @@ import { startReplyTimer } from '../../connections/reply-timer';
 import { RECONNECT } from '../../connections/retry-delay';
 import { isReply } from '../../connections/store-error';
 import type { StoreContext } from '../store-context';
-import { switchedTo } from './replies';
+import { isSwitchOf } from './replies';
 import type { Sentinels } from './sentinels';
 
 /** How often a connection to a sentinel is checked with a PING, in milliseconds, and how long the reply may take. */
@@ -43,14 +43,28 @@ function reportsOf(sentinel: Server, sentinels: Sentinels, { log, name }: Master
     { store: name, sentinel: nameOf(sentinel) },
   );
   return defer(() => sentinels.connect(sentinel)).pipe(
-    mergeMap((connection) => merge(heartbeat(connection), switches(connection, sentinels, state))),
+    mergeMap((connection) => merge(heartbeat(connection), switches(connection, { sentinel, sentinels, state }))),
     retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
   );
 }
 
-function switches(connection: Connection, sentinels: Sentinels, state: StateLog): Observable<Server> {
+interface SwitchesOptions {
+  readonly sentinel: Server;
+  readonly sentinels: Sentinels;
+  /** Of the subscription. */
+  readonly state: StateLog;
+}
+
+function switches(connection: Connection, { sentinel, sentinels, state }: SwitchesOptions): Observable<Server> {
   return new Observable((subscriber) => {
     let resubscribeTimer: NodeJS.Timeout | undefined;
+    function report(master: Promise<Server>): Promise<void> {
+      return master.then(
+        (server) => subscriber.next(server),
+        // No sentinel knows the master now; a message follows when there is one. Or the connection is lost.
+        () => undefined,
+      );
+    }
     function rejected(error: Error): void {
       // A lost connection reports itself.
       if (!isReply(error) || subscriber.closed) throw error;
@@ -61,15 +75,15 @@ function switches(connection: Connection, sentinels: Sentinels, state: StateLog)
     }
     connection
       .subscribe('+switch-master', (message) => {
-        const master = switchedTo(message, sentinels.masterName);
-        if (master !== undefined) subscriber.next(master);
+        if (!isSwitchOf(message, sentinels.masterName)) return;
+        // The message may be late, or be followed by another: the answer of its sentinel is current.
+        sentinels.putFirst(sentinel);
+        void report(sentinels.master());
       })
       .then(() => state.good(), rejected)
       // Only after the subscription, so that no switch is missed in between.
-      .then(() => sentinels.master())
       .then(
-        (master) => subscriber.next(master),
-        // No sentinel knows the master now; a message follows when there is one. Or the connection is lost.
+        () => report(sentinels.masterAfterGap(sentinel)),
         () => undefined,
       );
     return () => clearTimeout(resubscribeTimer);

@@ -12,16 +12,23 @@ export function masterOf(reply: unknown): Server | undefined {
 export function sentinelsOf(reply: unknown): readonly Server[] {
   if (!Array.isArray(reply)) return [];
   return reply.flatMap((fields: unknown) => {
-    function valueOf(name: string): unknown {
-      return Array.isArray(fields) ? fields[fields.indexOf(name) + 1] : undefined;
-    }
-    if (/disconnected|s_down/.test(String(valueOf('flags')))) return [];
-    return masterOf([valueOf('ip'), valueOf('port')]) ?? [];
+    if (/disconnected|s_down/.test(String(valueOf(fields, 'flags')))) return [];
+    return masterOf([valueOf(fields, 'ip'), valueOf(fields, 'port')]) ?? [];
   });
 }
 
-/** The new master in a message of `+switch-master`: its name, the old host and port, the new host and port. */
-export function switchedTo(message: string, masterName: string): Server | undefined {
-  const [name, , , host, port] = message.split(' ');
-  return name === masterName ? masterOf([host, port]) : undefined;
+/** The version of a sentinel's configuration, in its reply to SENTINEL MASTER; NaN when there is none. */
+export function epochOf(reply: unknown): number {
+  return Number(valueOf(reply, 'config-epoch') ?? NaN);
+}
+
+/** Whether a message of `+switch-master` (the name, the old host and port, the new host and port) concerns the master. */
+export function isSwitchOf(message: string, masterName: string): boolean {
+  return message.split(' ')[0] === masterName;
+}
+
+function valueOf(fields: unknown, name: string): unknown {
+  if (!Array.isArray(fields)) return undefined;
+  const index = fields.indexOf(name);
+  return index < 0 ? undefined : (fields as readonly unknown[])[index + 1];
 }

@@ -1,4 +1,4 @@
-import { type Observable, type Subscription, defer, from, switchMap, tap } from 'rxjs';
+import { type Observable, Subject, type Subscription, defer, filter, map, merge, switchMap, tap } from 'rxjs';
 import type { CounterLane } from '../../../../../streams/ports/counters';
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
@@ -14,6 +14,8 @@ export class SentinelStore implements Store {
   readonly #context: StoreContext;
   readonly #sentinels: Sentinels;
   readonly #master: PooledStore;
+  /** The name of the current master at each report of a sentinel, also when it has not changed. */
+  readonly #followed$ = new Subject<string>();
   readonly #subscription: Subscription;
 
   constructor({ masterName, sentinels }: Extract<StoreServers, { kind: 'sentinel' }>, context: StoreContext) {
@@ -24,7 +26,8 @@ export class SentinelStore implements Store {
     this.#master = new PooledStore(context, {
       name: masterName,
       connect: () => this.#connect(),
-      onReadonly: () => {
+      onReadonly: (server) => {
+        this.#sentinels.reject(server);
         // When no sentinel knows the master now, the next connection attempt logs it.
         this.#sentinels.master().then(
           (master) => this.#follow(master),
@@ -59,13 +62,41 @@ export class SentinelStore implements Store {
   }
 
   #connect(): Observable<Connection> {
-    return defer(() => from(this.#sentinels.master())).pipe(
+    return defer(() => this.#sentinels.master()).pipe(
       tap((master) => this.#follow(master)),
-      switchMap((master) => openConnection(master, this.#context, true)),
+      switchMap((master) => merge(this.#open(master), this.#endOf(master))),
+    );
+  }
+
+  /** Opens a connection. If that fails, another sentinel is queried next: the one that named this server may not know the new master. */
+  #open(master: Server): Observable<Connection> {
+    let isOpen = false;
+    return openConnection(master, this.#context, true).pipe(
+      tap({
+        next: () => {
+          isOpen = true;
+        },
+        error: () => {
+          if (!isOpen) this.#sentinels.reject(nameOf(master));
+        },
+      }),
+    );
+  }
+
+  /**
+   * Fails when another server is the master, which cuts the connections to this one, and ends attempts to connect to it: a master
+   * that hangs would delay them until their timeout. Emits nothing.
+   */
+  #endOf(master: Server): Observable<never> {
+    return this.#followed$.pipe(
+      filter((current) => current !== nameOf(master)),
+      map((current) => {
+        throw new Error(`the master is now ${current}`);
+      }),
     );
   }
 
   #follow(master: Server): void {
-    this.#master.keepOnly(nameOf(master));
+    this.#followed$.next(nameOf(master));
   }
 }

@@ -5,7 +5,7 @@ import type { Credentials } from '../../connections/address';
 import { type Connection, connect } from '../../connections/connection';
 import { limitReplyTime } from '../../connections/reply-timer';
 import type { TlsMaterial } from '../../../tls-material';
-import { masterOf, sentinelsOf } from './replies';
+import { epochOf, masterOf, sentinelsOf } from './replies';
 
 /**
  * Time limit for connecting to a sentinel, and again for its reply, in milliseconds: one that hangs must not delay the query
@@ -23,11 +23,35 @@ export interface SentinelsOptions {
   readonly timeout: number;
 }
 
-/** Finds the master: queries the sentinels of the settings, and those that these know of. */
+/** What a sentinel has replied. */
+interface Answer {
+  readonly sentinel: Server;
+  readonly master: Server;
+  /**
+   * The version of the sentinel's configuration, which every failover raises. NaN when the sentinel does not report it, which
+   * is neither older nor newer than any.
+   */
+  readonly epoch: number;
+  /** The other sentinels that it can reach. */
+  readonly others: readonly Server[];
+}
+
+/**
+ * Finds the master: queries the sentinels of the settings, and those that these know of.
+ *
+ * A sentinel that is cut off from the others, or has just been restarted, may name a former master for any length of time, and
+ * that server may even answer as a master. So an answer with an older configuration than the last one is used only if there is no
+ * other. And a sentinel whose master cannot be used is queried last, because versions may be unknown, or belong to a deployment
+ * that is gone.
+ */
 export class Sentinels {
   readonly #options: SentinelsOptions;
-  /** In the order of queries: the sentinel that replied last comes first. */
+  /** In the order of queries: the sentinel whose answer was used last comes first. */
   #order: readonly Server[];
+  /** The answer that was used last. */
+  #last: Answer | undefined;
+  /** Whether its master was rejected. */
+  #isLastRejected = false;
   readonly #timeout: number;
   #query: Promise<Server> | undefined;
 
@@ -43,10 +67,40 @@ export class Sentinels {
 
   /** Resolves with the current master; concurrent calls share one query. Rejects when no sentinel knows it. */
   master(): Promise<Server> {
-    this.#query ??= this.#queryInOrder().finally(() => {
-      this.#query = undefined;
+    if (this.#query !== undefined) return this.#query;
+    const query = this.#queryInOrder().finally(() => {
+      if (this.#query === query) this.#query = undefined;
     });
-    return this.#query;
+    this.#query = query;
+    return query;
+  }
+
+  /**
+   * Resolves with the current master after messages of this sentinel may have been missed: its own answer if it has a newer
+   * configuration than the last one, else that of {@link master}.
+   */
+  async masterAfterGap(sentinel: Server): Promise<Server> {
+    const answer = await this.#queryOne(sentinel);
+    return answer.epoch > this.#lastEpoch ? this.#use(answer) : this.master();
+  }
+
+  /** Queries this sentinel first from now on: it has announced another master, of which the others may not know yet. */
+  putFirst(sentinel: Server): void {
+    this.#order = distinct([sentinel, ...this.#order]);
+    // A query in flight may wait for a sentinel that does not know it.
+    this.#query = undefined;
+  }
+
+  /**
+   * Reports that a server cannot be used as the master: the sentinel that named it is queried last from now on.
+   *
+   * @param server its name
+   */
+  reject(server: string): void {
+    if (this.#last === undefined || this.#isLastRejected || nameOf(this.#last.master) !== server) return;
+    const { sentinel } = this.#last;
+    this.#order = [...this.#order.filter((each) => nameOf(each) !== nameOf(sentinel)), sentinel];
+    this.#isLastRejected = true;
   }
 
   connect(server: Server): Observable<Connection> {
@@ -56,33 +110,71 @@ export class Sentinels {
 
   async #queryInOrder(): Promise<Server> {
     const failures: string[] = [];
-    for (const sentinel of this.#order) {
-      try {
-        return await this.#queryOne(sentinel);
-      } catch (error) {
+    const order = this.#order;
+    let newestOlder: Answer | undefined;
+    for (const sentinel of order) {
+      const answer = await this.#queryOne(sentinel).catch((error: unknown) => {
         failures.push(`${nameOf(sentinel)}: ${messageOf(error)}`);
+      });
+      // In the meantime, a sentinel has announced a master or named a newer one, or the master was rejected.
+      if (this.#order !== order) return this.#queryInOrder();
+      if (answer === undefined) continue;
+      if (answer.epoch < this.#lastEpoch) {
+        if (newestOlder === undefined || answer.epoch > newestOlder.epoch) newestOlder = answer;
+      } else if (newestOlder === undefined || !this.#isRejected(answer)) {
+        return this.#use(answer);
       }
     }
+    // The sentinels were set up again, or those with the newer configuration do not answer, or name a master that was rejected.
+    if (newestOlder !== undefined) return this.#use(newestOlder);
     throw new Error(`no sentinel returned the address of the master ${this.masterName} (${failures.join('; ')})`);
   }
 
-  async #queryOne(sentinel: Server): Promise<Server> {
+  async #queryOne(sentinel: Server): Promise<Answer> {
     const replies$ = this.connect(sentinel).pipe(
-      switchMap((connection) =>
-        Promise.all([
-          connection.send('SENTINEL', 'get-master-addr-by-name', this.masterName),
-          // A user without permission for the list can still get the address of the master.
-          connection.send('SENTINEL', 'sentinels', this.masterName).catch(() => []),
-        ]),
-      ),
+      switchMap((connection) => askFor(this.masterName, connection)),
       limitReplyTime(2 * this.#timeout),
     );
-    const [master, others] = await firstValueFrom(replies$);
-    const server = masterOf(master);
-    if (server === undefined) throw new Error('does not know the master');
-    this.#order = distinct([sentinel, ...this.#options.sentinels, ...sentinelsOf(others)]);
-    return server;
+    const [details, address, others] = await firstValueFrom(replies$);
+    const master = masterOf(address);
+    if (master === undefined) throw new Error('does not know the master');
+    return { sentinel, master, epoch: epochOf(details), others: sentinelsOf(others) };
   }
+
+  #use(answer: Answer): Server {
+    const { sentinel, master, others } = answer;
+    this.#last = answer;
+    this.#isLastRejected = false;
+    const known = distinct([...this.#options.sentinels, ...others]);
+    const names = new Set(known.map(nameOf));
+    // The others keep their order, in which those come last whose master was rejected.
+    this.#order = distinct([sentinel, ...this.#order.filter((each) => names.has(nameOf(each))), ...known]);
+    return master;
+  }
+
+  /** Whether a sentinel names the master again that was rejected. */
+  #isRejected({ sentinel, master }: Answer): boolean {
+    if (!this.#isLastRejected || this.#last === undefined) return false;
+    return nameOf(this.#last.sentinel) === nameOf(sentinel) && nameOf(this.#last.master) === nameOf(master);
+  }
+
+  get #lastEpoch(): number {
+    return this.#last?.epoch ?? -1;
+  }
+}
+
+/** The replies of a sentinel about a master: its details, its address, and the other sentinels. */
+function askFor(masterName: string, connection: Connection): Promise<readonly [unknown, unknown, unknown]> {
+  function ask(command: string): Promise<unknown> {
+    return connection.send('SENTINEL', command, masterName);
+  }
+  return Promise.all([
+    // Before the address: if a failover ends between the two replies, the old address must not come with the new version.
+    // A user without permission for this command or the last one can still get the address.
+    ask('master').catch(() => []),
+    ask('get-master-addr-by-name'),
+    ask('sentinels').catch(() => []),
+  ]);
 }
 
 function distinct(servers: readonly Server[]): readonly Server[] {

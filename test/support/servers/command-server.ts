@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+
+/** A reply in the Redis protocol: an integer, a text, nothing, a list, or an error whose message begins with its code. */
+export type Reply = number | string | null | Error | readonly Reply[];
+
+/** Answers a command, whose name is in lower case. */
+export type Answer = (name: string, args: readonly string[], client: Socket) => Reply | Promise<Reply>;
+
+/** A server that speaks the Redis protocol, for replies that a real one gives only in rare moments, or with a lie. */
+export class CommandServer implements AsyncDisposable {
+  readonly #server: Server;
+  readonly #clients = new Set<Socket>();
+
+  private constructor(answer: Answer) {
+    this.#server = createServer((client) => {
+      this.#clients.add(client.on('error', () => undefined));
+      client.on('close', () => this.#clients.delete(client));
+      let unread = '';
+      let written = Promise.resolve();
+      client.setEncoding('latin1').on('data', (text: string) => {
+        unread += text;
+        for (let command = readCommand(unread); command !== undefined; command = readCommand(unread)) {
+          unread = unread.slice(command.length);
+          const [name = '', ...args] = command.words;
+          const reply = answer(name.toLowerCase(), args, client);
+          written = written.then(async () => void client.write(encode(await reply)));
+        }
+      });
+    });
+  }
+
+  static async start(answer: Answer): Promise<CommandServer> {
+    const started = new CommandServer(answer);
+    started.#server.listen(0, '127.0.0.1');
+    await once(started.#server, 'listening');
+    return started;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  /** Closes the connections of all clients. */
+  cut(): void {
+    for (const client of this.#clients) client.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+export function encode(reply: Reply): string {
+  if (typeof reply === 'number') return `:${reply}\r\n`;
+  if (typeof reply === 'string') return `$${Buffer.byteLength(reply)}\r\n${reply}\r\n`;
+  if (reply === null) return '$-1\r\n';
+  if (reply instanceof Error) return `-${reply.message}\r\n`;
+  return `*${reply.length}\r\n${reply.map(encode).join('')}`;
+}
+
+/** The first command of a text, a list of its words, and its length; undefined when it is incomplete. */
+function readCommand(text: string): { readonly words: readonly string[]; readonly length: number } | undefined {
+  const count = /^\*(\d+)\r\n/.exec(text);
+  if (count === null) return undefined;
+  const words: string[] = [];
+  let at = count[0].length;
+  for (let index = 0; index < Number(count[1]); index += 1) {
+    const header = /^\$(\d+)\r\n/.exec(text.slice(at, at + 16));
+    if (header === null) return undefined;
+    const start = at + header[0].length;
+    at = start + Number(header[1]) + 2;
+    if (text.length < at) return undefined;
+    words.push(text.slice(start, at - 2));
+  }
+  return { words, length: at };
+}
