@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { NodeConnections } from '../../../src/sinks/counters/plaincache/nodes/node-connections';
-import { ValuesReader } from '../../../src/sinks/counters/plaincache/protocol/read-values';
+import { ValuesReader, getCommands } from '../../../src/sinks/counters/plaincache/protocol/read-values';
 import { VERSION_COMMAND, VersionReader } from '../../../src/sinks/counters/plaincache/protocol/version-reader';
 import { parseServer } from '../../../src/sinks/counters/server-address';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
@@ -54,5 +57,64 @@ describe('the connections to a memcached server', () => {
     connections.close();
     await expect(waiting).rejects.toThrow('the connection is closed');
     server.resume();
+  });
+});
+
+describe('a reply of two parts', () => {
+  const TIMEOUT = 500;
+  const keys = new Set(Array.from({ length: 1_500 }, (_, index) => `k${index}`));
+
+  /** Begins to read the keys. @returns the socket of the server, which has received the request, and the result */
+  async function begin() {
+    const held = createServer();
+    held.listen(0, '127.0.0.1');
+    await once(held, 'listening');
+    const own = new NodeConnections({
+      server: parseServer(`127.0.0.1:${(held.address() as AddressInfo).port}`),
+      tls: undefined,
+      maxIdle: 1,
+      timeout: TIMEOUT,
+    });
+    const accepted = once(held, 'connection') as Promise<[Socket]>;
+    const result = own.read(getCommands(keys), () => new ValuesReader(keys));
+    const [socket] = await accepted;
+    await once(socket, 'data');
+    socket.resume();
+    function close() {
+      own.close();
+      socket.destroy();
+      held.close();
+    }
+    return { socket, result, [Symbol.dispose]: close };
+  }
+
+  it('is received when the event loop stands still until the timeout is over, and the first part arrives meanwhile', async () => {
+    using exchange = await begin();
+    await nextTurn();
+    exchange.socket.write('END\r\n');
+    const end = performance.now() + TIMEOUT + 10;
+    while (performance.now() < end);
+    // What the timer does follows in the same turn as the part, and is over after the next one.
+    await nextTurn();
+    await nextTurn();
+    exchange.socket.write('END\r\n');
+    expect(await exchange.result).toEqual(new Map());
+  });
+
+  it('may take the timeout for each part', async () => {
+    using exchange = await begin();
+    for (let part = 1; part <= 2; part += 1) {
+      await wait(0.6 * TIMEOUT);
+      exchange.socket.write('END\r\n');
+    }
+    expect(await exchange.result).toEqual(new Map());
+  });
+
+  it('is given up when bytes arrive, but no part is complete within the timeout', async () => {
+    using exchange = await begin();
+    exchange.socket.write('END\r\n');
+    const bytes = setInterval(() => exchange.socket.write('V'), TIMEOUT / 10);
+    await expect(exchange.result).rejects.toThrow(`the server did not answer within ${TIMEOUT} ms`);
+    clearInterval(bytes);
   });
 });

@@ -140,7 +140,7 @@ describe('a reply that arrives in time while the event loop stands still', () =>
     const master = sentinels.master();
     (await server.requests.next()).write('+PONG\r\n');
     const socket = await server.requests.next();
-    await standStill(() => socket.write('*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n*0\r\n'));
+    await standStill(() => socket.write('*0\r\n*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n*0\r\n'));
     await expect(master).resolves.toMatchObject({ host: '127.0.0.1', port: 6379 });
   });
 

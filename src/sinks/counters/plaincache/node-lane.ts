@@ -10,7 +10,7 @@ import type { NodeConnections } from './nodes/node-connections';
 import type { NodeState } from './nodes/node-state';
 import type { PlaincacheStatistics } from './counting/plaincache-statistics';
 import { type WireKey, wireKey } from './protocol/legal-key';
-import { type StoredValue, ValuesReader, getCommand } from './protocol/read-values';
+import { type StoredValue, ValuesReader, getCommands } from './protocol/read-values';
 
 export interface NodeLaneOptions {
   readonly connections: NodeConnections;
@@ -49,8 +49,8 @@ export class NodeLane implements CounterLane {
   }
 
   /**
-   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in flight. A node that
-   * does not answer has no counts, so that its limits do not apply; the batch does not fail.
+   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in flight. The counts that a
+   * node does not send are 0, so that their limits do not apply; the batch does not fail.
    */
   apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
     return new Observable((subscriber) => {
@@ -107,26 +107,31 @@ export class NodeLane implements CounterLane {
     subscriber.complete();
   }
 
-  /** The values of the keys that exist. When the node does not answer, none do. */
+  /**
+   * The values of the keys that exist. When the node stops answering, those that have arrived: they are right, so their limits apply,
+   * although the hits of the whole batch are dropped.
+   */
   async #read(keys: ReadonlySet<WireKey>): Promise<ReadonlyMap<WireKey, StoredValue>> {
     const { state, connections, statistics, onRejected } = this.#options;
     if (keys.size === 0) return NO_VALUES;
     if (!state.isUp) {
-      statistics.read(keys.size, undefined);
+      statistics.read('error', { requested: keys.size, found: 0 });
       return NO_VALUES;
     }
+    const values = new Map<WireKey, StoredValue>();
+    let code: 'success' | 'error' = 'success';
     try {
-      const values = await connections.read(getCommand(keys), () => new ValuesReader(keys));
-      statistics.read(keys.size, values.size);
-      for (const value of values.values()) {
-        if (value === undefined) onRejected(new Error('a counter holds a value that is not a number'));
-      }
-      return values;
+      // A read is repeated only if nothing has arrived, so the values are those of one reply.
+      await connections.read(getCommands(keys), () => new ValuesReader(keys, values));
     } catch (error) {
-      statistics.read(keys.size, undefined);
+      code = 'error';
       state.failed(error);
-      return NO_VALUES;
     }
+    statistics.read(code, { requested: keys.size, found: values.size });
+    for (const value of values.values()) {
+      if (value === undefined) onRejected(new Error('a counter holds a value that is not a number'));
+    }
+    return values;
   }
 }
 

@@ -14,7 +14,7 @@ import { NodeState } from './nodes/node-state';
 export interface NodeContext {
   readonly tls: (() => ConnectionOptions) | undefined;
   readonly maxIdle: number;
-  /** The time that an exchange may take, in milliseconds. */
+  /** The time that each part of an exchange may take, in milliseconds. */
   readonly timeout: number;
   /** How long a pipeline window gathers, in milliseconds. */
   readonly span: number;

@@ -30,7 +30,7 @@ import { lookUpSrv, srvServers } from './nodes/srv-records';
 import { PlaincacheStatistics } from './counting/plaincache-statistics';
 import { wireKey } from './protocol/legal-key';
 
-/** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
+/** The time that each part of an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
 const TIMEOUT = 500;
 /** How often the nodes are checked for the health of the service, in milliseconds. */
 const CHECK_INTERVAL = 1000;
@@ -48,7 +48,7 @@ export interface PlaincacheOptions {
   readonly expirationJitterMaxSeconds: number;
   readonly statistics: Statistics;
   readonly log: Log;
-  /** The time that an exchange with a server may take, in milliseconds; for tests. */
+  /** The time that each part of an exchange with a server may take, in milliseconds; for tests. */
   readonly timeout?: number;
   /** Looks up a DNS record; the name servers of the system if undefined. */
   readonly lookUp?: typeof lookUpSrv;

@@ -1,5 +1,7 @@
 /** The first line of each metric, with its name. */
 const HEAD = /^# HELP (\S+) /;
+/** Where a metric begins, except the first. Not `^`, which also matches after carriage returns and line separators in labels. */
+const NEXT_HEAD = /(?<=\n)(?=# HELP )/;
 
 /**
  * Joins pages in the Prometheus text format into one: the series of each metric follow one another, under the HELP and TYPE of the first page that
@@ -8,7 +10,7 @@ const HEAD = /^# HELP (\S+) /;
 export function mergeMetrics(pages: readonly string[]): string {
   const metrics = new Map<string, string[]>();
   for (const page of pages) {
-    for (const block of page.split(/^(?=# HELP )/m)) {
+    for (const block of page.split(NEXT_HEAD)) {
       const name = HEAD.exec(block)?.[1];
       if (name === undefined) continue;
       const lines = block.split('\n').filter((line) => line !== '');

@@ -47,7 +47,8 @@ function ruleMappings(stat: string): readonly Mapping[] {
       labels: { domain: '$1', key1: '$2' },
     }),
     counter({
-      match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'u'),
+      // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
+      match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'su'),
       name,
       help,
       labels: { domain: '$1', key1: '$2', key2: '$3' },

@@ -3,7 +3,7 @@ import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { packets } from './framing';
-import type { LineSender } from './line-sender';
+import { type LineSender, PartialDeliveryError } from './line-sender';
 
 export interface UdpSenderOptions {
   readonly host: string;
@@ -20,6 +20,11 @@ export interface UdpSenderOptions {
 const MAX_DATAGRAM = 1432;
 const ICMP_WAIT = 50;
 const RESOLVE_INTERVAL = 30_000;
+/**
+ * Errors with which the system rejects the datagram itself, so that the datagrams before it have been sent. Others, such as ECONNREFUSED and
+ * EHOSTUNREACH, may be the ICMP error for a datagram before it, which the system reports with the next one.
+ */
+const REJECTED_LOCALLY: ReadonlySet<unknown> = new Set(['EPERM', 'ENETUNREACH', 'ENETDOWN', 'ENOBUFS', 'ENOMEM']);
 
 /**
  * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
@@ -91,7 +96,16 @@ export class UdpSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    for (const { bytes } of packets(lines, MAX_DATAGRAM)) await this.#send(bytes);
+    let sent = 0;
+    for (const packet of packets(lines, MAX_DATAGRAM)) {
+      try {
+        await this.#send(packet.bytes);
+      } catch (error) {
+        // Before the wait, it is not known whether a process receives the datagrams.
+        throw sent > 0 && this.#hasWaited && isRejectedLocally(error) ? new PartialDeliveryError(sent, error) : error;
+      }
+      sent += packet.lines;
+    }
     if (!this.#hasWaited) {
       this.#hasWaited = true;
       await wait(this.#options.icmpWait, undefined, { ref: false });
@@ -128,11 +142,16 @@ export class UdpSender implements LineSender {
           resolve();
           return;
         }
-        this.#error = error;
-        reject(error);
+        // An ICMP error that has arrived meanwhile is about the datagrams before.
+        this.#error ??= error;
+        reject(this.#error);
       });
     });
   }
+}
+
+function isRejectedLocally(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && REJECTED_LOCALLY.has(error.code);
 }
 
 function systemAddresses(host: string): Promise<readonly LookupAddress[]> {

@@ -1,6 +1,6 @@
 import { LARGEST_COUNT } from '../../../../src/limiter/counter-operation';
 import { memcachedExpiry } from '../../../../src/sinks/counters/plaincache/protocol/memcached-expiry';
-import { ValuesReader } from '../../../../src/sinks/counters/plaincache/protocol/read-values';
+import { ValuesReader, getCommands } from '../../../../src/sinks/counters/plaincache/protocol/read-values';
 import type { ReplyReader } from '../../../../src/sinks/counters/plaincache/protocol/reply-reader';
 import { VersionReader } from '../../../../src/sinks/counters/plaincache/protocol/version-reader';
 import { OutcomesReader, type WriteCommand } from '../../../../src/sinks/counters/plaincache/protocol/write-counts';
@@ -46,6 +46,39 @@ describe('the reply to get', () => {
     expect(() => new ValuesReader(new Set(['a'])).read(Buffer.from(reply))).toThrow(
       expect.objectContaining({ name: 'ProtocolError' }) as Error,
     );
+  });
+});
+
+describe('the replies to several get', () => {
+  const keys = new Set(Array.from({ length: 2_001 }, (_, index) => `k${index}`));
+  const reply = 'VALUE k0 0 1\r\n7\r\nEND\r\nEND\r\nVALUE k2000 0 2\r\n18\r\nEND\r\n';
+
+  it('are requested with at most 1,000 keys each', () => {
+    const lines = getCommands(keys).split('\r\n');
+    expect(lines.pop()).toBe('');
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['get', 'get', 'get']);
+    expect(lines.map((line) => line.split(' ').length - 1)).toEqual([1_000, 1_000, 1]);
+    expect(lines.flatMap((line) => line.split(' ').slice(1))).toEqual([...keys]);
+  });
+
+  it('are complete with the last one, wherever they are split', () => {
+    const values = new Map([
+      ['k0', 7],
+      ['k2000', 18],
+    ]);
+    for (let at = 1; at < reply.length; at += 1) {
+      const reader = new ValuesReader(keys);
+      expect(reader.read(Buffer.from(reply.slice(0, at)))).toBeUndefined();
+      expect(reader.partsRead).toBe(reply.slice(0, at).split('END\r\n').length - 1);
+      expect(reader.read(Buffer.from(reply.slice(at)))).toEqual(values);
+    }
+    expect(() => new ValuesReader(keys).read(Buffer.from(`${reply}END\r\n`))).toThrow('bytes follow');
+  });
+
+  it('give the values that have arrived before they are complete', () => {
+    const arrived = new Map<string, number | undefined>();
+    expect(new ValuesReader(keys, arrived).read(Buffer.from(reply.slice(0, 25)))).toBeUndefined();
+    expect(arrived).toEqual(new Map([['k0', 7]]));
   });
 });
 

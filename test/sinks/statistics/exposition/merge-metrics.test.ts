@@ -17,6 +17,15 @@ describe('the metrics of several processes', () => {
     );
   });
 
+  it.each([
+    ['a carriage return', '\r'],
+    ['a line separator', '\u2028'],
+    ['a paragraph separator', '\u2029'],
+  ])('keep a label in which what looks like the beginning of a metric follows %s', (_, separator) => {
+    const page = `# HELP a text\n# TYPE a gauge\na{x="1${separator}# HELP b text"} 1\n`;
+    expect(mergeMetrics([page])).toBe(page);
+  });
+
   it('are a page that Prometheus accepts', async () => {
     const own = await processMetrics({ region: 'eu' }).write();
     const ofWorker = own.replaceAll('region="eu"', 'region="eu",worker="1"');

@@ -13,6 +13,8 @@ describe('builtInMapping', () => {
       expect(mappedTo(mapper, `${rule}.d.k.${stat}`)).toBe(`${metric}{domain=d,key1=k}`);
       expect(mappedTo(mapper, `${rule}.d.k.l_v.${stat}`)).toBe(`${metric}{domain=d,key1=k,key2=l_v}`);
       expect(mappedTo(mapper, `${rule}.d.k.l.m.n.${stat}`)).toBe(`${metric}{domain=d,key1=k,key2=l.m.n}`);
+      const separated = 'l_v\u2028w\u2029.m\u2028';
+      expect(mappedTo(mapper, `${rule}.d.k.${separated}.${stat}`)).toBe(`${metric}{domain=d,key1=k,key2=${separated}}`);
     },
   );
 

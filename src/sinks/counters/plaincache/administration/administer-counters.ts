@@ -9,7 +9,7 @@ import type { Node } from '../node';
 import type { NodeConnections } from '../nodes/node-connections';
 import { type WireKey, wireKey } from '../protocol/legal-key';
 import { CounterReader, type ReadCounter, metaGetCommand } from '../protocol/read-counter';
-import { ValuesReader, getCommand } from '../protocol/read-values';
+import { ValuesReader, getCommands } from '../protocol/read-values';
 import { ReplacedReader, deleteCommand, setCommand } from '../protocol/replace-counter';
 
 /** An absent key, or one whose value is no number. */
@@ -58,7 +58,7 @@ async function read(connections: NodeConnections, key: WireKey): Promise<ReadCou
   if (reply === 'absent') return undefined;
   if (reply !== 'unsupported') return reply;
   const keys = new Set([key]);
-  const values = await connections.read(getCommand(keys), () => new ValuesReader(keys));
+  const values = await connections.read(getCommands(keys), () => new ValuesReader(keys));
   return values.has(key) ? { count: values.get(key), timeToLive: null } : undefined;
 }
 

@@ -31,11 +31,11 @@ export class PlaincacheStatistics {
     };
   }
 
-  /** @param found undefined: the read failed */
-  read(requested: number, found: number | undefined): void {
+  /** @param found the keys whose values have arrived, in a read that failed as well */
+  read(code: 'success' | 'error', { requested, found }: { readonly requested: number; readonly found: number }): void {
     this.#keysRequested.add(requested);
-    this.#keysFound.add(found ?? 0);
-    this.#reads[found === undefined ? 'error' : 'success'].add(1);
+    this.#keysFound.add(found);
+    this.#reads[code].add(1);
   }
 
   /** @param outcome undefined: the connection failed before the reply */

@@ -38,6 +38,10 @@ async function writeOnce(
   const reader = new OutcomesReader(commands);
   try {
     await connections.write(writeCommands(commands, Date.now()), reader);
+  } catch (error) {
+    // No further round follows for the commands that were answered.
+    for (const command of left(commands, reader.known)) statistics.dropped(command);
+    throw error;
   } finally {
     commands.forEach((command, index) => statistics.wrote(command, reader.known[index]));
   }

@@ -56,22 +56,28 @@ export class Connection {
    * Writes a request and reads its reply. Anything but exactly the expected reply ends the connection, because later replies could
    * not be assigned any more.
    *
-   * @param timeout milliseconds, the time to connect included
+   * @param timeout milliseconds for each part of the reply, the time to connect included
    * @throws {ConnectionFailure}, or what the reader throws
    */
   exchange<T>(request: string, reader: ReplyReader<T>, timeout: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        // After a long turn of the event loop, a reply that has arrived in time is still to be read.
+        const { partsRead } = reader;
+        // After a long turn of the event loop, a reply that has arrived in time is still to be read. A part of it restarts the timer.
         setImmediate(() => {
-          if (this.#exchange === exchange) this.#failed(`the server did not answer within ${timeout} ms`, true);
+          if (this.#exchange !== exchange || reader.partsRead !== partsRead) return;
+          this.#failed(`the server did not answer within ${timeout} ms`, true);
         });
       }, timeout);
       const exchange: Exchange = {
         hasAnswered: false,
         finish: (chunk) => {
+          const { partsRead } = reader;
           const result = reader.read(chunk);
-          if (result === undefined) return false;
+          if (result === undefined) {
+            if (reader.partsRead !== partsRead) timer.refresh();
+            return false;
+          }
           clearTimeout(timer);
           resolve(result);
           return true;

@@ -9,7 +9,7 @@ export interface NodeConnectionsOptions {
   readonly tls: (() => ConnectionOptions) | undefined;
   /** How many idle connections are kept: PLAINCACHE_MAX_IDLE_CONNS. */
   readonly maxIdle: number;
-  /** The time that an exchange may take, connecting included, in milliseconds. */
+  /** The time that each part of an exchange may take, connecting included, in milliseconds. */
   readonly timeout: number;
 }
 

@@ -6,6 +6,12 @@ export class ProtocolError extends Error {
 /** Reads the reply to one exchange, wherever it is split. */
 export interface ReplyReader<T> {
   /**
+   * How many parts of a long reply are complete; undefined or 0 while there are none. Each part has the whole timeout of an exchange: how
+   * long a server takes for many keys does not show that it is away.
+   */
+  readonly partsRead?: number;
+
+  /**
    * Reads more bytes.
    *
    * @returns the result when the reply is complete; undefined when more is needed

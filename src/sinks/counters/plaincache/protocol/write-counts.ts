@@ -31,6 +31,8 @@ const NUMBER = /^\d+ *$/;
 /** Errors of one command, after which the connection continues with the reply to the next one. */
 const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrement non-numeric value)/;
 const MAX_LINE = 1024;
+/** The commands of one part of the replies. */
+const COMMANDS_PER_PART = 1_000;
 
 /** Reads one line for each command, in their order. */
 export class OutcomesReader implements ReplyReader<readonly WriteOutcome[]> {
@@ -40,6 +42,10 @@ export class OutcomesReader implements ReplyReader<readonly WriteOutcome[]> {
 
   constructor(commands: readonly WriteCommand[]) {
     this.#commands = commands;
+  }
+
+  get partsRead(): number {
+    return Math.floor(this.#outcomes.length / COMMANDS_PER_PART);
   }
 
   read(chunk: Buffer): readonly WriteOutcome[] | undefined {
