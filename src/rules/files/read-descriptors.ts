@@ -21,7 +21,7 @@ export function readDescriptors(parent: FieldReader, level: DescriptorLevel): Ru
 }
 
 export function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
-  const fields = new FieldReader(context, 'descriptor', map);
+  const fields = new FieldReader(context, 'descriptor', [map]);
   const key = readKey(fields);
   const value = readValue(fields);
   const path = `${level.path}.${key}${value === '' ? '' : `_${value}`}`;

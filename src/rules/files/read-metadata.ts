@@ -2,21 +2,38 @@ import type { Json, JsonObject } from '../rule-config';
 import { isNull, type FieldReader } from './fields/field-reader';
 import { isMergeKey, mergeSources, repeatedKey } from './fields/merge-fields';
 import type { ReadContext } from './fields/read-context';
+import { printScalar } from './yaml/print-scalar';
 import { booleanOf, numberOf, scalarType } from './yaml/yaml-scalar';
 import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml/yaml-tree';
 import { describeNode, printNode, showText } from './yaml/yaml-text';
 
-/** `metadata`: any mapping that can be represented in JSON. */
+/** `metadata`: any mapping that can be represented in JSON. It extends those under it, whose values it replaces key by key. */
 export function readMetadata(fields: FieldReader): JsonObject | undefined {
   const field = fields.get('metadata');
   if (field === undefined) return undefined;
-  const { value } = field;
+  const { value, under } = field;
   const reader = new MetadataReader(fields.context);
-  if (value.kind === 'map') return reader.object(value);
+  if (value.kind === 'map') return reader.object([...under, value], writtenName);
   if (isNull(value)) fields.reportEmpty('metadata', 'the rule has none');
   else
     reader.reject(value, `it must be a mapping, but is ${describeNode(value)}`, 'Write `key: value` lines below it.');
   return undefined;
+}
+
+type NameOf = (key: YamlScalar) => string;
+
+/** An object whose members are collected. */
+interface Members {
+  readonly values: Map<string, Json>;
+  readonly nameOf: NameOf;
+}
+
+/**
+ * The name of a key at the top level of `metadata`: its source text. The Go service reads only these keys as text; it prints the
+ * values of those nested in them.
+ */
+function writtenName(key: YamlScalar): string {
+  return isNull(key) ? '' : key.text;
 }
 
 class MetadataReader {
@@ -26,42 +43,43 @@ class MetadataReader {
     this.#context = context;
   }
 
-  object(map: YamlMap): JsonObject {
-    const members = new Map<string, Json>();
-    this.#addMembers(members, map, false);
-    return Object.fromEntries(members);
+  /** @param layers the lowest first */
+  object(layers: readonly YamlMap[], nameOf: NameOf): JsonObject {
+    const members: Members = { values: new Map(), nameOf };
+    for (const layer of layers) this.#addMembers(members, layer, false);
+    return Object.fromEntries(members.values);
   }
 
   reject(node: YamlNode, reason: string, advice: string): void {
     this.#context.report(node, { code: 'invalid-metadata', message: `error parsing metadata: ${reason}`, advice });
   }
 
-  #addMembers(members: Map<string, Json>, map: YamlMap, merged: boolean): void {
+  #addMembers(members: Members, map: YamlMap, merged: boolean): void {
     const own = new Map<string, YamlNode>();
     for (const entry of map.entries) {
       if (isMergeKey(entry.key)) {
         for (const source of mergeSources(this.#context, entry)) this.#addMembers(members, source, true);
         continue;
       }
-      const name = this.#nameOf(entry);
+      const name = this.#nameOf(entry, members.nameOf);
       if (name === undefined) continue;
       const before = own.get(name);
       if (before !== undefined && !merged)
         this.#context.report(entry.key, repeatedKey(showText(name), this.#context.describe(before)));
       own.set(name, entry.key);
-      members.set(name, this.#value(entry.value));
+      members.values.set(name, this.#value(entry.value));
     }
   }
 
-  #nameOf({ key }: YamlEntry): string | undefined {
-    if (key.kind === 'scalar') return key.text;
+  #nameOf({ key }: YamlEntry, nameOf: NameOf): string | undefined {
+    if (key.kind === 'scalar') return nameOf(key);
     const advice = 'Metadata is sent as JSON, which allows only text keys.';
     this.reject(key, `a key must be text, but is ${printNode(key)}`, advice);
     return undefined;
   }
 
   #value(node: YamlNode): Json {
-    if (node.kind === 'map') return this.object(node);
+    if (node.kind === 'map') return this.object([node], printScalar);
     if (node.kind === 'list') return node.items.map((item) => this.#value(item));
     return this.#scalar(node);
   }

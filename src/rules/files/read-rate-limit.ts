@@ -46,7 +46,7 @@ export function readRateLimit(descriptor: FieldReader): ReadRateLimit | undefine
   }
   const [last, ...others] = mapsIn(value).toReversed();
   if (last === undefined) return undefined;
-  const fields = new FieldReader(descriptor.context, 'rate_limit', ...under, ...others.toReversed(), last);
+  const fields = new FieldReader(descriptor.context, 'rate_limit', [...under, ...others.toReversed(), last]);
   const unlimited = fields.boolean('unlimited');
   const name = fields.text('name');
   const replaces = readReplaces(fields, name);
@@ -175,7 +175,7 @@ interface ReplacesEntry {
 function readReplaces(fields: FieldReader, ownName: string): readonly ReplacesEntry[] {
   const entries: ReplacesEntry[] = [];
   for (const item of fields.list('replaces', 'the rule replaces nothing')) {
-    const inner = new FieldReader(fields.context, 'replaces', item);
+    const inner = new FieldReader(fields.context, 'replaces', [item]);
     const value = inner.get('name')?.value;
     const name = inner.text('name');
     const range = value ?? item;

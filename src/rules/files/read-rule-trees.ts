@@ -98,7 +98,7 @@ class DomainCollector {
   read(context: ReadContext, root: YamlMap): void {
     const merge = this.#options.mergeDomainConfigs;
     const errorsBefore = this.#report.errorCount;
-    const fields = new FieldReader(context, 'top level', root);
+    const fields = new FieldReader(context, 'top level', [root]);
     const domain = fields.text('domain');
     const known = this.#domains.get(domain);
     if (domain === '') reportEmptyDomain(fields);

@@ -20,7 +20,7 @@ const options = { mergeDomainConfigs: false };
 const text = fc.oneof(
   fc
     .string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
-    .filter((value) => !/[\p{Cc}\p{Cs}\ufeff\ufffe\uffff]/u.test(value)),
+    .filter((value) => !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\ufeff\ufffe\uffff]/u.test(value)),
   fc.constantFrom(
     '010',
     'yes',

@@ -118,12 +118,19 @@ descriptors:
   it.each([
     ['a byte order mark', '\ufeffdomain: d\ndescriptors: [{key: k}]\n'],
     ['CRLF line breaks', 'domain: d\r\ndescriptors:\r\n- key: k\r\n'],
+    ['CRLF line breaks whose last LF is missing', 'domain: d\r\ndescriptors:\r\n- key: k\r'],
+    ['CR line breaks', 'domain: d\rdescriptors:\r- key: k\r'],
+    ['NEL line breaks', 'domain: d\u0085descriptors:\u0085- key: k\u0085'],
+    ['line separators', 'domain: d\u2028descriptors:\u2028- key: k\u2028'],
+    ['paragraph separators', 'domain: d\u2029descriptors:\u2029- key: k\u2029'],
     ['no line break at its end', 'domain: d\ndescriptors:\n- key: k'],
     ['lists with the indentation of their key', 'domain: d\ndescriptors:\n- key: k\n'],
     ['indented lists', 'domain: d\ndescriptors:\n    - key: k\n'],
     ['the domain after the descriptors', 'descriptors:\n- key: k\ndomain: d\n'],
     ['a document marker first', '# rules\n---\ndomain: d\ndescriptors:\n- key: k\n'],
     ['an empty second document', 'domain: d\ndescriptors:\n- key: k\n---\n# nothing\n'],
+    ['a comment directly after a quoted value', 'domain: "d"# comment\ndescriptors:\n- key: \'k\'#\n'],
+    ['a comment directly after a brace or bracket', 'domain: d\ndescriptors: [# one\n  {key: k}# two\n  ]# three\n'],
     ['JSON', '{"domain": "d", "descriptors": [{"key": "k"}]}'],
     ['a %YAML 1.1 line', '%YAML 1.1\n---\ndomain: d\ndescriptors: [{key: k}]\n'],
   ])('may have %s', (_, text) => {
@@ -140,6 +147,13 @@ descriptors:
     for (let at = 0; at < text.length; at += 1) content[mark.length + 2 * at + low] = text.charCodeAt(at);
     const { configs, errors } = readRuleFiles([{ path: 'a.yaml', content }], { mergeDomainConfigs: false });
     expect({ configs, errors }).toEqual({ configs: [domainConfig('dé')], errors: [] });
+  });
+});
+
+describe('a problem after line breaks of other kinds', () => {
+  it.each(['\r', '\u0085', '\u2028', '\u2029'])('has the line that these breaks give it: %j', (lineBreak) => {
+    const { errors } = read(['# one', 'domain: d', 'descriptors:', '- key: k', '  vale: v'].join(lineBreak));
+    expect(errors.map(({ line, column, sourceLine }) => [line, column, sourceLine])).toEqual([[5, 3, '  vale: v']]);
   });
 });
 
@@ -181,6 +195,10 @@ describe('a text field', () => {
     ['>-\n    one\n    two', 'one two'],
     ['one\n    two', 'one two'],
     ['日本 *', '日本 *'],
+    ['one\r    two', 'one two'],
+    ['"one\u2028    two"', 'one two'],
+    ['|-\n    one\u0085    two', 'one\ntwo'],
+    ['"\\L\\r"', '\u2028\r'],
   ])('keeps the source text: value: %s is %j', (written, expected) => {
     expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: expected }));
   });
@@ -338,13 +356,79 @@ describe('metadata', () => {
   });
 
   it('supports merges, and a key named __proto__', () => {
-    const metadata = '{base: &b {x: 1, y: 2}, over: {<<: *b, y: 3}, __proto__: {polluted: true}}';
+    const metadata = '{base: &b {x: 1, z: 2}, over: {<<: *b, z: 3}, __proto__: {polluted: true}}';
     const merged = ruleWith(`rate_limit: {unit: day, requests_per_unit: 1}\n  metadata: ${metadata}`)?.metadata;
     expect(Object.entries(merged ?? {})).toEqual([
-      ['base', { x: 1, y: 2 }],
-      ['over', { x: 1, y: 3 }],
+      ['base', { x: 1, z: 2 }],
+      ['over', { x: 1, z: 3 }],
       ['__proto__', { polluted: true }],
     ]);
+  });
+});
+
+describe('a key of metadata', () => {
+  const WRITTEN = ['yes', 'y', '0x10', '010', '1_0', '1.50', '1e6', '0.00001', '-.inf', '!!bool "no"', '"yes"', '1:30'];
+  const IDS = ['9007199254740993', '18446744073709551615', '18446744073709551616'];
+
+  function namesOf(metadata: string) {
+    const all = ruleWith(`rate_limit: {unit: day, requests_per_unit: 1}\n  metadata: ${metadata}`)?.metadata ?? {};
+    return Object.keys(all['in'] ?? all);
+  }
+
+  it.each([
+    ...['yes', 'y', '0x10', '1.50', '1e6', '.inf', '1:30', ...IDS].map((key) => [key, key]),
+    ['~', ''],
+    ['"~"', '~'],
+  ])('at the top level is its source text: %s is %j', (written, expected) => {
+    expect(namesOf(`{${written}: 1}`)).toEqual([expected]);
+  });
+
+  // As printed by the Go service, which converts the values of nested keys to text.
+  const PRINTED = ['true', 'true', '16', '8', '10', '1.5', '1e+06', '1e-05', '-Inf', 'false', 'yes', '1:30'];
+  it.each([
+    ...WRITTEN.map((key, index) => [key, PRINTED[index] ?? '']),
+    ...['9007199254740993', '18446744073709551615'].map((id) => [id, id]),
+    ['18446744073709551616', '1.8446744073709552e+19'],
+    ['-0.0', '-0'],
+    ['.nan', 'NaN'],
+    ['~', '<nil>'],
+    ['7'.repeat(90), '7.777777777777777e+89'],
+  ])('within another value is the text of its value: %s is %j', (written, expected) => {
+    expect(namesOf(`{in: {${written}: 1}}`)).toEqual([expected]);
+    expect(ruleWith(`metadata: {list: [{${written}: 1}]}`)?.metadata).toEqual({ list: [{ [expected]: 1 }] });
+  });
+});
+
+describe('metadata that is assigned twice', () => {
+  const BASE = 'domain: d\ndescriptors:\n- &base {key: a, metadata: {team: x, deep: {one: 1}, tier: 1}}\n';
+  it.each([
+    [
+      'after a merge, extends the merged one',
+      `${BASE}- {<<: *base, key: b, metadata: {tier: 2, deep: {two: 2}}}`,
+      { team: 'x', deep: { two: 2 }, tier: 2 },
+    ],
+    [
+      'before a merge, is extended by the merged one',
+      `${BASE}- {metadata: {own: 0, tier: 2}, <<: *base, key: b}`,
+      { own: 0, team: 'x', deep: { one: 1 }, tier: 1 },
+    ],
+    [
+      'by two merges, has the keys of both',
+      `${BASE}- {<<: [{metadata: {tier: 3}}, *base], key: b}`,
+      { team: 'x', deep: { one: 1 }, tier: 3 },
+    ],
+    [
+      'by a repeated key, has the keys of both',
+      'domain: d\ndescriptors:\n- {key: a}\n- {key: b, metadata: {team: x, tier: 1}, metadata: {tier: 2}}',
+      { team: 'x', tier: 2 },
+    ],
+    [
+      'with an empty one in between, has only the keys of the last',
+      'domain: d\ndescriptors:\n- {key: a}\n- {key: b, metadata: {team: x}, metadata: ~, metadata: {tier: 2}}',
+      { tier: 2 },
+    ],
+  ])('%s, as in the Go service', (_, text, expected) => {
+    expect(rulesOf(text)[1]?.metadata).toEqual(expected);
   });
 });
 
@@ -433,6 +517,25 @@ describe('a repeated key', () => {
     const { configs, warnings } = read(text);
     expect(configs).toEqual([domainConfig('d', { key: 'k', value: 'b', rateLimit: limit(2, 'DAY') })]);
     expect(codes(warnings)).toEqual(['repeated-key', 'repeated-key', 'repeated-key', 'repeated-key']);
+  });
+
+  it.each(['rate_limit: {unit: day, requests_per_unit: 1}', 'metadata: {a: 1}'])(
+    'takes linear time, however often it is repeated: %s',
+    (field) => {
+      function milliseconds(count: number) {
+        const start = performance.now();
+        expect(read(`domain: d\ndescriptors:\n- key: k\n${`  ${field}\n`.repeat(count)}`).errors).toEqual([]);
+        return performance.now() - start;
+      }
+      milliseconds(1000);
+      // Quadratic time would be 64 times as long.
+      expect(milliseconds(40_000)).toBeLessThan(30 * milliseconds(5000));
+    },
+  );
+
+  it('may be repeated more often than a function can have arguments', () => {
+    const field = '  rate_limit: {unit: day, requests_per_unit: 1}\n';
+    expect(rulesOf(`domain: d\ndescriptors:\n- key: k\n${field.repeat(130_000)}`)).toHaveLength(1);
   });
 });
 

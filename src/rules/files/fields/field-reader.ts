@@ -21,7 +21,7 @@ export class FieldReader {
   #wrongTypes: Set<string> | undefined;
 
   /** @param layers the mapping, preceded by those that it extends (see `mergeFields`) */
-  constructor(context: ReadContext, section: Section, ...layers: readonly [...YamlMap[], YamlMap]) {
+  constructor(context: ReadContext, section: Section, layers: readonly [...YamlMap[], YamlMap]) {
     this.context = context;
     this.start = startOf(layers.at(-1) ?? layers[0]);
     this.#fields = mergeFields(context, section, layers);

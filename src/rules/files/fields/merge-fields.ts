@@ -1,5 +1,6 @@
 import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
 import { ALL_KEYS, isKnownAnywhere, isKnownIn, KNOWN_KEYS, sectionsOf, type Section } from './known-keys';
+import type { ProblemDetails } from '../problems/problem';
 import type { ReadContext } from './read-context';
 import { scalarType } from '../yaml/yaml-scalar';
 import type { YamlEntry, YamlMap, YamlNode } from '../yaml/yaml-tree';
@@ -10,7 +11,7 @@ export interface Field {
   readonly key: YamlNode;
   /** The effective value: the last one assigned. */
   readonly value: YamlNode;
-  /** Earlier values that the value extends, the lowest first. Only `rate_limit` is joined this way; others are replaced. */
+  /** Earlier values that the value extends, the lowest first. Only `rate_limit` and `metadata` are joined; others are replaced. */
   readonly under: readonly YamlMap[];
   /** Whether it was merged in by `<<`. */
   readonly merged: boolean;
@@ -25,8 +26,8 @@ const SECTION_PLACES: Readonly<Record<Section, string>> = {
 
 /**
  * The known fields of mappings that are laid over each other, with merges (`<<`) applied. As in go-yaml 2, entries are assigned
- * in the order of the file: a merge overrides fields above it, and a `rate_limit` extends the one before it key by key. Reports
- * keys that are unknown, misplaced or repeated.
+ * in the order of the file: a merge overrides fields above it, and a `rate_limit` or `metadata` extends the one before it key by
+ * key. Reports keys that are unknown, misplaced or repeated.
  *
  * @param layers the lowest first; all but the last count as merged
  */
@@ -40,8 +41,16 @@ export function mergeFields(
   return merger.fields;
 }
 
+/** The fields whose mappings are joined. */
+const JOINED: ReadonlySet<string> = new Set(['rate_limit', 'metadata']);
+
+/** A field whose earlier values are still collected. */
+interface GrowingField extends Field {
+  readonly under: YamlMap[];
+}
+
 class FieldMerger {
-  readonly fields = new Map<string, Field>();
+  readonly fields = new Map<string, GrowingField>();
   readonly #context: ReadContext;
   readonly #section: Section;
 
@@ -88,36 +97,45 @@ class FieldMerger {
       this.fields.set(name, { key, value, under: [], merged });
       return;
     }
-    if (!before.merged) this.#reportRepeated(name, mergedBy ?? key, { before, merged });
-    const isJoined = name === 'rate_limit' && before.value.kind === 'map' && value.kind === 'map';
-    if (isJoined && before.merged !== merged) {
-      this.#context.report(mergedBy ?? key, {
-        code: 'merged-rate-limit',
-        message: '`rate_limit` does not replace the merged one: fields that are not written here are taken from there',
-        advice: 'Write the whole limit here, or remove the limit from the mapping that `<<` merges.',
-      });
-    }
-    const under = isJoined && before.value.kind === 'map' ? [...before.under, before.value] : [];
-    this.fields.set(name, { key, value, under, merged });
+    const joined = JOINED.has(name) && before.value.kind === 'map' && value.kind === 'map' ? before.value : undefined;
+    const details = this.#overlap(name, before, { merged, isJoined: joined !== undefined });
+    if (details !== undefined) this.#context.report(mergedBy ?? key, details);
+    // The array is shared, because copying it for each of many repeated keys would take quadratic time.
+    if (joined !== undefined) before.under.push(joined);
+    this.fields.set(name, { key, value, under: joined === undefined ? [] : before.under, merged });
   }
 
-  #reportRepeated(name: string, at: YamlNode, { before, merged }: { before: Field; merged: boolean }): void {
-    if (merged) {
-      this.#context.report(at, {
-        code: 'merge-overrides-key',
-        message: `\`<<\` overrides the \`${name}\` above it`,
-        advice: 'Put `<<` first in its mapping: only keys after it override the merged ones.',
-      });
-    } else {
-      this.#context.report(at, repeatedKey(name, this.#context.describe(before.key)));
-    }
+  /** The warning about a field that is assigned again; none when only merges assign it, or when it replaces a merged one. */
+  #overlap(
+    name: string,
+    before: Field,
+    { merged, isJoined }: { merged: boolean; isJoined: boolean },
+  ): ProblemDetails | undefined {
+    if (before.merged) return isJoined && !merged ? extendsMerged(name) : undefined;
+    if (merged) return overriddenByMerge(name, isJoined);
+    const details = repeatedKey(name, this.#context.describe(before.key));
+    return isJoined ? { ...details, advice: 'Join the two: the second one extends the first.' } : details;
   }
 }
 
 /** @param first where the key was before, in a few words */
-export function repeatedKey(name: string, first: string) {
+export function repeatedKey(name: string, first: string): ProblemDetails {
   const message = `\`${name}\` is repeated here; the first one is at ${first}`;
-  return { code: 'repeated-key', message, advice: 'Keep one of the two; the last one is used.' } as const;
+  return { code: 'repeated-key', message, advice: 'Keep one of the two; the last one is used.' };
+}
+
+function overriddenByMerge(name: string, isJoined: boolean): ProblemDetails {
+  const message = isJoined
+    ? `\`<<\` overrides keys of the \`${name}\` above it`
+    : `\`<<\` overrides the \`${name}\` above it`;
+  const advice = 'Put `<<` first in its mapping: only keys after it override the merged ones.';
+  return { code: 'merge-overrides-key', message, advice };
+}
+
+function extendsMerged(name: string): ProblemDetails {
+  const message = `\`${name}\` does not replace the merged one: keys that are not written here are taken from there`;
+  const advice = `Write all of its keys here, or remove \`${name}\` from the mapping that \`<<\` merges.`;
+  return { code: 'merged-rate-limit', message, advice };
 }
 
 /** Whether a key is an unquoted `<<`, as in go-yaml 2. */

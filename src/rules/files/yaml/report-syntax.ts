@@ -1,7 +1,8 @@
-import { visit, type Document, type YAMLError } from 'yaml';
+import type { Document, YAMLError } from 'yaml';
 import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import type { SourceRange, SourceText } from '../problems/source-text';
+import { describeUnclosedQuote } from './unclosed-quote';
 
 /** The library quotes unexpected input, however long it is. In characters. */
 const MAX_MESSAGE_LENGTH = 200;
@@ -23,14 +24,17 @@ const ADVICE: Partial<Record<YAMLError['code'], string>> = {
 export function reportSyntax(document: Document.Parsed, source: SourceText, report: ProblemReport): boolean {
   // Warnings about tags are left to the tree builder; go-yaml 2 rejects everything else that the library only warns about.
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
-  const errors: readonly YAMLError[] = [...document.errors, ...warnings];
+  const errors: readonly YAMLError[] = [...document.errors.filter(isError), ...warnings];
   const lines = new Set<number>();
+  let quotedUntil = 0;
   for (const error of errors) {
-    // Further errors on the same line are mostly consequences of the first.
+    // Further errors on the same line, or in the same quoted value, are mostly consequences of the first.
     const line = source.lineOf(error.pos[0]);
-    if (!lines.has(line)) {
-      const { range, details } = describeError(error, document, source);
+    if (!lines.has(line) && error.pos[0] >= quotedUntil) {
+      const quote = describeUnclosedQuote(error, document, source);
+      const { range, details } = quote ?? describeError(error, source);
       report.add(source, range, details);
+      quotedUntil = quote?.until ?? quotedUntil;
     }
     lines.add(line);
   }
@@ -50,24 +54,22 @@ export function reportSyntax(document: Document.Parsed, source: SourceText, repo
   return true;
 }
 
+/** Whether go-yaml 2 also rejects what the library rejects: not a comment directly after a quoted value or a bracket. */
+function isError({ code, message }: YAMLError): boolean {
+  return code !== 'MISSING_CHAR' || !message.startsWith('Comments must be separated');
+}
+
 interface SyntaxProblem {
   readonly range: SourceRange;
   readonly details: ProblemDetails;
 }
 
-function describeError(error: YAMLError, document: Document.Parsed, { text }: SourceText): SyntaxProblem {
+function describeError(error: YAMLError, { text }: SourceText): SyntaxProblem {
   const { code, pos } = error;
   const [offset, end] = pos;
   if (code === 'TAB_AS_INDENT') {
     const message = 'error loading config file: found a tab in the indentation';
     return { range: { offset, end }, details: { code: 'tab-indentation', message, advice: 'Indent with spaces.' } };
-  }
-  const isUnclosed = code === 'MISSING_CHAR' && error.message.startsWith('Missing closing');
-  const quote = isUnclosed ? lastQuoteBefore(document, offset) : undefined;
-  if (quote !== undefined) {
-    const message = 'error loading config file: the quote that opens here is never closed';
-    const details: ProblemDetails = { code: 'yaml-syntax', message, advice: 'Add the closing quote.' };
-    return { range: { offset: quote, end: quote + 1 }, details };
   }
   return {
     // For a wrongly indented line, the library's position is the indentation.
@@ -90,16 +92,4 @@ function adviceFor({ code, message }: YAMLError): string {
 function syntaxMessage({ message }: YAMLError): string {
   const line = message.replaceAll(/\s+/g, ' ');
   return `error loading config file: ${line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line}`;
-}
-
-/** The offset of the last quoted scalar that starts before an offset. */
-function lastQuoteBefore(document: Document.Parsed, offset: number): number | undefined {
-  let start: number | undefined;
-  visit(document, {
-    Scalar(_, { type, range }) {
-      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
-      if (isQuoted && range && range[0] < offset) start = Math.max(start ?? 0, range[0]);
-    },
-  });
-  return start;
 }

@@ -1,4 +1,5 @@
-import { booleanOf, numberOf, scalarType } from './yaml-scalar';
+import { printScalar } from './print-scalar';
+import { scalarType } from './yaml-scalar';
 import type { YamlNode } from './yaml-tree';
 
 /** In characters. */
@@ -35,17 +36,7 @@ export function printNode(node: YamlNode, depth = 0): string {
     const items = node.items.slice(0, MAX_SHOWN_ITEMS);
     return `[${items.map((item) => printNode(item, depth + 1)).join(' ')}]`;
   }
-  switch (scalarType(node)) {
-    case 'null':
-      return '<nil>';
-    case 'boolean':
-      return String(booleanOf(node));
-    case 'integer':
-    case 'float':
-      return String(numberOf(node));
-    default:
-      return showText(node.text);
-  }
+  return showText(printScalar(node));
 }
 
 /** A text for a message: on one line and of bounded length. */

@@ -1,0 +1,76 @@
+import { visit, type Document, type YAMLError } from 'yaml';
+import type { ProblemDetails } from '../problems/problem';
+import type { SourceRange, SourceText } from '../problems/source-text';
+
+/** A quoted value that the library cannot read to its end. */
+export interface UnclosedQuote {
+  readonly range: SourceRange;
+  readonly details: ProblemDetails;
+  /** Where the value probably ends: errors before that are consequences. */
+  readonly until: number;
+}
+
+/** What may follow a quoted value on its line. */
+const AFTER_VALUE = /[ \t]*(?:[\r\n#,\]}]|$)/y;
+
+/**
+ * Describes the error that a quoted value has no closing quote; undefined for other errors. The library also reports it for a
+ * value that is closed, but has a line that is not indented deeper than its key. Go-yaml 2 accepts such lines.
+ */
+export function describeUnclosedQuote(
+  { code, message, pos }: YAMLError,
+  document: Document.Parsed,
+  source: SourceText,
+): UnclosedQuote | undefined {
+  if (code !== 'MISSING_CHAR' || !message.startsWith('Missing closing')) return undefined;
+  const offset = lastQuoteBefore(document, pos[0]);
+  if (offset === undefined) return undefined;
+  const range = { offset, end: offset + 1 };
+  const closing = closingQuote(source.text, offset);
+  return closing === undefined
+    ? { range, details: NEVER_CLOSED, until: offset + 1 }
+    : { range, details: notIndented(source.describe({ offset: closing, end: closing + 1 })), until: closing + 1 };
+}
+
+const NEVER_CLOSED: ProblemDetails = {
+  code: 'yaml-syntax',
+  message: 'error loading config file: the quote that opens here is never closed',
+  advice: 'Add the closing quote.',
+};
+
+function notIndented(lastLine: string): ProblemDetails {
+  return {
+    code: 'yaml-syntax',
+    message: 'error loading config file: a quoted value has a line that is not indented deeper than its key',
+    advice: `Indent all lines of the value up to ${lastLine}, where the next quote is; if that is another value's, close this one.`,
+  };
+}
+
+/** The offset of the last quoted scalar that starts before an offset. */
+function lastQuoteBefore(document: Document.Parsed, offset: number): number | undefined {
+  let start: number | undefined;
+  visit(document, {
+    Scalar(_, { type, range }) {
+      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
+      if (isQuoted && range && range[0] < offset) start = Math.max(start ?? 0, range[0]);
+    },
+  });
+  return start;
+}
+
+/** The offset of the quote that closes a value; undefined when there is none, or when the next quote is within a line. */
+function closingQuote(text: string, opening: number): number | undefined {
+  const quote = text[opening] ?? '';
+  let at = opening + 1;
+  while (at < text.length && (text[at] !== quote || isEscaped(text, at, quote))) {
+    const isEscape = text[at] === quote || (quote === '"' && text[at] === '\\');
+    at += isEscape ? 2 : 1;
+  }
+  AFTER_VALUE.lastIndex = at + 1;
+  return at < text.length && AFTER_VALUE.test(text) ? at : undefined;
+}
+
+/** Whether a quote is the first of two single quotes, which stand for one. */
+function isEscaped(text: string, at: number, quote: string): boolean {
+  return quote === "'" && text[at + 1] === quote;
+}
