@@ -25,12 +25,18 @@ const contradictory: readonly (readonly [string, Environment, string])[] = [
   ],
   [
     'a certificate without its key',
-    { REDIS_TLS: 'true', REDIS_TLS_CLIENT_CERT: '/cert.pem' },
+    { REDIS_URL: 'a:1', REDIS_TLS: 'true', REDIS_TLS_CLIENT_CERT: '/cert.pem' },
     'REDIS_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.',
   ],
   [
     'a certificate without its key for the second store',
-    { KVSTORE_PERSECOND_TLS: 'true', KVSTORE_TLS_CLIENT_CERT: '/cert.pem' },
+    {
+      KVSTORE_URL: 'a:1',
+      KVSTORE_PERSECOND: 'true',
+      KVSTORE_PERSECOND_URL: 'b:1',
+      KVSTORE_PERSECOND_TLS: 'true',
+      KVSTORE_TLS_CLIENT_CERT: '/cert.pem',
+    },
     'KVSTORE_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.',
   ],
   [
@@ -40,7 +46,11 @@ const contradictory: readonly (readonly [string, Environment, string])[] = [
   ],
   [
     'a key without its certificate',
-    { CONFIG_GRPC_XDS_SERVER_USE_TLS: '1', CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key.pem' },
+    {
+      CONFIG_TYPE: 'GRPC_XDS_SOTW',
+      CONFIG_GRPC_XDS_SERVER_USE_TLS: '1',
+      CONFIG_GRPC_XDS_CLIENT_TLS_KEY: '/key.pem',
+    },
     'CONFIG_GRPC_XDS_CLIENT_TLS_KEY is set, but CONFIG_GRPC_XDS_CLIENT_TLS_CERT is not; a certificate and its key must be set together.',
   ],
   [
@@ -157,6 +167,47 @@ test.each<readonly [string, Environment]>([
   ['the port of the metrics while they are off', { PORT: '9090' }],
 ])('accepts %s', (_, environment) => {
   expect(problemsOf(environment)).toEqual([]);
+});
+
+test.each<readonly [what: string, environment: Environment, unused: readonly string[]]>([
+  [
+    'memcached servers from a list and from a DNS record with another store',
+    { BACKEND_TYPE: 'redis', REDIS_URL: 'a:1', MEMCACHE_HOST_PORT: 'a:1', MEMCACHE_SRV: '_memcache._tcp.example' },
+    ['MEMCACHE_HOST_PORT', 'MEMCACHE_SRV'],
+  ],
+  [
+    'metrics on the port of another listener while statistics are off',
+    { DISABLE_STATS: 'true', USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: ':8080' },
+    ['USE_PROMETHEUS', 'PROMETHEUS_ADDR'],
+  ],
+  [
+    'one socket for two statistics formats while statistics are off',
+    { DISABLE_STATS: 'true', STATSD_HOST: 'unix:///dsd.socket', USE_STATSD: 'true', USE_TAGGEDSTATS: 'true' },
+    ['USE_STATSD', 'STATSD_HOST', 'USE_TAGGEDSTATS'],
+  ],
+  [
+    'a certificate without its key for an xDS server while the rules are in files',
+    { CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true', CONFIG_GRPC_XDS_CLIENT_TLS_CERT: '/c' },
+    ['CONFIG_GRPC_XDS_SERVER_USE_TLS', 'CONFIG_GRPC_XDS_CLIENT_TLS_CERT'],
+  ],
+  [
+    'a certificate without its key for a key-value store that is not used',
+    { BACKEND_TYPE: 'memory', REDIS_URL: 'rediss://a:1', REDIS_TLS: 'true', REDIS_TLS_CLIENT_CERT: '/c' },
+    ['REDIS_URL', 'REDIS_TLS', 'REDIS_TLS_CLIENT_CERT'],
+  ],
+  [
+    'a certificate without its key while the only store with TLS is the second one, which is off',
+    { REDIS_URL: 'a:1', REDIS_PERSECOND_TLS: 'true', REDIS_TLS_CLIENT_CERT: '/c' },
+    ['REDIS_PERSECOND_TLS'],
+  ],
+  [
+    'a key without its certificate for memcached while it is not used',
+    { BACKEND_TYPE: 'redis', REDIS_URL: 'a:1', MEMCACHE_TLS: 'true', MEMCACHE_TLS_CLIENT_KEY: '/k' },
+    ['MEMCACHE_TLS', 'MEMCACHE_TLS_CLIENT_KEY'],
+  ],
+])('accepts %s, with a warning about each setting without effect', (_, environment, unused) => {
+  const warnings = readSettings(environment).warnings.filter((warning) => warning.includes(' has no effect, '));
+  expect(warnings.map((warning) => warning.split(' ', 1)[0])).toEqual(unused);
 });
 
 describe('the type of store without BACKEND_TYPE', () => {

@@ -1,5 +1,12 @@
 import * as fc from 'fast-check';
-import { duration, formatDuration, parseNanoseconds, timerDuration } from '../../src/settings/values/duration';
+import {
+  duration,
+  formatDuration,
+  parseNanoseconds,
+  pauseDuration,
+  timerDuration,
+} from '../../src/settings/values/duration';
+import { readSettings } from '../../src/settings/read-settings';
 import { parseValue } from './parse-value';
 
 const SECOND = 10n ** 9n;
@@ -137,4 +144,17 @@ describe('a duration for a timer', () => {
     });
     expect(timerDuration('above 0').parse('0')).toEqual({ rejected: true });
   });
+});
+
+test('a duration between two attempts has a minimum, which replaces what is shorter', () => {
+  const type = pauseDuration(100);
+  expect(['0', '1ns', '99ms', '100ms', '101ms'].map((text) => type.parse(text))).toEqual(
+    [100, 100, 100, 100, 101].map((value) => ({ value })),
+  );
+  expect(type.parse('-1s')).toEqual({ rejected: true });
+});
+
+test('an interval of 0 leaves a pause before the next stream to an xDS server', () => {
+  const { settings } = readSettings({ CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '0' });
+  expect(settings.configGrpcXdsServerConnectRetryInterval).toBe(100);
 });

@@ -4,6 +4,7 @@ import type { Field } from '../../src/settings/settings';
 import type { Setting } from '../../src/settings/table/setting';
 import { settingsTable } from '../../src/settings/table/settings-table';
 import type { ReadSecretFile } from '../../src/settings/variables/secret-file';
+import { secretsOfText } from '../../src/settings/variables/secrets';
 import { problemsOf } from './problems-of';
 
 const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
@@ -75,6 +76,18 @@ describe.each(secretRows.map((row) => [row.name, row] as const))('%s_FILE', (nam
     expect(reading.settings[row.field]).toEqual(readSettings({ [name]: one }).settings[row.field]);
     delete files['/file'];
     expect(() => reading.readAgain(row.field)).toThrow(new Error('it cannot be read (ENOENT)'));
+  });
+
+  test('is read from the file without surrounding blanks, unless it is a password', () => {
+    const isPassword = name.endsWith('_AUTH');
+    const { settings } = readSettings({ [file]: '/file' }, contents({ '/file': ` ${one} \n` }));
+    const value = isPassword ? ` ${one} \n` : readSettings({ [name]: one }).settings[row.field];
+    expect(settings[row.field]).toEqual(value);
+  });
+
+  test('is masked as it is read from the file', () => {
+    const masked = secretsOfText(row, ` ${one} \n`);
+    expect(masked).toEqual(secretsOfText(row, name.endsWith('_AUTH') ? ` ${one} \n` : one));
   });
 
   test('is listed with its path instead of the contents', () => {

@@ -27,8 +27,8 @@ const listeners = [
     host: settings.debugHost,
     port: settings.debugPort,
   })),
-  listener(['usePullmetrics', 'pullmetricsAddr'], 'pullmetricsAddr', ({ settings }) =>
-    settings.usePullmetrics ? settings.pullmetricsAddr : undefined,
+  listener(['disableStats', 'usePullmetrics', 'pullmetricsAddr'], 'pullmetricsAddr', ({ settings }) =>
+    settings.usePullmetrics && !settings.disableStats ? settings.pullmetricsAddr : undefined,
   ),
 ] as readonly Listener<Field>[];
 

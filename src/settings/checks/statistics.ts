@@ -1,12 +1,14 @@
 import { check } from './check';
 
 export const statisticsChecks = [
-  check(['pushstatsHost', 'usePushstats', 'useTaggedstats'], ({ settings, nameOf }) =>
-    'socketPath' in settings.pushstatsHost && settings.usePushstats && settings.useTaggedstats
+  check(['disableStats', 'pushstatsHost', 'usePushstats', 'useTaggedstats'], ({ settings, nameOf }) => {
+    const { disableStats, pushstatsHost, usePushstats, useTaggedstats } = settings;
+    const isUsed = !disableStats && usePushstats && useTaggedstats;
+    return isUsed && 'socketPath' in pushstatsHost
       ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, without and with tags; ` +
-        `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
-      : undefined,
-  ),
+          `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
+      : undefined;
+  }),
   check(
     ['decisionLog', 'decisionLogOutput', 'disableStats', 'usePushstats', 'useTaggedstats', 'usePullmetrics'],
     ({ settings, nameOf }) => {

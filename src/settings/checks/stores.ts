@@ -54,8 +54,10 @@ export const storeChecks = [
         'is set; set one of them to the memcached servers.'
       : undefined,
   ),
-  check(['plaincacheHostPort', 'plaincacheSrv'], ({ settings, nameOf }) =>
-    settings.plaincacheHostPort.length > 0 && settings.plaincacheSrv !== undefined
+  check(['backendType', 'plaincacheHostPort', 'plaincacheSrv'], ({ settings, nameOf }) =>
+    settings.backendType === 'plaincache' &&
+    settings.plaincacheHostPort.length > 0 &&
+    settings.plaincacheSrv !== undefined
       ? `${nameOf('plaincacheHostPort')} and ${nameOf('plaincacheSrv')} are both set; remove one of them.`
       : undefined,
   ),

@@ -6,7 +6,7 @@ type File = { [F in keyof Settings]: string | undefined extends Settings[F] ? F 
 /**
  * A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored.
  *
- * @param concerns what decides whether TLS is used
+ * @param concerns what decides whether the client is used, with TLS
  */
 // oxlint-disable-next-line max-params -- all four are of one kind: settings
 function requirePair<const Fields extends Field>(
@@ -20,6 +20,10 @@ function requirePair<const Fields extends Field>(
     const [present, absent] = settings[key] === undefined ? [certificate, key] : [key, certificate];
     return `${nameOf(present)} is set, but ${nameOf(absent)} is not; a certificate and its key must be set together.`;
   });
+}
+
+function requestsTls(url = ''): boolean {
+  return /rediss:\/\//i.test(url);
 }
 
 function requireFile(file: File) {
@@ -46,23 +50,24 @@ export const tlsChecks = [
       : undefined,
   ),
   requirePair(
-    ['configGrpcXdsServerUseTls'],
-    (settings) => settings.configGrpcXdsServerUseTls,
+    ['configType', 'configGrpcXdsServerUseTls'],
+    ({ configType, configGrpcXdsServerUseTls }) => configType === 'GRPC_XDS_SOTW' && configGrpcXdsServerUseTls,
     'configGrpcXdsClientTlsCert',
     'configGrpcXdsClientTlsKey',
   ),
   requirePair(
-    ['kvstoreTls', 'kvstorePersecondTls', 'kvstoreUrl', 'kvstorePersecondUrl'],
-    ({ kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl }) =>
-      kvstoreTls ||
-      kvstorePersecondTls ||
-      [kvstoreUrl, kvstorePersecondUrl].some((url) => /rediss:\/\//i.test(url ?? '')),
+    ['backendType', 'kvstorePersecond', 'kvstoreTls', 'kvstorePersecondTls', 'kvstoreUrl', 'kvstorePersecondUrl'],
+    ({ backendType, kvstorePersecond, kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl }) =>
+      backendType === 'kvstore' &&
+      (kvstoreTls ||
+        requestsTls(kvstoreUrl) ||
+        (kvstorePersecond && (kvstorePersecondTls || requestsTls(kvstorePersecondUrl)))),
     'kvstoreTlsClientCert',
     'kvstoreTlsClientKey',
   ),
   requirePair(
-    ['plaincacheTls'],
-    (settings) => settings.plaincacheTls,
+    ['backendType', 'plaincacheTls'],
+    ({ backendType, plaincacheTls }) => backendType === 'plaincache' && plaincacheTls,
     'plaincacheTlsClientCert',
     'plaincacheTlsClientKey',
   ),

@@ -3,6 +3,7 @@ import { boolean, choice } from '../values/choices';
 import { timerDuration } from '../values/duration';
 import { wholeNumber } from '../values/numbers';
 import { text } from '../values/text';
+import type { ValueType } from '../values/value-type';
 import { derived, setting } from './setting';
 
 /** The prefixes of the settings of one instance of the key-value store. */
@@ -22,7 +23,7 @@ export const PER_SECOND_INSTANCE = {
   alias: 'REDIS_PERSECOND',
 } as const;
 
-const credentials = text('password or username:password');
+const credentials: ValueType<string> = { ...text('password or username:password'), keepsBlanks: true };
 
 function names<const Prefix extends string, const Suffix extends string>(
   instance: InstanceNames<Prefix>,

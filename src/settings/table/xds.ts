@@ -1,11 +1,14 @@
 import { is } from './condition';
 import { group, setting } from './setting';
 import { boolean } from '../values/choices';
-import { timerDuration } from '../values/duration';
+import { pauseDuration, timerDuration } from '../values/duration';
 import { grpcHeaders, pairs } from '../values/lists';
 import { grpcTarget } from '../values/addresses';
 import { DEFAULT_MESSAGE_BYTES, messageSize, ratio } from '../values/numbers';
 import { filePath, text } from '../values/text';
+
+/** In milliseconds. Without a pause, a server that answers and then ends each stream would cause a busy loop. */
+const SHORTEST_PAUSE = 100;
 
 export const xdsSettings = group({
   title: 'Rules from an xDS server',
@@ -44,9 +47,9 @@ export const xdsSettings = group({
     setting({
       field: 'configGrpcXdsServerConnectRetryInterval',
       name: 'CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL',
-      type: timerDuration('0 or more'),
+      type: pauseDuration(SHORTEST_PAUSE),
       default: 3000,
-      help: 'Delay before reconnecting after a stream that worked.',
+      help: 'Delay before reconnecting after a stream that worked; at least 100ms.',
     }),
     setting({
       field: 'xdsClientBackoffInitialInterval',

@@ -90,6 +90,18 @@ export function timerDuration(range: Range): ValueType<number> {
   };
 }
 
+/** A duration for which a timer runs between two attempts. What is shorter becomes `shortest` milliseconds. */
+export function pauseDuration(shortest: number): ValueType<number> {
+  const type = timerDuration('0 or more');
+  return {
+    ...type,
+    parse(text) {
+      const result = type.parse(text);
+      return 'value' in result && result.value < shortest ? accepted(shortest) : result;
+    },
+  };
+}
+
 function hint(text: string): string {
   if (/^[+-]?[\d.]+$/.test(text)) return 'add a unit, as in 500ms or 10s';
   if (/\d[dw]$/i.test(text)) return 'the largest unit is h: write 1 day as 24h';

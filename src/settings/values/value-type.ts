@@ -2,7 +2,9 @@
 export interface ValueType<Value> {
   /** The allowed values, as a phrase that completes "allowed: …". */
   readonly allowed: string;
-  /** Parses a text that is not empty and has no surrounding blanks. The result never quotes the text, which may be a secret. */
+  /** Whether blanks around a text in a file belong to the value, as they may to a password. */
+  readonly keepsBlanks?: true;
+  /** Parses a text that is not empty, and has no surrounding blanks unless the type keeps them. The result never quotes the text, which may be a secret. */
   parse(text: string): ParseResult<Value>;
   /** The value as a user would write it. */
   format(value: Value): string;

@@ -12,7 +12,7 @@ export interface SecretFile<Value = unknown> {
 type SecretSetting<Value> = Pick<Setting<string, Value>, 'name' | 'alias' | 'type' | 'secret'>;
 
 /**
- * Reads the text of a secret from a file.
+ * Reads the contents of a file with a secret.
  *
  * @throws Error whose message says why there is none: a sentence about the file, which it does not quote
  */
@@ -28,13 +28,18 @@ export function fileNamesOf(setting: Pick<Setting, 'name' | 'alias' | 'secret'>)
   return setting.secret === undefined ? [] : namesOf(setting).map((name) => `${name}_FILE`);
 }
 
+/** The text of a setting in the contents of its file. An editor or a script may have added invisible blanks around it. */
+export function textInFile({ type }: Pick<Setting, 'type'>, contents: string): string {
+  return type.keepsBlanks === true ? contents : contents.trim();
+}
+
 /**
  * The value of a setting in the file, as it is now.
  *
  * @throws Error as {@link ReadSecretFile}, also for a text that is not a value of the setting
  */
 export function readSecret<Value>({ setting, path }: SecretFile<Value>, readFile: ReadSecretFile): Accepted<Value> {
-  const result = setting.type.parse(readFile(path, setting));
+  const result = setting.type.parse(textInFile(setting, readFile(path, setting)));
   if ('value' in result) return result;
   const hint = result.hint === undefined ? '' : ` (${result.hint})`;
   throw new Error(`it must contain ${setting.type.allowed}${hint}`);

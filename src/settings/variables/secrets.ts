@@ -1,6 +1,7 @@
 import { type Environment, lookUp } from './environment';
 import { type Setting, type SettingGroup, namesOf } from '../table/setting';
 import { settingsTable } from '../table/settings-table';
+import { textInFile } from './secret-file';
 import { splitList } from '../values/lists';
 import { otlpHeaders, percentDecoded } from '../values/otlp-headers';
 
@@ -20,8 +21,9 @@ export function secretsOf(environment: Environment): readonly string[] {
   return distinct([...inSettings, ...inUrls]);
 }
 
-/** The secrets in the text of a secret setting that a file contains. */
-export function secretsOfText(setting: Pick<Setting, 'type' | 'secret'>, text: string): readonly string[] {
+/** The secrets in the contents of a file of a secret setting. */
+export function secretsOfText(setting: Pick<Setting, 'type' | 'secret'>, contents: string): readonly string[] {
+  const text = textInFile(setting, contents);
   return distinct(setting.secret === 'value' ? secretsOfSetting(setting, text) : secretsOfUrls(text));
 }
 

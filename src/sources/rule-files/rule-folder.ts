@@ -5,6 +5,7 @@ import { messageOf } from '../../text/thrown';
 import { FolderWatches } from '../watching/folder-watches';
 import type { ScanResult } from './confirm-change';
 import { folderWarnings } from './folder-warnings';
+import { LoadRetries } from './loading/load-retries';
 import { type LoadOptions, loadRules } from './loading/load-rules';
 import type { ReportableScan } from './report-changes';
 import { type SnapshotResult, readConsistently } from './reading/snapshot';
@@ -56,6 +57,7 @@ export class RuleFolder {
   readonly #dir: string;
   readonly #options: RuleFolderOptions;
   readonly #watches = new FolderWatches();
+  readonly #retries = new LoadRetries();
   #lastScan: RuleScan | undefined;
   #confirmed: RuleScan | undefined;
   #validRules: ValidRules | undefined;
@@ -126,19 +128,28 @@ export class RuleFolder {
     const { files } = stat;
     const fingerprint = this.#fingerprintOf(stat);
     const folder = { key: `${stat.rulesPath}@${digest}`, state, fingerprint, stat };
-    const known = [this.#lastScan, this.#confirmed].find((scan) => scan?.key === folder.key);
+    const known = this.#findKnown(folder.key);
     if (known !== undefined) {
       return of({ ...known, state, fingerprint, rules: known.rules && { ...known.rules, files } });
     }
     const valid = this.#validRules;
     if (valid?.digest === digest) return of(this.#loaded(folder, { ...valid, files }));
+    // A key of its own and no fingerprint: rules that could not be checked have to be loaded again.
+    const unchecked: ScanIdentity = { key: `${folder.key} unchecked`, state, fingerprint: undefined };
+    const failed = this.#findKnown(unchecked.key);
+    if (failed !== undefined && !this.#retries.isDue(folder.key)) return of({ ...failed, ...unchecked });
     return loadRules(snapshot.files, this.#options).pipe(
-      map((loaded) =>
-        loaded.ruleset === undefined
-          ? this.#rejected(folder, this.#explain(loaded.errors))
-          : this.#loaded(folder, { digest, files, ...loaded }),
-      ),
+      map((loaded) => {
+        if (loaded.ruleset !== undefined) return this.#loaded(folder, { digest, files, ...loaded });
+        if (loaded.isUnchecked !== true) return this.#rejected(folder, this.#explain(loaded.errors));
+        this.#retries.failed(folder.key);
+        return this.#rejected(unchecked, loaded.errors.join('\n'));
+      }),
     );
+  }
+
+  #findKnown(key: string): RuleScan | undefined {
+    return [this.#lastScan, this.#confirmed].find((scan) => scan?.key === key);
   }
 
   #loaded({ stat, ...identity }: ScannedFolder, rules: ValidRules): RuleScan {

@@ -8,7 +8,12 @@ import { RowsBuilder } from '../../rules/rows/rule-rows';
 /** The outcome of loading rules: a ruleset, or lines that describe the errors. */
 export type LoadedRules =
   | { readonly ruleset: Ruleset; readonly warnings: readonly string[] }
-  | { readonly ruleset: undefined; readonly errors: readonly string[] };
+  | {
+      readonly ruleset: undefined;
+      readonly errors: readonly string[];
+      /** Whether the thread failed instead of the rules, which may therefore be valid: they are to be loaded again. */
+      readonly isUnchecked?: boolean;
+    };
 
 const MIB = 1024 * 1024;
 /** The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. */
@@ -31,8 +36,12 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       subscriber.next(result);
       subscriber.complete();
     }
-    function fail(reason: string) {
-      finish({ ruleset: undefined, errors: [`cannot check the rules: ${reason}`] });
+    function fail(reason: string, isUnchecked: boolean) {
+      finish({
+        ruleset: undefined,
+        errors: [`cannot check the rules: ${reason}`],
+        ...(isUnchecked && { isUnchecked }),
+      });
     }
     worker.on('message', (message: RulesMessage) => {
       if (message.kind === 'checked') {
@@ -45,12 +54,19 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       }
       worker.postMessage('next');
     });
-    worker.on('error', (error) => fail(isOutOfMemory(error) ? OUT_OF_MEMORY : error.message));
-    worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`));
+    worker.on('error', (error) => fail(isOutOfMemory(error) ? OUT_OF_MEMORY : error.message, isThreadFailure(error)));
+    worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`, true));
     return () => void worker.terminate();
   });
 }
 
-function isOutOfMemory(error: Error & { readonly code?: unknown }): boolean {
-  return error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+type WorkerError = Error & { readonly code?: unknown };
+
+function isOutOfMemory({ code }: WorkerError): boolean {
+  return code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+/** Other errors were thrown by the check, which would throw them again for the same rules. */
+function isThreadFailure({ code }: WorkerError): boolean {
+  return typeof code === 'string' && code.startsWith('ERR_WORKER_');
 }

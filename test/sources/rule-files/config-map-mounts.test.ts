@@ -1,5 +1,9 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { MODES, type SwitchFixture, useSwitchFixture } from './fixtures';
 import { ConfigMapMount, type RuleTree, rules } from '../../support/data/rule-tree';
+
+/** In milliseconds. */
+const LATE = 400;
 
 describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
   let fixture: SwitchFixture;
@@ -49,5 +53,21 @@ describe.each(MODES)('the rule file source, $mode,', ({ watchRoot }) => {
     expect(await watched.next()).toBe('a=1 b=2');
     one.publish({ 'a.yaml': rules('a', 2) });
     expect(await watched.next()).toBe('a=2 b=2');
+  });
+
+  it('reads the rules again when the link to an added file is created long after the swap, and when it is removed', async () => {
+    const mount = new ConfigMapMount(tree, 'root/config');
+    mount.publish({ 'a.yaml': rules('a', 1) });
+    const watched = fixture.watch('root');
+    expect(await watched.next()).toBe('a=1');
+    mount.publish({ 'a.yaml': rules('a', 2), 'b.yaml': rules('b', 2) });
+    expect(await watched.next()).toBe('a=2');
+    // Longer than the scan after the swap takes, also when it is confirmed by another one.
+    await wait(LATE);
+    tree.link('root/config/b.yaml', '..data/b.yaml');
+    expect(await watched.next()).toBe('a=2 b=2');
+    tree.remove('root/config/b.yaml');
+    expect(await watched.next()).toBe('a=2');
+    expect(await watched.rest()).toEqual([]);
   });
 });

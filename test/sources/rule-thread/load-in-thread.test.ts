@@ -18,6 +18,22 @@ describe('loadInThread', () => {
     expect(await firstValueFrom(loaded$)).toEqual({
       ruleset: undefined,
       errors: ['cannot check the rules: they need too much memory: write fewer rules, or smaller files'],
+      isUnchecked: true,
+    });
+  });
+
+  it('reports whether the thread failed, so that the rules may be valid, or their check threw an error', async () => {
+    const module = join(dir, 'failing.cjs');
+    writeFileSync(module, 'process.exit(7)');
+    expect(await firstValueFrom(loadInThread(module, {}))).toEqual({
+      ruleset: undefined,
+      errors: ['cannot check the rules: the worker thread exited with code 7'],
+      isUnchecked: true,
+    });
+    writeFileSync(module, 'throw new Error("a defect")');
+    expect(await firstValueFrom(loadInThread(module, {}))).toEqual({
+      ruleset: undefined,
+      errors: ['cannot check the rules: a defect'],
     });
   });
 

@@ -51,12 +51,15 @@ export class FolderTooLarge extends Error {
 }
 
 const RULE_FILE = /\.ya?ml$/;
+/** The folder of a file system check in the root of a volume, for which only root has permissions: it holds no rules. */
+const LOST_AND_FOUND = 'lost+found';
 /** Entries that are listed per call of the file system. */
 const ENTRIES_AT_ONCE = 256;
 
 /**
  * Finds the rule files of a folder and its subfolders. Names that begin with `..` are always skipped: a Kubernetes ConfigMap
- * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself.
+ * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself. Folders named
+ * `lost+found` are skipped, too.
  *
  * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed
  * @throws FolderTooLarge
@@ -83,6 +86,7 @@ async function listFolder(walk: Walk, folder: string, subfolders: string[]): Pro
     walk.entries += 1;
     checkSize(walk);
     if (entry.name.startsWith(options.ignoreDotFiles ? '.' : '..')) continue;
+    if (entry.name === LOST_AND_FOUND && entry.isDirectory()) continue;
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
     if (entry.isDirectory()) subfolders.push(path);
     else if (entry.isSymbolicLink()) walk.links.push(path);

@@ -43,7 +43,10 @@ export interface FolderStat {
   readonly folder: string;
   /** The path that holds the rules, for messages: the rule folder, or the one that its `..data` link leads to. */
   readonly rulesPath: string;
-  /** Unchanged as long as no link and no folder on the path to the rules is switched. */
+  /**
+   * Unchanged as long as no link and no folder on the path to the rules is switched, and the files that are visible in a folder
+   * with a `..data` link have the same names.
+   */
   readonly identity: string;
   /** Unchanged as long as the identity is and, where the files were included, every file is. */
   readonly stamp: string;
@@ -120,15 +123,19 @@ async function statContents(found: ListedFolder, includesFiles: boolean): Promis
   const { folder, listing, resolver } = found;
   const folders = listing.folders.map((path) => join(folder, path));
   const dataLinks = await mapInBatches(folders, (path) => readlink(join(path, DATA_LINK)).catch(() => ''));
+  const mounts = new Set(listing.folders.filter((_, i) => dataLinks[i]));
   const identity = [
     found.identity,
     ...listing.folders.flatMap((path, i) => (dataLinks[i] ? [`${path}/${dataLinks[i]}`] : [])),
+    ...listing.links.filter((path) => mounts.has(folderOf(path))),
   ].join('\n');
   const trails = includesFiles ? await mapInBatches(listing.links, (path) => resolver.resolve(join(folder, path))) : [];
   const switches = new Map(listing.links.map((path, i) => [path, trails[i]?.switchedAt ?? 0n]));
   const { files, stamps, newestChange } = includesFiles ? await statFiles(found, switches) : NO_FILE_STATS;
   const lookups = [found.trail, ...trails].flatMap((trail) => trail.lookups);
   const names = includesFiles ? undefined : [DATA_LINK];
+  // The kubelet creates and removes visible links after it has swapped `..data`: their names are not known before.
+  const mountPaths = Array.from(mounts, (path) => join(folder, path));
   return {
     folder,
     rulesPath: resolve(folder, dataLinks[0] ?? ''),
@@ -137,9 +144,17 @@ async function statContents(found: ListedFolder, includesFiles: boolean): Promis
     listing,
     hasRecentChange: newestChange > BigInt(Date.now() - RECENT_MILLISECONDS) * NANOSECONDS_PER_MILLISECOND,
     files,
-    watchPoints: await watchPointsFor(resolver, lookups, { paths: folders, names }),
+    watchPoints: new Map([
+      ...(await watchPointsFor(resolver, lookups, { paths: folders, names })),
+      ...(await watchPointsFor(resolver, [], { paths: mountPaths, names: undefined })),
+    ]),
     error: undefined,
   };
+}
+
+/** The folder of a path of the listing: '' is the rule folder itself. */
+function folderOf(path: string): string {
+  return path.slice(0, Math.max(path.lastIndexOf('/'), 0));
 }
 
 /** Longer than one step of any file system's clock in use: 10 ms on Linux without high resolution timers. */

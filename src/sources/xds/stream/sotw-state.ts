@@ -45,6 +45,8 @@ interface RejectedResponse {
   readonly version: string;
   readonly digest: string;
   readonly errors: readonly string[];
+  /** Whether its rules could not be checked: they may be valid, and are loaded again when it is sent again. */
+  readonly isUnchecked: boolean;
   /** How often it was sent again on this stream; -1 when it has not been sent on this stream yet. */
   readonly repetitions: number;
 }
@@ -89,17 +91,18 @@ export class SotwState {
   handle(response: ReceivedResponse): Observable<HandledResponse> {
     const accepted = this.#accepted;
     if (accepted?.digest === response.digest) return of(this.#acceptAgain(accepted, response));
-    const rejected = this.#rejected;
-    if (rejected?.digest === response.digest && rejected.version === response.version) {
-      return of(this.#reject(response, rejected.errors, rejected.repetitions + 1));
-    }
-    return this.#options
-      .load(response.message)
-      .pipe(
-        map((loaded) =>
-          loaded.ruleset === undefined ? this.#reject(response, loaded.errors) : this.#accept(response, loaded),
-        ),
-      );
+    const last = this.#rejected;
+    const rejected = last?.digest === response.digest && last.version === response.version ? last : undefined;
+    const repetition = rejected && rejected.repetitions + 1;
+    if (rejected?.isUnchecked === false) return of(this.#reject(response, rejected, repetition));
+    return this.#options.load(response.message).pipe(
+      map((loaded) => {
+        if (loaded.ruleset !== undefined) return this.#accept(response, loaded);
+        const { errors, isUnchecked = false } = loaded;
+        // Each repetition is answered later than the one before, which also bounds how often the rules are loaded in vain.
+        return this.#reject(response, { errors, isUnchecked }, isUnchecked ? repetition : undefined);
+      }),
+    );
   }
 
   /** The rejection of a response that was sent but could not be received, and therefore cannot be answered. */
@@ -136,11 +139,11 @@ export class SotwState {
    */
   #reject(
     { version, digest, nonce }: ReceivedResponse,
-    errors: readonly string[],
+    { errors, isUnchecked }: Pick<RejectedResponse, 'errors' | 'isUnchecked'>,
     repetition?: number,
   ): HandledResponse {
     const repetitions = repetition ?? 0;
-    this.#rejected = { version, digest, errors, repetitions };
+    this.#rejected = { version, digest, errors, isUnchecked, repetitions };
     this.#hasRejectedLast = true;
     const reason = [`${this.#options.source}, version ${version}:`, ...errors].join('\n');
     const errorDetail = { code: INVALID_ARGUMENT, message: truncated(errors.join('\n')) };

@@ -116,13 +116,17 @@ describe('loadRules in a worker thread', () => {
 
   it.each([
     { fate: 'throws', code: 'throw new Error("out of luck")', reason: 'out of luck' },
-    { fate: 'exits', code: 'process.exit(3)', reason: 'the worker thread exited with code 3' },
+    { fate: 'exits', code: 'process.exit(3)', reason: 'the worker thread exited with code 3', isUnchecked: true },
     { fate: 'cannot be started', code: undefined, reason: 'Cannot find module' },
-  ])('rejects the rules when the thread $fate', async ({ code, reason }) => {
+  ])('rejects the rules when the thread $fate', async ({ code, reason, isUnchecked }) => {
     using tree = new RuleTree();
     if (code !== undefined) tree.write('worker.cjs', code);
     expect(await load(VALID, { smallSet: IN_WORKER, workerFile: tree.at('worker.cjs') })).toEqual([
-      { ruleset: undefined, errors: [expect.stringContaining(`cannot check the rules: ${reason}`)] },
+      {
+        ruleset: undefined,
+        errors: [expect.stringContaining(`cannot check the rules: ${reason}`)],
+        ...(isUnchecked && { isUnchecked }),
+      },
     ]);
   });
 });

@@ -56,6 +56,18 @@ describe('listRuleFiles', () => {
     });
   });
 
+  it('skips folders named lost+found, which only root can read in the root of a volume, and no other names', async () => {
+    for (const path of ['lost+found/a.yaml', 'sub/lost+found/b.txt', 'lost+found.d/c.yaml', 'lost+found.yaml'])
+      file(path);
+    expect(await list()).toEqual({
+      files: ['lost+found.d/c.yaml', 'lost+found.yaml'],
+      links: [],
+      others: [],
+      linkedFolders: [],
+      folders: ['', 'lost+found.d', 'sub'],
+    });
+  });
+
   it('includes links to files, and lists links to folders without following them', async () => {
     mkdirSync(join(base, 'outside'));
     writeFileSync(join(base, 'outside/a.yaml'), '');
