@@ -44,8 +44,8 @@ describe.each(Object.entries(PROGRAMS))('%s', (_program, run) => {
     expect(requests).toEqual([]);
   });
 
-  it('sends the token of a file that ends with a line feed', async () => {
-    using secrets = new SecretMount({ token: `${TOKEN}\n` });
+  it('sends the token of a file that has blanks around it', async () => {
+    using secrets = new SecretMount({ token: ` ${TOKEN} \n` });
     const sent: unknown[] = [];
     await using api = await ApiStub.start(({ headers }, response) => {
       sent.push(headers.authorization);

@@ -21,7 +21,8 @@ export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string 
 
 function tokenIn(path: string): string {
   try {
-    const text = readSecretFile(path);
+    // As the service reads it.
+    const text = readSecretFile(path).trim();
     if (isToken(text)) return text;
   } catch (cause) {
     throw unusable(messageOf(cause), { cause });

@@ -65,8 +65,8 @@ function leave(peers: readonly HttpPeer[], answers: Answers): void {
 }
 
 /** Requests that cannot be answered, each on its own connection. */
-async function requests({ ports }: Target, answers: Answers, text: string): Promise<void> {
-  await concurrently(200, 20, async () => {
+async function requests(ports: Target['ports'], answers: Answers, text: string, count: number): Promise<void> {
+  await concurrently(count, 20, async () => {
     using peer = new HttpPeer(ports.http);
     await peer.send(text);
     await peer.answered();
@@ -92,8 +92,20 @@ export const HTTP_REQUESTS = {
     },
   },
   '200 requests with two Host headers': {
-    run: (target, answers) =>
-      requests(target, answers, 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n'),
+    run: ({ ports }, answers) =>
+      requests(
+        ports,
+        answers,
+        'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n',
+        200,
+      ),
+  },
+  '20 bodies with a number of 1,000,000 digits': {
+    run: async ({ ports }, answers) => {
+      const number = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
+      const text = `POST /json HTTP/1.1\r\nHost: weir\r\nContent-Length: ${number.length}\r\nConnection: close\r\n\r\n${number}`;
+      await requests(ports, answers, text, 20);
+    },
   },
   '6 heap snapshots at once': {
     run: async ({ ports }, answers) => {

@@ -83,7 +83,6 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
   return { unary, streaming };
 }
 
-
 function encode(status: ServingStatus): Uint8Array {
   return HealthCheckResponse.encode({ status }).finish();
 }
