@@ -149,4 +149,17 @@ describe('the load generator', () => {
 
     expect([code, failed, unanswered, codes[1]]).toEqual([0, 0, 0, sent]);
   });
+
+  it('answers every call of a closed loop in which connections are replaced', async () => {
+    const running = await start(LOADS['hot-key']);
+    running.closed(8);
+    for (let replaced = 0; replaced < 20; replaced += 1) {
+      await running.replaceOldestConnection();
+      await sleep(STEP / 10);
+    }
+
+    expect(await running.stop(10_000)).toBe(0);
+    const { sent, codes, failed } = running.mark();
+    expect([codes[1], failed]).toEqual([sent, 0]);
+  });
 });

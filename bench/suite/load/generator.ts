@@ -108,7 +108,11 @@ export class Generator {
     this.#left -= 1;
     this.#recorder.sent += 1;
     if (connection?.isUsable === true) connection.call(this.#next, due);
-    else this.#pool.call(this.#next, due);
+    else {
+      this.#pool.call(this.#next, due);
+      // The connection that takes it may be a new one, which has no answers to read.
+      this.#pool.flushSoon();
+    }
     this.#next += 1;
   }
 
@@ -138,10 +142,7 @@ export class Generator {
     this.#recorder.failed(due);
     if (this.#left > 0) {
       // The next turn, or a server that rejects every call would keep this loop busy.
-      setImmediate(() => {
-        this.#sendNext(undefined, performance.now());
-        this.#pool.flush();
-      });
+      setImmediate(() => this.#sendNext(undefined, performance.now()));
     }
     this.#checkIdle();
   }

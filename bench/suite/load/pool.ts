@@ -22,6 +22,7 @@ export class Pool {
   /** Calls that no connection can take at present. */
   #parked: (readonly [number: number, due: number])[] = [];
   #turn = 0;
+  #flushesSoon = false;
   #isClosed = false;
 
   constructor(options: PoolOptions, listener: Omit<CallListener, 'returned' | 'closed'> & { returned(): void }) {
@@ -32,7 +33,7 @@ export class Pool {
       returned: (number, due) => {
         listener.returned();
         this.call(number, due);
-        setImmediate(() => this.flush());
+        this.flushSoon();
       },
       closed: (connection) => this.#onClosed(connection),
       onResponse: listener.onResponse,
@@ -70,6 +71,16 @@ export class Pool {
 
   flush(): void {
     for (const connection of this.#open) connection.flush();
+  }
+
+  /** Writes what is added until the end of this turn. */
+  flushSoon(): void {
+    if (this.#flushesSoon) return;
+    this.#flushesSoon = true;
+    setImmediate(() => {
+      this.#flushesSoon = false;
+      this.flush();
+    });
   }
 
   /** Ends the oldest connection after its calls, and opens another one. */
