@@ -23,6 +23,18 @@ describe('each fixture of a problem', () => {
     },
   );
 
+  // Each takes a minute or more in quadratic time.
+  it.each([
+    ['without an end', "- a: 'x\n"],
+    ['with a line that is not indented', 'a: "x\nb"\n'],
+  ])('thousands of quoted values %s are all reported', (_, text) => {
+    const content = new TextEncoder().encode(text.repeat(10_000));
+    const { errors } = readRuleFiles([{ path: 'shop.yaml', content }], { mergeDomainConfigs: false });
+
+    expect(errors).toHaveLength(10_000);
+    expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+  });
+
   it.each([
     ['read', { content: new Uint8Array(MAX_FILE_BYTES + 1) }],
     ['not read', { content: new Uint8Array(), tooLarge: MAX_FILE_BYTES + 1 }],

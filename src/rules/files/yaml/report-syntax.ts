@@ -2,7 +2,7 @@ import type { Document, YAMLError } from 'yaml';
 import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import type { SourceRange, SourceText } from '../problems/source-text';
-import { describeUnclosedQuote } from './unclosed-quote';
+import { UnclosedQuotes } from './unclosed-quote';
 
 /** The library quotes unexpected input, however long it is. In characters. */
 const MAX_MESSAGE_LENGTH = 200;
@@ -26,12 +26,13 @@ export function reportSyntax(document: Document.Parsed, source: SourceText, repo
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const errors: readonly YAMLError[] = [...document.errors.filter(isError), ...warnings];
   const lines = new Set<number>();
+  const quotes = new UnclosedQuotes(document, source);
   let quotedUntil = 0;
   for (const error of errors) {
     // Further errors on the same line, or in the same quoted value, are mostly consequences of the first.
     const line = source.lineOf(error.pos[0]);
     if (!lines.has(line) && error.pos[0] >= quotedUntil) {
-      const quote = describeUnclosedQuote(error, document, source);
+      const quote = quotes.describe(error);
       const { range, details } = quote ?? describeError(error, source);
       report.add(source, range, details);
       quotedUntil = quote?.until ?? quotedUntil;

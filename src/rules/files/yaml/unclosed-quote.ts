@@ -13,23 +13,33 @@ export interface UnclosedQuote {
 /** What may follow a quoted value on its line. */
 const AFTER_VALUE = /[ \t]*(?:[\r\n#,\]}]|$)/y;
 
-/**
- * Describes the error that a quoted value has no closing quote; undefined for other errors. The library also reports it for a
- * value that is closed, but has a line that is not indented deeper than its key. Go-yaml 2 accepts such lines.
- */
-export function describeUnclosedQuote(
-  { code, message, pos }: YAMLError,
-  document: Document.Parsed,
-  source: SourceText,
-): UnclosedQuote | undefined {
-  if (code !== 'MISSING_CHAR' || !message.startsWith('Missing closing')) return undefined;
-  const offset = lastQuoteBefore(document, pos[0]);
-  if (offset === undefined) return undefined;
-  const range = { offset, end: offset + 1 };
-  const closing = closingQuote(source.text, offset);
-  return closing === undefined
-    ? { range, details: NEVER_CLOSED, until: offset + 1 }
-    : { range, details: notIndented(source.describe({ offset: closing, end: closing + 1 })), until: closing + 1 };
+/** Finds the quoted values of one document that have no closing quote. */
+export class UnclosedQuotes {
+  readonly #document: Document.Parsed;
+  readonly #source: SourceText;
+  /** The offsets of all quoted values, collected once, because thousands of them can be unclosed. */
+  #offsets: readonly number[] | undefined;
+
+  constructor(document: Document.Parsed, source: SourceText) {
+    this.#document = document;
+    this.#source = source;
+  }
+
+  /**
+   * Describes the error that a quoted value has no closing quote; undefined for other errors. The library also reports it for a
+   * value that is closed, but has a line that is not indented deeper than its key. Go-yaml 2 accepts such lines.
+   */
+  describe({ code, message, pos }: YAMLError): UnclosedQuote | undefined {
+    if (code !== 'MISSING_CHAR' || !message.startsWith('Missing closing')) return undefined;
+    this.#offsets ??= quotedOffsets(this.#document);
+    const offset = lastBefore(this.#offsets, pos[0]);
+    if (offset === undefined) return undefined;
+    const range = { offset, end: offset + 1 };
+    const closing = closingQuote(this.#source.text, offset);
+    if (closing === undefined) return { range, details: NEVER_CLOSED, until: offset + 1 };
+    const lastLine = this.#source.describe({ offset: closing, end: closing + 1 });
+    return { range, details: notIndented(lastLine), until: closing + 1 };
+  }
 }
 
 const NEVER_CLOSED: ProblemDetails = {
@@ -46,16 +56,27 @@ function notIndented(lastLine: string): ProblemDetails {
   };
 }
 
-/** The offset of the last quoted scalar that starts before an offset. */
-function lastQuoteBefore(document: Document.Parsed, offset: number): number | undefined {
-  let start: number | undefined;
+/** Where the quoted values of a document start, in ascending order. */
+function quotedOffsets(document: Document.Parsed): readonly number[] {
+  const offsets: number[] = [];
   visit(document, {
     Scalar(_, { type, range }) {
-      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
-      if (isQuoted && range && range[0] < offset) start = Math.max(start ?? 0, range[0]);
+      if ((type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE') && range) offsets.push(range[0]);
     },
   });
-  return start;
+  return offsets.toSorted((a, b) => a - b);
+}
+
+/** The last of ascending offsets that is below a limit. */
+function lastBefore(offsets: readonly number[], limit: number): number | undefined {
+  let low = 0;
+  let high = offsets.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((offsets[middle] ?? 0) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return offsets[low - 1];
 }
 
 /** The offset of the quote that closes a value; undefined when there is none, or when the next quote is within a line. */
