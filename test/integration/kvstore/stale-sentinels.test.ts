@@ -9,6 +9,9 @@ import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
+/** More than any test opens. */
+const MAX_CLIENTS = 1_000;
+
 const disposed: AsyncDisposable[] = [];
 const opened: KvstoreCounters[] = [];
 
@@ -23,6 +26,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((counters) => counters.close()));
   await Promise.all(disposed.splice(0).map((server) => server[Symbol.asyncDispose]()));
   await old.control.call('REPLICAOF', 'NO', 'ONE');
+  await current.control.call('CONFIG', 'SET', 'maxclients', String(MAX_CLIENTS));
   await Promise.all([old.control.flushall(), current.control.flushall()]);
 });
 afterAll(() => Promise.all([old[Symbol.asyncDispose](), current[Symbol.asyncDispose]()]));
@@ -72,6 +76,11 @@ async function clientsOf({ control }: RedisProcess): Promise<number> {
 
 async function connectionsTo({ control }: RedisProcess): Promise<number> {
   return Number(/total_connections_received:(\d+)/.exec(await control.info('stats'))?.[1]);
+}
+
+/** Connections beyond `maxclients`. */
+async function rejectedBy({ control }: RedisProcess): Promise<number> {
+  return Number(/rejected_connections:(\d+)/.exec(await control.info('stats'))?.[1]);
 }
 
 /** Lower than in the settings that a test waits for: a busy machine included. */
@@ -160,6 +169,25 @@ describe('a sentinel with an older configuration', () => {
     await apply(counters, operation('hits', 1));
     expect(await hitsOn(current)).toBe(1);
     expect(await connectionsTo(current)).toBe(before);
+  });
+
+  it('is not asked when one of several connections to the master cannot be opened', async () => {
+    const [stale, second] = await sentinelsOf({ master: old }, { master: old });
+    const counters = await countersOf([stale, second]);
+    second.announce({ master: current });
+    await timeUntilOn(current, counters);
+    await until('both connections are open', async () => (await clientsOf(current)) === 2);
+    const before = await hitsOn(old);
+    await current.control.call('CONFIG', 'SET', 'maxclients', '2');
+    const clients = String(await current.control.call('CLIENT', 'LIST', 'TYPE', 'normal'));
+    const own = String(await current.control.call('CLIENT', 'ID'));
+    const [id] = [...clients.matchAll(/^id=(\d+)/gm)].map(([, each]) => each!).filter((each) => each !== own);
+    await current.control.call('CLIENT', 'KILL', 'ID', id!);
+    await until('connections are rejected', async () => (await rejectedBy(current)) > 0);
+    await current.control.call('CONFIG', 'SET', 'maxclients', String(MAX_CLIENTS));
+    await until('both connections are open again', async () => (await clientsOf(current)) === 2);
+    for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
+    expect(await hitsOn(old)).toBe(before);
   });
 
   it('is believed when no other sentinel answers', async () => {

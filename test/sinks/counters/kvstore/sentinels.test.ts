@@ -68,6 +68,44 @@ describe('a query for the master', () => {
     expect(await portOf(sentinels.master())).toBe(CURRENT.port);
   });
 
+  it.each(['answers', 'does not answer'])(
+    'does not return to an older configuration while the new master, which was there, is away, when a third sentinel %s',
+    async (third) => {
+      const current = { master: CURRENT, epoch: 2 };
+      const { sentinels } = await fakeSentinels({ master: OLD, epoch: 1 }, current, current);
+      if (third === 'does not answer') await fakes.pop()?.[Symbol.asyncDispose]();
+      sentinels.putFirst(serverOf(1));
+      expect(await portOf(sentinels.master())).toBe(CURRENT.port);
+      sentinels.prove(`127.0.0.1:${CURRENT.port}`);
+      for (let attempt = 0; attempt < 5; attempt += 1) {
+        sentinels.reject(`127.0.0.1:${CURRENT.port}`);
+        expect(await portOf(sentinels.master())).toBe(CURRENT.port);
+      }
+      for (const fake of fakes) fake.view = { master: OLD, epoch: 3 };
+      expect(await portOf(sentinels.master())).toBe(OLD.port);
+    },
+  );
+
+  it('begins with a sentinel that answers, however often the master is rejected', async () => {
+    const view = { master: OLD, epoch: 1 };
+    const { sentinels } = await fakeSentinels(view, view, view);
+    const [silent] = fakes as [FakeSentinel];
+    silent.held = new Promise(() => undefined);
+    expect(await portOf(sentinels.master())).toBe(OLD.port);
+    for (let query = 0; query < 6; query += 1) {
+      sentinels.reject(`127.0.0.1:${OLD.port}`);
+      await sentinels.master();
+    }
+    expect(silent.queries).toBe(1);
+  });
+
+  it('goes to the other sentinels when the one whose messages were missed does not answer', async () => {
+    const { sentinels } = await fakeSentinels({ master: OLD, epoch: 1 }, { master: CURRENT, epoch: 1 });
+    const away = serverOf(0);
+    await fakes.shift()?.[Symbol.asyncDispose]();
+    expect(await portOf(sentinels.masterAfterGap(away))).toBe(CURRENT.port);
+  });
+
   it('accepts sentinels that were set up again, whose versions begin at 0', async () => {
     const { sentinels } = await fakeSentinels({ master: OLD, epoch: 7 }, { master: OLD, epoch: 7 });
     expect(await portOf(sentinels.master())).toBe(OLD.port);

@@ -48,6 +48,10 @@ export class PooledStore implements Store {
     ).subscribe();
   }
 
+  get isConnected(): boolean {
+    return this.#pool.isConnected;
+  }
+
   get connected$(): Observable<boolean> {
     return this.#pool.connected$;
   }

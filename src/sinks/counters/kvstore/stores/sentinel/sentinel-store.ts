@@ -68,16 +68,20 @@ export class SentinelStore implements Store {
     );
   }
 
-  /** Opens a connection. If that fails, another sentinel is queried next: the one that named this server may not know the new master. */
+  /**
+   * Opens a connection. If that fails, another sentinel is queried next: the one that named this server may not know the new master.
+   * While other connections to it are open, the failure of one says nothing about the master.
+   */
   #open(master: Server): Observable<Connection> {
     let isOpen = false;
     return openConnection(master, this.#context, true).pipe(
       tap({
         next: () => {
           isOpen = true;
+          this.#sentinels.prove(nameOf(master));
         },
         error: () => {
-          if (!isOpen) this.#sentinels.reject(nameOf(master));
+          if (!isOpen && !this.#master.isConnected) this.#sentinels.reject(nameOf(master));
         },
       }),
     );

@@ -41,8 +41,8 @@ interface Answer {
  *
  * A sentinel that is cut off from the others, or has just been restarted, may name a former master for any length of time, and
  * that server may even answer as a master. So an answer with an older configuration than the last one is used only if there is no
- * other. And a sentinel whose master cannot be used is queried last, because versions may be unknown, or belong to a deployment
- * that is gone.
+ * other, or if the master of the newer one could never be used: its version may belong to a deployment that is gone. And a sentinel
+ * whose master cannot be used is queried after the others, because versions may be unknown.
  */
 export class Sentinels {
   readonly #options: SentinelsOptions;
@@ -52,6 +52,10 @@ export class Sentinels {
   #last: Answer | undefined;
   /** Whether its master was rejected. */
   #isLastRejected = false;
+  /** Whether its master, or the one of an answer before with the same configuration, has been connected to. */
+  #isLastProven = false;
+  /** The names of those that did not answer their last query: each costs the time limit. */
+  readonly #silent = new Set<string>();
   readonly #timeout: number;
   #query: Promise<Server> | undefined;
 
@@ -80,8 +84,8 @@ export class Sentinels {
    * configuration than the last one, else that of {@link master}.
    */
   async masterAfterGap(sentinel: Server): Promise<Server> {
-    const answer = await this.#queryOne(sentinel);
-    return answer.epoch > this.#lastEpoch ? this.#use(answer) : this.master();
+    const answer = await this.#queryOne(sentinel).catch(() => undefined);
+    return answer !== undefined && answer.epoch > this.#lastEpoch ? this.#use(answer) : this.master();
   }
 
   /** Queries this sentinel first from now on: it has announced another master, of which the others may not know yet. */
@@ -89,6 +93,13 @@ export class Sentinels {
     this.#order = distinct([sentinel, ...this.#order]);
     // A query in flight may wait for a sentinel that does not know it.
     this.#query = undefined;
+  }
+
+  /** Reports that a server, by its name, has been connected to as the master. */
+  prove(server: string): void {
+    if (this.#last === undefined || nameOf(this.#last.master) !== server) return;
+    this.#isLastProven = true;
+    this.#isLastRejected = false;
   }
 
   /**
@@ -112,6 +123,7 @@ export class Sentinels {
     const failures: string[] = [];
     const order = this.#order;
     let newestOlder: Answer | undefined;
+    let rejected: Answer | undefined;
     for (const sentinel of order) {
       const answer = await this.#queryOne(sentinel).catch((error: unknown) => {
         failures.push(`${nameOf(sentinel)}: ${messageOf(error)}`);
@@ -121,12 +133,12 @@ export class Sentinels {
       if (answer === undefined) continue;
       if (answer.epoch < this.#lastEpoch) {
         if (newestOlder === undefined || answer.epoch > newestOlder.epoch) newestOlder = answer;
-      } else if (newestOlder === undefined || !this.#isRejected(answer)) {
-        return this.#use(answer);
-      }
+      } else if (this.#isRejected(answer)) rejected = answer;
+      else return this.#use(answer);
     }
-    // The sentinels were set up again, or those with the newer configuration do not answer, or name a master that was rejected.
-    if (newestOlder !== undefined) return this.#use(newestOlder);
+    // An older one: the sentinels were set up again, or those with the newer configuration do not answer, or their master was never there.
+    const fallback = this.#isLastProven ? (rejected ?? newestOlder) : (newestOlder ?? rejected);
+    if (fallback !== undefined) return this.#use(fallback);
     throw new Error(`no sentinel returned the address of the master ${this.masterName} (${failures.join('; ')})`);
   }
 
@@ -135,20 +147,28 @@ export class Sentinels {
       switchMap((connection) => askFor(this.masterName, connection)),
       limitReplyTime(2 * this.#timeout),
     );
-    const [details, address, others] = await firstValueFrom(replies$);
+    const [details, address, others] = await firstValueFrom(replies$).catch((error: unknown) => {
+      this.#silent.add(nameOf(sentinel));
+      throw error;
+    });
+    this.#silent.delete(nameOf(sentinel));
     const master = masterOf(address);
     if (master === undefined) throw new Error('does not know the master');
     return { sentinel, master, epoch: epochOf(details), others: sentinelsOf(others) };
   }
 
   #use(answer: Answer): Server {
-    const { sentinel, master, others } = answer;
+    const { sentinel, master, epoch } = answer;
+    this.#isLastProven &&= epoch === this.#lastEpoch;
     this.#last = answer;
     this.#isLastRejected = false;
-    const known = distinct([...this.#options.sentinels, ...others]);
+    const known = distinct([...this.#options.sentinels, ...answer.others]);
     const names = new Set(known.map(nameOf));
-    // The others keep their order, in which those come last whose master was rejected.
-    this.#order = distinct([sentinel, ...this.#order.filter((each) => names.has(nameOf(each))), ...known]);
+    for (const name of this.#silent) if (!names.has(name)) this.#silent.delete(name);
+    // The others keep their order, in which those come last whose master was rejected; the silent ones come after them.
+    const others = [...this.#order.filter((each) => names.has(nameOf(each))), ...known];
+    const silent = others.filter((each) => this.#silent.has(nameOf(each)));
+    this.#order = distinct([sentinel, ...others.filter((each) => !silent.includes(each)), ...silent]);
     return master;
   }
 
