@@ -2,6 +2,8 @@
 export interface LineSender {
   /** Where the lines go, for log lines. */
   readonly destination: string;
+  /** The bytes of the longest line that it can send; no limit if undefined. Longer lines are left out, and count as sent. */
+  readonly maxLineBytes?: number;
   /** Connects unless connected; rejects within some seconds when the receiver cannot be reached. */
   open(): Promise<void>;
   /**

@@ -18,6 +18,8 @@ export interface SendingOptions {
 
 /** Lines written and sent between two turns of the event loop. */
 const BATCH = 256;
+/** Characters of a line that the log shows. */
+const SHOWN_OF_LINE = 100;
 /** The maximum number of durations per timer in one flush. */
 const MAX_DURATIONS = 1_000;
 
@@ -31,6 +33,7 @@ export class SendingOutput implements StatisticsOutput {
   readonly #changes: Changes;
   readonly #timers: SampledTimer[] = [];
   #isFailing = false;
+  #hasWarnedOfLength = false;
 
   constructor(options: SendingOptions) {
     this.#options = options;
@@ -73,7 +76,9 @@ export class SendingOutput implements StatisticsOutput {
       const value = read();
       if (Number.isFinite(value)) lines.push(format.gauge(name, tags, value));
     }
-    if (lines.length > 0) await sender.send(lines);
+    if (lines.length === 0) return;
+    this.#checkLengths(lines);
+    await sender.send(lines);
   }
 
   async #sendCounters(): Promise<void> {
@@ -110,12 +115,28 @@ export class SendingOutput implements StatisticsOutput {
 
   /** @param onPartial called with the number of lines delivered when only the first of them were */
   async #send(lines: readonly string[], onPartial: (delivered: number) => void): Promise<void> {
+    this.#checkLengths(lines);
     try {
       await this.#options.sender.send(lines);
     } catch (error) {
       if (error instanceof PartialDeliveryError) onPartial(error.delivered);
       throw error;
     }
+  }
+
+  /** Warns once of lines that the sender leaves out. */
+  #checkLengths(lines: readonly string[]): void {
+    const { sender, log } = this.#options;
+    const { maxLineBytes, destination } = sender;
+    if (maxLineBytes === undefined || this.#hasWarnedOfLength) return;
+    const long = lines.find((line) => Buffer.byteLength(line) > maxLineBytes);
+    if (long === undefined) return;
+    this.#hasWarnedOfLength = true;
+    log.warn('a statistic is not sent, as its name is too long for a datagram', {
+      to: destination,
+      max_bytes: maxLineBytes,
+      name: `${long.slice(0, SHOWN_OF_LINE)}…`,
+    });
   }
 }
 

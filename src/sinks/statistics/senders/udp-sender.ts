@@ -2,7 +2,7 @@ import { type Socket, createSocket } from 'node:dgram';
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { packets } from './framing';
+import { MAX_DATAGRAM_LINE, packets } from './framing';
 import { type LineSender, PartialDeliveryError } from './line-sender';
 
 export interface UdpSenderOptions {
@@ -21,10 +21,10 @@ const MAX_DATAGRAM = 1432;
 const ICMP_WAIT = 50;
 const RESOLVE_INTERVAL = 30_000;
 /**
- * Errors with which the system rejects the datagram itself, so that the datagrams before it have been sent. Others, such as ECONNREFUSED and
- * EHOSTUNREACH, may be the ICMP error for a datagram before it, which the system reports with the next one.
+ * Errors with which the system rejects the datagram itself, so that the datagrams before it have been sent. Others, such as ECONNREFUSED,
+ * EHOSTUNREACH and ENETUNREACH, may be the ICMP error for a datagram before it, which the system reports with the next one.
  */
-const REJECTED_LOCALLY: ReadonlySet<unknown> = new Set(['EPERM', 'ENETUNREACH', 'ENETDOWN', 'ENOBUFS', 'ENOMEM']);
+const REJECTED_LOCALLY: ReadonlySet<unknown> = new Set(['EPERM', 'ENETDOWN', 'ENOBUFS', 'ENOMEM']);
 
 /**
  * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
@@ -34,6 +34,7 @@ const REJECTED_LOCALLY: ReadonlySet<unknown> = new Set(['EPERM', 'ENETUNREACH', 
 export class UdpSender implements LineSender {
   readonly #options: Required<UdpSenderOptions>;
   readonly destination: string;
+  readonly maxLineBytes = MAX_DATAGRAM_LINE;
   #socket: Socket | undefined;
   /** Why the last connection has failed, until the next one is attempted. */
   #error: Error | undefined;
@@ -97,12 +98,13 @@ export class UdpSender implements LineSender {
 
   async send(lines: readonly string[]): Promise<void> {
     let sent = 0;
-    for (const packet of packets(lines, MAX_DATAGRAM)) {
+    for (const packet of packets(lines, MAX_DATAGRAM, this.maxLineBytes)) {
       try {
         await this.#send(packet.bytes);
       } catch (error) {
         // Before the wait, it is not known whether a process receives the datagrams.
-        throw sent > 0 && this.#hasWaited && isRejectedLocally(error) ? new PartialDeliveryError(sent, error) : error;
+        if (!(error instanceof LocalRejection)) throw error;
+        throw sent > 0 && this.#hasWaited ? new PartialDeliveryError(sent, error.cause) : error.cause;
       }
       sent += packet.lines;
     }
@@ -131,6 +133,7 @@ export class UdpSender implements LineSender {
     }
   }
 
+  /** Rejects with a {@link LocalRejection} when all datagrams before have been sent. */
   #send(datagram: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#socket === undefined) {
@@ -143,15 +146,23 @@ export class UdpSender implements LineSender {
           return;
         }
         // An ICMP error that has arrived meanwhile is about the datagrams before.
+        const isFirst = this.#error === undefined;
         this.#error ??= error;
-        reject(this.#error);
+        reject(isFirst && isRejectedLocally(error) ? new LocalRejection(error) : this.#error);
       });
     });
   }
 }
 
-function isRejectedLocally(error: unknown): error is Error {
-  return error instanceof Error && 'code' in error && REJECTED_LOCALLY.has(error.code);
+/** The system has rejected the datagram itself. */
+class LocalRejection extends Error {
+  constructor(override readonly cause: Error) {
+    super(cause.message);
+  }
+}
+
+function isRejectedLocally(error: Error): boolean {
+  return 'code' in error && REJECTED_LOCALLY.has(error.code);
 }
 
 function systemAddresses(host: string): Promise<readonly LookupAddress[]> {

@@ -1,6 +1,6 @@
 import { DgramSocket } from 'node-unix-socket';
 import { setTimeout as wait } from 'node:timers/promises';
-import { MAX_AGENT_PACKET, packets } from './framing';
+import { MAX_AGENT_PACKET, MAX_DATAGRAM_LINE, packets } from './framing';
 import { type LineSender, PartialDeliveryError } from './line-sender';
 
 export interface UnixDatagramSenderOptions {
@@ -23,6 +23,8 @@ const MAX_PAUSE = 50;
 export class UnixDatagramSender implements LineSender {
   readonly #options: UnixDatagramSenderOptions;
   readonly destination: string;
+  /** Systems accept more, but not all of them much more. */
+  readonly maxLineBytes = MAX_DATAGRAM_LINE;
   #isOpen = false;
 
   constructor(options: UnixDatagramSenderOptions) {
@@ -36,7 +38,7 @@ export class UnixDatagramSender implements LineSender {
 
   async send(lines: readonly string[]): Promise<void> {
     let delivered = 0;
-    for (const packet of packets(lines, MAX_AGENT_PACKET)) {
+    for (const packet of packets(lines, MAX_AGENT_PACKET, this.maxLineBytes)) {
       try {
         await this.#send(packet.bytes);
       } catch (error) {

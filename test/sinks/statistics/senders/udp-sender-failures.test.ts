@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 describe('a UdpSender whose system rejects a datagram', () => {
-  it.each(['EPERM', 'ENETUNREACH'])('reports after %s how many lines were sent before it', async (rejection) => {
+  it.each(['EPERM', 'ENOBUFS'])('reports after %s how many lines were sent before it', async (rejection) => {
     await sender.open();
     await sender.send(['first:1|c']);
     code = rejection;
@@ -59,7 +59,7 @@ describe('a UdpSender whose system rejects a datagram', () => {
     expect(receiver.lines).toEqual(['first:1|c', ...LINES.slice(0, 2), 'last:1|c']);
   });
 
-  it.each(['ECONNREFUSED', 'EHOSTUNREACH'])(
+  it.each(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'])(
     'reports no line as sent after %s, which may be an ICMP error for a datagram before',
     async (rejection) => {
       await sender.open();
@@ -70,14 +70,17 @@ describe('a UdpSender whose system rejects a datagram', () => {
     },
   );
 
-  it('reports no line as sent when an ICMP error has arrived before', async () => {
-    await sender.open();
-    await sender.send(['first:1|c']);
-    code = 'EPERM';
-    icmpCode = 'ECONNREFUSED';
-    rejectsAfter = 2;
-    await expect(sender.send(LINES)).rejects.toMatchObject({ name: 'Error', code: icmpCode });
-  });
+  it.each(['ECONNREFUSED', 'EPERM'])(
+    'reports no line as sent when %s has arrived before, as an event',
+    async (event) => {
+      await sender.open();
+      await sender.send(['first:1|c']);
+      code = 'EPERM';
+      icmpCode = event;
+      rejectsAfter = 2;
+      await expect(sender.send(LINES)).rejects.toMatchObject({ name: 'Error', code: icmpCode });
+    },
+  );
 
   it('reports no line as sent before it has waited for ICMP errors, or when the first datagram is rejected', async () => {
     await sender.open();
@@ -92,6 +95,31 @@ describe('a UdpSender whose system rejects a datagram', () => {
 });
 
 describe('a SendingOutput over UDP', () => {
+  it('sends every count once beside a name that is too long for a datagram, of which it warns once', async () => {
+    const statistics = new Statistics(0);
+    const names = Array.from({ length: 600 }, (_, index) => `c_${index}`);
+    const long = 'x'.repeat(70_000);
+    for (const name of [...names.slice(0, 300), long, ...names.slice(300)]) statistics.counter(name).add(1);
+    const log = recordingLog();
+    const output = new SendingOutput({ statistics, format: statsdLines({}), sender, log });
+    for (let flush = 1; flush <= 3; flush += 1) {
+      statistics.counter(`flush_${flush}`).add(1);
+      statistics.counter(long).add(1);
+      await output.flush();
+      await receiver.until('the last counter', () => receiver.sum(`flush_${flush}`) === 1);
+    }
+    expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
+    expect(log.lines).toEqual(['warn a statistic is not sent, as its name is too long for a datagram']);
+  });
+
+  it('sends the longest line that fits a datagram', async () => {
+    await sender.open();
+    const line = `${'x'.repeat(65_507 - ':1|c'.length)}:1|c`;
+    await sender.send(['first:1|c', `y${line}`, line, 'last:1|c']);
+    await receiver.until('the last line', () => receiver.lines.includes('last:1|c'));
+    expect(receiver.lines).toEqual(['first:1|c', line, 'last:1|c']);
+  });
+
   it('sends every count once when the system rejects a datagram in the middle of a flush', async () => {
     const statistics = new Statistics(0);
     const names = Array.from({ length: 300 }, (_, index) => `c_${index}.${'n'.repeat(60)}`);

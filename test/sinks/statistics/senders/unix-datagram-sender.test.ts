@@ -44,6 +44,15 @@ describe('UnixDatagramSender', () => {
     expect(receiver.datagrams.map(({ length }) => length)).toEqual([8192, 8000, 192, 20_000, 1]);
   });
 
+  it('leaves out lines that no datagram over UDP can carry either', async () => {
+    await using receiver = await UnixDatagramReceiver.start(folder.path);
+    const sender = await senderTo(folder.path);
+    const longest = 'x'.repeat(65_507);
+    await sender.send(['y', `${longest}x`, longest, 'z']);
+    await receiver.until('all lines', () => receiver.lines.length === 3);
+    expect(receiver.lines).toEqual(['y', longest, 'z']);
+  });
+
   it('waits for a receiver that makes room late, and delivers each line once', async () => {
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const sender = await senderTo(folder.path, 20_000);
