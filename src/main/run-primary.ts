@@ -159,8 +159,10 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
 }
 
 /** The streams flow until the service has drained; each worker receives the certificates and every change of the health. */
-function subscribe({ pool, exchange, tls, streams: { config$, health$, awaited$ } }: Parts): Subscription {
+function subscribe({ pool, exchange, tls, signal$, streams: { config$, health$, awaited$ } }: Parts): Subscription {
   const subscriptions = new Subscription();
+  // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.
+  subscriptions.add(signal$.subscribe());
   subscriptions.add(exchange.subscribe());
   subscriptions.add(config$.subscribe());
   subscriptions.add(awaited$.subscribe());
