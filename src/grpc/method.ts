@@ -53,7 +53,7 @@ export interface UnaryCall {
  */
 export interface UnaryHandler {
   (message: Uint8Array, call: UnaryCall): void;
-  /** Called instead for a complete request whose call ends before it is handled, with this status. */
+  /** Called instead for a complete request whose call ends before it is handled, with this status; not if its message is invalid. */
   readonly unhandled?: (call: UnaryCall, status: GrpcStatus) => void;
 }
 

@@ -11,6 +11,7 @@ import { Inflater } from '../../../src/grpc/server/messages/inflater';
 import { PREFIX_BYTES } from '../../../src/grpc/server/messages/message-reader';
 import { until } from '../../support/waiting/until';
 import { prefixed } from './raw-call';
+import { GrpcStatus } from '../../../src/grpc/method';
 import type { CallHead } from '../../../src/grpc/server/headers/request-interpreter';
 
 /** What the constructors of calls use. */
@@ -85,6 +86,29 @@ describe('a message that is decompressed in a thread', () => {
     expect(message.decompress(new Inflater(() => 0))).toBe(false);
     await until('it is decompressed', () => schedule.mock.calls.length > 0);
     expect([message.hasMessage, message.failure]).toEqual([false, MESSAGE_FAILURES['too much memory']]);
+  });
+
+  it.each([
+    ['when there is no memory for the result', randomBytes(200_000), [GrpcStatus.RESOURCE_EXHAUSTED]],
+    ['but not when it is invalid', undefined, []],
+  ])('ends its call before it is handled %s', async (_, content, statuses) => {
+    const bytes = content === undefined ? randomBytes(200_000) : gzipSync(content);
+    const hold = jest.fn(() => false).mockReturnValueOnce(true);
+    const schedule = jest.fn();
+    const stream = newStream({ hold, releaseHeld: () => undefined, schedule });
+    jest.spyOn(stream, 'requestCompleted').mockImplementation();
+    jest.spyOn(stream, 'release').mockImplementation();
+    jest.spyOn(stream, 'sendTrailers').mockImplementation();
+    const unhandled = jest.fn();
+    const context = { inflater: new Inflater(() => 0), failures: { of: () => [] } } as unknown as CallContext;
+    const handle = Object.assign(() => undefined, { unhandled });
+    const call = new UnaryServerCall(context, stream, { ...HEAD, encoding: 'gzip' }, handle, false);
+    call.data(prefixed(bytes, 1), 0, PREFIX_BYTES + bytes.length, true);
+    schedule.mockClear();
+    call.run();
+    await until('it is decompressed', () => schedule.mock.calls.length > 0);
+    call.run();
+    expect(unhandled.mock.calls).toEqual(statuses.map((status) => [call, status]));
   });
 });
 

@@ -18,8 +18,8 @@ export interface Application<M, S> extends HeaderInterpreter<M> {
   /** Called after {@link Stream.schedule}, once all input that had arrived has been read. */
   run(stream: Stream<S>): void;
   /**
-   * A stream that is scheduled may have to wait for seconds, as the process has more work than time: what it keeps is to be
-   * accounted for. Called at least once before it runs late.
+   * A stream that is scheduled may have to wait for seconds, as the process has more work than time, or the peer does not read its
+   * output: what it keeps is to be accounted for. Called at least once before it runs late.
    */
   waits(stream: Stream<S>): void;
   /** The stream was closed before its response was complete: reset by either side, or its connection has ended. */

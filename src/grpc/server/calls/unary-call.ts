@@ -48,13 +48,14 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (this.#hasExpired()) return;
     const request = this.#request;
     if (!request.decompress(this.#context.inflater)) return;
-    if (request.failure === undefined) this.#invoke(request.take());
-    else this.#failWith(request.failure);
+    if (request.failure === undefined) return this.#invoke(request.take());
+    if (request.failure === MESSAGE_FAILURES['too much memory']) this.#rejected();
+    this.#failWith(request.failure);
   }
 
   waits(): void {
     if (this.#request.keep()) return;
-    this.#handle.unhandled?.(this, GrpcStatus.RESOURCE_EXHAUSTED);
+    this.#rejected();
     this.#sendFailure(this.#request.failure!);
   }
 
@@ -127,6 +128,11 @@ export class UnaryServerCall implements Call, UnaryCall {
   /** The call ends: a complete request that waits to be handled will not be. */
   #endUnhandled(status: GrpcStatus): void {
     if (this.#stream.isRequestComplete && this.#request.hasMessage) this.#handle.unhandled?.(this, status);
+  }
+
+  /** There is no memory for a complete request. */
+  #rejected(): void {
+    this.#handle.unhandled?.(this, GrpcStatus.RESOURCE_EXHAUSTED);
   }
 
   #failWith(failure: CallFailure): void {
