@@ -2,6 +2,7 @@ import { isAlias, isCollection, isMap, isScalar, type ParsedNode, type YAMLMap, 
 import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import type { SourceRange, SourceText } from '../problems/source-text';
+import { NEVER_CLOSED, isClosedQuote } from './unclosed-quote';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
 /** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
@@ -81,6 +82,11 @@ class TreeBuilder {
     if (isScalar(parsed)) {
       const text = parsed.source ?? '';
       const plain = parsed.type === 'PLAIN';
+      const [start, end] = parsed.range;
+      const isQuoted = parsed.type === 'QUOTE_DOUBLE' || parsed.type === 'QUOTE_SINGLE';
+      if (isQuoted && !isClosedQuote(this.#source.text, start, end)) {
+        return this.#fail({ offset: start, end: start + 1 }, NEVER_CLOSED);
+      }
       const node: YamlNode = {
         kind: 'scalar',
         text,

@@ -1,22 +1,23 @@
 import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import { SourceText, type SourceRange } from '../problems/source-text';
+import { breakAtSeparators } from './separators';
 
 /** Characters that YAML does not allow, not even quoted: control characters other than tab, LF, CR and NEL. */
 // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff\ufffe\uffff]/;
 
 /**
- * Line breaks of YAML 1.1 other than LF and CRLF, each one code unit: a CR alone, NEL, and the line and paragraph separators. The
- * Go service breaks lines at them, whereas the YAML library reads them as text, which would then silently be part of a value.
+ * Line breaks of YAML 1.1 that are read as LF, each one code unit: a CR alone, and NEL. The Go service breaks lines at them, whereas the
+ * YAML library reads them as text, which would then silently be part of a value.
  */
-const OTHER_LINE_BREAK = /\r(?!\n)|[\u0085\u2028\u2029]/g;
+const OTHER_LINE_BREAK = /\r(?!\n)|\u0085/g;
 
 type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
 /**
- * Decodes a file: UTF-8, or UTF-16 when it has a byte order mark of UTF-16. Every line break of the text is LF or CRLF. Undefined
- * when it cannot be decoded; the report has the reason.
+ * Decodes a file: UTF-8, or UTF-16 when it has a byte order mark of UTF-16. Every line break of the text is LF or CRLF, or in quotes a
+ * separator. Undefined when it cannot be decoded; the report has the reason.
  */
 export function decodeText(file: string, content: Uint8Array, report: ProblemReport): SourceText | undefined {
   const encoding = encodingOf(content);
@@ -38,7 +39,7 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
 
 /** Offsets stay as they are, because each line break is replaced by one of the same length. */
 function sourceOf(file: string, text: string): SourceText {
-  return new SourceText(file, text.replaceAll(OTHER_LINE_BREAK, '\n'));
+  return new SourceText(file, breakAtSeparators(text.replaceAll(OTHER_LINE_BREAK, '\n')));
 }
 
 function encodingOf(content: Uint8Array): Encoding {

@@ -42,11 +42,23 @@ export class UnclosedQuotes {
   }
 }
 
-const NEVER_CLOSED: ProblemDetails = {
+export const NEVER_CLOSED: ProblemDetails = {
   code: 'yaml-syntax',
   message: 'error loading config file: the quote that opens here is never closed',
   advice: 'Add the closing quote.',
 };
+
+/**
+ * Whether a quoted value, in `text[start, end)`, ends with the quote that closes it. The library reads a value without one up to the end
+ * of its line, and reports no error if that is an escaped quote: `"a\"` or `'a''`.
+ */
+export function isClosedQuote(text: string, start: number, end: number): boolean {
+  const quote = text[start];
+  const escape = quote === '"' ? '\\' : "'";
+  let at = start + 1;
+  while (at < end - 1) at += text[at] === escape ? 2 : 1;
+  return at === end - 1 && text[at] === quote;
+}
 
 function notIndented(lastLine: string): ProblemDetails {
   return {
