@@ -181,9 +181,10 @@ function findMisspelledNames(environment: Environment): string[] {
 }
 
 /** A warning about a socket on which connections would wait, because nothing accepts them. */
-function findUnusedSockets({ sockets }: ServiceManager, { usePullmetrics }: Settings): string[] {
-  if (sockets.metrics === undefined || usePullmetrics) return [];
-  return ['the socket "metrics" of the service manager has no effect, because USE_PULLMETRICS is false'];
+function findUnusedSockets({ sockets }: ServiceManager, { disableStats, usePullmetrics }: Settings): string[] {
+  if (sockets.metrics === undefined || (usePullmetrics && !disableStats)) return [];
+  const reason = disableStats ? 'DISABLE_STATS is true' : 'USE_PULLMETRICS is false';
+  return [`the socket "metrics" of the service manager has no effect, because ${reason}`];
 }
 
 /** Freezes a value that consists of plain objects and arrays, recursively. */

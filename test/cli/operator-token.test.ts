@@ -14,6 +14,8 @@ const PROGRAMS: Readonly<Record<string, (file: string, address: string) => Promi
     (await runAdmin(['health', '-address', address, '-token_file', file], {})).stderr,
   'weir-admin with OPERATOR_TOKEN_FILE': async (file, address) =>
     (await runAdmin(['health', '-address', address], { OPERATOR_TOKEN_FILE: file })).stderr,
+  'weir-admin with a blank after the path in OPERATOR_TOKEN_FILE': async (file, address) =>
+    (await runAdmin(['health', '-address', address], { OPERATOR_TOKEN_FILE: `${file} ` })).stderr,
   'weir-client -explain with OPERATOR_TOKEN_FILE': async (file, address) => {
     let stderr = '';
     const argv = ['-explain', '-domain', 'd', '-descriptors', 'a=b', '-debug_address', address];

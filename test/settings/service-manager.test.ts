@@ -70,15 +70,22 @@ describe('what a service manager has put into the environment', () => {
   });
 
   it.each([
-    ['false', ['the socket "metrics" of the service manager has no effect, because USE_PULLMETRICS is false']],
-    ['true', []],
-  ])('causes a warning if nothing accepts on a socket: USE_PULLMETRICS=%s', (usePullmetrics, expected) => {
+    [
+      { USE_PULLMETRICS: 'false' },
+      ['the socket "metrics" of the service manager has no effect, because USE_PULLMETRICS is false'],
+    ],
+    [{ USE_PULLMETRICS: 'true' }, []],
+    [
+      { USE_PULLMETRICS: 'true', DISABLE_STATS: 'true' },
+      ['the socket "metrics" of the service manager has no effect, because DISABLE_STATS is true'],
+    ],
+  ])('causes a warning if nothing accepts on a socket: %j', (environment, expected) => {
     const { warnings } = readSettings({
+      ...environment,
       LISTEN_PID: String(process.pid),
       LISTEN_FDS: '1',
       LISTEN_FDNAMES: 'metrics',
-      USE_PULLMETRICS: usePullmetrics,
     });
-    expect(warnings.filter((warning) => warning.includes('metrics'))).toEqual(expected);
+    expect(warnings.filter((warning) => warning.includes('"metrics"'))).toEqual(expected);
   });
 });

@@ -10,9 +10,9 @@ import { FlagError } from '../flags';
  * @throws {FlagError} when the file cannot be read, or there is no token in it; the message does not quote it
  */
 export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
-  const { OPERATOR_TOKEN_FILE: tokenFile } = environment;
-  // As for the service, an empty variable is not set.
+  // As for the service, blanks around a value are ignored, and an empty variable is not set.
   const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
+  const tokenFile = environment['OPERATOR_TOKEN_FILE']?.trim() || undefined;
   const path = file === '' && token === undefined ? tokenFile : file;
   if (path !== undefined && path !== '') return tokenIn(path);
   if (token === undefined || isToken(token)) return token;
