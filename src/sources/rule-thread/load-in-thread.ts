@@ -16,7 +16,10 @@ export type LoadedRules =
     };
 
 const MIB = 1024 * 1024;
-/** The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. */
+/**
+ * The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. V8 ends the thread
+ * when many small objects exceed it, as those of a document do; a single large one that exceeds it can end the process.
+ */
 const MAX_HEAP = Math.min(2048, Math.floor(getHeapStatistics().heap_size_limit / MIB));
 
 const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
