@@ -1,6 +1,7 @@
 import {
   EMPTY,
   type Observable,
+  Subject,
   Subscription,
   asyncScheduler,
   concatMap,
@@ -8,14 +9,17 @@ import {
   finalize,
   ignoreElements,
   lastValueFrom,
+  map,
+  merge,
   skip,
+  switchMap,
   take,
   takeUntil,
 } from 'rxjs';
 import { clockJumps } from '../sources/clock-jumps';
 import type { LoadedSettings } from '../settings/read-settings';
 import { signals } from '../sources/signals';
-import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
+import { type DrainOutcome, type DrainStep, abortReasons, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { Service } from '../streams/service';
 import { asError } from '../text/thrown';
@@ -84,7 +88,9 @@ export async function lifeCycle({
   const drainTime = shutdownDelay + DRAIN_DEADLINE;
   const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
   subscriptions.add(reports?.reports$.subscribe());
+  const drainBegins$ = new Subject<void>();
   const drained$ = defer(() => {
+    drainBegins$.next();
     // Without listeners there are no callers to give time to.
     const delay = readiness.hasOpened ? shutdownDelay : 0;
     if (delay > 0) life.leaving(delay);
@@ -98,12 +104,24 @@ export async function lifeCycle({
       onFailure: (step, error) => log.error(`failed to drain ${step}`, { error: asError(error) }),
     });
   });
-  const outcome$ = phase$.pipe(
+  const phases$ = phase$.pipe(
     concatMap((phase): Observable<DrainOutcome> => {
       if (phase === 'serving') return serving$.pipe(ignoreElements());
       return phase === 'draining' ? drained$ : EMPTY;
     }),
+  );
+  const outcome$ = merge(phases$, neverOpened(signal$).pipe(takeUntil(drainBegins$))).pipe(
+    take(1),
     finalize(() => subscriptions.unsubscribe()),
   );
   return life.drained(await lastValueFrom(outcome$), hasLostCalls());
+}
+
+/** The drain begins when the listeners are open; to open them may wait for a file or a name server without end. */
+function neverOpened(signal$: LifeCycleOptions['signal$']): Observable<DrainOutcome> {
+  return signal$.pipe(
+    take(1),
+    switchMap(() => abortReasons(signal$.pipe(skip(1)), DRAIN_DEADLINE, asyncScheduler)),
+    map((why) => ({ kind: 'aborted', why, step: 'opening the listeners' })),
+  );
 }

@@ -59,6 +59,7 @@ export class LifeLog {
   /** @param signal the first termination signal, which the lines that follow name */
   signalled(signal: string): void {
     this.#signal = signal;
+    this.#drainBegan = this.#now();
   }
 
   /** @param delay milliseconds until the drain */

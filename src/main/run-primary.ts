@@ -61,7 +61,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
   countDroppedLines(lines, statistics);
   await tls?.open();
   const readiness = new Readiness(streams, { hasWorkers: true });
-  const subscriptions = subscribe(parts);
+  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(reading, {
     config$: streams.config$,
     statistics,
@@ -72,6 +72,7 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
     decisions: parts.decisions,
     log,
   });
+  const subscriptions = subscribe(parts);
   const refusals = new RefusedConnections();
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());

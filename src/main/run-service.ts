@@ -61,8 +61,8 @@ export async function runService(
   const parts = await makeParts(reading, { log, lines, notifier });
   countDroppedLines(lines, parts.statistics);
   const { streams, statistics, rejections, tracing, signal$ } = parts;
-  const subscriptions = subscribeTo(streams);
   const readiness = new Readiness(streams, { hasWorkers: false });
+  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(reading, {
     config$: streams.config$,
     statistics,
@@ -78,6 +78,7 @@ export async function runService(
       offenders: parts.offenders,
     }),
   });
+  const subscriptions = subscribeTo(streams);
   const refusals = new RefusedConnections();
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());

@@ -9,6 +9,7 @@ import {
   map,
   merge,
   of,
+  race,
   take,
   timer,
 } from 'rxjs';
@@ -21,10 +22,12 @@ export interface DrainStep {
   readonly run: () => Observable<unknown>;
 }
 
+/** What aborts a drain. */
+export type AbortReason = 'second signal' | 'deadline';
+
 /** How a drain ended. */
 export type DrainOutcome =
-  | { readonly kind: 'drained' }
-  | { readonly kind: 'aborted'; readonly why: 'second signal' | 'deadline'; readonly step: string };
+  { readonly kind: 'drained' } | { readonly kind: 'aborted'; readonly why: AbortReason; readonly step: string };
 
 export interface DrainOptions {
   readonly steps: readonly DrainStep[];
@@ -39,6 +42,23 @@ export interface DrainOptions {
   readonly scheduler: SchedulerLike;
   /** Called with each step that failed; the steps after it still run. */
   readonly onFailure: (step: string, error: unknown) => void;
+}
+
+/**
+ * Emits why a drain is aborted, once.
+ *
+ * @param signal$ the second signal
+ * @param after milliseconds from the subscription to the deadline
+ */
+export function abortReasons(
+  signal$: Observable<unknown>,
+  after: number,
+  scheduler: SchedulerLike,
+): Observable<AbortReason> {
+  return race(
+    signal$.pipe(map(() => 'second signal' as const)),
+    timer(after, scheduler).pipe(map(() => 'deadline' as const)),
+  ).pipe(take(1));
 }
 
 /** What is in flight before the first step. */
@@ -76,10 +96,9 @@ export function drain({
         }),
       ),
     );
-    const aborted$ = merge(
-      signal$.pipe(map(() => 'second signal' as const)),
-      timer(delay + deadline, scheduler).pipe(map(() => 'deadline' as const)),
-    ).pipe(map((why): DrainOutcome => ({ kind: 'aborted', why, step: current })));
+    const aborted$ = abortReasons(signal$, delay + deadline, scheduler).pipe(
+      map((why): DrainOutcome => ({ kind: 'aborted', why, step: current })),
+    );
     return merge(concat(delay$, begin$, ...runs, of<DrainOutcome>({ kind: 'drained' })), aborted$).pipe(take(1));
   });
 }

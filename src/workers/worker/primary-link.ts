@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Observable, ReplaySubject, firstValueFrom, merge, timer } from 'rxjs';
+import { type Observable, ReplaySubject, concat, firstValueFrom, merge, of, timer } from 'rxjs';
 import type { Awaited } from '../../streams/awaited';
 import { type Health, STARTING } from '../../streams/health';
 import { type Latest, latest } from '../../streams/latest';
@@ -13,6 +13,8 @@ import type { Order, Report, TlsTexts, WorkerState } from '../messages';
 const CHANNEL_FD = 4;
 /** Milliseconds. */
 const FLUSH_TIMEOUT = 2_000;
+/** The health of an instance whose primary has died. */
+const ORPHANED: Health = { healthy: false, unhealthy: ['termination'] };
 
 /** The primary, seen from a worker. */
 export class PrimaryLink {
@@ -25,7 +27,8 @@ export class PrimaryLink {
 
   constructor(stream: Duplex = new Socket({ fd: CHANNEL_FD })) {
     this.channel = new StreamChannel(stream);
-    this.health$ = latest(jsonFrames<Health>(this.channel, TOPICS.health), STARTING);
+    // Without a primary, this worker drains. The topic ends before that of the orders, which was opened later.
+    this.health$ = latest(concat(jsonFrames<Health>(this.channel, TOPICS.health), of(ORPHANED)), STARTING);
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel, and the worker soon after
     jsonFrames<Order>(this.channel, TOPICS.control).subscribe({
       next: (order) => this.#ordered(order),

@@ -112,6 +112,21 @@ describe('a message that is decompressed in a thread', () => {
   });
 });
 
+describe('a complete request for which there is no memory', () => {
+  it('ends its call before it is handled', () => {
+    const stream = newStream({ hold: () => false });
+    jest.spyOn(stream, 'requestCompleted').mockImplementation();
+    jest.spyOn(stream, 'sendTrailers').mockImplementation();
+    const unhandled = jest.fn();
+    const context = { failures: { of: () => [] } } as unknown as CallContext;
+    const handle = Object.assign(() => undefined, { unhandled });
+    const call = new UnaryServerCall(context, stream, { ...HEAD, encoding: 'gzip' }, handle, false);
+    const message = prefixed(gzipSync('text'), 1);
+    call.data(message, 0, message.length, true);
+    expect(unhandled.mock.calls).toEqual([[call, GrpcStatus.RESOURCE_EXHAUSTED]]);
+  });
+});
+
 describe('the work of a call', () => {
   it('is counted by the pacing of work when the call is unary', () => {
     const stream = newStream();

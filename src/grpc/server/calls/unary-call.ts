@@ -40,8 +40,10 @@ export class UnaryServerCall implements Call, UnaryCall {
     this.receivedAt = this.#stream.connection.now;
     this.#stream.expireAt(this.#deadline);
     this.#stream.requestCompleted();
-    if (this.#request.failure === undefined) this.#stream.schedule();
-    else this.#sendFailure(this.#request.failure);
+    const { failure } = this.#request;
+    if (failure === undefined) return this.#stream.schedule();
+    if (isEnded && this.#isRefused) this.#rejected();
+    this.#sendFailure(failure);
   }
 
   run(): void {
@@ -49,7 +51,7 @@ export class UnaryServerCall implements Call, UnaryCall {
     const request = this.#request;
     if (!request.decompress(this.#context.inflater)) return;
     if (request.failure === undefined) return this.#invoke(request.take());
-    if (request.failure === MESSAGE_FAILURES['too much memory']) this.#rejected();
+    if (this.#isRefused) this.#rejected();
     this.#failWith(request.failure);
   }
 
@@ -130,7 +132,11 @@ export class UnaryServerCall implements Call, UnaryCall {
     if (this.#stream.isRequestComplete && this.#request.hasMessage) this.#handle.unhandled?.(this, status);
   }
 
-  /** There is no memory for a complete request. */
+  /** Whether there is no memory for the request. */
+  get #isRefused(): boolean {
+    return this.#request.failure === MESSAGE_FAILURES['too much memory'];
+  }
+
   #rejected(): void {
     this.#handle.unhandled?.(this, GrpcStatus.RESOURCE_EXHAUSTED);
   }
