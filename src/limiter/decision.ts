@@ -158,7 +158,8 @@ export class Decision {
   }
 }
 
-function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
+/** Whether the status of a descriptor counts as that of a quota: see {@link OverallCode}. */
+export function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
   if (quotaMode) return resolution.kind !== 'unlimited';
   return resolution.limited !== undefined && resolution.limited.applied.quotaMode;
 }

@@ -21,6 +21,14 @@ export function plainStatisticsKey(rule: Rule): string {
   return rule.path.reduce((key, step) => `${key}.${step.key}${configuredPart(step)}`, rule.domain);
 }
 
+/**
+ * The statistics key of a rule by which operators find it: its only one, or without request values if it has a key for each of these,
+ * which then has their sums.
+ */
+export function listedStatisticsKey(rule: Rule): string {
+  return runtimeStatisticsLevels(rule).length > 0 ? plainStatisticsKey(rule) : statisticsKey(rule, rule.path);
+}
+
 /** The indices of the levels whose request values are part of the rule's statistics key. */
 export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) =>

@@ -21,6 +21,7 @@ const DURATION_SECONDS = (1 << 3) | WireType.VARINT;
 
 /** Shared by all calls: a response is copied out before the next one is encoded. */
 const writer = new ProtobufWriter();
+const limitWriter = new ProtobufWriter();
 /** A rule has the same limit object in every response, so it is encoded once. */
 const encodedLimits = new WeakMap<CurrentLimit, Uint8Array>();
 
@@ -60,11 +61,12 @@ function encodedLimit(limit: CurrentLimit): Uint8Array {
 }
 
 function encodeLimit({ requestsPerUnit, unit, name }: CurrentLimit): Uint8Array {
-  const limit = new ProtobufWriter();
-  if (requestsPerUnit !== 0) limit.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
-  limit.varintField(LIMIT_UNIT, unit.number);
-  if (name !== '') limit.textField(LIMIT_NAME, name);
-  return limit.written();
+  limitWriter.reset();
+  if (requestsPerUnit !== 0) limitWriter.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
+  limitWriter.varintField(LIMIT_UNIT, unit.number);
+  if (name !== '') limitWriter.textField(LIMIT_NAME, name);
+  // A view would keep the whole buffer as long as the rule.
+  return Uint8Array.from(limitWriter.written());
 }
 
 function writeHeader({ key, value }: HeaderValue): void {

@@ -1,6 +1,6 @@
 import type { Rule, RuleLimit } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
-import { plainStatisticsKey } from '../../rules/statistics-key';
+import { listedStatisticsKey } from '../../rules/statistics-key';
 import { walkRules } from '../../rules/walk-rules';
 import { escapeStatisticsKey } from '../../statistics/escape';
 import type { Statistics } from '../../statistics/statistics';
@@ -21,7 +21,7 @@ export function* listRules(
 
 function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
   const { key, value, place, limit, shadowMode, quotaMode, shareThreshold, detailedMetric, valueToMetric } = rule;
-  const statisticsKey = plainStatisticsKey(rule);
+  const statisticsKey = listedStatisticsKey(rule);
   return {
     depth,
     key,

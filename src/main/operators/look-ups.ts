@@ -3,7 +3,7 @@ import { explainMatch } from '../../rules/explain';
 import { nearestRule } from '../../rules/nearest-rule';
 import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
-import { plainStatisticsKey } from '../../rules/statistics-key';
+import { listedStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards/work-budget';
 import { escapeStatisticsKey } from '../../statistics/escape';
 import { MAX_MATCHING_STEPS } from '../../limiter/request-bounds';
@@ -78,7 +78,7 @@ export function referenceTo(rule: Rule | undefined): RuleReference | null;
 export function referenceTo(rule: Rule | undefined): RuleReference | null {
   if (rule === undefined) return null;
   return {
-    statisticsKey: shortened(escapeStatisticsKey(plainStatisticsKey(rule))),
+    statisticsKey: shortened(escapeStatisticsKey(listedStatisticsKey(rule))),
     key: shortened(rule.key),
     value: shortened(rule.value),
     place: rule.place ?? null,

@@ -1,4 +1,7 @@
 import type { ExplainedRequest } from '../../limiter/explanations/explained-request';
+import { LARGEST_COUNT } from '../../limiter/counter-operation';
+import { isQuota } from '../../limiter/decision';
+import { OverallCode } from '../../limiter/overall-code';
 import { Code, type Verdict } from '../../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor } from '../../streams/ports/operator';
 
@@ -37,6 +40,9 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): st
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
   }
+  if (hits > 0 && count !== null && count === countAfter && count < LARGEST_COUNT) {
+    return `the count would stay ${count}, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
+  }
   const counted = `the count would be ${countAfter} after ${hits} ${hits === 1 ? 'hit' : 'hits'}`;
   return `${counted}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
 }
@@ -46,14 +52,15 @@ export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { ove
   const over = statuses.flatMap(({ code }, index) => (code === Code.OVER_LIMIT ? [index] : []));
   if (over.length === 0) return 'no descriptor is over its limit';
   const [first] = over;
-  function isQuota(index: number): boolean {
-    return options.quotaMode || descriptors[index]?.resolution.limited?.applied.quotaMode === true;
-  }
-  const hard = over.find((index) => !isQuota(index));
+  const isQuotaAt = descriptors.map(({ resolution }) => isQuota(resolution, options));
+  const hard = over.find((index) => !isQuotaAt[index]);
   const reason =
     hard === undefined
       ? `descriptor ${(first ?? 0) + 1} is over its quota`
       : `descriptor ${hard + 1} is over its limit`;
   if (overallCode === Code.OVER_LIMIT) return hard === undefined ? 'every quota is used up' : reason;
-  return options.shadowMode ? `${reason}, which SHADOW_MODE allows` : `${reason}, but not every quota is used up`;
+  const withoutShadow = new OverallCode();
+  statuses.forEach(({ code }, index) => withoutShadow.add(code, isQuotaAt[index] === true));
+  const isAllowed = withoutShadow.code === Code.OK;
+  return isAllowed ? `${reason}, but not every quota is used up` : `${reason}, which SHADOW_MODE allows`;
 }

@@ -10,6 +10,7 @@ import { MAX_TEXT } from '../../../src/limiter/request-bounds';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
+import { heapAfterCollection } from '../../support/processes/collect-garbage';
 
 const text = fc.oneof(fc.string({ maxLength: 40 }), fc.string({ unit: 'grapheme', maxLength: 40 }));
 const uint32 = fc.oneof(fc.nat(300), fc.integer({ min: 0, max: 0xffffffff }));
@@ -216,6 +217,11 @@ function assertUnit(number: number): never {
   throw new Error(`no unit ${UNIT_NAMES[number]}`);
 }
 
+/** Bytes of the heap and of buffers after a garbage collection. */
+function keptBytes(): number {
+  return heapAfterCollection() + process.memoryUsage().arrayBuffers;
+}
+
 describe('encodeResponse', () => {
   it('encodes a verdict so that the generated code decodes it', () => {
     fc.assert(
@@ -237,6 +243,26 @@ describe('encodeResponse', () => {
         });
       }),
     );
+  });
+
+  it('keeps few bytes for the limit of each rule', () => {
+    const bytesBefore = keptBytes();
+    const limits = Array.from({ length: 10_000 }, (_, requestsPerUnit) => ({
+      requestsPerUnit,
+      unit: unitByNumber(2) ?? assertUnit(2),
+      name: '',
+    }));
+    for (const currentLimit of limits) {
+      const status = { code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 60 };
+      encodeResponse({
+        overallCode: Code.OK,
+        statuses: [status],
+        responseHeaders: [],
+        dynamicMetadata: undefined,
+      });
+    }
+    expect((keptBytes() - bytesBefore) / limits.length).toBeLessThan(500);
+    expect(limits).toHaveLength(10_000);
   });
 
   it('encodes the same bytes as the generated code', () => {

@@ -3,7 +3,7 @@ import { Limiter } from '../../../src/limiter/limiter';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
-import { domainConfig } from '../../support/data/rules';
+import { domainConfig, limit } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
@@ -165,6 +165,26 @@ it('the totals of a rule include its keys with request values, whatever keys are
         ],
       },
     ],
+  });
+});
+
+it.each([
+  [{ shareThreshold: true, valueToMetric: true }, 'shop.path_/api/'],
+  [{ shareThreshold: true, detailedMetric: true }, 'shop.path_/api/'],
+  [{ shareThreshold: true }, 'shop.path_/api/*'],
+  [{ valueToMetric: true }, 'shop.path_/api/*'],
+])('a rule with %j has the totals of its key or keys, and is listed as %s', async (flags, statisticsKey) => {
+  const rule = { key: 'path', value: '/api/*', rateLimit: limit(5, 'MINUTE'), ...flags };
+  const ruleset = buildRuleset([domainConfig('shop', rule)]);
+  const statistics = new Statistics(10);
+  const descriptor = { entries: [{ key: 'path', value: '/api/x' }], limit: undefined, hitsAddend: NO_HITS_ADDEND };
+  const request = { domain: 'shop', descriptors: [{ ...descriptor, isNegativeHits: false }], hitsAddend: 2 };
+  const decision = new Limiter(DEFAULT_OPTIONS, statistics).begin(request, ruleset, 0);
+  for (const operation of decision.operations) operation.after = 2;
+  decision.verdict();
+  await using api = await ServedApi.start({ config$: always(configOf(ruleset)), statistics });
+  expect(await api.json('/api/rules/shop')).toMatchObject({
+    domains: [{ descriptors: [{ statisticsKey, totals: { hits: 2, within: 2 } }] }],
   });
 });
 
