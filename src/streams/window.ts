@@ -37,7 +37,7 @@ const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
 class Merged implements CounterOperation {
   hits: number;
   readonly key: string;
-  readonly windowSeconds: number;
+  windowSeconds: number;
   readonly limit: number;
   readonly guard: Guard | undefined = undefined;
 
@@ -128,6 +128,8 @@ export class Window {
     if (sum > MOST_MERGED) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     merged.hits = sum;
+    // Limits of different units can have one key; it has to outlive the longest of their windows.
+    merged.windowSeconds = Math.max(merged.windowSeconds, operation.windowSeconds);
     this.batch[index] = merged;
     this.#mergedHits += operation.hits;
     return sum;

@@ -26,9 +26,9 @@ class Call implements WindowCall {
 }
 
 /** @param isGuarded whether the call's operations are one guarded step */
-function call(steps: readonly Step[], isGuarded = false): Call {
+function call(steps: readonly Step[], isGuarded = false, windowSeconds = 60): Call {
   const guard = isGuarded ? { operations: steps.length } : undefined;
-  return new Call(steps.map((step) => ({ ...step, windowSeconds: 60, guard, after: -1 })));
+  return new Call(steps.map((step) => ({ ...step, windowSeconds, guard, after: -1 })));
 }
 
 function add(key: string, hits: number): Call {
@@ -118,6 +118,11 @@ describe('a window', () => {
     const window = new Window([add('a', 1), add('b', 2), add('a', 3), add('a', 0)]);
     expect(hitsOf(window.batch)).toEqual(['a+4', 'b+2']);
     expect(window.mergedHits).toBe(3);
+  });
+
+  it('sends them with the longest window', () => {
+    const seconds = [60, 3600, 1].map((windowSeconds) => call([{ key: 'a', hits: 1, limit: 1 }], false, windowSeconds));
+    expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600 }]);
   });
 
   it('keeps negative hits at their position between additions', () => {

@@ -1,3 +1,5 @@
+import { windowStart } from '../../limiter/cache-key';
+
 /**
  * The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together.
  */
@@ -24,4 +26,13 @@ export class Expiry {
   randomPart(): number {
     return Math.floor(this.#random() * this.#jitterMaxSeconds);
   }
+}
+
+/**
+ * For how many seconds a key has to exist: up to the end of the present window of this length. Limits of different units can have one
+ * key, whose expiry is at first that of the unit that counted first.
+ */
+export function secondsLeft(windowSeconds: number): number {
+  const now = Math.floor(Date.now() / 1000);
+  return windowStart(now, windowSeconds) + windowSeconds - now;
 }

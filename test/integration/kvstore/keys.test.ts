@@ -13,6 +13,9 @@ import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { apply, operation } from '../counters/scenarios';
 import { instance, options } from './options';
 
+/** In seconds. */
+const YEAR = 365 * 86_400;
+
 let server: RedisProcess;
 let second: RedisProcess;
 const opened: KvstoreCounters[] = [];
@@ -82,6 +85,32 @@ describe('keys in Redis', () => {
     expect(await server.control.ttl('removed')).toBeGreaterThan(50);
     expect(await server.control.ttl('reset')).toBeGreaterThan(50);
     expect(await server.control.ttl('kept')).toBeGreaterThan(990);
+  });
+
+  it.each([
+    ['scripts', '+@scripting'],
+    ['plain commands', '-@scripting'],
+  ])('live as long as the longest window that counts on them, whichever is first, with %s', async (_, permission) => {
+    await server.control.acl('SETUSER', 'default', permission);
+    try {
+      const counters = await open({ expirationJitterMaxSeconds: 0 });
+      const guard = { operations: 2 };
+      for (const [windowSeconds, count] of [
+        [60, 1],
+        [YEAR, 2],
+        [60, 3],
+      ] as const) {
+        expect(await apply(counters, operation('k', 1, { windowSeconds }))).toEqual([count]);
+        const guarded = { windowSeconds, guard, limit: 10 };
+        await apply(counters, operation('g', 1, guarded), operation(`other-${count}`, 1, guarded));
+      }
+      // Up to the end of the year: more than a minute, except in the last one of a year.
+      const shortest = Math.min(YEAR - (Math.floor(Date.now() / 1000) % YEAR) - 60, YEAR - 60);
+      expect(await server.control.ttl('k')).toBeGreaterThan(shortest);
+      expect(await server.control.ttl('g')).toBeGreaterThan(shortest);
+    } finally {
+      await server.control.acl('SETUSER', 'default', '+@scripting');
+    }
   });
 
   it('of steps with different hits and windows in one call get the expiry of their own window', async () => {

@@ -7,6 +7,10 @@ interface Entry {
   count: number;
   readonly start: number;
   readonly end: number;
+  /** The length of the longest window in which the key counts. */
+  seconds: number;
+  /** That window, if it is not the one of `start` and `end`. */
+  later?: { readonly start: number; readonly end: number } | undefined;
 }
 
 /** The same as ExpiringCounts, found by looking at every key. */
@@ -37,9 +41,11 @@ class Model {
     if (entry === undefined) {
       this.#remove(Math.min(this.#past, now), Math.max(this.#future, now), 2);
       while (this.entries.length > 0 && this.#isFull(key)) this.#evict(now);
-      const start = Math.floor(now / 1000 / seconds) * seconds;
-      entry = { key, count: 0, start, end: start + seconds };
+      entry = { key, count: 0, ...windowAt(now, seconds), seconds };
       this.entries = [...this.entries, entry];
+    } else if (entry.seconds < seconds) {
+      entry.seconds = seconds;
+      entry.later = windowAt(now, seconds);
     }
     entry.count += amount;
     return entry.count;
@@ -65,8 +71,8 @@ class Model {
   #evict(now: number): void {
     const ended = this.#first(({ end }) => end * 1000 <= now, endsBefore);
     const other = ended ?? this.#first(({ start }) => start * 1000 > now, startsAfter);
-    if (other === undefined) this.evictions += 1;
-    this.#drop(other ?? this.#first(() => true, endsBefore));
+    const isRemoved = this.#drop(other ?? this.#first(() => true, endsBefore));
+    if (isRemoved && other === undefined) this.evictions += 1;
   }
 
   #first(isMeant: (entry: Entry) => boolean, isBefore: (a: Entry, b: Entry) => boolean): Entry | undefined {
@@ -76,9 +82,18 @@ class Model {
     );
   }
 
-  #drop(entry: Entry | undefined): void {
+  /** Returns false if the entry only goes to its later window, as the newest there. */
+  #drop(entry: Entry | undefined): boolean {
     this.entries = this.entries.filter((each) => each !== entry);
+    if (entry?.later === undefined) return true;
+    this.entries = [...this.entries, { ...entry, ...entry.later, later: undefined }];
+    return false;
   }
+}
+
+function windowAt(now: number, seconds: number): { readonly start: number; readonly end: number } {
+  const start = Math.floor(now / 1000 / seconds) * seconds;
+  return { start, end: start + seconds };
 }
 
 function endsBefore(a: Entry, b: Entry): boolean {
@@ -148,6 +163,18 @@ it('ExpiringCounts returns the counts of a plain list of keys, for random operat
     ),
     { numRuns: 2000 },
   );
+});
+
+it('ExpiringCounts keeps a key until the longest of its windows has ended, whichever counts first', () => {
+  const counts = new ExpiringCounts({ maxKeys: 10, maxBytes: Infinity });
+  counts.add('k', 1, 0, 60);
+  counts.add('k', 2, 1_000, 3600);
+  counts.add('k', 4, 2_000, 60);
+  counts.add('minute', 1, 2_000, 60);
+  counts.removePast(60_000, Infinity, 10);
+  expect([counts.get('k'), counts.get('minute'), counts.size]).toEqual([7, 0, 1]);
+  counts.removePast(3_600_000, Infinity, 10);
+  expect([counts.get('k'), counts.size, counts.bytes]).toEqual([0, 0, 0]);
 });
 
 it('ExpiringCounts uses the places of removed keys again, also beyond its first size', () => {

@@ -2,7 +2,7 @@ import { windowStart } from '../../../limiter/cache-key';
 import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import { ownText, textBytes } from '../../../text/table-key';
 import { WideMap } from '../../../text/wide-map';
-import { type ClockWindow, ClockWindows, NONE } from './clock-windows';
+import { type ClockWindow, ClockWindows, NONE, type WindowBounds } from './clock-windows';
 import { Slots } from './slots';
 
 /**
@@ -22,7 +22,8 @@ export interface ExpiringCountsOptions {
 
 /**
  * Counts by key. A key belongs to the window of the clock in which it is created, and keeps its count until {@link removePast}
- * removes the keys of that window, or until it is evicted. Times may go in both directions.
+ * removes the keys of that window, or until it is evicted. Limits of different units can have one key: it then belongs to the longest
+ * window. Times may go in both directions.
  */
 export class ExpiringCounts {
   readonly #maxKeys: number;
@@ -31,6 +32,8 @@ export class ExpiringCounts {
   readonly #slotOf = new WideMap<number>();
   readonly #slots: Slots;
   readonly #windows = new ClockWindows();
+  /** Slots whose key belongs to a later window than that of their queue, to which they go when that one ends. */
+  readonly #later = new Map<number, WindowBounds>();
   /** Windows that end by #past, or that start after #future, are not needed any more. In Unix milliseconds. */
   #past = -Infinity;
   #future = Infinity;
@@ -62,8 +65,7 @@ export class ExpiringCounts {
   /** Sets the count of a key, which is created when it is absent, as {@link add} does. */
   // oxlint-disable-next-line max-params -- as add
   set(key: string, count: number, now: number, windowSeconds: number): void {
-    const slot = this.#slotOf.get(key) ?? this.#create(key, now, windowSeconds);
-    this.#slots.setCount(slot, count);
+    this.#slots.setCount(this.#slotFor(key, now, windowSeconds), count);
   }
 
   /**
@@ -74,7 +76,7 @@ export class ExpiringCounts {
    */
   // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per hit
   add(key: string, amount: number, now: number, windowSeconds: number): number {
-    const slot = this.#slotOf.get(key) ?? this.#create(key, now, windowSeconds);
+    const slot = this.#slotFor(key, now, windowSeconds);
     const count = Math.min(LARGEST_COUNT, this.#slots.count(slot) + amount);
     this.#slots.setCount(slot, count);
     return count;
@@ -108,20 +110,34 @@ export class ExpiringCounts {
     }
   }
 
+  #slotFor(key: string, now: number, windowSeconds: number): number {
+    const slot = this.#slotOf.get(key);
+    if (slot === undefined) return this.#create(key, now, windowSeconds);
+    if (this.#slots.windowSeconds(slot) < windowSeconds) {
+      this.#slots.setWindowSeconds(slot, windowSeconds);
+      this.#later.set(slot, boundsAt(now, windowSeconds));
+    }
+    return slot;
+  }
+
   #create(key: string, now: number, windowSeconds: number): number {
     this.#remove(Math.min(this.#past, now), Math.max(this.#future, now), REMOVED_PER_KEY);
     const own = ownText(key);
     const bytes = KEY_OVERHEAD_BYTES + textBytes(own);
     while (this.size > 0 && (this.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) this.#evict(now);
-    const slot = this.#slots.take(own);
+    const slot = this.#slots.take(own, windowSeconds);
     this.#slotOf.set(own, slot);
     this.#bytes += bytes;
-    const start = windowStart(Math.floor(now / 1000), windowSeconds);
-    const window = this.#windows.at(start, start + windowSeconds);
+    this.#enqueue(slot, boundsAt(now, windowSeconds));
+    return slot;
+  }
+
+  /** Makes a slot the last one of a window. */
+  #enqueue(slot: number, { start, end }: WindowBounds): void {
+    const window = this.#windows.at(start, end);
     if (window.head === NONE) window.head = slot;
     else this.#slots.setNext(window.tail, slot);
     window.tail = slot;
-    return slot;
   }
 
   /**
@@ -133,18 +149,32 @@ export class ExpiringCounts {
     if (endsFirst === undefined || startsLast === undefined) return;
     const isPast = endsFirst.end * 1000 <= now;
     const isFuture = startsLast.start * 1000 > now;
-    this.#drop(isPast || !isFuture ? endsFirst : startsLast);
-    if (!isPast && !isFuture) this.evictions += 1;
+    const isRemoved = this.#drop(isPast || !isFuture ? endsFirst : startsLast);
+    if (isRemoved && !isPast && !isFuture) this.evictions += 1;
   }
 
-  /** Removes the oldest key of a window. */
-  #drop(window: ClockWindow): void {
+  /** Removes the oldest key of a window; returns false if it only goes to the later window to which it belongs. */
+  #drop(window: ClockWindow): boolean {
     const slot = window.head;
-    const key = this.#slots.key(slot);
     window.head = this.#slots.next(slot);
     if (window.head === NONE) this.#windows.remove(window);
+    const later = this.#later.get(slot);
+    if (later !== undefined) {
+      this.#later.delete(slot);
+      this.#slots.setNext(slot, NONE);
+      this.#enqueue(slot, later);
+      return false;
+    }
+    const key = this.#slots.key(slot);
     this.#slotOf.delete(key);
     this.#slots.release(slot);
     this.#bytes -= KEY_OVERHEAD_BYTES + textBytes(key);
+    return true;
   }
+}
+
+/** The window of this length in which a moment is. @param now Unix time in milliseconds */
+function boundsAt(now: number, windowSeconds: number): WindowBounds {
+  const start = windowStart(Math.floor(now / 1000), windowSeconds);
+  return { start, end: start + windowSeconds };
 }

@@ -13,6 +13,7 @@ export class Slots {
   // Of their final size: the system provides the memory of their parts when they are first used.
   readonly #counts: Float64Array;
   readonly #next: Int32Array;
+  readonly #windowSeconds: Int32Array;
   /** In pages. Empty for a free slot, so that nothing is kept alive. */
   readonly #keys: string[][] = [];
   #size = 0;
@@ -23,15 +24,17 @@ export class Slots {
   constructor(most: number) {
     this.#counts = new Float64Array(most);
     this.#next = new Int32Array(most);
+    this.#windowSeconds = new Int32Array(most);
   }
 
   /** Takes a slot for a key with the count 0, the last one of its queue. Returns its number. */
-  take(key: string): number {
+  take(key: string, windowSeconds: number): number {
     const slot = this.#free === NONE ? this.#add() : this.#free;
     if (slot === this.#free) this.#free = this.next(slot);
     this.#setKey(slot, key);
     this.#counts[slot] = 0;
     this.#next[slot] = NONE;
+    this.#windowSeconds[slot] = windowSeconds;
     return slot;
   }
 
@@ -51,6 +54,15 @@ export class Slots {
 
   setCount(slot: number, count: number): void {
     this.#counts[slot] = count;
+  }
+
+  /** The length of the key's window; of the longest one if it counts in several. */
+  windowSeconds(slot: number): number {
+    return this.#windowSeconds[slot] as number;
+  }
+
+  setWindowSeconds(slot: number, windowSeconds: number): void {
+    this.#windowSeconds[slot] = windowSeconds;
   }
 
   /** The next slot of the queue, or {@link NONE}. */

@@ -1,7 +1,7 @@
 import { LARGEST_COUNT } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
 import { isReply } from '../connections/store-error';
-import type { Expiry } from '../../expiry';
+import { type Expiry, secondsLeft } from '../../expiry';
 import type { Step } from '../../guarded-batch';
 import { type StepResult, readResult, stepResult } from './step-result';
 
@@ -59,7 +59,8 @@ async function add(send: Send, { key, hits, windowSeconds }: Step, expiry: Expir
   const isOverflow = isReply(reply) && reply.message.includes('would overflow');
   // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
   const isCounter = isOverflow || typeof reply === 'number';
-  if (isCounter && timeToLive === -1) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
+  const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
+  if (isCounter && expiresEarly) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
   if (isOverflow) return LARGEST_COUNT;
   if (typeof reply === 'number' && reply > LARGEST_COUNT) await saturate(send, key);
   return stepResult(reply);

@@ -1,6 +1,6 @@
 import type { CounterOperation } from '../../../../limiter/counter-operation';
 import type { Connection } from '../connections/connection';
-import type { Expiry } from '../../expiry';
+import { type Expiry, secondsLeft } from '../../expiry';
 import { type Step, groupLength } from '../../guarded-batch';
 import type { KnownExpiries } from './known-expiries';
 import { type ScriptArguments, runScript } from './run-script';
@@ -75,12 +75,12 @@ export function countCall(steps: readonly Step[], { expiry, knownExpiries }: Exp
   let isRunKnown = false;
   for (let index = 0; index < steps.length; index += 1) {
     const step = steps[index] as Step;
-    const isKnown = knownExpiries.has(step.key);
+    const isKnown = knownExpiries.has(step);
     if (!isKnown) examined.push(step);
     if (run?.hits === step.hits && run.windowSeconds === step.windowSeconds && isRunKnown === isKnown) continue;
     run = step;
     isRunKnown = isKnown;
-    json += `,${index + 1},"${step.hits}",${step.windowSeconds},${isKnown ? 1 : 0}`;
+    json += `,${index + 1},"${step.hits}",${step.windowSeconds},${secondsLeft(step.windowSeconds)},${isKnown ? 1 : 0}`;
   }
   return { keys: steps, argument: `${json}]`, examined };
 }
@@ -88,8 +88,10 @@ export function countCall(steps: readonly Step[], { expiry, knownExpiries }: Exp
 /** ARGV[1] of {@link GUARDED_COUNT}. */
 function guardedCountArgument(operations: readonly CounterOperation[], expiry: Expiry): string {
   let json = '[';
-  for (const [index, { hits, windowSeconds, limit }] of operations.entries()) {
-    json += `"${hits}",${expiry.of(windowSeconds)},${limit},${groupLength(operations, index)},`;
+  for (const [index, operation] of operations.entries()) {
+    const { hits, windowSeconds, limit } = operation;
+    const group = groupLength(operations, index);
+    json += `"${hits}",${expiry.of(windowSeconds)},${secondsLeft(windowSeconds)},${limit},${group},`;
   }
   return `${json.slice(0, -1)}]`;
 }

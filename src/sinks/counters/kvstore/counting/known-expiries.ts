@@ -7,13 +7,14 @@ const MAX_KEYS = 32_768;
 const MAX_KEY_LENGTH = 256;
 
 /**
- * Keys that were seen to have an expiry within the last ten seconds, so that scripts need not examine it at every hit. A key that
- * expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use that another program
- * removes is set again up to ten seconds later.
+ * Keys that were seen to have an expiry within the last ten seconds, and for windows of which length, so that scripts need not examine
+ * it at every hit. A key that expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use
+ * that another program removes is set again up to ten seconds later.
  */
 export class KnownExpiries {
   readonly #now: () => number;
-  #keys = new Set<string>();
+  /** The length of the longest window, in seconds. */
+  #keys = new Map<string, number>();
   #since = 0;
 
   /** @param now milliseconds of a clock that does not jump */
@@ -26,18 +27,19 @@ export class KnownExpiries {
     const now = this.#now();
     if (now - this.#since < LIFETIME) return;
     this.#since = now;
-    this.#keys = new Set();
+    this.#keys = new Map();
   }
 
-  has(key: string): boolean {
-    return this.#keys.has(key);
+  has({ key, windowSeconds }: Step): boolean {
+    return (this.#keys.get(key) ?? 0) >= windowSeconds;
   }
 
   /** Adds the keys of steps that were counted and whose expiry was examined: those that added hits. */
   add(steps: readonly Step[]): void {
-    for (const { key, hits } of steps) {
+    for (const step of steps) {
       if (this.#keys.size >= MAX_KEYS) return;
-      if (hits > 0 && key.length <= MAX_KEY_LENGTH) this.#keys.add(key);
+      const { key, hits, windowSeconds } = step;
+      if (hits > 0 && key.length <= MAX_KEY_LENGTH && !this.has(step)) this.#keys.set(key, windowSeconds);
     }
   }
 }

@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto';
 /**
  * One step on one counter, in Lua; every script begins with it.
  *
- * `step(key, hits, expiry, created)` returns the count after it, or the error of this key alone. `hits` is a string, as INCRBY
+ * `step(key, hits, expiry, left, created)` returns the count after it, or the error of this key alone. `hits` is a string, as INCRBY
  * expects it: converting a number took a tenth of the step, as measured. Commands go through `pcall`, because an error that
  * is raised would stop the script half way, with the keys before it counted and their counts not returned.
  *
- * - hits above 0: added. A key without expiry (new, or written by another program) gets `expiry` in seconds. With `created`, which
- *   is the hits as a number, only a key whose count equals it is examined: one that may be new. It saves a command, which is a
- *   third of the step.
+ * - hits above 0: added. A key without expiry (new, or written by another program), or with one in less than `left` seconds (of a
+ *   shorter window, whose limit has the same key), gets `expiry` in seconds. With `created`, which is the hits as a number, only a
+ *   key whose count equals it is examined: one that may be new. It saves a command, which is a third of the step.
  * - 0: reads the count; an absent key stays absent and counts 0.
  * - below 0: subtracted, down to 0. The expiry stays; an absent key stays absent.
  *
@@ -26,7 +26,7 @@ local function saturate(key, hits)
   if type(before) == 'number' and before < LARGEST then pcall('INCRBY', key, LARGEST - before) end
   return LARGEST
 end
-local function step(key, hits, expiry, created)
+local function step(key, hits, expiry, left, created)
   if hits ~= '0' and string.byte(hits) ~= MINUS then
     local count = pcall('INCRBY', key, hits)
     if type(count) ~= 'number' then
@@ -35,7 +35,10 @@ local function step(key, hits, expiry, created)
     elseif count > LARGEST then
       count = saturate(key, hits)
     end
-    if (not created or count == created) and pcall('TTL', key) == -1 then pcall('EXPIRE', key, expiry) end
+    if not created or count == created then
+      local ttl = pcall('TTL', key)
+      if type(ttl) == 'number' and ttl < left then pcall('EXPIRE', key, expiry) end
+    end
     return count
   end
   local stored = pcall('GET', key)
@@ -68,9 +71,10 @@ function script(text: string): Script {
  *
  * - KEYS: the key of each step; a key may occur more than once.
  * - ARGV[1]: a JSON list, one argument because every argument costs the client and the server time. First the exclusive bound of
- *   the random part of expiries, and one such random part, from which that of each key follows. Then four values for each run of
+ *   the random part of expiries, and one such random part, from which that of each key follows. Then five values for each run of
  *   steps that have them in common: the index of its first step, the hits as a string, the expiry in seconds without the random
- *   part, and whether existing keys are known to have an expiry (1), so that it need not be examined.
+ *   part, the seconds that are left of the window, and whether existing keys are known to have an expiry (1), so that it need not be
+ *   examined.
  * - Result: a list with one value per step: the count after it, or the error of its key.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, and because subtracting down
  *   to 0 reads and then writes.
@@ -79,11 +83,11 @@ export const COUNT = script(`${STEP}
 local runs = cjson.decode(ARGV[1])
 local jitter, random = runs[1], runs[2]
 local counts = {}
-for run = 3, #runs, 4 do
-  local hits, expiry = runs[run + 1], runs[run + 2]
-  local created = runs[run + 3] == 1 and tonumber(hits)
-  for i = runs[run], (runs[run + 4] or #KEYS + 1) - 1 do
-    counts[i] = step(KEYS[i], hits, expiry + (random + i * 7919) % jitter, created)
+for run = 3, #runs, 5 do
+  local hits, expiry, left = runs[run + 1], runs[run + 2], runs[run + 3]
+  local created = runs[run + 4] == 1 and tonumber(hits)
+  for i = runs[run], (runs[run + 5] or #KEYS + 1) - 1 do
+    counts[i] = step(KEYS[i], hits, expiry + (random + i * 7919) % jitter, left, created)
   end
 end
 return counts
@@ -95,8 +99,8 @@ return counts
  * counted, and lower the count on which later steps of their group are judged.
  *
  * - KEYS: the key of each step.
- * - ARGV[1]: a JSON list with four values per step: its hits as a string, the expiry in seconds for a key that has none, its
- *   limit, and how many steps from this one on form its group (1: the step is not grouped).
+ * - ARGV[1]: a JSON list with five values per step: its hits as a string, the expiry in seconds for a key that has none, the seconds
+ *   that are left of its window, its limit, and how many steps from this one on form its group (1: the step is not grouped).
  * - Result: a list with one value per step: the count after it, or the error of its key.
  * - Atomic, because otherwise concurrent calls would all see room below the limit before any of them is counted.
  */
@@ -105,28 +109,28 @@ local steps = cjson.decode(ARGV[1])
 local counts = {}
 local i = 1
 while i <= #KEYS do
-  local last = i + steps[4 * i] - 1
+  local last = i + steps[5 * i] - 1
   local over = {}
   local any = false
   if last > i then
     local lowered = {}
     for j = i, last do
       local key = KEYS[j]
-      local hits = tonumber(steps[4 * j - 3])
-      local stored = lowered[key] or step(key, '0', 0)
+      local hits = tonumber(steps[5 * j - 4])
+      local stored = lowered[key] or step(key, '0')
       if hits < 0 then
         over[j] = true
         if type(stored) == 'number' then lowered[key] = math.max(0, stored + hits) end
-      elseif type(stored) == 'number' and stored + hits > steps[4 * j - 1] then
+      elseif type(stored) == 'number' and stored + hits > steps[5 * j - 1] then
         over[j] = true
         any = true
       end
     end
   end
   for j = i, last do
-    local hits = steps[4 * j - 3]
+    local hits = steps[5 * j - 4]
     if any and not over[j] then hits = '0' end
-    counts[j] = step(KEYS[j], hits, steps[4 * j - 2])
+    counts[j] = step(KEYS[j], hits, steps[5 * j - 3], steps[5 * j - 2])
   end
   i = last + 1
 end
