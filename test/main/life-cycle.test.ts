@@ -1,4 +1,4 @@
-import { EMPTY, NEVER, ReplaySubject, of } from 'rxjs';
+import { EMPTY, NEVER, ReplaySubject, Subject, of } from 'rxjs';
 import { DRAIN_DEADLINE, lifeCycle } from '../../src/main/life-cycle';
 import type { Serving } from '../../src/main/life-log';
 import { Readiness } from '../../src/main/readiness';
@@ -28,7 +28,7 @@ function started(opened: Promise<Serving>) {
   const signal$ = new ReplaySubject<NodeJS.Signals>(2);
   const awaited$ = latest<readonly Awaited[]>(NEVER, []);
   const readiness = new Readiness({ health$: latest(EMPTY, STARTING), awaited$ }, { hasWorkers: false });
-  const steps: string[] = [];
+  const calls$ = new Subject<never>();
   const exitCode = lifeCycle({
     phase$: lifecycle({ ready$: of(undefined), termination$: signal$ }),
     signal$,
@@ -37,10 +37,10 @@ function started(opened: Promise<Serving>) {
     onServing: () => undefined,
     reading: { settings: { shutdownDelay: 0 }, manager: { watchdog: undefined } } as unknown as LoadedSettings,
     notifier: undefined,
-    drainSteps: [{ name: 'gRPC calls', run: () => of(steps.push('gRPC calls')) }],
+    drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
     log,
   });
-  return { log, signal$, exitCode, steps };
+  return { log, signal$, exitCode, calls$ };
 }
 
 describe('a service whose listeners never open', () => {
@@ -67,12 +67,13 @@ describe('a service whose listeners never open', () => {
 
 test('a service whose listeners open after the signal drains, and has the whole time for it', async () => {
   let open: (serving: Serving) => void = () => undefined;
-  const { log, signal$, exitCode, steps } = started(new Promise((resolve) => (open = resolve)));
+  const { log, signal$, exitCode, calls$ } = started(new Promise((resolve) => (open = resolve)));
   signal$.next('SIGTERM');
   await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
   open(SERVING);
+  await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+  calls$.complete();
   expect(await exitCode).toBe(0);
-  expect(steps).toEqual(['gRPC calls']);
   expect(log.messages).toEqual([
     'serving',
     'draining: no new calls are accepted, those in flight finish',

@@ -3,7 +3,7 @@ import { guardedHits } from '../guards';
 import type { LimitedDescriptor } from '../limited-descriptor';
 
 /**
- * Sets the count that each operation of a request would have after it, as the stores count.
+ * Sets the hits that each operation of a request would add, and the count that it would have after it, as the stores count.
  *
  * @param stored the present count of each key
  */
@@ -15,7 +15,8 @@ export function simulateCounts(operations: readonly LimitedDescriptor[], stored:
     : operations.map((operation) => operation.hits);
   operations.forEach((operation, index) => {
     const before = counts.get(operation.key) ?? 0;
-    operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + (hits[index] as number)));
+    operation.hits = hits[index] as number;
+    operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
     counts.set(operation.key, operation.after);
   });
 }

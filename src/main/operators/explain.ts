@@ -56,7 +56,8 @@ function describe(
     counter,
     status: status === undefined ? null : statusOf(status),
   };
-  return { ...explained, reason: reasonOf(explained) };
+  const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0;
+  return { ...explained, reason: reasonOf({ ...explained, isCounted }) };
 }
 
 function counterOf(

@@ -1,5 +1,4 @@
 import type { ExplainedRequest } from '../../limiter/explanations/explained-request';
-import { LARGEST_COUNT } from '../../limiter/counter-operation';
 import { isQuota } from '../../limiter/decision';
 import { OverallCode } from '../../limiter/overall-code';
 import { Code, type Verdict } from '../../limiter/verdict';
@@ -11,7 +10,11 @@ export function reasonOf({
   replacedBy,
   counter,
   status,
-}: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'>): string {
+  isCounted,
+}: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'> & {
+  /** False if STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT keeps its hits from being counted. */
+  readonly isCounted: boolean;
+}): string {
   switch (outcome) {
     case 'unknown domain':
       return 'no limit applies, because the rules do not have the domain';
@@ -28,8 +31,13 @@ export function reasonOf({
     case 'replaced':
       return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
     default:
-      return counter === null || status === null ? 'the count cannot be read' : reasonOfCount(counter, status.code);
+      if (counter === null || status === null) return 'the count cannot be read';
+      return isCounted ? reasonOfCount(counter, status.code) : reasonOfRead(counter);
   }
+}
+
+function reasonOfRead({ count }: ExplainedCounter): string {
+  return `the count would stay ${count}, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): string {
@@ -39,9 +47,6 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): st
   const shadow = isOver && shadowMode && code === 'OK' ? ', which shadow mode allows' : '';
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
-  }
-  if (hits > 0 && count !== null && count === countAfter && count < LARGEST_COUNT) {
-    return `the count would stay ${count}, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
   }
   const counted = `the count would be ${countAfter} after ${hits} ${hits === 1 ? 'hit' : 'hits'}`;
   return `${counted}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;

@@ -20,24 +20,26 @@ const COUNTER: ExplainedCounter = {
 };
 const STATUS = { code: 'OK', limitRemaining: 2, secondsUntilReset: 10 } as const;
 
-function reasonOfLimit(counter: Partial<ExplainedCounter>): string {
-  return reasonOf({ outcome: 'limit', replacedBy: null, counter: { ...COUNTER, ...counter }, status: STATUS });
+function reasonOfLimit(counter: Partial<ExplainedCounter>, isCounted = true): string {
+  return reasonOf({
+    outcome: 'limit',
+    replacedBy: null,
+    counter: { ...COUNTER, ...counter },
+    status: STATUS,
+    isCounted,
+  });
 }
 
 describe('the reason of a descriptor', () => {
-  it.each<readonly [string, Partial<ExplainedCounter>]>([
-    ['the count would be 3 after 1 hit, within the limit of 5', {}],
-    ['the count would be 2 after 0 hits, within the limit of 5', { hits: 0, countAfter: 2 }],
-    [
+  it('has the count before and after the hits', () => {
+    expect(reasonOfLimit({})).toBe('the count would be 3 after 1 hit, within the limit of 5');
+    expect(reasonOfLimit({ countAfter: 7, hits: 5 })).toBe('the count would be 7 after 5 hits, over the limit of 5');
+  });
+
+  it('says that hits are not counted while another limit is over', () => {
+    expect(reasonOfLimit({ countAfter: 2 }, false)).toBe(
       'the count would stay 2, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set',
-      { countAfter: 2 },
-    ],
-    [
-      'the count would be 9007199254740991 after 1 hit, over the limit of 5',
-      { count: 2 ** 53 - 1, countAfter: 2 ** 53 - 1 },
-    ],
-  ])('is: %s', (reason, counter) => {
-    expect(reasonOfLimit(counter)).toBe(reason);
+    );
   });
 });
 

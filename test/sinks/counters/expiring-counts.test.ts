@@ -177,6 +177,15 @@ it('ExpiringCounts keeps a key until the longest of its windows has ended, which
   expect([counts.get('k'), counts.size, counts.bytes]).toEqual([0, 0, 0]);
 });
 
+it('ExpiringCounts evicts keys of two windows when room is needed, after giving a few of them to the longer one', () => {
+  const counts = new ExpiringCounts({ maxKeys: 1000, maxBytes: Infinity });
+  for (const seconds of [60, 3600]) for (let key = 0; key < 1000; key += 1) counts.add(`k${key}`, 1, 0, seconds);
+  counts.add('new', 1, 1_000, 60);
+  expect([counts.size, counts.evictions]).toEqual([1000, 1]);
+  const gone = Array.from({ length: 1000 }, (_, key) => key).filter((key) => counts.get(`k${key}`) === 0);
+  expect(gone).toEqual([16]);
+});
+
 it('ExpiringCounts uses the places of removed keys again, also beyond its first size', () => {
   const counts = new ExpiringCounts({ maxKeys: 3000, maxBytes: Infinity });
   for (let key = 0; key < 10_000; key += 1) counts.add(`k${key}`, key, 0, 60);

@@ -1,16 +1,12 @@
 /** Marks the end of a queue. */
 export const NONE = -1;
 
-/** When a window of the clock begins and ends. */
-export interface WindowBounds {
+/** A window of the clock, and the first-in, first-out queue of the slots whose keys count in it: the first slot and the last. */
+export interface ClockWindow {
   /** Unix seconds. */
   readonly start: number;
   /** Unix seconds; the first second after the window. */
   readonly end: number;
-}
-
-/** A window of the clock, and the first-in, first-out queue of the slots whose keys count in it: the first slot and the last. */
-export interface ClockWindow extends WindowBounds {
   head: number;
   tail: number;
 }

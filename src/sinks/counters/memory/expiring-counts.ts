@@ -2,7 +2,7 @@ import { windowStart } from '../../../limiter/cache-key';
 import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import { ownText, textBytes } from '../../../text/table-key';
 import { WideMap } from '../../../text/wide-map';
-import { type ClockWindow, ClockWindows, NONE, type WindowBounds } from './clock-windows';
+import { type ClockWindow, ClockWindows, NONE } from './clock-windows';
 import { Slots } from './slots';
 
 /**
@@ -13,6 +13,8 @@ export const KEY_OVERHEAD_BYTES = 128;
 
 /** How many keys of past windows are removed for each new key, so that they do not pile up under a flood of new ones. */
 const REMOVED_PER_KEY = 2;
+/** How many keys may go to a later window to make room for a new key; from then on, they are evicted, so that the time stays bounded. */
+const MOVED_PER_KEY = 16;
 
 export interface ExpiringCountsOptions {
   readonly maxKeys: number;
@@ -32,8 +34,6 @@ export class ExpiringCounts {
   readonly #slotOf = new WideMap<number>();
   readonly #slots: Slots;
   readonly #windows = new ClockWindows();
-  /** Slots whose key belongs to a later window than that of their queue, to which they go when that one ends. */
-  readonly #later = new Map<number, WindowBounds>();
   /** Windows that end by #past, or that start after #future, are not needed any more. In Unix milliseconds. */
   #past = -Infinity;
   #future = Infinity;
@@ -115,7 +115,8 @@ export class ExpiringCounts {
     if (slot === undefined) return this.#create(key, now, windowSeconds);
     if (this.#slots.windowSeconds(slot) < windowSeconds) {
       this.#slots.setWindowSeconds(slot, windowSeconds);
-      this.#later.set(slot, boundsAt(now, windowSeconds));
+      // It goes there when the window of its queue ends.
+      this.#slots.setLaterStart(slot, windowStart(Math.floor(now / 1000), windowSeconds));
     }
     return slot;
   }
@@ -124,17 +125,21 @@ export class ExpiringCounts {
     this.#remove(Math.min(this.#past, now), Math.max(this.#future, now), REMOVED_PER_KEY);
     const own = ownText(key);
     const bytes = KEY_OVERHEAD_BYTES + textBytes(own);
-    while (this.size > 0 && (this.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) this.#evict(now);
+    let moves = MOVED_PER_KEY;
+    while (this.size > 0 && (this.size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) {
+      const isRemoved = this.#evict(now, moves > 0);
+      if (!isRemoved) moves -= 1;
+    }
     const slot = this.#slots.take(own, windowSeconds);
     this.#slotOf.set(own, slot);
     this.#bytes += bytes;
-    this.#enqueue(slot, boundsAt(now, windowSeconds));
+    this.#enqueue(slot, windowStart(Math.floor(now / 1000), windowSeconds));
     return slot;
   }
 
-  /** Makes a slot the last one of a window. */
-  #enqueue(slot: number, { start, end }: WindowBounds): void {
-    const window = this.#windows.at(start, end);
+  /** Makes a slot the last one of the window of its length that begins at `start`. */
+  #enqueue(slot: number, start: number): void {
+    const window = this.#windows.at(start, start + this.#slots.windowSeconds(slot));
     if (window.head === NONE) window.head = slot;
     else this.#slots.setNext(window.tail, slot);
     window.tail = slot;
@@ -144,23 +149,24 @@ export class ExpiringCounts {
    * Removes a key of the window that ends first, so that a flood of short-lived keys displaces only keys of the same kind. A window
    * that has not begun has no calls: it goes before the windows that last.
    */
-  #evict(now: number): void {
+  #evict(now: number, mayMove: boolean): boolean {
     const { endsFirst, startsLast } = this.#windows;
-    if (endsFirst === undefined || startsLast === undefined) return;
+    if (endsFirst === undefined || startsLast === undefined) return false;
     const isPast = endsFirst.end * 1000 <= now;
     const isFuture = startsLast.start * 1000 > now;
-    const isRemoved = this.#drop(isPast || !isFuture ? endsFirst : startsLast);
+    const isRemoved = this.#drop(isPast || !isFuture ? endsFirst : startsLast, mayMove);
     if (isRemoved && !isPast && !isFuture) this.evictions += 1;
+    return isRemoved;
   }
 
   /** Removes the oldest key of a window; returns false if it only goes to the later window to which it belongs. */
-  #drop(window: ClockWindow): boolean {
+  #drop(window: ClockWindow, mayMove = true): boolean {
     const slot = window.head;
     window.head = this.#slots.next(slot);
     if (window.head === NONE) this.#windows.remove(window);
-    const later = this.#later.get(slot);
-    if (later !== undefined) {
-      this.#later.delete(slot);
+    const later = this.#slots.laterStart(slot);
+    if (later !== undefined && mayMove) {
+      this.#slots.setLaterStart(slot, undefined);
       this.#slots.setNext(slot, NONE);
       this.#enqueue(slot, later);
       return false;
@@ -171,10 +177,4 @@ export class ExpiringCounts {
     this.#bytes -= KEY_OVERHEAD_BYTES + textBytes(key);
     return true;
   }
-}
-
-/** The window of this length in which a moment is. @param now Unix time in milliseconds */
-function boundsAt(now: number, windowSeconds: number): WindowBounds {
-  const start = windowStart(Math.floor(now / 1000), windowSeconds);
-  return { start, end: start + windowSeconds };
 }

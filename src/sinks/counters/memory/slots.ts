@@ -14,6 +14,8 @@ export class Slots {
   readonly #counts: Float64Array;
   readonly #next: Int32Array;
   readonly #windowSeconds: Int32Array;
+  /** One more than the start of a later window; 0: none. Memory that is never written to is not provided. */
+  readonly #laterStarts: Float64Array;
   /** In pages. Empty for a free slot, so that nothing is kept alive. */
   readonly #keys: string[][] = [];
   #size = 0;
@@ -25,6 +27,7 @@ export class Slots {
     this.#counts = new Float64Array(most);
     this.#next = new Int32Array(most);
     this.#windowSeconds = new Int32Array(most);
+    this.#laterStarts = new Float64Array(most);
   }
 
   /** Takes a slot for a key with the count 0, the last one of its queue. Returns its number. */
@@ -35,6 +38,7 @@ export class Slots {
     this.#counts[slot] = 0;
     this.#next[slot] = NONE;
     this.#windowSeconds[slot] = windowSeconds;
+    this.setLaterStart(slot, undefined);
     return slot;
   }
 
@@ -63,6 +67,17 @@ export class Slots {
 
   setWindowSeconds(slot: number, windowSeconds: number): void {
     this.#windowSeconds[slot] = windowSeconds;
+  }
+
+  /** When a later window begins than that of the slot's queue, in Unix seconds: the one to which the key belongs, if there is one. */
+  laterStart(slot: number): number | undefined {
+    const stored = this.#laterStarts[slot] as number;
+    return stored === 0 ? undefined : stored - 1;
+  }
+
+  setLaterStart(slot: number, start: number | undefined): void {
+    const stored = start === undefined ? 0 : start + 1;
+    if (this.#laterStarts[slot] !== stored) this.#laterStarts[slot] = stored;
   }
 
   /** The next slot of the queue, or {@link NONE}. */

@@ -9,7 +9,7 @@ const MAX_KEY_LENGTH = 256;
 /**
  * Keys that were seen to have an expiry within the last ten seconds, and for windows of which length, so that scripts need not examine
  * it at every hit. A key that expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use
- * that another program removes is set again up to ten seconds later.
+ * that another program removes or shortens is set again up to ten seconds later.
  */
 export class KnownExpiries {
   readonly #now: () => number;
