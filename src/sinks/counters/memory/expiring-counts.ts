@@ -147,7 +147,7 @@ export class ExpiringCounts {
 
   /**
    * Removes a key of the window that ends first, so that a flood of short-lived keys displaces only keys of the same kind. A window
-   * that has not begun has no calls: it goes before the windows that last.
+   * that has not begun has no calls: it goes before the windows that last. Returns false if the key only went to a later window.
    */
   #evict(now: number, mayMove: boolean): boolean {
     const { endsFirst, startsLast } = this.#windows;
