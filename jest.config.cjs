@@ -3,6 +3,8 @@ const { availableParallelism } = require('node:os');
 /** @type {import('jest').Config} */
 module.exports = {
   testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/marbles/**/*.test.ts'],
+  // What is worth running before a release: jest.long.config.cjs.
+  testPathIgnorePatterns: ['/node_modules/', '\\.long\\.test\\.ts$'],
   testEnvironment: 'node',
   // Only ends tests that hang: on a busy machine, servers start and files are written slowly.
   testTimeout: 120_000,

@@ -2,7 +2,7 @@
 // use. Skips what is up to date, and prints what it does. Needs only Node.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BUILD_STAMP, ROOT, isStale, run, printStatus } from './workspace.mjs';
+import { BUILD_STAMP, ROOT, isStale, run, printStatus, timed } from './workspace.mjs';
 
 const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const oldestNode = engines.node.replace('>=', '');
@@ -15,17 +15,17 @@ if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0
 const installStamp = join(ROOT, 'node_modules/.installed');
 if (isStale(installStamp, ['package.json', 'package-lock.json'])) {
   printStatus('installing dependencies (npm install)');
-  run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']);
+  timed('installing', () => run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']));
   writeFileSync(installStamp, '');
 }
 
 const buildSources = ['src', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
 // Regenerating src/gen is not a change of the sources.
 if (isStale(BUILD_STAMP, buildSources, ['src/gen'])) {
-  run(process.execPath, ['scripts/build.mjs']);
+  timed('building', () => run(process.execPath, ['scripts/build.mjs']));
 }
 
 if (process.argv.includes('--servers')) {
   const { installServers } = await import('./servers.mjs');
-  installServers();
+  timed('checking the servers that the tests need', installServers);
 }

@@ -12,6 +12,13 @@ export function printStatus(text) {
   process.stderr.write(`weir: ${text}\n`);
 }
 
+/** Carries out a step and prints how long it took. */
+export function timed(step, action) {
+  const start = performance.now();
+  action();
+  printStatus(`${step} took ${((performance.now() - start) / 1000).toFixed(1)} s`);
+}
+
 /** Runs a command in the root and shows its output. If the command fails, prints a message and ends the process. */
 export function run(command, args, env = process.env) {
   const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env });
