@@ -1,0 +1,227 @@
+// Makes deliberate faults in the sources, one at a time and each in a copy of this checkout, runs the tests of the fast suite
+// that import the changed file, and prints which faults no test caught. Exits with 1 if fewer than 90 % were caught.
+//
+//   node scripts/mutate.mjs                                   120 faults, spread over FOLDERS
+//   node scripts/mutate.mjs --count 20 src/limiter            20 faults in src/limiter
+//   node scripts/mutate.mjs --count 5 src/rules/ruleset.ts    5 faults in one file
+//   node scripts/mutate.mjs --seed 2 --jobs 1                 other faults; one copy instead of two
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { parseSync } from '@swc/core';
+import { ROOT, printStatus } from './workspace.mjs';
+
+const FOLDERS = ['src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters', 'src/grpc', 'src/http/json'];
+/** The share of faults that the tests have to catch. */
+const ENOUGH = 0.9;
+/** Ends tests that a fault keeps running for ever; such a fault counts as caught. */
+const TIMEOUT_MS = 600_000;
+
+const OPERATORS = {
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  '===': '!==',
+  '!==': '===',
+  '&&': '||',
+  '||': '&&',
+  '+': '-',
+  '-': '+',
+  '*': '/',
+};
+
+/** The faults that can be made at a node: `[from, to, replacement]`, with offsets in bytes. */
+function faultsAt(node, text) {
+  const { start, end } = node.span;
+  switch (node.type) {
+    case 'BinaryExpression': {
+      const replacement = OPERATORS[node.operator];
+      const isText = [node.left, node.right].some(({ type }) => type === 'StringLiteral' || type === 'TemplateLiteral');
+      if (replacement === undefined || (node.operator === '+' && isText)) return [];
+      const at = text.indexOf(node.operator, node.left.span.end, 'utf8');
+      return at < node.right.span.start ? [[at, at + node.operator.length, replacement]] : [];
+    }
+    case 'NumericLiteral':
+      return [[start, end, String(node.value + 1)]];
+    case 'BooleanLiteral':
+      return [[start, end, String(!node.value)]];
+    case 'IfStatement':
+      return [
+        [
+          node.test.span.start,
+          node.test.span.end,
+          `!(${text.toString('utf8', node.test.span.start, node.test.span.end)})`,
+        ],
+      ];
+    case 'ExpressionStatement': {
+      const isCall = node.expression.type === 'CallExpression' && node.expression.callee.type !== 'Super';
+      return isCall ? [[start, end, ';']] : [];
+    }
+    default:
+      return [];
+  }
+}
+
+/** Moves the offsets of a syntax tree by `-by`: those of swc continue from one file to the next. */
+function visit(node, by, onNode) {
+  if (Array.isArray(node)) {
+    for (const each of node) visit(each, by, onNode);
+  } else if (node !== null && typeof node === 'object') {
+    // Types are not there when the tests run.
+    if (/^Ts(?!As|NonNull|Satisfies|ParameterProperty)/u.test(node.type ?? '')) return;
+    if (typeof node.span?.start === 'number') {
+      node.span.start -= by;
+      node.span.end -= by;
+    }
+    for (const key of Object.keys(node)) if (key !== 'span') visit(node[key], by, onNode);
+    if (typeof node.type === 'string' && typeof node.span?.start === 'number') onNode(node);
+  }
+}
+
+function faultsOf(file) {
+  const text = readFileSync(join(ROOT, file));
+  const first = parseSync('', { syntax: 'typescript' }).span.end;
+  const tree = parseSync(text.toString('utf8'), { syntax: 'typescript', target: 'es2022' });
+  const faults = [];
+  visit(tree.body, first, (node) => {
+    for (const [from, to, replacement] of faultsAt(node, text)) {
+      const line = text.toString('utf8', 0, from).split('\n').length;
+      faults.push({ file, line, from, to, replacement, original: text.toString('utf8', from, to) });
+    }
+  });
+  return faults;
+}
+
+/** A generator of numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+function randomFrom(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Picks faults at random: of each folder as many as its share of the code, and at least a few. */
+function pickFaults(paths, count, random) {
+  const byPath = paths.map((path) => {
+    const files = spawnSync('git', ['ls-files', path], { cwd: ROOT, encoding: 'utf8' }).stdout.trim().split('\n');
+    const faults = files.filter((file) => file.endsWith('.ts')).flatMap(faultsOf);
+    return faults.map((fault) => ({ fault, rank: random() })).toSorted((a, b) => a.rank - b.rank);
+  });
+  const all = byPath.reduce((sum, faults) => sum + faults.length, 0);
+  const least = Math.floor(count / paths.length / 2);
+  return byPath.flatMap((faults) =>
+    faults.slice(0, Math.max(least, Math.ceil((count * faults.length) / all))).map(({ fault }) => fault),
+  );
+}
+
+function makeCopy() {
+  const copy = mkdtempSync(join(tmpdir(), 'weir-mutate-'));
+  const files = spawnSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  for (const file of files.stdout.trim().split('\n')) {
+    if (statSync(join(ROOT, file), { throwIfNoEntry: false })) cpSync(join(ROOT, file), join(copy, file));
+  }
+  cpSync(join(ROOT, 'src/gen'), join(copy, 'src/gen'), { recursive: true });
+  for (const folder of ['node_modules', 'dist', '.servers']) symlinkSync(join(ROOT, folder), join(copy, folder));
+  return copy;
+}
+
+/** Runs Jest in a copy; resolves with its exit code, or null if it did not end in time. */
+async function jest(copy, args) {
+  const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', '--ci', '--silent', '-w', '1', ...args], {
+    cwd: copy,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  });
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), TIMEOUT_MS);
+  const status = await new Promise((resolve) => child.once('exit', resolve));
+  clearTimeout(timer);
+  return { status, output };
+}
+
+/** The tests that import a file: first those in the folder of the same name, which most often catch its faults, then the others. */
+const related = new Map();
+function testsOf(copy, file) {
+  if (!related.has(file)) {
+    const args = ['node_modules/jest/bin/jest.js', '--listTests', '--findRelatedTests', file];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: copy, encoding: 'utf8' });
+    const tests = stdout
+      .split('\n')
+      .filter((line) => line.endsWith('.test.ts'))
+      .map((path) => path.slice(copy.length + 1));
+    const folder = file.split('/')[1];
+    const isNear = (path) => path.startsWith(`test/${folder}/`) || path.startsWith(`marbles/${folder}/`);
+    related.set(file, [tests.filter(isNear), tests.filter((path) => !isNear(path))]);
+  }
+  return related.get(file);
+}
+
+async function isCaught(copy, { file, from, to, replacement }) {
+  const tests = testsOf(copy, file);
+  const text = readFileSync(join(ROOT, file));
+  writeFileSync(join(copy, file), Buffer.concat([text.subarray(0, from), Buffer.from(replacement), text.subarray(to)]));
+  try {
+    for (const group of tests) {
+      if (group.length > 0 && (await jest(copy, ['--bail', '--runTestsByPath', ...group])).status !== 0) return true;
+    }
+    return false;
+  } finally {
+    writeFileSync(join(copy, file), text);
+  }
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    count: { type: 'string', default: '120' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '2' },
+  },
+});
+const faults = pickFaults(
+  positionals.length > 0 ? positionals : FOLDERS,
+  Number(values.count),
+  randomFrom(Number(values.seed)),
+);
+const copies = Array.from({ length: Number(values.jobs) }, makeCopy);
+process.on('exit', () => copies.forEach((copy) => rmSync(copy, { recursive: true, force: true })));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+
+const needed = [...new Set(faults.flatMap(({ file }) => testsOf(copies[0], file).flat()))];
+printStatus(`${faults.length} faults; first, the ${needed.length} test files that import their files, without a fault`);
+const { status, output } = await jest(copies[0], ['--runTestsByPath', ...needed]);
+if (status !== 0) {
+  printStatus(`the tests fail without a fault:\n${output}`);
+  process.exit(1);
+}
+
+const results = [];
+const queue = [...faults];
+async function work(copy) {
+  for (let fault = queue.shift(); fault !== undefined; fault = queue.shift()) {
+    const caught = await isCaught(copy, fault);
+    results.push({ ...fault, caught });
+    const { file, line, original, replacement } = fault;
+    const change = `${original.replaceAll(/\s+/gu, ' ')} → ${replacement.replaceAll(/\s+/gu, ' ')}`;
+    console.log(`${caught ? 'caught  ' : 'SURVIVED'} ${file}:${line}  ${change}`);
+  }
+}
+await Promise.all(copies.map(work));
+
+for (const folder of positionals.length > 0 ? positionals : FOLDERS) {
+  const own = results.filter(({ file }) => file.startsWith(folder));
+  console.log(`${folder}: ${own.filter(({ caught }) => caught).length} of ${own.length} caught`);
+}
+const caught = results.filter((result) => result.caught).length;
+console.log(`${caught} of ${results.length} faults caught (${((100 * caught) / results.length).toFixed(1)} %)`);
+process.exitCode = caught / results.length >= ENOUGH ? 0 : 1;
