@@ -143,7 +143,7 @@ async function jest(copy, args) {
   });
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
-  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), TIMEOUT_MS);
+  const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), TIMEOUT_MS);
   const status = await new Promise((resolve) => child.once('exit', resolve));
   clearTimeout(timer);
   return { status, output };
@@ -160,8 +160,8 @@ function testsOf(copy, file) {
       .filter((line) => line.endsWith('.test.ts'))
       .map((path) => path.slice(copy.length + 1));
     const folder = file.split('/')[1];
-    const isNear = (path) => path.startsWith(`test/${folder}/`) || path.startsWith(`marbles/${folder}/`);
-    related.set(file, [tests.filter(isNear), tests.filter((path) => !isNear(path))]);
+    const near = new RegExp(`^(?:test|marbles)/${folder}/`, 'u');
+    related.set(file, [tests.filter((path) => near.test(path)), tests.filter((path) => !near.test(path))]);
   }
   return related.get(file);
 }

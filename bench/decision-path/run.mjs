@@ -1,7 +1,6 @@
 // The cost of one decision without a transport: from the bytes of a request to the bytes of its response, counted in memory, over
 // 10,000 keys and on one hot key. The baseline is the generated codec alone, for the same messages.
 import { createRequire } from 'node:module';
-import { decisionPath, rule } from '../service/decision-path.mjs';
 
 const require = createRequire(import.meta.url);
 
@@ -9,6 +8,11 @@ function load(path) {
   return require(`../../dist/${path}.js`);
 }
 
+const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
+const { decisions } = load('streams/decisions');
+const { Limiter } = load('limiter/limiter');
+const { buildRuleset } = load('rules/ruleset');
+const { turnScheduler } = load('sources/event-loop-turns');
 const { decodeRequest } = load('grpc/rate-limit/decode-request');
 const { encodeResponse } = load('grpc/rate-limit/encode-response');
 const { RateLimitRequest, RateLimitResponse } = load('gen/envoy/service/ratelimit/v3/rls');
@@ -32,9 +36,53 @@ function requestBytes(key, value) {
 const manyKeys = Array.from({ length: 10_000 }, (_, user) => requestBytes('user', `user-${user}`));
 const hotKey = [requestBytes('hot', 'key')];
 
+/** A rule as it is read from a rule file. Its limit is never reached. */
+function rule(key, value = '') {
+  return {
+    key,
+    value,
+    rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
+    shadowMode: false,
+    quotaMode: false,
+    detailedMetric: false,
+    valueToMetric: false,
+    shareThreshold: false,
+    metadata: undefined,
+    descriptors: [],
+  };
+}
+
+/** The decision path without servers, wired as in the service. */
+function decisionPath() {
+  const options = {
+    cacheKeyPrefix: '',
+    nearLimitRatio: 0.8,
+    localCacheBytes: 0,
+    localCacheMaxAge: Infinity,
+    stopIncrementWhenOverLimit: false,
+    shadowMode: false,
+    quotaMode: false,
+    responseHeaders: undefined,
+    dynamicMetadata: false,
+  };
+  const statistics = new Statistics(10_000);
+  const ruleset = buildRuleset([{ domain: 'bench', descriptors: [rule('user'), rule('hot', 'key')] }]);
+  const path = decisions({
+    limiter: new Limiter(options, statistics),
+    ruleset: () => ruleset,
+    counters: new MemoryCounters({ maxKeys: 1_000_000, maxBytes: 1_000_000_000, now: Date.now }),
+    statistics,
+    scheduler: turnScheduler,
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+  path.windows$.subscribe();
+  return path.decide;
+}
+
 function servicePath() {
-  const rules = [rule('user'), rule('hot', 'key')];
-  const decide = decisionPath(load, { rules, statistics: new Statistics(10_000) });
+  const decide = decisionPath();
   let bytes = 0;
   const observer = {
     verdict: (verdict) => {

@@ -1,9 +1,9 @@
 // The pauses and the cost of tables with a million keys: a Map, the table of this project, and the whole memory store. See README.md.
+import { fork } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { measureInProcess, median } from '../service/measurements.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -94,8 +94,19 @@ async function measure(name) {
   process.send({ filled, replaced, read: readKeys(table) });
 }
 
+/** Runs this script for one table in a process of its own, and resolves with its result. */
 function inProcess(name) {
-  return measureInProcess(import.meta.url, ['--table', name, '--dist', options.dist, '--keys', options.keys]);
+  const args = ['--table', name, '--dist', options.dist, '--keys', options.keys];
+  const child = fork(fileURLToPath(import.meta.url), args);
+  return new Promise((resolve, reject) => {
+    child.once('message', resolve);
+    child.once('exit', (code) => reject(new Error(`the measuring process exited with ${code}`)));
+  });
+}
+
+/** The middle one of the numbers, or the upper one of two. */
+function median(numbers) {
+  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)];
 }
 
 async function compare() {

@@ -1,7 +1,24 @@
+import { DOMAIN } from '../suite/scenarios/loads';
 import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 
 /** The limit of the second descriptor of each call. */
 export const PASSING = 5;
+export const COUNTED = 'user';
+export const BLOCKED = 'blocked';
+/** The limits of the two versions of the rules, which no value reaches. */
+export const LIMITS = [4_000_000_000, 3_999_999_999] as const;
+
+/** The rules after this many reloads. Counters per year, so that no window ends. */
+export function rulesOf(version: number): string {
+  return `domain: ${DOMAIN}
+descriptors:
+  - key: ${COUNTED}
+    rate_limit: { unit: year, requests_per_unit: ${LIMITS[version % 2]} }
+  - key: ${BLOCKED}
+    rate_limit: { unit: year, requests_per_unit: ${PASSING} }
+`;
+}
+
 /** Calls in flight at most, as a power of two. */
 const IN_FLIGHT = 2 ** 20;
 

@@ -1,15 +1,17 @@
 // npm run bench:soak-service: see README.md.
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { renderSections } from '../suite/report/write-report';
-import { readSoaks, writeSoak } from './results';
-import type { SoakSetup } from './setup';
-import { soakChart } from './soak-chart';
-import type { SoakOptions, SoakReport, SoakSample } from './soak-report';
-import { chartFile, soakSection } from './soak-section';
+import { renderSections } from '../suite/report/pages';
+import {
+  type SoakOptions,
+  type SoakSample,
+  type SoakSetup,
+  readSoaks,
+  soakSection,
+  verdictsOf,
+  writeSoak,
+} from './report';
 import { soakService } from './soak-service';
-import { verdictsOf } from './verdicts';
 
 const ROOT = join(__dirname, '../..');
 const RESULT = 'bench/results/soak.json';
@@ -22,7 +24,6 @@ const { values } = parseArgs({
     workers: { type: 'string', default: '1' },
     out: { type: 'string' },
     publish: { type: 'boolean', default: false },
-    render: { type: 'boolean', default: false },
   },
 });
 
@@ -61,14 +62,7 @@ function setupOf({ store, workers }: { readonly store: string; readonly workers:
   return { store, workers: Number(workers) };
 }
 
-function render(reports: readonly SoakReport[]): void {
-  mkdirSync(join(ROOT, 'docs/performance'), { recursive: true });
-  for (const report of reports) writeFileSync(join(ROOT, 'docs/performance', chartFile(report)), soakChart(report));
-  renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(reports) });
-}
-
 async function main(): Promise<void> {
-  if (values.render) return render(readSoaks(join(ROOT, RESULT)));
   const setup = setupOf(values);
   if (!(Number(values.seconds) > 0)) throw new Error(`--seconds: ${values.seconds} is not a positive number`);
   const file = values.publish ? join(ROOT, RESULT) : (values.out ?? join(ROOT, '.bench/soak.json'));
@@ -79,7 +73,7 @@ async function main(): Promise<void> {
   say(`${soakSection([report])}\nwritten to ${file}`);
   if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);
   // As written: the numbers in the file are rounded.
-  if (values.publish) render(all);
+  if (values.publish) renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(all) });
   process.exitCode = verdictsOf(report).every(([, holds]) => holds) ? 0 : 1;
 }
 

@@ -5,16 +5,11 @@ import { HEAP_REPORT, sizeOfHeap } from '../suite/measure/memory';
 import { Generator } from '../suite/load/generator';
 import { describeMachine } from '../suite/processes/machine';
 import { protobufMessage, valueText, withDigits } from '../suite/scenarios/messages';
-import { RULE_FILE } from '../suite/scenarios/rules';
-import { Disturbances } from './disturbances';
-import { Interruptions } from './interruptions';
-import { Model } from './model';
-import { Outages } from './outages';
-import { BLOCKED, COUNTED, rulesOf } from './rules';
-import type { SoakSetup } from './setup';
-import type { SoakOptions, SoakReport, SoakSample } from './soak-report';
-import { startSoakStore } from './stores/soak-store';
-import { trendOf } from './trend';
+import { RULE_FILE } from '../suite/scenarios/loads';
+import { Disturbances, Interruptions, Outages } from './disturbances';
+import { BLOCKED, COUNTED, Model, rulesOf } from './model';
+import { type SoakOptions, type SoakReport, type SoakSample, type SoakSetup, trendOf } from './report';
+import { startSoakStore } from './stores';
 
 const CONNECTIONS = 8;
 const OUTSTANDING = 32;
@@ -144,12 +139,12 @@ export async function soakService(
 
 /** Answers per second of a closed loop. */
 async function saturate(generator: Generator, milliseconds: number): Promise<number> {
-  const [answered, begun] = [generator.answered, performance.now()];
+  const [answered, begun] = [generator.answers(), performance.now()];
   generator.closed(OUTSTANDING);
   await sleep(milliseconds);
   // On a busy machine, a short loop may be over before the first answers.
-  while (generator.answered - answered < CONNECTIONS * OUTSTANDING) await sleep(milliseconds);
-  const perSecond = ((generator.answered - answered) * 1_000) / (performance.now() - begun);
+  while (generator.answers() - answered < CONNECTIONS * OUTSTANDING) await sleep(milliseconds);
+  const perSecond = ((generator.answers() - answered) * 1_000) / (performance.now() - begun);
   await generator.stop(DRAIN);
   return perSecond;
 }

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Durations } from './measure/decisions';
-import { EVENTS, type EventName } from './measure/events';
-import { SCENARIOS, type Scenario } from './scenarios/scenarios';
-import type { StoreName } from './scenarios/stores';
+import { type StartContender, running, weir } from './processes/contenders';
+import { LOADS, type Settings } from './scenarios/loads';
+import { SCENARIOS, type Scenario, type StoreName } from './scenarios/scenarios';
 
 export const HELP = `npm run bench -- [options]
 
@@ -15,8 +17,9 @@ Without options, runs everything and writes bench/results/ and docs/performance.
   --keys N           live keys of the measurements of memory (default: 1000000; with --quick: 100000)
   --set NAME=VALUE   a setting of the service, for example WORKERS=2; may be repeated
   --out FOLDER       where to write results; with --only, --quick, --keys or --set, the default is .bench/
-  --against ADDRESS  plays the loads on another service, at host:port, and on weir, and prints both side by side
-  --against-pid PID  the process of that service, for its CPU time, if it runs on this machine
+  --against OTHER    plays the loads on another service, at host:port, or on another build of weir, a folder, and on this
+                     one, in turn, and prints both side by side; --set is for this one only
+  --against-pid PID  the process of the service at host:port, for its CPU time, if it runs on this machine
   --rules            prints the rule file that the other service needs
   --render           writes docs/performance.md from bench/results/ without measuring
 `;
@@ -27,7 +30,6 @@ const MEMORY_STORES = ['memory', 'redis', 'memcached'] as const satisfies readon
 export interface Plan {
   readonly scenarios: readonly Scenario[];
   readonly memory: readonly StoreName[];
-  readonly events: readonly EventName[];
 }
 
 export interface Options {
@@ -37,9 +39,9 @@ export interface Options {
   readonly durations: Durations;
   readonly shares: readonly number[];
   readonly memoryKeys: number;
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: Settings;
   readonly out: string | undefined;
-  readonly against: { readonly host: string; readonly port: number; readonly pid: number | undefined } | undefined;
+  readonly against: StartContender | undefined;
   /** What to do instead of measuring. */
   readonly instead: 'help' | 'list' | 'rules' | 'render' | undefined;
 }
@@ -73,28 +75,29 @@ export function readOptions(args: readonly string[]): Options {
   return {
     plan: planOf(only, isQuick),
     isComplete: only === undefined && values.keys === undefined && !isQuick && values.set.length === 0,
-    durations: {
-      warmUpCalls: Math.round(60_000 * Math.min(3, seconds)),
-      warmUp: 500 * seconds,
-      measure: 1_000 * seconds,
-      settle: Math.min(500, 200 * seconds),
-    },
+    durations: durationsOf(seconds),
     shares: isQuick ? [0.5] : [0.25, 0.5, 0.75],
     memoryKeys: keys,
     settings,
     out: values.out,
-    against: against === undefined ? undefined : { ...readAddress(against), pid: readPid(values['against-pid']) },
+    against: against === undefined ? undefined : readOther(against, values['against-pid']),
     instead: (['help', 'list', 'rules', 'render'] as const).find((name) => values[name]),
   };
 }
 
+/** @param seconds of each measurement */
+export function durationsOf(seconds: number): Durations {
+  return {
+    warmUpCalls: Math.round(60_000 * Math.min(3, seconds)),
+    warmUp: 500 * seconds,
+    measure: 1_000 * seconds,
+    settle: Math.min(500, 200 * seconds),
+  };
+}
+
 /** The names of everything in a plan, as in `--only`. */
-export function namesOf({ scenarios, memory, events }: Plan): readonly string[] {
-  return [
-    ...scenarios.map(({ name }) => name),
-    ...memory.map((store) => `memory-per-key/${store}`),
-    ...events.map((event) => `event/${event}`),
-  ];
+export function namesOf({ scenarios, memory }: Plan): readonly string[] {
+  return [...scenarios.map(({ name }) => name), ...memory.map((store) => `memory-per-key/${store}`)];
 }
 
 function planOf(only: string | undefined, isQuick: boolean): Plan {
@@ -106,7 +109,6 @@ function planOf(only: string | undefined, isQuick: boolean): Plan {
   const plan: Plan = {
     scenarios: SCENARIOS.filter(({ name }) => isWanted(name)),
     memory: MEMORY_STORES.filter((store) => isWanted(`memory-per-key/${store}`)),
-    events: (Object.keys(EVENTS) as EventName[]).filter((event) => isWanted(`event/${event}`)),
   };
   if (namesOf(plan).length === 0) throw new Error(`--only: nothing is called ${only}; --list prints all names`);
   return plan;
@@ -118,14 +120,17 @@ function readSetting(text: string): readonly [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-function readAddress(text: string): { readonly host: string; readonly port: number } {
+function readOther(text: string, pid: string | undefined): StartContender {
+  if (existsSync(join(text, 'main.js'))) return weir(text, {}, resolve(text));
   const [, host, port] = /^(.+):(\d+)$/.exec(text) ?? [];
-  if (host === undefined) throw new Error(`--against: ${text} is not host:port`);
-  return { host, port: Number(port) };
+  if (host === undefined) throw new Error(`--against: ${text} is neither host:port nor the folder of a build`);
+  if (pid !== undefined && !/^\d+$/.test(pid)) throw new Error(`--against-pid: ${pid} is not a process id`);
+  return running({ host, port: Number(port) }, pid === undefined ? undefined : Number(pid));
 }
 
-function readPid(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^\d+$/.test(text)) throw new Error(`--against-pid: ${text} is not a process id`);
-  return Number(text);
+/** Those in which the store of weir is the only difference between two services. */
+export function comparableOf({ scenarios }: Plan): readonly Scenario[] {
+  const comparable = scenarios.filter(({ load }) => LOADS[load].protocol === 'grpc' && load !== 'over-limit-cached');
+  if (comparable.length > 0) return comparable;
+  throw new Error('--against: only scenarios over gRPC without TLS and local cache can be compared');
 }

@@ -1,11 +1,10 @@
 import { measureDecisions } from './measure/decisions';
-import { EVENTS, type EventResult } from './measure/events';
 import { measureMemory } from './measure/memory';
 import { GENERATOR_IS_BUSY, type Phase } from './measure/phase';
 import { type Options, namesOf } from './options';
 import { describeMachine } from './processes/machine';
 import type { Results } from './results';
-import { integer, significant } from './report/numbers';
+import { integer, significant } from './report/tables';
 import { titleOf } from './scenarios/scenarios';
 
 /** Runs the measurements one after the other, and reports each as it ends. */
@@ -19,9 +18,8 @@ export async function playPlan(options: Options, say: (line: string) => void): P
     say(`[${done}/${count}, ${Math.round((performance.now() - begun) / 1_000)} s] ${title}`);
     return measure();
   }
-  const results = { decisions: [], memory: [], events: [] } as {
-    -readonly [K in 'decisions' | 'memory' | 'events']: Results[K][number][];
-  };
+  const decisions: Results['decisions'][number][] = [];
+  const memory: Results['memory'][number][] = [];
   for (const scenario of plan.scenarios) {
     const result = await step(titleOf(scenario), () =>
       measureDecisions(scenario, {
@@ -31,26 +29,22 @@ export async function playPlan(options: Options, say: (line: string) => void): P
         onPhase: (title, phase) => say(`  ${title.padEnd(10)} ${show(phase)}`),
       }),
     );
-    results.decisions.push(result);
+    decisions.push(result);
   }
   for (const store of plan.memory) {
     const result = await step(`memory of ${integer(memoryKeys)} keys, ${store}`, () =>
       measureMemory(store, { keys: memoryKeys, settings }),
     );
     say(`  ${significant(result.service.heap)} bytes of heap per key, ${significant(result.data)} in the store`);
-    results.memory.push(result);
-  }
-  for (const event of plan.events) {
-    const result = await step(`in mid-run: ${event}`, () => EVENTS[event]({ durations, settings }));
-    say(`  ${showEvent(result)}`);
-    results.events.push(result);
+    memory.push(result);
   }
   return {
     date: new Date().toISOString().slice(0, 10),
     machine: describeMachine(),
     seconds: durations.measure / 1_000,
     settings,
-    ...results,
+    decisions,
+    memory,
   };
 }
 
@@ -66,8 +60,4 @@ function show({ perSecond, cpu, latency, calls, generatorBusy }: Phase): string 
     `p50 ${significant(latency.p50)}, p99 ${significant(latency.p99)}, p99.9 ${significant(latency.p999)} ms`,
     ...notes,
   ].join('; ');
-}
-
-function showEvent({ calls, latency }: EventResult): string {
-  return `${integer(calls.sent)} calls, ${integer(calls.failed)} failed; p99 ${significant(latency.p99)}, longest ${significant(latency.max)} ms`;
 }

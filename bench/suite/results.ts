@@ -1,10 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { Comparison } from './against';
+import { dirname, join } from 'node:path';
 import type { DecisionResult } from './measure/decisions';
-import type { EventResult } from './measure/events';
 import type { MemoryResult } from './measure/memory';
 import type { Machine } from './processes/machine';
+import type { Settings } from './scenarios/loads';
 
 /** One run of the benchmark. */
 export interface Results {
@@ -14,33 +13,40 @@ export interface Results {
   /** Seconds of each measurement. */
   readonly seconds: number;
   /** Settings of the service in addition to those of the scenarios. */
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: Settings;
   readonly decisions: readonly DecisionResult[];
   readonly memory: readonly MemoryResult[];
-  readonly events: readonly EventResult[];
 }
 
 const FILE = 'bench.json';
-const COMPARISON_FILE = 'against.json';
 
 export function writeResults(folder: string, results: Results): void {
-  write(folder, FILE, results);
-}
-
-export function writeComparison(folder: string, comparisons: readonly Comparison[]): void {
-  write(folder, COMPARISON_FILE, comparisons);
+  writeJson(join(folder, FILE), results);
 }
 
 export function readResults(folder: string): Results {
   return JSON.parse(readFileSync(join(folder, FILE), 'utf8')) as Results;
 }
 
-function write(folder: string, file: string, value: unknown): void {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, file), `${JSON.stringify(value, rounded, 2)}\n`);
+/** Writes a file of JSON with one line for each item of the lists in it, and of the value if that is a list. */
+export function writeJson(file: string, value: object): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${Array.isArray(value) ? list(value) : fields(value)}\n`);
+}
+
+function fields(value: object): string {
+  const lines = Object.entries(value).map(
+    ([name, field]) =>
+      `${JSON.stringify(name)}: ${Array.isArray(field) ? list(field) : JSON.stringify(field, rounded)}`,
+  );
+  return `{\n${lines.join(',\n')}\n}`;
+}
+
+function list(items: readonly unknown[]): string {
+  return `[\n${items.map((item) => JSON.stringify(item, rounded)).join(',\n')}\n]`;
 }
 
 /** More digits than these mean nothing. */
-export function rounded(_key: string, value: unknown): unknown {
+function rounded(_key: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value;
 }

@@ -11,7 +11,7 @@ export const MAX_ENTRIES_PER_DESCRIPTOR = 100;
 export const MAX_ENTRIES = 10_000;
 /**
  * UTF-16 code units of the domain and of all keys and values. They are searched for wildcards, and copied into keys of counters and of
- * statistics. bench/matching measures the slowest requests within this maximum.
+ * statistics.
  */
 export const MAX_TEXT = 256 * 1024;
 /**

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { Model, PASSING } from '../../bench/soak/model';
-import { slopeOf, trendOf } from '../../bench/soak/trend';
+import { trendOf } from '../../bench/soak/report';
+import { Histogram } from '../../bench/suite/load/interval';
 import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 
 const LIMIT = 1_000;
@@ -79,7 +81,25 @@ describe('the trend of the memory', () => {
     expect(growth).toBeCloseTo((2 * 5) / 112);
   });
 
-  it('is 0 for one point', () => {
-    expect(slopeOf([[1, 5]])).toBe(0);
+  it('is no growth for one point', () => {
+    expect(trendOf([[1, 5]])).toEqual({ median: 5, growth: 0 });
+  });
+});
+
+describe('a histogram', () => {
+  it('returns each quantile of the values with an error of at most 1.6 %, and small values exactly', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 600_000_000 }), { minLength: 1, maxLength: 300 }), (values) => {
+        const histogram = new Histogram();
+        for (const value of values) histogram.add(value);
+        const sorted = values.toSorted((one, other) => one - other);
+        for (const share of [0.01, 0.5, 0.9, 0.99, 0.999, 1]) {
+          const exact = sorted[Math.ceil(sorted.length * share) - 1]!;
+          expect(Math.abs(histogram.at(share) - exact)).toBeLessThanOrEqual(exact < 128 ? 0 : exact * 0.016);
+        }
+        expect([histogram.max, histogram.count]).toEqual([sorted.at(-1), values.length]);
+      }),
+    );
+    expect([new Histogram().at(0.5), new Histogram().max]).toEqual([0, 0]);
   });
 });

@@ -31,7 +31,7 @@ export class Generator {
       answered: (connection, _number, due, code, now) => this.#answered(connection, due, code, now),
       failed: (number, due) => {
         onFailed?.(number, due);
-        this.#failed(due);
+        this.#failed();
       },
       returned: () => {
         this.#recorder.returned += 1;
@@ -82,7 +82,7 @@ export class Generator {
   }
 
   /** Calls that were answered since the last mark. */
-  get answered(): number {
+  answers(): number {
     return this.#recorder.answers;
   }
 
@@ -138,8 +138,8 @@ export class Generator {
     this.#checkIdle();
   }
 
-  #failed(due: number): void {
-    this.#recorder.failed(due);
+  #failed(): void {
+    this.#recorder.failed();
     if (this.#left > 0) {
       // The next turn, or a server that rejects every call would keep this loop busy.
       setImmediate(() => this.#sendNext(undefined, performance.now()));

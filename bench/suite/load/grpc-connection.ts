@@ -2,10 +2,9 @@ import net from 'node:net';
 import tls from 'node:tls';
 import { ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType, Setting } from '../../../src/grpc/http2/frames/protocol';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import { PROFILES, SETTINGS_ACK, frame, opening } from '../../grpc-server/frames.cjs';
+import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.cjs';
 import { CallTable, NO_CODE } from './call-table';
-import type { CallListener, Connection, Messages, Target } from './connection';
-import { Output } from './output';
+import { type CallListener, type Connection, type Messages, Output, type Target } from './connection';
 
 /** The compression flag and the length of a gRPC message. */
 const PREFIX_BYTES = 5;
@@ -24,7 +23,8 @@ export class GrpcConnection implements Connection {
   readonly #output: Output;
   readonly #messages: Messages;
   readonly #listener: CallListener;
-  readonly #blocks: readonly [first: Buffer, others: Buffer];
+  /** The header block of a call by its order. */
+  readonly #blocks: (order: number) => Buffer;
   readonly #calls = new CallTable();
   /** Calls that wait, as pairs of number and due time. */
   #waiting: (readonly [number: number, due: number])[] = [];
@@ -39,7 +39,7 @@ export class GrpcConnection implements Connection {
   constructor(target: Target, messages: Messages, listener: CallListener) {
     this.#messages = messages;
     this.#listener = listener;
-    this.#blocks = headerBlocks(target.ca !== undefined);
+    this.#blocks = headerBlocks(target);
     this.#socket = connect(target);
     this.#output = new Output(this.#socket);
     this.#socket.setNoDelay();
@@ -87,7 +87,7 @@ export class GrpcConnection implements Connection {
   }
 
   #send(number: number, due: number): void {
-    const block = this.#blocks[this.#calls.next === 0 ? 0 : 1];
+    const block = this.#blocks(this.#calls.next);
     const stream = 2 * this.#calls.next + 1;
     const body = PREFIX_BYTES + this.#messages.length;
     const at = this.#output.reserve(2 * FRAME_HEADER_BYTES + block.length + body);
@@ -233,15 +233,14 @@ function connect({ host, port, ca }: Target): net.Socket {
     : tls.connect({ host, port, ca, ALPNProtocols: ['h2'], ...(net.isIP(host) === 0 && { servername: host }) });
 }
 
-/** As Envoy sends them: the block of the first call fills the header table, all others are equal. */
-function headerBlocks(isTls: boolean): readonly [Buffer, Buffer] {
-  const blocks = PROFILES.envoy(SHOULD_RATE_LIMIT);
-  return [copy(blocks(0)), copy(blocks(1))];
-  function copy(block: Buffer): Buffer {
-    const own = Buffer.from(block);
-    if (isTls) own[SCHEME.at] = SCHEME.https;
-    return own;
-  }
+function headerBlocks({ ca, headers = 'envoy' }: Target): (order: number) => Buffer {
+  const blocks = PROFILES[headers](SHOULD_RATE_LIMIT);
+  if (ca === undefined) return blocks;
+  return (order) => {
+    const block = blocks(order);
+    block[SCHEME.at] = SCHEME.https;
+    return block;
+  };
 }
 
 /** Whether these bytes are a whole message, with its prefix. */

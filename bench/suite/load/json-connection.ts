@@ -1,6 +1,5 @@
 import net from 'node:net';
-import { type CallListener, type Connection, type Messages, OK, OVER_LIMIT, type Target } from './connection';
-import { Output } from './output';
+import { type CallListener, type Connection, type Messages, OK, OVER_LIMIT, Output, type Target } from './connection';
 
 const CODES: Readonly<Record<string, number>> = { '200': OK, '429': OVER_LIMIT };
 const HEAD_END = '\r\n\r\n';

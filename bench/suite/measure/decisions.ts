@@ -1,11 +1,8 @@
 import { LoadGenerator } from '../processes/load-generator';
 import { Service } from '../processes/service';
 import { startStore } from '../processes/stores';
-import { LOADS, type Load, type LoadName } from '../scenarios/loads';
-import type { Scenario } from '../scenarios/scenarios';
-import type { StoreName } from '../scenarios/stores';
-import { connectionsFor } from './connections';
-import { type MachinePauses, measurePauses } from './machine-pauses';
+import { LOADS, type Load, type LoadName, type Settings, connectionsFor } from '../scenarios/loads';
+import type { Scenario, StoreName } from '../scenarios/scenarios';
 import { type Measured, type Phase, measurePhase } from './phase';
 
 /** Milliseconds in which the calls before the measurements have to be answered. */
@@ -31,8 +28,6 @@ export interface Paced {
 export interface DecisionResult {
   readonly load: LoadName;
   readonly store: StoreName;
-  /** Of the machine without load, directly before. */
-  readonly pauses: MachinePauses;
   readonly saturation: Phase;
   readonly paced: readonly Paced[];
 }
@@ -42,7 +37,7 @@ export interface DecisionOptions {
   /** Of saturation, for the open loops. */
   readonly shares: readonly number[];
   /** Settings of the service in addition to those of the scenario. */
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: Settings;
   readonly onPhase: (title: string, phase: Phase) => void;
 }
 
@@ -51,7 +46,6 @@ export async function measureDecisions(
   { load: name, store: storeName }: Scenario,
   { durations, shares, settings, onPhase }: DecisionOptions,
 ): Promise<DecisionResult> {
-  const pauses = await measurePauses(durations.measure);
   const load = LOADS[name];
   await using store = await startStore(storeName);
   await using service = await Service.start(load, { ...store.env, ...settings });
@@ -66,12 +60,13 @@ export async function measureDecisions(
     onPhase(`${share * 100} %`, phase);
     paced.push({ share, phase });
   }
-  return { load: name, store: storeName, pauses, saturation, paced };
+  return { load: name, store: storeName, saturation, paced };
 }
 
 /** A generator whose load has counted every value once. */
 export async function startLoad(load: Load, services: readonly Pick<Service, 'target'>[]): Promise<LoadGenerator> {
-  const targets = services.map(({ target }) => target);
+  const { headers = 'envoy' } = load;
+  const targets = services.map(({ target }) => ({ ...target, headers }));
   const generator = await LoadGenerator.start({ load, targets, ...connectionsFor(load) });
   await generator.fill(load.values, FILL_TIMEOUT);
   return generator;
@@ -81,16 +76,18 @@ export async function startLoad(load: Load, services: readonly Pick<Service, 'ta
 export async function saturate(measured: Measured, { warmUp, measure }: Durations): Promise<Phase> {
   await measured.generator.closed();
   await sleep(warmUp);
-  const { timeline: _, ...phase } = await measurePhase(measured, measure);
-  await measured.generator.stop();
-  return phase;
+  return measureAndStop(measured, measure);
 }
 
 /** Measures an open loop. */
 export async function pace(measured: Measured, perSecond: number, { settle, measure }: Durations): Promise<Phase> {
   await measured.generator.paced(perSecond);
   await sleep(settle);
-  const { timeline: _, ...phase } = await measurePhase(measured, measure);
+  return measureAndStop(measured, measure);
+}
+
+async function measureAndStop(measured: Measured, milliseconds: number): Promise<Phase> {
+  const phase = await measurePhase(measured, milliseconds);
   await measured.generator.stop();
   return phase;
 }

@@ -4,8 +4,8 @@ import type { WeirProcess } from '../../../test/support/processes/weir-process';
 import { workersOf } from '../../../test/support/processes/worker-processes';
 import { Service } from '../processes/service';
 import { startStore } from '../processes/stores';
-import { LOADS } from '../scenarios/loads';
-import type { StoreName } from '../scenarios/stores';
+import { LOADS, type Settings } from '../scenarios/loads';
+import type { StoreName } from '../scenarios/scenarios';
 import { startLoad } from './decisions';
 
 /** Calls before the first measurement: memory that does not depend on the number of keys, for example compiled code. */
@@ -33,7 +33,7 @@ interface Size {
 /** Measures what the memory of the service and of the store grows by when so many values are counted for the first time. */
 export async function measureMemory(
   store: StoreName,
-  { keys, settings }: { readonly keys: number; readonly settings: Readonly<Record<string, string>> },
+  { keys, settings }: { readonly keys: number; readonly settings: Settings },
 ): Promise<MemoryResult> {
   await using running = await startStore(store);
   const env = { ...running.env, ...settings, NODE_OPTIONS: `--require ${HEAP_REPORT}` };

@@ -1,5 +1,5 @@
 import { until } from '../../../test/support/waiting/until';
-import type { Interval, Latency, Step } from '../load/interval';
+import type { Interval, Latency } from '../load/interval';
 import { CpuTimes } from '../processes/cpu-times';
 import type { LoadGenerator } from '../processes/load-generator';
 import type { Commands, RunningStore } from '../processes/stores';
@@ -27,8 +27,8 @@ export interface Phase {
   readonly perSecond: number;
   /** CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not ours. */
   readonly cpu: { readonly service?: number | undefined; readonly store: number };
-  /** Commands per decision. */
-  readonly commands?: Commands | undefined;
+  /** Commands per decision: those that clients sent, and those that the store executed, which includes those that scripts called. */
+  readonly commands?: { readonly sent: number; readonly executed: number } | undefined;
   /** In ms, from the time at which a call was due. */
   readonly latency: Latency;
   /** In ms: how much later than due calls were written, which is part of their latency. */
@@ -51,16 +51,12 @@ export interface Measured {
   readonly store?: RunningStore | undefined;
 }
 
-/** Measures the load that the generator is sending, for this number of milliseconds or while the callback runs. */
-export async function measurePhase(
-  measured: Measured,
-  duration: number | (() => Promise<void>),
-): Promise<Phase & { timeline: readonly Step[] }> {
+/** Measures the load that the generator is sending, for this number of milliseconds. */
+export async function measurePhase(measured: Measured, milliseconds: number): Promise<Phase> {
   const { generator } = measured;
   const before = await usageOf(measured);
   await generator.mark();
-  if (typeof duration === 'number') await new Promise((resolve) => setTimeout(resolve, duration));
-  else await duration();
+  await new Promise((resolve) => setTimeout(resolve, milliseconds));
   // A short measurement on a busy machine may be over before the first answer.
   await until('a call is answered', async () => (await generator.answered()) > 0);
   const interval = await generator.mark();
@@ -89,12 +85,7 @@ async function usageOf({ servicePids, store }: Measured): Promise<Usage> {
   };
 }
 
-function phaseOf(
-  interval: Interval,
-  expectedCode: number,
-  before: Usage,
-  after: Usage,
-): Phase & { timeline: readonly Step[] } {
+function phaseOf(interval: Interval, expectedCode: number, before: Usage, after: Usage): Phase {
   const { seconds, sent, codes, failed, returned, outstanding, outstandingBefore, latency, lag, busy } = interval;
   const answered = codes.reduce((sum, each) => sum + each, 0);
   const expected = codes[expectedCode] ?? 0;
@@ -117,17 +108,16 @@ function phaseOf(
           : (after.service - before.service) / answered,
       store: (after.store - before.store) / answered,
     },
-    commands:
-      after.commands === undefined || before.commands === undefined
-        ? undefined
-        : {
-            sent: (after.commands.sent - before.commands.sent) / answered,
-            executed: (after.commands.executed - before.commands.executed) / answered,
-          },
+    commands: before.commands && after.commands && commandsOf(before.commands, after.commands, answered),
     latency,
     lag,
     generatorBusy: busy,
     otherCores: Math.max(0, (after.machine - before.machine - (after.own - before.own)) / 1e6 / seconds),
-    timeline: interval.timeline,
   };
+}
+
+/** Commands that a script calls count as executed, although no client has sent them: with scripts, only the calls of scripts were sent. */
+function commandsOf(before: Commands, after: Commands, answered: number): Phase['commands'] {
+  const [scripts, executed] = [after.scripts - before.scripts, after.executed - before.executed];
+  return { sent: (scripts > 0 ? scripts : executed) / answered, executed: executed / answered };
 }

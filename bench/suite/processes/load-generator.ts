@@ -2,7 +2,6 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Target } from '../load/connection';
-import type { GeneratorRequest } from '../load/generator-requests';
 import type { Interval } from '../load/interval';
 import type { Load } from '../scenarios/loads';
 
@@ -10,6 +9,12 @@ const HOOK = join(__dirname, '../../../test/support/processes/typescript-hook.cj
 
 /** As in the service: helper threads of collections would have to wait for busy cores, and the generator for them. */
 const ON_ONE_THREAD = '--no-parallel-scavenge';
+
+/** What the generator process receives: what it opens, or a method of the generator to call. */
+export type GeneratorRequest =
+  | { readonly open: { readonly load: Load; readonly targets: readonly Target[]; readonly connections: number } }
+  | { readonly method: GeneratorMethod; readonly args: readonly number[] };
+export type GeneratorMethod = 'closed' | 'idle' | 'paced' | 'answers' | 'mark' | 'stop';
 
 export interface LoadOptions {
   readonly load: Load;
@@ -37,7 +42,7 @@ export class LoadGenerator implements AsyncDisposable {
     const generator = new LoadGenerator(options);
     const { load, targets, connections } = options;
     try {
-      await generator.#request({ kind: 'open', load, targets, connections });
+      await generator.#request({ open: { load, targets, connections } });
       return generator;
     } catch (error) {
       await generator[Symbol.asyncDispose]();
@@ -50,36 +55,41 @@ export class LoadGenerator implements AsyncDisposable {
   }
 
   closed(): Promise<unknown> {
-    return this.#request({ kind: 'closed', outstanding: this.#outstanding });
+    return this.#call('closed', this.#outstanding);
   }
 
   /** Sends this many calls; resolves when they have ended, or after the timeout in ms. */
-  fill(calls: number, timeout: number): Promise<unknown> {
-    return this.#request({ kind: 'fill', outstanding: this.#outstanding, calls, timeout });
+  async fill(calls: number, timeout: number): Promise<void> {
+    await this.#call('closed', this.#outstanding, calls);
+    await this.#call('idle', timeout);
   }
 
   paced(perSecond: number): Promise<unknown> {
-    return this.#request({ kind: 'paced', perSecond });
+    return this.#call('paced', perSecond);
   }
 
   /** Calls that were answered since the last mark. */
   async answered(): Promise<number> {
-    return (await this.#request({ kind: 'answered' })) as number;
+    return (await this.#call('answers')) as number;
   }
 
   /** What became of the calls since the last mark. */
   async mark(): Promise<Interval> {
-    return (await this.#request({ kind: 'mark' })) as Interval;
+    return (await this.#call('mark')) as Interval;
   }
 
   /** Stops sending; resolves with the number of calls that are still in flight after the timeout in ms. */
   async stop(timeout = 10_000): Promise<number> {
-    return (await this.#request({ kind: 'stop', timeout })) as number;
+    return (await this.#call('stop', timeout)) as number;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#exited;
+  }
+
+  #call(method: GeneratorMethod, ...args: readonly number[]): Promise<unknown> {
+    return this.#request({ method, args });
   }
 
   async #request(request: GeneratorRequest): Promise<unknown> {

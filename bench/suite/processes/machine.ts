@@ -1,19 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { arch, cpus, release, totalmem } from 'node:os';
 
-export interface Machine {
-  readonly cpu: string;
-  readonly cores: number;
-  /** In GiB. */
-  readonly memory: number;
-  readonly system: string;
-  readonly node: string;
-  /** Undefined when the program is not installed. */
-  readonly redis?: string | undefined;
-  readonly memcached?: string | undefined;
-}
+export type Machine = ReturnType<typeof describeMachine>;
 
-export function describeMachine(): Machine {
+/** Memory is in GiB. The version of a program is undefined when that is not installed. */
+export function describeMachine() {
   const cores = cpus();
   return {
     cpu: cores[0]?.model.trim() ?? 'unknown',

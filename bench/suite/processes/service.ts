@@ -4,31 +4,24 @@ import { WeirProcess } from '../../../test/support/processes/weir-process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Target } from '../load/connection';
-import { type Load, protocolOf } from '../scenarios/loads';
-import { RULES, RULE_FILE } from '../scenarios/rules';
-import { Resources } from './resources';
+import { type Load, RULES, RULE_FILE, type Settings, protocolOf } from '../scenarios/loads';
 
 /** The built service with the rules of the benchmark. */
 export class Service implements AsyncDisposable {
-  readonly #resources: Resources;
-
   private constructor(
     readonly weir: WeirProcess,
     readonly rules: RuleFolder,
     /** Its settings, but for the ports. */
-    readonly env: Readonly<Record<string, string>>,
+    readonly env: Settings,
     /** Where it serves the protocol of the load. */
     readonly target: Target,
-    resources: Resources,
-  ) {
-    this.#resources = resources;
-  }
+  ) {}
 
-  static start(load: Load, env: Readonly<Record<string, string>>): Promise<Service> {
-    return Resources.acquire(async (resources) => {
-      const rules = resources.use(await RuleFolder.with({ [RULE_FILE]: RULES }));
+  /** @param dist the folder of a build; default: that of this checkout */
+  static async start(load: Load, env: Settings, dist?: string): Promise<Service> {
+    const rules = await RuleFolder.with({ [RULE_FILE]: RULES });
+    try {
       const authority = load.protocol === 'grpc over TLS' ? newAuthority() : undefined;
-      resources.defer(() => authority?.dispose());
       const settings = {
         ...rules.env,
         DISABLE_STATS: 'true',
@@ -36,23 +29,28 @@ export class Service implements AsyncDisposable {
         ...load.settings,
         ...env,
       };
-      const weir = resources.use(await WeirProcess.start({ env: settings }));
+      const weir = await WeirProcess.start({ env: settings, ...(dist !== undefined && { dist }) });
       const port = protocolOf(load) === 'json' ? weir.ports.http : weir.ports.grpc;
       const target = { host: '127.0.0.1', port, ...(authority !== undefined && { ca: authority.ca }) };
-      return new Service(weir, rules, settings, target, resources);
-    });
+      authority?.dispose();
+      return new Service(weir, rules, settings, target);
+    } catch (error) {
+      await rules[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   get pid(): number {
     return this.weir.pid!;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#resources[Symbol.asyncDispose]();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.weir[Symbol.asyncDispose]();
+    await this.rules[Symbol.asyncDispose]();
   }
 }
 
-async function tlsSettings(authority: Authority, folder: string): Promise<Readonly<Record<string, string>>> {
+async function tlsSettings(authority: Authority, folder: string): Promise<Settings> {
   const { cert, key } = authority.issue('127.0.0.1');
   const [certFile, keyFile] = [join(folder, 'server.pem'), join(folder, 'server.key')];
   await writeFile(certFile, cert);

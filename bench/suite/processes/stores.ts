@@ -1,29 +1,26 @@
 import { MemcachedProcess } from '../../../test/support/processes/memcached-process';
 import { RedisCluster } from '../../../test/support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../../test/support/processes/redis/redis-process';
-import type { StoreName } from '../scenarios/stores';
-import { DelayingProxy } from './delaying-proxy';
-import { Resources } from './resources';
+import type { Settings } from '../scenarios/loads';
+import type { StoreName } from '../scenarios/scenarios';
 
 /** With these, a killed Redis has lost no count that it had replied with. */
 export const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'no'];
 
 /** Commands that a store has received since its start. */
 export interface Commands {
-  /** Those that clients sent. */
-  readonly sent: number;
-  /** Those that it executed, which includes those that scripts called. */
+  /** Calls of scripts. */
+  readonly scripts: number;
+  /** All that it executed, which includes those that scripts called. */
   readonly executed: number;
 }
 
 /** A running counter store. */
 export interface RunningStore extends AsyncDisposable {
   /** The settings with which the service uses it. */
-  readonly env: Readonly<Record<string, string>>;
+  readonly env: Settings;
   /** Its processes; none for the memory of the service. */
   readonly pids: readonly number[];
-  /** Processes that only stand for the network, and whose CPU time is not that of the store. */
-  readonly networkPids: readonly number[];
   /** Undefined for stores that do not count commands in this way. */
   commands(): Promise<Commands | undefined>;
   /** Bytes of memory that it uses for data; undefined for the memory of the service. */
@@ -41,7 +38,6 @@ const STARTERS: Readonly<Record<StoreName, () => Promise<RunningStore>>> = {
     // Room for 1,000,000 live keys and for those of the next day, should it begin.
     env: { BACKEND_TYPE: 'memory', MEMORY_MAX_KEYS: '2000000', MEMORY_MAX_BYTES: String(1_024 * MEBIBYTES) },
     pids: [],
-    networkPids: [],
     commands: () => Promise.resolve(undefined),
     memory: () => Promise.resolve(undefined),
     [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -54,13 +50,6 @@ const STARTERS: Readonly<Record<StoreName, () => Promise<RunningStore>>> = {
     const cluster = await RedisCluster.start();
     return onRedis(cluster.servers, { KVSTORE_TYPE: 'cluster', KVSTORE_URL: cluster.url }, cluster);
   },
-  'redis-1ms': () =>
-    Resources.acquire(async (resources) => {
-      const redis = resources.use(await RedisProcess.start());
-      const proxy = resources.use(await DelayingProxy.start({ port: redis.port, milliseconds: 1 }));
-      const env = { KVSTORE_URL: `127.0.0.1:${proxy.port}` };
-      return { ...onRedis([redis], env, resources), networkPids: [proxy.pid] };
-    }),
   memcached: async () => {
     const memcached = await MemcachedProcess.start({ args: ['-m', '1024'] });
     async function statistic(name: string): Promise<number> {
@@ -70,14 +59,13 @@ const STARTERS: Readonly<Record<StoreName, () => Promise<RunningStore>>> = {
     return {
       env: { BACKEND_TYPE: 'plaincache', PLAINCACHE_HOST_PORT: memcached.address },
       pids: [await statistic('pid')],
-      networkPids: [],
       commands: async () => {
         const [gets, sets, increments] = [
           await statistic('cmd_get'),
           await statistic('cmd_set'),
           (await statistic('incr_hits')) + (await statistic('incr_misses')),
         ];
-        return { sent: gets + sets + increments, executed: gets + sets + increments };
+        return { scripts: 0, executed: gets + sets + increments };
       },
       memory: () => statistic('bytes'),
       [Symbol.asyncDispose]: () => memcached[Symbol.asyncDispose](),
@@ -85,11 +73,7 @@ const STARTERS: Readonly<Record<StoreName, () => Promise<RunningStore>>> = {
   },
 };
 
-function onRedis(
-  servers: readonly RedisProcess[],
-  env: Readonly<Record<string, string>>,
-  owner: AsyncDisposable,
-): RunningStore {
+function onRedis(servers: readonly RedisProcess[], env: Settings, owner: AsyncDisposable): RunningStore {
   async function sum(read: (info: string) => number): Promise<number> {
     const infos = await Promise.all(servers.map(({ control }) => control.info('everything')));
     return infos.reduce((total, info) => total + read(info), 0);
@@ -97,8 +81,7 @@ function onRedis(
   return {
     env: { BACKEND_TYPE: 'kvstore', ...env },
     pids: servers.map(({ pid }) => pid),
-    networkPids: [],
-    commands: async () => ({ sent: await sum(commandsSent), executed: await sum(commandsExecuted) }),
+    commands: async () => ({ scripts: await sum(scriptCalls), executed: await sum(commandsExecuted) }),
     memory: () => sum((info) => field(info, 'used_memory_dataset')),
     [Symbol.asyncDispose]: () => owner[Symbol.asyncDispose](),
   };
@@ -112,10 +95,8 @@ function calls(info: string, command: string): number {
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(info)?.[1] ?? 0);
 }
 
-/** Commands that a script calls count as processed, although no client has sent them: with scripts, only the calls of scripts count. */
-function commandsSent(info: string): number {
-  const scripts = calls(info, 'eval') + calls(info, 'evalsha') + calls(info, 'fcall');
-  return scripts > 0 ? scripts : commandsExecuted(info);
+function scriptCalls(info: string): number {
+  return calls(info, 'eval') + calls(info, 'evalsha');
 }
 
 function commandsExecuted(info: string): number {

@@ -1,17 +1,41 @@
-import type { EventName, EventResult } from '../measure/events';
 import type { MemoryResult } from '../measure/memory';
 import { GENERATOR_IS_BUSY, type Phase } from '../measure/phase';
 import type { Results } from '../results';
-import { LOADS } from '../scenarios/loads';
-import { STORES } from '../scenarios/stores';
-import { markdownTable } from './markdown-table';
-import { integer, significant } from './numbers';
+import { STORES, titleOf } from '../scenarios/scenarios';
 
-export const TITLES_OF_EVENTS: Readonly<Record<EventName, string>> = {
-  reload: '10,000 rules reloaded, four times',
-  'store-restart': 'Redis killed, and started again after a second',
-  'rolling-restart': 'two instances restarted in turn',
-};
+/** A table whose first column is aligned to the left and all others to the right. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const alignment = head.map((_, column) => (column === 0 ? '---' : '---:'));
+  return [head, alignment, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+/** With separators for thousands; a dash when it was not measured. */
+export function integer(value: number | undefined): string {
+  return value === undefined ? '–' : Math.round(value).toLocaleString('en-US');
+}
+
+/** With two significant digits, and all of a larger integer; a dash when it was not measured. */
+export function significant(value: number | undefined): string {
+  if (value === undefined) return '–';
+  if (Math.abs(value) >= 10) return integer(value);
+  return value === 0 ? '0' : Number(value.toPrecision(2)).toString();
+}
+
+/** Where and how the measurements were made, as a list. */
+export function machineLines({ date, machine, seconds, decisions, settings }: Results): string {
+  const { cpu, cores, memory, system, node, redis = 'none', memcached = 'none' } = machine;
+  const phases = decisions.flatMap(({ saturation, paced }) => [saturation, ...paced.map(({ phase }) => phase)]);
+  const sorted = phases.map(({ otherCores }) => otherCores).toSorted((one, other) => one - other);
+  const median = (sorted[Math.floor(sorted.length / 2)] ?? 0).toFixed(1);
+  const set = Object.entries(settings).map(([name, value]) => `; \`${name}=${value}\``);
+  return [
+    `- Machine: ${cpu}, ${cores} cores, ${memory} GiB of memory, ${system}`,
+    `- Node ${node}, Redis ${redis}, memcached ${memcached}`,
+    `- ${date}; ${seconds} s for each measurement${set.join('')}`,
+    `- Other programs on this machine used ${median} of ${cores} cores in the median measurement, up to ` +
+      `${(sorted.at(-1) ?? 0).toFixed(1)}. The load generator and the stores share the cores with the service.`,
+  ].join('\n');
+}
 
 /** What a decision costs: a row for each scenario. */
 export function costTable({ decisions }: Results): string {
@@ -26,7 +50,7 @@ export function costTable({ decisions }: Results): string {
     'other programs, cores',
   ];
   const rows = decisions.map(({ load, store, saturation, paced }) => [
-    `${STORES[store].title}, ${LOADS[load].title}`,
+    titleOf({ load, store }),
     `${integer(saturation.perSecond)}${mark(saturation)}`,
     significant(saturation.cpu.service),
     store === 'memory' ? '–' : significant(saturation.cpu.store),
@@ -40,22 +64,16 @@ export function costTable({ decisions }: Results): string {
   return markdownTable(head, rows);
 }
 
-/** Latencies of the open loops, and the pauses of the machine: a row for each scenario. */
+/** Latencies of the open loops: a row for each scenario. */
 export function latencyTable({ decisions }: Results): string {
   const shares = (decisions[0]?.paced ?? []).map(({ share }) => share);
-  const head = [
-    'p50, p99, p99.9 in ms',
-    ...shares.map((share) => `at ${share * 100} %`),
-    'the machine alone: p99, p99.9',
-    'failed calls',
-  ];
-  const rows = decisions.map(({ load, store, pauses, saturation, paced }) => [
-    `${STORES[store].title}, ${LOADS[load].title}`,
+  const head = ['p50, p99, p99.9 in ms', ...shares.map((share) => `at ${share * 100} %`), 'failed calls'];
+  const rows = decisions.map(({ load, store, saturation, paced }) => [
+    titleOf({ load, store }),
     ...paced.map(({ phase }) => {
       const { p50, p99, p999 } = phase.latency;
       return `${[p50, p99, p999].map(significant).join(', ')}${mark(phase)}`;
     }),
-    `${significant(pauses.p99)}, ${significant(pauses.p999)}`,
     failed([saturation, ...paced.map(({ phase }) => phase)]),
   ]);
   return markdownTable(head, rows);
@@ -65,22 +83,8 @@ export function latencyTable({ decisions }: Results): string {
 export function memoryTable(memory: readonly MemoryResult[]): string {
   const head = ['Bytes per live key', 'keys', 'service: heap', 'service: resident', 'store: data'];
   const rows = memory.map(({ store, keys, service, data }) => [
-    STORES[store].title,
+    STORES[store],
     ...[keys, service.heap, service.resident, data].map(integer),
-  ]);
-  return markdownTable(head, rows);
-}
-
-/** What happens in mid-run: a row for each event. */
-export function eventTable(events: readonly EventResult[]): string {
-  const head = ['In mid-run', 'calls/s', 'calls', 'failed', 'failed between', 'p50 ms', 'p99 ms', 'longest ms'];
-  const rows = events.map(({ event, perSecond, calls, failures, latency }) => [
-    TITLES_OF_EVENTS[event],
-    integer(perSecond),
-    integer(calls.sent),
-    integer(calls.failed),
-    failures === undefined ? '–' : `${failures.first.toFixed(1)} and ${failures.last.toFixed(1)} s`,
-    ...[latency.p50, latency.p99, latency.max].map(significant),
   ]);
   return markdownTable(head, rows);
 }

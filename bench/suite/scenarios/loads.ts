@@ -1,5 +1,25 @@
 import { OK, OVER_LIMIT } from '../load/connection';
-import { BLOCKED_KEY, COUNTED_KEYS, UNLIMITED_KEY } from './rules';
+
+export const DOMAIN = 'bench';
+/** The file that holds {@link RULES}. */
+export const RULE_FILE = 'bench.yaml';
+/** A limit that no load reaches. */
+const LIMIT = 4_000_000_000;
+
+/** The keys of the descriptors of a call, in this order. */
+const COUNTED_KEYS: readonly string[] = 'user account address device session tenant region path plan token'.split(' ');
+/** The key of descriptors that are over their limit from the second hit on. */
+const BLOCKED_KEY = 'blocked';
+const UNLIMITED_KEY = 'free';
+
+/** The rules of every scenario. Counters per day, so that hardly any run sees the beginning of a window. */
+export const RULES = `domain: ${DOMAIN}
+descriptors:
+${COUNTED_KEYS.map((key) => `  - key: ${key}\n    rate_limit: { unit: day, requests_per_unit: ${LIMIT} }\n`).join('')}  - key: ${BLOCKED_KEY}
+    rate_limit: { unit: day, requests_per_unit: 1 }
+  - key: ${UNLIMITED_KEY}
+    rate_limit: { unlimited: true }
+`;
 
 /** What the calls of a scenario ask for. */
 export interface Load {
@@ -11,9 +31,14 @@ export interface Load {
   /** The overall code of every answer, once every value has been counted. */
   readonly expected: number;
   readonly protocol: 'grpc' | 'grpc over TLS' | 'json';
+  /** The header blocks of gRPC calls: as Envoy sends them, or as grpc-go does with deadlines; the default: Envoy. */
+  readonly headers?: 'envoy' | 'deadline';
   /** Settings of the service in addition to those of the store. */
-  readonly settings?: Readonly<Record<string, string>>;
+  readonly settings?: Settings;
 }
+
+/** Settings of the service by name. */
+export type Settings = Readonly<Record<string, string>>;
 
 const MANY = 10_000;
 
@@ -46,9 +71,16 @@ export const LOADS = {
   unlimited: { ...counted('unlimited', 1, MANY), descriptors: [UNLIMITED_KEY] },
   json: { ...counted('/json', 1, MANY), protocol: 'json' },
   tls: { ...counted('gRPC over TLS', 1, MANY), protocol: 'grpc over TLS' },
+  deadlines: { ...counted('10,000 keys, a new deadline in each call', 1, MANY), headers: 'deadline' },
 } as const satisfies Readonly<Record<string, Load>>;
 
 export type LoadName = keyof typeof LOADS;
+
+/** Connections, and the calls in flight on each in a closed loop: the same number of calls with both protocols. */
+export function connectionsFor({ protocol }: Load): { readonly connections: number; readonly outstanding: number } {
+  // HTTP/1.1 has one call in flight per connection.
+  return protocol === 'json' ? { connections: 256, outstanding: 1 } : { connections: 8, outstanding: 32 };
+}
 
 export function protocolOf({ protocol }: Load): 'grpc' | 'json' {
   return protocol === 'json' ? 'json' : 'grpc';

@@ -1,7 +1,6 @@
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import type { Messages } from '../load/connection';
-import type { Load } from './loads';
-import { DOMAIN } from './rules';
+import { DOMAIN, type Load } from './loads';
 
 /** Values have this many digits, so that all messages have the same length. */
 const DIGITS = 7;

@@ -3,7 +3,7 @@ import { type CompiledWildcards, compileWildcards } from './compile-wildcards';
 import type { Wildcard } from './wildcard';
 import { WildcardIndex } from './wildcard-index';
 
-/** Up to this number, trying one after the other takes less time than the index does for short values (bench/matching). */
+/** Up to this number, trying one after the other takes less time than the index does for short values (measured at 3f6e6c6). */
 const MAX_LIST = 8;
 /** For parts longer than this, V8's `indexOf` can take time in proportion to the length of the part for each character. */
 const MAX_LISTED_PART = 250;

@@ -7,7 +7,7 @@ import { type Interface, createInterface } from 'node:readline';
 import { freePorts } from './free-ports';
 import { underPermissions } from './permissions';
 
-const MAIN = join(__dirname, '../../../dist/main.js');
+const DIST = join(__dirname, '../../../dist');
 const END_WITH_PARENT = join(__dirname, 'end-with-parent.cjs');
 const TIMEOUT = 60_000;
 
@@ -25,6 +25,8 @@ export interface WeirOptions {
   readonly outputs?: { readonly stdout?: number; readonly stderr?: number };
   /** The limit of open files (`ulimit -n`); default: that of the tests. */
   readonly openFiles?: number;
+  /** The folder of the build; default: that of this checkout. */
+  readonly dist?: string;
 }
 
 /** The built service as a separate process on free ports, used from outside only. */
@@ -72,10 +74,11 @@ export class WeirProcess implements AsyncDisposable {
     underPermissions: isUnder = false,
     outputs = {},
     openFiles,
+    dist = DIST,
   }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
-    const command = [process.execPath, '--require', END_WITH_PARENT, MAIN] as const;
+    const command = [process.execPath, '--require', END_WITH_PARENT, join(dist, 'main.js')] as const;
     const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
     const [program, ...args] = isUnder ? underPermissions([...limited]) : limited;
     const child = spawn(program, args, {

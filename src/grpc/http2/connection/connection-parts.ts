@@ -48,7 +48,7 @@ export function connectionParts<M, S>(
   const abuseLimits = new AbuseLimits(limits, (rejection, message) =>
     control.fail(ErrorCode.ENHANCE_YOUR_CALM, rejection, message),
   );
-  // No spreads of a common object here: they cost 5 KiB of memory per idle connection (bench/grpc-server).
+  // No spreads of a common object here: they cost 5 KiB of memory per idle connection (measured with bench:grpc-server).
   const sendQueue = new SendQueue<S>({ control, limits, abuseLimits, peerSettings, transport, clock: context });
   const { writer } = sendQueue;
   const runQueue = new RunQueue<S>({ control, application, sendQueue, clock: context, limits, pacing });

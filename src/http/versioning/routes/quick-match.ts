@@ -12,7 +12,7 @@ const SYNTAX = /[:*{\\]/;
 
 /**
  * Lets a layer reject paths that do not begin with the fixed part of its own before its regular expression is run. The router
- * tests the layers one after the other, and with many of them this test is most of what routing costs: see bench/versioning.
+ * tests the layers one after the other, and with many of them this test is most of what routing costs (measured at c4ae0a6).
  */
 export function matchQuickly(layer: RouterLayer): void {
   const matching = layer as MatchingLayer;

@@ -1,2 +1,0 @@
-/** Resolves with the port on 127.0.0.1. */
-export function start(): Promise<number>;

@@ -1,0 +1,107 @@
+import { type Durations, FILL_TIMEOUT, pace, saturate, startLoad } from './measure/decisions';
+import type { Measured, Phase } from './measure/phase';
+import type { Contender, StartContender } from './processes/contenders';
+import { startStore } from './processes/stores';
+import { integer, markdownTable, significant } from './report/tables';
+import { LOADS } from './scenarios/loads';
+import { STORES, type Scenario } from './scenarios/scenarios';
+
+/** The same load on several services, one after the other and at the same paces. */
+export interface Comparison extends Scenario {
+  readonly services: readonly Compared[];
+}
+
+export interface Compared {
+  readonly title: string;
+  readonly saturation: Phase;
+  /** At the same rates for all: shares of the lowest of the saturations. */
+  readonly paced: readonly { readonly share: number; readonly phase: Phase }[];
+}
+
+export interface CompareOptions {
+  readonly durations: Durations;
+  readonly shares: readonly number[];
+}
+
+/** Plays one load on all services in turn, each of which counts in the same store, unless it has its own. */
+export async function compare(
+  scenario: Scenario,
+  starts: readonly StartContender[],
+  { durations, shares }: CompareOptions,
+): Promise<Comparison> {
+  const load = LOADS[scenario.load];
+  await using store = await startStore(scenario.store);
+  await using contenders = new AllOf<Contender>();
+  for (const start of starts) contenders.items.push(await start(load, store));
+  await using generators = new AllOf<Measured['generator']>();
+  const measured: Measured[] = [];
+  for (const contender of contenders.items) {
+    const generator = await startLoad(load, [contender]);
+    generators.items.push(generator);
+    await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
+    measured.push({ generator, expected: load.expected, servicePids: contender.pids, store: contender.store });
+  }
+  const saturations: Phase[] = [];
+  for (const each of measured) saturations.push(await saturate(each, durations));
+  const slowest = Math.min(...saturations.map(({ perSecond }) => perSecond));
+  const paced: { share: number; phase: Phase }[][] = measured.map(() => []);
+  for (const share of shares) {
+    for (const [index, each] of measured.entries()) {
+      paced[index]!.push({ share, phase: await pace(each, slowest * share, durations) });
+    }
+  }
+  const services = contenders.items.map(({ title }, index) => ({
+    title,
+    saturation: saturations[index]!,
+    paced: paced[index]!,
+  }));
+  return { ...scenario, services };
+}
+
+const HEAD =
+  'Load|Pace|Service|per second|CPU µs|store µs|sent to the store|× CPU|× store|p50 ms|p99 ms|p99.9 ms|failed'.split(
+    '|',
+  );
+
+/** A row for each load, pace and service, with its costs as multiples of those of the last one. */
+export function comparisonTable(comparisons: readonly Comparison[]): string {
+  const rows = comparisons.flatMap(({ load, store, services }) => {
+    const last = phasesOf(services.at(-1)!);
+    return last.flatMap(([pacing, lastPhase], at) =>
+      services.map((service) => [
+        `${LOADS[load].title}; ${STORES[store]}`,
+        pacing,
+        service.title,
+        ...cells(phasesOf(service)[at]![1], lastPhase),
+      ]),
+    );
+  });
+  return markdownTable(HEAD, rows);
+}
+
+function phasesOf({ saturation, paced }: Compared): readonly (readonly [pacing: string, phase: Phase])[] {
+  return [['saturation', saturation], ...paced.map(({ share, phase }) => [`${share * 100} %`, phase] as const)];
+}
+
+function cells({ perSecond, cpu, commands, latency, calls }: Phase, last: Phase): readonly string[] {
+  const numbers = [cpu.service, cpu.store, commands?.sent, ratio(cpu.service, last.cpu.service)];
+  const failed = integer(calls.failed);
+  return [
+    integer(perSecond),
+    ...[...numbers, ratio(cpu.store, last.cpu.store), latency.p50, latency.p99, latency.p999].map(significant),
+    calls.unexpected > 0 ? `${failed}, ${integer(calls.unexpected)} differ` : failed,
+  ];
+}
+
+function ratio(cost: number | undefined, last: number | undefined): number | undefined {
+  return cost === undefined || last === undefined || last === 0 ? undefined : cost / last;
+}
+
+/** Disposes of its items, the last one first. */
+class AllOf<T extends AsyncDisposable> implements AsyncDisposable {
+  readonly items: T[] = [];
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const item of this.items.toReversed()) await item[Symbol.asyncDispose]();
+  }
+}

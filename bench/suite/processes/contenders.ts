@@ -1,0 +1,77 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { Target } from '../load/connection';
+import type { Load, Settings } from '../scenarios/loads';
+import { HEAP_REPORT, sizeOfHeap } from '../measure/memory';
+import { Service } from './service';
+import type { RunningStore } from './stores';
+
+/** One of the services that are measured in turn. */
+export interface Contender extends AsyncDisposable {
+  readonly title: string;
+  readonly target: Target;
+  /** Its processes; undefined when they are not known. */
+  readonly pids: readonly number[] | undefined;
+  /** The store in which it counts; undefined for one of its own. */
+  readonly store: RunningStore | undefined;
+  /** Its resident memory in bytes, after a collection of garbage; undefined where that cannot be forced. */
+  readonly memory?: (() => Promise<number>) | undefined;
+}
+
+export type StartContender = (load: Load, store: RunningStore) => Promise<Contender>;
+
+/** weir as it was built into a folder. */
+export function weir(title: string, settings: Settings, dist?: string): StartContender {
+  return async (load, store) => {
+    const env = { ...store.env, ...settings, NODE_OPTIONS: `--require ${HEAP_REPORT}` };
+    const service = await Service.start(load, env, dist);
+    return {
+      title,
+      target: service.target,
+      pids: [service.pid],
+      store,
+      memory: async () => (await sizeOfHeap(service.weir)).resident,
+      [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+    };
+  };
+}
+
+/** A service that is already running. */
+export function running(target: Target, pid: number | undefined): StartContender {
+  const pids = pid === undefined ? undefined : [pid];
+  const title = `${target.host}:${target.port}`;
+  return async () => ({ title, target, pids, store: undefined, [Symbol.asyncDispose]: () => Promise.resolve() });
+}
+
+const SERVER_PROCESS = join(__dirname, '../../compare/server-process.mjs');
+const DIST = join(__dirname, '../../../dist');
+
+/** A server of `bench/compare/servers`, in a process of its own. */
+export function server(kind: string): StartContender {
+  return async (_load, store) => {
+    const address = store.env['KVSTORE_URL'] ?? store.env['PLAINCACHE_HOST_PORT'] ?? '';
+    const child = fork(SERVER_PROCESS, [kind, DIST, address], { execArgv: ['--expose-gc'] });
+    const exited = once(child, 'exit');
+    return {
+      title: kind,
+      target: { host: '127.0.0.1', port: await answerOf(child) },
+      pids: [child.pid!],
+      store,
+      memory: async () => {
+        child.send('memory');
+        return answerOf(child);
+      },
+      [Symbol.asyncDispose]: async () => {
+        child.kill('SIGKILL');
+        await exited;
+      },
+    };
+  };
+}
+
+async function answerOf(child: ChildProcess): Promise<number> {
+  const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the server exited with ${code}`)));
+  const [answer] = (await Promise.race([once(child, 'message'), ended])) as [number];
+  return answer;
+}

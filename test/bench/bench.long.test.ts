@@ -1,0 +1,179 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { LIMITS } from '../../bench/soak/model';
+import { type SoakReport, type SoakSetup, readSoaks, soakSection, writeSoak } from '../../bench/soak/report';
+import { soakService } from '../../bench/soak/soak-service';
+import type { Comparison } from '../../bench/suite/compare';
+import type { Calls } from '../../bench/suite/measure/phase';
+import type { Results } from '../../bench/suite/results';
+import { RULES } from '../../bench/suite/scenarios/loads';
+
+const ROOT = join(__dirname, '../..');
+/** Milliseconds: only ends runs that hang. */
+const TIMEOUT = 400_000;
+/** What may grow without a leak in a service that has just been started: compiled code, for example. */
+const GROWTH = 10 * 1_024 * 1_024;
+
+const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Runs a benchmark with these options; returns what it prints. */
+async function bench(script: string, ...options: readonly string[]): Promise<string> {
+  const hook = join(ROOT, 'test/support/processes/typescript-hook.cjs');
+  const args = ['--require', hook, join(ROOT, 'bench', script), ...options];
+  return (await promisify(execFile)(process.execPath, args, { cwd: ROOT })).stdout;
+}
+
+function read(file: string): unknown {
+  return JSON.parse(readFileSync(join(folder, file), 'utf8'));
+}
+
+/** 0 when every call is accounted for. */
+function balanceOf({ sent, inFlightBefore, expected, unexpected, failed, inFlight }: Calls): number {
+  return sent + inFlightBefore - expected - unexpected - failed - inFlight;
+}
+
+describe('npm run bench', () => {
+  it(
+    'measures every scenario that was asked for, accounts for every call, and prints what it writes',
+    async () => {
+      const only = ['memory/json', 'redis/over-limit', 'redis/over-limit-cached', 'redis/tls', 'memory-per-key/redis'];
+      const short = ['--quick', '--seconds', '0.1', '--keys', '50000', '--out', folder];
+      const output = await bench('suite/run.ts', ...short, '--only', only.join(','));
+      const { decisions, memory } = read('bench.json') as Results;
+
+      expect(decisions.map(({ store, load }) => `${store}/${load}`).toSorted()).toEqual(only.slice(0, 4).toSorted());
+      for (const { store, saturation, paced } of decisions) {
+        for (const { calls, latency } of [saturation, ...paced.map(({ phase }) => phase)]) {
+          expect([balanceOf(calls), calls.failed, calls.unexpected]).toEqual([0, 0, 0]);
+          expect(calls.expected).toBeGreaterThan(0);
+          const quantiles = [latency.p50, latency.p99, latency.p999, latency.max];
+          expect(quantiles).toEqual(quantiles.toSorted((one, other) => one - other));
+        }
+        expect(paced.map(({ share }) => share)).toEqual([0.5]);
+        // The system counts CPU time in steps of 10 ms, which a slow pace may not reach.
+        expect(saturation.cpu.service).toBeGreaterThan(0);
+        expect(saturation.cpu.store > 0).toBe(store === 'redis' && saturation.commands!.executed > 0);
+      }
+      // Many decisions share a call of a script, which calls a command for each key.
+      const { commands } = decisions.find(({ load }) => load === 'over-limit')!.saturation;
+      expect(commands!.sent).toBeGreaterThan(0);
+      expect(commands!.sent).toBeLessThan(1);
+      expect(commands!.executed).toBeGreaterThan(commands!.sent);
+      // More than the characters of a key and its value.
+      expect([memory[0]!.keys, memory[0]!.data! > 40]).toEqual([50_000, true]);
+      const tables = readFileSync(join(folder, 'report.md'), 'utf8').trim();
+      expect(tables.split('\n').filter((line) => line.startsWith('| Redis, '))).toHaveLength(6);
+      expect(output).toContain(tables);
+    },
+    TIMEOUT,
+  );
+
+  it(
+    'compares weir with a service that answers differently, and reports where',
+    async () => {
+      const load = ['--quick', '--seconds', '0.1', '--only', 'memory/hot-key,memory/over-limit', '--out', folder];
+      const output = await bench('suite/run.ts', '--against', join(ROOT, 'dist'), '--set', 'SHADOW_MODE=true', ...load);
+      const comparisons = read('against.json') as Comparison[];
+
+      expect(comparisons.map((each) => each.load)).toEqual(['hot-key', 'over-limit']);
+      for (const { services } of comparisons) {
+        for (const { saturation, paced } of services) {
+          for (const { calls } of [saturation, ...paced.map(({ phase }) => phase)]) {
+            expect([balanceOf(calls), calls.failed]).toEqual([0, 0]);
+          }
+        }
+      }
+      const [hot, overLimit] = comparisons.map(({ services }) => services.map(({ saturation }) => saturation.calls));
+      expect(hot!.map(({ unexpected }) => unexpected)).toEqual([0, 0]);
+      // The settings are only those of this build: in shadow mode no call is over the limit.
+      expect(overLimit!.map(({ expected, unexpected }) => [expected > 0, unexpected > 0])).toEqual([
+        [true, false],
+        [false, true],
+      ]);
+      expect(output).toMatch(/^\| over limit; memory \| saturation \| .*\/dist \|/m);
+    },
+    TIMEOUT,
+  );
+
+  it.each([
+    ['grpc-server', ['grpc-js', 'node-http2', 'http2', 'weir']],
+    ['kvstore', ['ioredis', 'weir']],
+    ['plaincache', ['memjs', 'weir']],
+  ])(
+    'compares weir with other implementations: %s',
+    async (suite, services) => {
+      const output = await bench('compare/run.ts', suite, '--seconds', '0.1', '--idle', '20');
+      const rows = output.split('\n').filter((line) => line.includes('| saturation |'));
+      const cells = rows.map((row) => row.split('|').map((cell) => cell.trim()));
+
+      expect(new Set(cells.map((row) => row[3]))).toEqual(new Set(services));
+      // No call failed or was answered differently.
+      expect(cells.map((row) => row[13])).toEqual(cells.map(() => '0'));
+      expect(output.match(/KiB per idle connection/g)?.length ?? 0).toBe(suite === 'grpc-server' ? 4 : 0);
+    },
+    TIMEOUT,
+  );
+
+  it('lists the names of all measurements, and prints the rule file of its scenarios', async () => {
+    const names = (await bench('suite/run.ts', '--list')).trim().split('\n');
+
+    expect(names).toEqual(expect.arrayContaining(['redis-cluster/3-descriptors', 'memory-per-key/memory']));
+    expect(await bench('suite/run.ts', '--rules')).toBe(`${RULES}\n`);
+  });
+
+  it.each([
+    ['--only', 'nothing-like-this', /nothing is called nothing-like-this/],
+    ['--seconds', 'x', /--seconds: x is not a positive number/],
+    ['--set', 'WORKERS', /--set: WORKERS is not NAME=VALUE/],
+    ['--against', 'localhost', /--against: localhost is neither host:port nor the folder of a build/],
+    ['--against', '127.0.0.1:1', /no connection to 127.0.0.1:1/],
+  ])('rejects %s %s', async (option, value, message) => {
+    await expect(bench('suite/run.ts', option, value)).rejects.toThrow(message);
+  });
+});
+
+const SETUPS: readonly SoakSetup[] = [
+  { store: 'redis', workers: 1 },
+  { store: 'memory', workers: 2 },
+];
+
+describe('a short soak', () => {
+  it.each(SETUPS)(
+    'of $store with WORKERS=$workers has every disturbance, no wrong count, and no leak',
+    async (setup) => {
+      const every = { reload: 1, turnover: 1, connection: 0.5, interruption: 4, sample: 1 };
+      const options = { seconds: 12, values: 200, every, away: 200, warmUp: 1_000, saturate: 200 };
+      const report = await soakService(setup, options, () => undefined);
+
+      expect([report.firstWrong, report.wrongCounts, report.malformed]).toEqual([undefined, 0, 0]);
+      const { sent, answered, failed, unanswered } = report.calls;
+      expect([report.failedOtherwise, report.failedInOutages]).toEqual([0, failed]);
+      expect([sent, unanswered, report.openCalls]).toEqual([answered + failed, 0, 0]);
+      expect([report.storeRestarts > 0, report.workersKilled > 0]).toEqual([
+        setup.store === 'redis',
+        setup.workers > 1,
+      ]);
+      expect(report.limitsSeen).toEqual([...LIMITS]);
+      const counts = [answered, failed, report.values, report.outages.length, report.reloads, report.connections];
+      for (const count of [...counts, report.generations - 1]) expect(count).toBeGreaterThan(0);
+      const [first, ...others] = report.samples.map(({ heap }) => heap);
+      expect(Math.max(...others) - first!).toBeLessThan(GROWTH * setup.workers);
+      expect(soakSection([report])).toMatch(/\| no wrong count \| yes \|/);
+    },
+    TIMEOUT,
+  );
+
+  it('adds its report to a file, one for each setup, and does not read a file that has something else', () => {
+    const file = join(folder, 'results/soak.json');
+    const [one, two] = SETUPS.map((setup) => ({ setup, seconds: 1 }) as SoakReport) as [SoakReport, SoakReport];
+
+    expect([readSoaks(file), writeSoak(file, two), writeSoak(file, one)]).toEqual([[], [two], [one, two]]);
+    expect(writeSoak(file, { ...two, seconds: 3 })).toEqual([one, { ...two, seconds: 3 }]);
+    writeFileSync(file, '{"seconds":600}');
+    expect(() => readSoaks(file)).toThrow(`${file} is no list of soaks: remove it, or name another file with --out`);
+  });
+});
