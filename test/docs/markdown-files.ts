@@ -3,7 +3,7 @@ import { dirname, join, posix, resolve } from 'node:path';
 
 export const ROOT = resolve(__dirname, '../..');
 
-const SKIPPED = new Set(['node_modules', 'dist', 'coverage']);
+const SKIPPED = new Set(['node_modules', 'dist', 'coverage', 'release']);
 const LINK = /(?<!!)\[[^\]]*\]\((?<target>[^)\s]+)\)/g;
 const FENCED = /^(?<fence>```+).*?^\k<fence>/gms;
 const CODE_SPAN = /`[^`\n]+`/g;

@@ -6,7 +6,7 @@ import { parse, stringify } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
 import { explainMatch } from '../../../src/rules/explain';
 import { codeBlocksOf } from '../../docs/code-blocks';
-import { rulesetOf } from '../../docs/decisions/play-decisions';
+import { rulesetOf } from '../../docs/play-decisions';
 import { ROOT } from '../../docs/markdown-files';
 
 const ENVOY = join(ROOT, '.servers/envoy/envoy/_bin/envoy');

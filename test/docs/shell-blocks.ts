@@ -1,5 +1,5 @@
-import { type CodeBlock, codeBlocksOf } from '../code-blocks';
-import { markdownFiles } from '../markdown-files';
+import { type CodeBlock, codeBlocksOf } from './code-blocks';
+import { markdownFiles } from './markdown-files';
 
 /** How a test treats a block of commands. The comment directly above the block says it: `<!-- test: … -->`. */
 export type Treatment =

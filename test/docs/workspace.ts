@@ -2,11 +2,11 @@ import { type ExecFileException, execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts } from '../../support/processes/free-ports';
-import { KeptProcess } from '../../support/processes/kept-process';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { until } from '../../support/waiting/until';
-import { ROOT } from '../markdown-files';
+import { freePorts } from '../support/processes/free-ports';
+import { KeptProcess } from '../support/processes/kept-process';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { until } from '../support/waiting/until';
+import { ROOT } from './markdown-files';
 
 const TOKEN = 'token-of-the-example';
 /** In milliseconds; below that of a test. */

@@ -1,12 +1,12 @@
-import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
-import { formatProblem } from '../../../src/rules/files/problems/format-problem';
-import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
-import { unitByName } from '../../../src/rules/unit';
-import type { LimiterOptions } from '../../../src/limiter/options';
-import type { Descriptor } from '../../../src/limiter/request';
-import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../../src/limiter/verdict';
-import { descriptor } from '../../support/data/requests';
-import { TestService } from '../../support/data/service';
+import { readRuleFiles } from '../../src/rules/files/read-rule-files';
+import { formatProblem } from '../../src/rules/files/problems/format-problem';
+import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
+import { unitByName } from '../../src/rules/unit';
+import type { LimiterOptions } from '../../src/limiter/options';
+import type { Descriptor } from '../../src/limiter/request';
+import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../src/limiter/verdict';
+import { descriptor } from '../support/data/requests';
+import { TestService } from '../support/data/service';
 
 /** A moment at which the windows of all units begin: a multiple of 7, 30 and 365 days. */
 const START = 15_330 * 86_400_000;

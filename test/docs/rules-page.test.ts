@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
-import { type CodeBlock, codeBlocksOf } from '../code-blocks';
-import { ROOT, readMarkdown, relativeLinks } from '../markdown-files';
+import { PROBLEM_CODES } from '../../src/rules/files/problems/problem-codes';
+import { type CodeBlock, codeBlocksOf } from './code-blocks';
+import { ROOT, readMarkdown, relativeLinks } from './markdown-files';
 import { playDecisions, rulesetOf } from './play-decisions';
 
 const PAGE = 'docs/rules.md';

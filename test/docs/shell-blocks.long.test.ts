@@ -1,4 +1,4 @@
-import { roomInMinute } from '../../support/waiting/window-room';
+import { roomInMinute } from '../support/waiting/window-room';
 import { pagesWithCommands, shellBlocksOf, withoutNumbers } from './shell-blocks';
 import { Workspace } from './workspace';
 

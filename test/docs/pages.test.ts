@@ -1,0 +1,224 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type MarkdownLink,
+  ROOT,
+  anchorsOf,
+  markdownFiles,
+  mentionedPaths,
+  readMarkdown,
+  relativeLinks,
+} from './markdown-files';
+import { parse } from 'yaml';
+import { type Setting, namesOf } from '../../src/settings/table/setting';
+import { settingsTable } from '../../src/settings/table/settings-table';
+import { fileNamesOf } from '../../src/settings/variables/secret-file';
+import { nameOf, readSoaks, soakSection, verdictsOf } from '../../bench/soak/report';
+import { headline, replaceSections, sectionsOf, sizing } from '../../bench/suite/report/pages';
+import { readResults } from '../../bench/suite/results';
+import { SCENARIOS } from '../../bench/suite/scenarios/scenarios';
+
+const FILES = markdownFiles();
+
+/** The files in npm's tarball, relative to the root. */
+function packedFiles(): ReadonlySet<string> {
+  const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts', '--loglevel=error'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, npm_config_offline: 'true' },
+  });
+  const [tarball] = JSON.parse(output) as readonly { readonly files: readonly { readonly path: string }[] }[];
+  return new Set(tarball!.files.map(({ path }) => path));
+}
+
+/** Whether the tarball holds the file, or a file of the folder. */
+function isPacked(path: string, packed: ReadonlySet<string>): boolean {
+  const folder = path.endsWith('/') ? path : `${path}/`;
+  return packed.has(path) || [...packed].some((file) => file.startsWith(folder));
+}
+
+function written({ from, target }: MarkdownLink): string {
+  return `${from}: ${target}`;
+}
+
+function isBroken({ path, anchor }: MarkdownLink): boolean {
+  const file = join(ROOT, path);
+  if (!existsSync(file)) return true;
+  return anchor !== undefined && (statSync(file).isDirectory() || !anchorsOf(path).has(anchor));
+}
+
+describe('the Markdown files', () => {
+  it('include the README and the documentation', () => {
+    expect(FILES).toEqual(expect.arrayContaining(['README.md', 'docs/operations.md', 'test/README.md']));
+  });
+
+  it('have relative links that lead to files and headings', () => {
+    const links = FILES.flatMap(relativeLinks);
+
+    expect(links.length).toBeGreaterThan(20);
+    expect(links.filter(isBroken).map(written)).toEqual([]);
+  });
+
+  it('in docs/ are all in its index', () => {
+    const indexed = new Set(relativeLinks('docs/README.md').map(({ path }) => path));
+
+    expect(FILES.filter((file) => /^docs\/(?!README)/.test(file) && !indexed.has(file))).toEqual([]);
+  });
+
+  it('name only files and folders that exist', () => {
+    const missing = FILES.flatMap((file) =>
+      mentionedPaths(file)
+        .filter((path) => !existsSync(join(ROOT, path)))
+        .map((path) => `${file}: ${path}`),
+    );
+
+    expect(missing).toEqual([]);
+  });
+
+  it('have relative links to packed files only, where they are packed themselves', () => {
+    const packed = packedFiles();
+    const unpacked = FILES.filter((file) => packed.has(file))
+      .flatMap(relativeLinks)
+      .filter(({ path }) => !isPacked(path, packed));
+
+    expect(packed).toContain('README.md');
+    expect(unpacked.map(written)).toEqual([]);
+  });
+});
+
+describe('the anchors of a Markdown file', () => {
+  it('are the headings in lower case, without punctuation, with hyphens', () => {
+    expect(anchorsOf('test/README.md')).toContain('faults-of-the-key-value-store');
+  });
+});
+
+const SECTION = /^## Log lines that need action\n(?<section>.*?)^## /ms;
+
+/** The lines in the table of docs/operations.md, each cut at its varying parts. */
+function documentedLines(): readonly (readonly string[])[] {
+  const { section = '' } = SECTION.exec(readMarkdown('docs/operations.md'))?.groups ?? {};
+  const cells = Array.from(
+    section.matchAll(/^\| (?:fatal|error|warning) \| (?<lines>.*?) \| /gm),
+    ({ groups }) => groups!.lines!,
+  );
+  return cells.flatMap((cell) =>
+    Array.from(cell.matchAll(/`([^`]+)`/g), ([, line]) => line!.split('…').filter((part) => part.length > 1)),
+  );
+}
+
+function sources(folder: string): readonly string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'));
+}
+
+test('every log line in docs/operations.md is written by the code', () => {
+  const lines = documentedLines();
+  const texts = sources('src');
+  const unknown = lines.filter((parts) => !texts.some((text) => parts.every((part) => text.includes(part))));
+
+  expect(lines.length).toBeGreaterThan(15);
+  expect(unknown).toEqual([]);
+});
+
+test('every line about the life of the service and at level debug in docs/operations.md is written by the code', () => {
+  const [, logs = ''] = /^\*\*Logs\*\*(.*?)^## /ms.exec(readMarkdown('docs/operations.md')) ?? [];
+  const lines = Array.from(logs.matchAll(/^\| `([^`]+)` \| /gm), ([, line]) => line!.replace(/…$/, ''));
+  const texts = sources('src');
+
+  expect(lines.length).toBeGreaterThan(9);
+  expect(lines.filter((line) => !texts.some((text) => text.includes(line)))).toEqual([]);
+});
+
+interface Alerts {
+  readonly groups: readonly {
+    readonly rules: readonly { readonly alert: string; readonly annotations: Readonly<Record<string, string>> }[];
+  }[];
+}
+
+const ALERTS = join(ROOT, 'examples/observability/weir-alerts.yaml');
+const alerts = (parse(readFileSync(ALERTS, 'utf8')) as Alerts).groups.flatMap(({ rules }) => rules);
+
+test('every alert names its section of the runbook', () => {
+  const anchors = anchorsOf('docs/runbook.md');
+
+  expect(alerts.length).toBeGreaterThan(11);
+  for (const { alert, annotations } of alerts) {
+    expect([alert, annotations['runbook']]).toEqual([alert, `docs/runbook.md#${alert.toLowerCase()}`]);
+    expect([alert, anchors.has(alert.toLowerCase())]).toEqual([alert, true]);
+  }
+});
+
+test('every section about an alert in the runbook, and every row of its table, is about an alert that exists, in the same order', () => {
+  const page = readMarkdown('docs/runbook.md');
+  const sections = Array.from(page.matchAll(/^## (Weir\w+)$/gm), ([, name]) => name);
+  const rows = Array.from(page.matchAll(/^\| \[(Weir\w+)\]/gm), ([, name]) => name);
+
+  expect(sections).toEqual(alerts.map(({ alert }) => alert));
+  expect(rows).toEqual(sections);
+});
+
+/** Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values. */
+const OTHERS =
+  /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
+const SPAN = /`(?<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g;
+
+/** The names in capitals that a page has as code, such as `GRPC_PORT` and `GRPC_PORT=0`. */
+function namesIn(page: string): readonly string[] {
+  return Array.from(readMarkdown(page).matchAll(SPAN), ({ groups }) => groups!['name']!);
+}
+
+test('every setting that the documentation names exists', () => {
+  const settings = settingsTable.flatMap((group): readonly Setting[] => group.settings);
+  const names = new Set(settings.flatMap((setting) => [...namesOf(setting), ...fileNamesOf(setting)]));
+  const pages = markdownFiles().filter((file) => /^(?:README\.md$|SECURITY\.md$|docs\/|examples\/)/.test(file));
+  const named = pages.flatMap((page) => namesIn(page).map((name) => ({ page, name })));
+
+  expect(named.length).toBeGreaterThan(200);
+  expect(named.filter(({ name }) => !names.has(name) && !OTHERS.test(name))).toEqual([]);
+});
+
+const RESULTS = join(ROOT, 'bench/results');
+const results = readResults(RESULTS);
+const soaks = readSoaks(join(RESULTS, 'soak.json'));
+
+describe('the published results', () => {
+  it('have every scenario at three paces, with the default settings', () => {
+    expect(results.decisions.map(({ store, load }) => `${store}/${load}`)).toEqual(SCENARIOS.map(({ name }) => name));
+    for (const { paced } of results.decisions) expect(paced.map(({ share }) => share)).toEqual([0.25, 0.5, 0.75]);
+    expect(results.memory.map(({ keys }) => keys)).toEqual([1_000_000, 1_000_000, 1_000_000]);
+    expect(results.settings).toEqual({});
+  });
+
+  it('have no call that failed or was answered wrongly', () => {
+    const phases = results.decisions.flatMap(({ saturation, paced }) => [
+      saturation,
+      ...paced.map(({ phase }) => phase),
+    ]);
+
+    expect(phases.filter(({ calls }) => calls.failed + calls.unexpected > 0)).toEqual([]);
+  });
+
+  it('of soaks are those of each store and of several workers, took ten minutes, and show what they have to', () => {
+    expect(soaks.map(({ setup }) => nameOf(setup))).toEqual(['Redis', 'memory', 'memory, 2 workers']);
+    for (const soak of soaks) {
+      expect(soak.seconds).toBeGreaterThanOrEqual(600);
+      expect(verdictsOf(soak).filter(([, holds]) => !holds)).toEqual([]);
+    }
+  });
+
+  it.each([
+    ['docs/performance.md', { ...sectionsOf(results), soak: soakSection(soaks) }],
+    ['docs/sizing.md', { sizing: sizing(results) }],
+    ['README.md', { headline: headline(results) }],
+  ])('are those of the tables in %s', (name, sections) => {
+    const page = readMarkdown(name);
+
+    expect(page).toBe(replaceSections(page, sections));
+  });
+});
+
+test('a page without a marker is an error', () => {
+  expect(() => replaceSections('# Performance', { cost: '' })).toThrow('<!-- bench:cost -->');
+});

@@ -1,0 +1,475 @@
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, posix } from 'node:path';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+import packageFile from '../../package.json';
+import lock from '../../package-lock.json';
+import { readSettings } from '../../src/settings/read-settings';
+import { settingsTable } from '../../src/settings/table/settings-table';
+import { readServiceManager } from '../../src/settings/service-manager';
+
+const ROOT = join(__dirname, '../..');
+const exec = promisify(execFile);
+
+/** What npm says about a tarball. */
+interface Tarball {
+  readonly filename: string;
+  /** Of the tarball, in bytes. */
+  readonly size: number;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string; readonly mode: number }[];
+}
+
+/** The kinds of files in each folder of the tarball; `''` is the root. */
+const CONTENTS: Readonly<Record<string, readonly string[]>> = {
+  '': ['.json', '.md', 'LICENSE'],
+  bench: ['.json', '.md'],
+  deploy: ['.conf', '.md', '.service', '.socket'],
+  dist: ['.d.ts', '.js'],
+  docs: ['.md'],
+  examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
+  proto: ['.proto'],
+  schema: ['.json'],
+  src: ['.md'],
+  test: ['.md'],
+};
+
+let application: string;
+let tarball: Tarball;
+/** The unpacked package in the `node_modules` of an application. */
+let installed: string;
+
+beforeAll(async () => {
+  application = await mkdtemp(join(tmpdir(), 'weir-packed-'));
+  const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', application];
+  const env = { ...process.env, npm_config_offline: 'true' };
+  const { stdout } = await exec('npm', ['pack', ...options], { cwd: ROOT, env, maxBuffer: 1e7 });
+  [tarball] = JSON.parse(stdout) as readonly [Tarball];
+  installed = join(application, 'node_modules', packageFile.name);
+  await mkdir(installed, { recursive: true });
+  await exec('tar', ['-xzf', join(application, tarball.filename), '-C', installed, '--strip-components=1']);
+  await mkdir(join(installed, 'node_modules'));
+  for (const name of Object.keys(packageFile.dependencies)) {
+    const link = join(installed, 'node_modules', name);
+    await mkdir(join(link, '..'), { recursive: true });
+    await symlink(join(ROOT, 'node_modules', name), link);
+  }
+});
+afterAll(() => rm(application, { recursive: true, force: true }));
+
+/** Where a file is and of which kind, as in {@link CONTENTS}. */
+function placeOf(path: string): readonly [folder: string, kind: string] {
+  const [top = '', ...rest] = path.split('/');
+  const name = posix.basename(path);
+  const kind = name.endsWith('.d.ts') ? '.d.ts' : posix.extname(name) || name;
+  return [rest.length === 0 ? '' : top, kind];
+}
+
+/** Runs a program of Node in the application that has the package. */
+async function node(...args: readonly string[]): Promise<string> {
+  return (await exec(process.execPath, args, { cwd: application })).stdout.trim();
+}
+
+describe('the tarball of npm pack', () => {
+  it('holds the built program, its documentation and examples, and nothing else', () => {
+    const unexpected = tarball.files.filter(({ path }) => {
+      const [top, kind] = placeOf(path);
+      return CONTENTS[top]?.includes(kind) !== true;
+    });
+    expect(unexpected.map(({ path }) => path)).toEqual([]);
+    expect([...new Set(tarball.files.map(({ path }) => placeOf(path)[0]))].toSorted()).toEqual(Object.keys(CONTENTS));
+    for (const path of ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'THIRD-PARTY-LICENCES.md'])
+      expect(tarball.files.map((file) => file.path)).toContain(path);
+  });
+
+  it('has each module of src/ once, as code', () => {
+    const modules = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.ts') && !path.startsWith('gen/'))
+      .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`);
+    const generated = /^dist\/gen\//;
+    const packed = tarball.files
+      .map(({ path }) => path)
+      .filter((path) => path.endsWith('.js') && !generated.test(path));
+    expect(packed.toSorted()).toEqual(modules.toSorted());
+  });
+
+  it('takes less than 1 MB, and less than 4 MB unpacked', () => {
+    expect(tarball.size).toBeLessThan(1e6);
+    expect(tarball.unpackedSize).toBeLessThan(4e6);
+  });
+
+  it('has executable programs that say their version', async () => {
+    for (const [name, path] of Object.entries(packageFile.bin)) {
+      expect(tarball.files.find((file) => file.path === path)?.mode).toBe(0o755);
+      const { stdout } = await exec(join(installed, path), ['--version']);
+      expect(stdout).toBe(`${name} ${packageFile.version}\n`);
+    }
+  });
+});
+
+describe('the installed package', () => {
+  it('serves both entries, with require and with import', async () => {
+    expect(await node('-p', "typeof require('weir-ratelimit').run")).toBe('function');
+    expect(await node('-p', "Object.keys(require('weir-ratelimit/versioning')).sort().join()")).toBe(
+      'DeclarationError,api',
+    );
+    const program =
+      "import { run } from 'weir-ratelimit'; import { api } from 'weir-ratelimit/versioning'; console.log(run.name, api.name)";
+    expect(await node('--input-type=module', '-e', program)).toBe('run api');
+    for (const { types } of [packageFile.exports['./versioning']])
+      expect(existsSync(join(installed, types))).toBe(true);
+    await expect(node('-e', "require('weir-ratelimit/dist/cli/flags.js')")).rejects.toThrow(
+      'ERR_PACKAGE_PATH_NOT_EXPORTED',
+    );
+  });
+
+  it('serves rules that are so many that a worker thread reads them', async () => {
+    const rules = join(application, 'rules/config');
+    await mkdir(rules, { recursive: true });
+    const keys = Array.from(
+      { length: 2_000 },
+      (_, at) => `  - {key: k${at}, rate_limit: {unit: hour, requests_per_unit: 1}}`,
+    );
+    await writeFile(join(rules, 'many.yaml'), `domain: many\ndescriptors:\n${keys.join('\n')}\n`);
+    const env = {
+      BACKEND_TYPE: 'memory',
+      DISABLE_STATS: 'true',
+      RUNTIME_ROOT: join(application, 'rules'),
+      HOST: '127.0.0.1',
+      PORT: '0',
+      GRPC_PORT: '0',
+      DEBUG_PORT: '0',
+      LOG_FORMAT: 'json',
+    };
+    const weir = spawn(join(installed, packageFile.bin.weir), [], {
+      env: { ...env, PATH: process.env['PATH'] },
+      stdio: 'pipe',
+    });
+    try {
+      const address = await new Promise<string>((resolve, reject) => {
+        const lines: string[] = [];
+        createInterface(weir.stderr).on('line', (line) => {
+          lines.push(line);
+          const { '@message': message, http } = JSON.parse(line) as {
+            readonly '@message': string;
+            readonly http: string;
+          };
+          if (message === 'serving') resolve(http);
+        });
+        weir.once('exit', () => reject(new Error(`the service ended:\n${lines.join('\n')}`)));
+      });
+      const body = JSON.stringify({ domain: 'many', descriptors: [{ entries: [{ key: 'k1999', value: '' }] }] });
+      const statuses = [];
+      for (let call = 0; call < 2; call += 1) {
+        statuses.push((await fetch(`http://${address}/json`, { method: 'POST', body })).status);
+      }
+      expect(statuses).toEqual([200, 429]);
+    } finally {
+      const ended = once(weir, 'close');
+      weir.kill('SIGKILL');
+      await ended;
+    }
+  });
+});
+
+describe('the package entry weir-ratelimit/versioning', () => {
+  it.each([
+    ['require', ['-e', "console.log(Object.keys(require('weir-ratelimit/versioning')).sort().join())"]],
+    [
+      'import',
+      [
+        '--input-type=module',
+        '-e',
+        "import { api, DeclarationError } from 'weir-ratelimit/versioning'; console.log([DeclarationError, api].map((it) => it.name).join())",
+      ],
+    ],
+  ])('works with %s', async (_how, args) => {
+    expect((await exec(process.execPath, args, { cwd: ROOT })).stdout.trim()).toBe('DeclarationError,api');
+  });
+
+  it('has types for both kinds of modules, which accept the router of either', async () => {
+    const folder = await mkdtemp(join(ROOT, 'test/packaging/.types-'));
+    try {
+      const text = `import Router from '@koa/router';
+import { api, type Api, type ApiOptions } from 'weir-ratelimit/versioning';
+class Foo { index(): string { return ''; } }
+const options: ApiOptions = { vendorString: 'acme', controllers: () => Foo };
+api(new Router(), options, (it: Api) => it.version(1, () => {
+  it.resources('foo', { only: 'index' }, () => it.resources('bar', { only: ['index', 'show'] }));
+  // @ts-expect-error -- there is no such action
+  it.resources('foo', { only: 'list' });
+}));
+`;
+      for (const extension of ['cts', 'mts']) await writeFile(join(folder, `app.${extension}`), text);
+      const tsc = join(ROOT, 'node_modules/.bin/tsc');
+      const flags = [
+        '--noEmit',
+        '--strict',
+        '--module',
+        'node20',
+        '--target',
+        'es2023',
+        '--types',
+        'node',
+        '--esModuleInterop',
+      ];
+      const files = ['cts', 'mts'].map((extension) => join(folder, `app.${extension}`));
+      const { stdout } = await exec(tsc, [...flags, '--skipLibCheck', '--ignoreConfig', ...files]).catch(
+        (error: { stdout: string }) => error,
+      );
+      expect(stdout).toBe('');
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('examples/versioning', () => {
+  it('answers what its comment shows', async () => {
+    const file = join(ROOT, 'examples/versioning/app.mjs');
+    const child = spawn(process.execPath, [file], {
+      env: { ...process.env, PORT: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const [line] = (await once(child.stdout, 'data')) as [Buffer];
+      const port = /port (\d+)/.exec(line.toString())![1]!;
+      const shown = [...readFileSync(file, 'utf8').matchAll(/curl -i localhost:3000(\S+)(?: -H 'Accept: (.+)')?/g)];
+      const answers = shown.map(async ([, path, accept]) => {
+        const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { Accept: accept ?? '*/*' } });
+        return [answer.headers.get('content-type'), await answer.json()];
+      });
+      expect(await Promise.all(answers)).toEqual([
+        ['application/vnd.bookshop+json; version=1', { id: '1', title: 'The Left Hand of Darkness' }],
+        ['application/vnd.bookshop+json; version=2', { book: { id: '1', title: 'The Left Hand of Darkness' } }],
+        ['application/vnd.bookshop+json; version=2', [{ name: 'sales' }]],
+      ]);
+    } finally {
+      child.kill();
+    }
+  });
+});
+
+interface Component {
+  readonly 'bom-ref': string;
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly scope: 'required' | 'optional';
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+  readonly licenses?: readonly object[];
+}
+interface Bill {
+  readonly bomFormat: string;
+  readonly metadata: { readonly component: Component };
+  readonly components: readonly Component[];
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];
+}
+
+/** Runs a script of the project. */
+async function script(name: string, ...args: readonly string[]) {
+  try {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [join(ROOT, 'scripts', name), ...args]);
+    return { code: 0, stdout, stderr };
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string };
+  }
+}
+
+/** Checks the licences of the project's lock, with further or other packages. */
+async function checkLicences(packages: Readonly<Record<string, object>>) {
+  const folder = await mkdtemp(join(tmpdir(), 'weir-lock-'));
+  try {
+    const file = join(folder, 'package-lock.json');
+    await writeFile(file, JSON.stringify({ ...lock, packages: { ...lock.packages, ...packages } }));
+    return await script('licences.mjs', '--check', '--lock', file);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+describe('scripts/sbom.mjs', () => {
+  it('lists what an installation contains, each package with its licence, its hash and what it depends on', async () => {
+    const { code, stdout } = await script('sbom.mjs');
+    const bill = JSON.parse(stdout) as Bill;
+    const references = new Set([bill.metadata.component, ...bill.components].map((component) => component['bom-ref']));
+
+    expect([code, bill.bomFormat, bill.metadata.component.name]).toEqual([0, 'CycloneDX', packageFile.name]);
+    expect(bill.components.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(Object.keys({ ...packageFile.dependencies, ...packageFile.optionalDependencies })),
+    );
+    expect(bill.components.filter(({ name }) => name in packageFile.devDependencies && name !== '@types/node')).toEqual(
+      [],
+    );
+    expect(bill.components.filter(({ licenses = [] }) => licenses.length === 0)).toEqual([]);
+    // The registry in use may not carry the packages of other platforms.
+    expect(bill.components.filter(({ scope, hashes }) => scope === 'required' && hashes === undefined)).toEqual([]);
+    expect(new Set(bill.dependencies.map(({ ref }) => ref))).toEqual(references);
+    expect(bill.dependencies.flatMap(({ dependsOn }) => dependsOn).filter((ref) => !references.has(ref))).toEqual([]);
+  });
+
+  it('writes hashes and names as CycloneDX has them', async () => {
+    const { components } = JSON.parse((await script('sbom.mjs')).stdout) as Bill;
+    const component = components.find(({ name }) => name === '@grpc/grpc-js');
+    const { integrity, version } = lock.packages['node_modules/@grpc/grpc-js'];
+
+    expect(component).toMatchObject({
+      purl: `pkg:npm/%40grpc/grpc-js@${version}`,
+      licenses: [{ license: { id: 'Apache-2.0' } }],
+      hashes: [{ alg: 'SHA-512', content: Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex') }],
+    });
+  });
+});
+
+describe('scripts/licences.mjs', () => {
+  it('finds THIRD-PARTY-LICENCES.md up to date and every licence allowed', async () => {
+    expect(await script('licences.mjs', '--check')).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  it('names every package that an installation contains, with version and licence', async () => {
+    const page = await readFile(join(ROOT, 'THIRD-PARTY-LICENCES.md'), 'utf8');
+    const missing = Object.entries(
+      lock.packages as Readonly<Record<string, { dev?: boolean; version: string; license?: string }>>,
+    )
+      .filter(([path, { dev }]) => path !== '' && dev !== true)
+      .map(([path, { version, license }]) => `| ${path.replace(/^.*node_modules\//, '')} | ${version} | ${license} |`)
+      .filter((row) => !page.includes(row));
+
+    expect(missing).toEqual([]);
+  });
+
+  it.each([
+    [
+      'a licence that is not allowed',
+      { license: 'GPL-3.0-only' },
+      'left-pad 1.0.0: the licence GPL-3.0-only is not in the list',
+    ],
+    ['no licence', {}, 'left-pad 1.0.0: the licence (none given) is not in the list'],
+    [
+      'one that is not allowed among several that all apply',
+      { license: '(MIT AND GPL-3.0-only)' },
+      'GPL-3.0-only) is not in',
+    ],
+    ['a package that the page does not have', { license: 'MIT' }, 'THIRD-PARTY-LICENCES.md is not up to date'],
+  ])('fails for %s', async (_, entry, message) => {
+    const { code, stderr } = await checkLicences({ 'node_modules/left-pad': { version: '1.0.0', ...entry } });
+
+    expect([code, stderr]).toEqual([1, expect.stringContaining(message)]);
+  });
+
+  it('accepts a choice of licences of which one is allowed, and packages that only development needs', async () => {
+    const { stderr } = await checkLicences({
+      'node_modules/left-pad': { version: '1.0.0', license: '(GPL-3.0-only OR MIT)' },
+      'node_modules/right-pad': { version: '1.0.0', license: 'GPL-3.0-only', dev: true },
+    });
+
+    expect(stderr).not.toContain('is not in the list');
+  });
+});
+
+const UNITS = join(ROOT, 'deploy/systemd');
+/** Tenths: the highest exposure that is accepted. */
+const THRESHOLD = 20;
+
+const service = readFileSync(join(UNITS, 'weir.service'), 'utf8');
+const names = readdirSync(UNITS).filter((name) => /\.(?:service|socket)$/.test(name));
+
+/** Runs `systemd-analyze` on a copy of the units, in which Node is where it is on this machine. */
+function analyze(args: readonly string[], edit: (unit: string) => string = (unit) => unit) {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-units-'));
+  try {
+    cpSync(UNITS, folder, { recursive: true });
+    writeFileSync(join(folder, 'weir.service'), edit(service).replace('/usr/bin/node', process.execPath));
+    const command = args.map((arg) => (names.includes(arg) ? join(folder, arg) : arg));
+    // Plain output, and nothing of the settings of the machine.
+    const env = { PATH: process.env['PATH'], SYSTEMD_COLORS: '0', SYSTEMD_LOG_LEVEL: 'warning' };
+    const { status, stdout, stderr, error } = spawnSync('systemd-analyze', command, { encoding: 'utf8', env });
+    if (error !== undefined) throw error;
+    return { status, stdout, output: stdout + stderr };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function valuesOf(text: string, key: string): readonly string[] {
+  return Array.from(text.matchAll(new RegExp(`^${key}=(.*)$`, 'gm')), ([, value]) => value!);
+}
+
+/** Assignments of `Environment=`, without the folder of credentials, which systemd fills in. */
+function environmentOf(text: string): Readonly<Record<string, string>> {
+  const assignments = valuesOf(text, 'Environment').flatMap((value) => value.split(' '));
+  return Object.fromEntries(assignments.map((text_) => [text_.split('=')[0]!, text_.slice(text_.indexOf('=') + 1)]));
+}
+
+describe('the units of deploy/systemd', () => {
+  it('are valid with the drop-ins: systemd-analyze verify prints nothing', () => {
+    expect(analyze(['verify', '--man=no', ...names])).toEqual({ status: 0, stdout: '', output: '' });
+  });
+
+  // verify ends with 0 for these.
+  it.each([
+    ['an unknown key', 'ProtectSystem=', 'ProtectSystems=', "'ProtectSystems'"],
+    ['an unknown value', 'Type=notify', 'Type=notifi', 'notifi'],
+  ])('would not be with %s', (_, text, replacement, message) => {
+    const { output } = analyze(['verify', '--man=no', 'weir.service'], (unit) => unit.replace(text, replacement));
+    expect(output).toContain(message);
+  });
+
+  it('limit what the service can do: its exposure level is low', () => {
+    const args = ['security', '--offline=true', `--threshold=${THRESHOLD}`, 'weir.service'];
+    const { status, output } = analyze(args);
+    expect(status).toBe(0);
+    expect(output).toContain('Overall exposure level for weir.service: 1.');
+    expect(analyze(args, (unit) => unit.replace(/^(?:Protect|Private|Restrict|System).*\n/gm, '')).status).not.toBe(0);
+  });
+
+  it('give settings that weir knows and accepts', () => {
+    const environment = environmentOf(service);
+    expect(Object.keys(environment).length).toBeGreaterThan(3);
+    expect(readSettings(environment).settings).toMatchObject({
+      runtimeRoot: '/etc/weir',
+      runtimeAppdirectory: 'config',
+      debugHost: '127.0.0.1',
+    });
+    const known = new Set(settingsTable.flatMap(({ settings }) => settings.map(({ name }) => name)));
+    expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it('pass each credential to the setting of a secret', () => {
+    const secrets = readFileSync(join(UNITS, 'weir.service.d/secrets.conf'), 'utf8');
+    const loaded = valuesOf(secrets, 'LoadCredential').map((value) => `%d/${value.split(':')[0]}`);
+    const environment = environmentOf(secrets);
+    expect(Object.values(environment)).toEqual(loaded);
+    const secretNames = settingsTable.flatMap(({ settings }) =>
+      settings.filter(({ secret }) => secret !== undefined).map(({ name }) => `${name}_FILE`),
+    );
+    expect(secretNames).toEqual(expect.arrayContaining(Object.keys(environment)));
+  });
+
+  it('open a socket for gRPC, in the folder of the service, to a group that cannot be the one of its dynamic user', () => {
+    const dropIn = readFileSync(join(UNITS, 'weir.service.d/grpc-socket.conf'), 'utf8');
+    const [folder] = valuesOf(service, 'RuntimeDirectory');
+    expect(readSettings(environmentOf(dropIn)).settings.grpcUds).toMatch(new RegExp(`^/run/${folder}/[^/]+$`));
+    expect(valuesOf(service, 'DynamicUser')).toEqual(['yes']);
+    expect(valuesOf(dropIn, 'Group')).not.toEqual(['weir']);
+  });
+
+  it('name each socket after a listener, at its default port', () => {
+    const { settings } = readSettings({});
+    const ports = { grpc: settings.grpcPort, http: settings.port, debug: settings.debugPort };
+    const sockets = names
+      .filter((name) => name.endsWith('.socket'))
+      .map((name) => {
+        const unit = readFileSync(join(UNITS, name), 'utf8');
+        const [descriptor] = valuesOf(unit, 'FileDescriptorName');
+        return [descriptor, Number(/(\d+)$/.exec(valuesOf(unit, 'ListenStream')[0]!)?.[1])] as const;
+      });
+    expect(Object.fromEntries(sockets)).toEqual(ports);
+    const passed = { LISTEN_PID: '1', LISTEN_FDS: '3', LISTEN_FDNAMES: sockets.map(([name]) => name).join(':') };
+    expect(readServiceManager(passed, 1).problems).toEqual([]);
+  });
+});
