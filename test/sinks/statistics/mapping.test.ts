@@ -1,0 +1,280 @@
+import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
+import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping/mapping';
+import { MappingFileError } from '../../../src/sinks/statistics/mapping/mapping-document';
+import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
+import { RegexSyntaxError, compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
+
+/** What the mapper maps a name to: `metric{label=value,…}`, `dropped`, or undefined. */
+function mappedTo(mapper: Mapper, name: string, type: StatisticType = 'counter'): string | undefined {
+  const mapped = mapper.map(name, type);
+  if (mapped === undefined) return undefined;
+  if (mapped.mapping.isDropped) return 'dropped';
+  const labels = Object.entries(mapped.labels).map(([label, value]) => `${label}=${value}`);
+  return `${mapped.name}{${labels.join(',')}}`;
+}
+
+function mapperOf(text: string) {
+  return new Mapper(readMappingFile(text));
+}
+
+/** A file with one mapping, as YAML in one line. */
+function one(mapping: string): string {
+  return `mappings:\n- {${mapping}}\n`;
+}
+
+/** A mapping with a regular expression. */
+function regex(pattern: string, rest: string): string {
+  return `match: '${pattern}', match_type: regex, ${rest}`;
+}
+
+describe('a mapping of a mapping file', () => {
+  // The rules of the statsd exporter's documentation, one per row; the exporter itself maps these names in the same way.
+  it.each<[title: string, mapping: string, name: string, metric: string | undefined]>([
+    ['a star matches one component', 'match: a.*.c, name: m, labels: {job: $1}', 'a.b.c', 'm{job=b}'],
+    ['a star matches no dots', 'match: a.*.c, name: m', 'a.b.b.c', undefined],
+    ['a glob matches the whole name', 'match: a.*, name: m', 'x.a.b', undefined],
+    ['a star matches dashes and spaces', 'match: a.*, name: m, labels: {job: $1}', 'a.x-y z', 'm{job=x-y z}'],
+    ['a dot of a glob matches only a dot', 'match: a.b, name: m', 'axb', undefined],
+    ['a glob without dots matches', 'match: ab, name: m', 'ab', 'm{}'],
+    ['groups are expanded in the name', 'match: a.*.*, name: "m_${2}_${1}s"', 'a.b.c', 'm_c_bs{}'],
+    ['several groups make one label', 'match: a.*.*, name: m, labels: {x: $2-$1}', 'a.b.c', 'm{x=c-b}'],
+    ['other labels stay as written', 'match: a.*, name: m, labels: {job: fixed}', 'a.b', 'm{job=fixed}'],
+    ['a missing group is empty', 'match: a.*, name: m$2, labels: {x: "$9-${1}"}', 'a.b', 'm{x=-b}'],
+    ['a reference is as long as possible', 'match: a.*, name: m_$1_total', 'a.b', 'm_{}'],
+    ['braces delimit a reference', 'match: a.*, name: "m_${1}_total"', 'a.b', 'm_b_total{}'],
+    ['a reference includes an adjacent one', 'match: a.*.*, name: m, labels: {x: $1$2.}', 'a.b.c', 'm{x=.}'],
+    ['$0 is the whole name', 'match: a.*, name: m, labels: {x: "$0/${0}"}', 'a.b', 'm{x=a.b/a.b}'],
+    ['a number may have leading zeros', 'match: a.*, name: m, labels: {x: "${01}"}', 'a.b', 'm{x=b}'],
+    ['other notations of numbers are no groups', 'match: a.*, name: m, labels: {x: $0x1$1e0}', 'a.b', 'm{x=}'],
+    [
+      'a missing group of a pattern is empty',
+      regex('a.(b)(c)?', 'name: m$1_x, labels: {x: "$2${1}$9"}'),
+      'a.b',
+      'm{x=b}',
+    ],
+    [
+      'a pattern expands adjacent references',
+      regex('(a).(b)', 'name: m, labels: {x: "$1$2${1}c$1c"}'),
+      'a.b',
+      'm{x=abac}',
+    ],
+    ['named groups are expanded', regex('(?P<p>a).(?P<q>b)', 'name: m, labels: {x: "$q-${p}-$r"}'), 'a.b', 'm{x=b-a-}'],
+    ['incomplete references stay', regex('(a)', 'name: m, labels: {x: "$$1 ${1 $-$01."}'), 'a', 'm{x=$1 ${1 $-.}'],
+    ['a pattern matches across dots', regex(String.raw`^a\.(.*)\.c$`, 'name: m_$1'), 'a.b.b.c', 'm_b.b{}'],
+    ['a pattern is not anchored', regex('b(.)', 'name: m, labels: {x: $1}'), 'a.bc.d', 'm{x=c}'],
+    ['drop drops a statistic with a name', 'match: a.*, action: drop, name: dropped', 'a.b', 'dropped'],
+    ['drop requires no name', 'match: a.*, action: drop', 'a.b', 'dropped'],
+    ['another type does not match', 'match: a.*, match_metric_type: gauge, name: m', 'a.b', undefined],
+    ['the same type matches', 'match: a.*, match_metric_type: counter, name: m', 'a.b', 'm{}'],
+    ['values of other types of YAML stay', 'match: a.*, name: n, labels: {yes: 010}', 'a.b', 'n{yes=010}'],
+  ])('%s', (_, mapping, name, metric) => {
+    expect(mappedTo(mapperOf(one(mapping)), name)).toBe(metric);
+  });
+
+  it.each([
+    ['in the order of the file, globs first', '', ['first{}', 'second{}', 'third{}', 'regex{}', undefined]],
+    [
+      'by the most specific one',
+      'defaults: {glob_disable_ordering: true}',
+      ['second{}', 'second{}', 'third{}', 'regex{}', undefined],
+    ],
+  ])('is chosen among globs %s', (_, defaults, metrics) => {
+    const mapper = mapperOf(`${defaults}
+mappings:
+- {match: 'a\\..*', match_type: regex, name: regex}
+- {match: 'a.*.c', name: first}
+- {match: 'a.b.*', name: second}
+- {match: '*.*.*', name: third}
+`);
+    expect(['a.b.c', 'a.b.x', 'x.y.z', 'a.b.c.d', 'q'].map((name) => mappedTo(mapper, name))).toEqual(metrics);
+  });
+
+  it('has observer options of timers in the present and the older form, or those of the defaults', () => {
+    const mapper = mapperOf(`
+defaults: {observer_type: histogram, histogram_options: {buckets: [1, 2]}, match_type: regex}
+mappings:
+- {match: '^usual$', name: a}
+- {match: '^own$', name: b, histogram_options: {buckets: [3]}}
+- {match: '^old$', name: c, timer_type: histogram, buckets: [4, .inf]}
+- {match: '^s$', name: d, observer_type: summary, summary_options: {quantiles: [{quantile: 0.25, error: 0.1}], max_age: 1m30s}}
+- {match: '^olds$', name: e, timer_type: summary, quantiles: [{quantile: 0.75, error: 0.1}]}
+- {match: 'glob.*', match_type: glob, name: f}
+`);
+    const usual = { kind: 'histogram', buckets: [1, 2] };
+    expect(
+      ['usual', 'own', 'old', 's', 'olds', 'glob.x'].map((name) => mapper.map(name, 'observer')?.mapping.observer),
+    ).toEqual([
+      usual,
+      { kind: 'histogram', buckets: [3] },
+      { kind: 'histogram', buckets: [4] },
+      { kind: 'summary', quantiles: [0.25], maxAge: 90_000 },
+      { kind: 'summary', quantiles: [0.75], maxAge: 600_000 },
+      usual,
+    ]);
+    expect(mapper.unmapped).toEqual(usual);
+    expect(mapperOf('').map('a', 'counter')).toBeUndefined();
+    expect(mapperOf('').unmapped).toEqual({ kind: 'summary', quantiles: [0.5, 0.9, 0.99], maxAge: 600_000 });
+  });
+
+  it.each([
+    ['match: a.*, name: m_$1_total', ['$1_total']],
+    ['match: a.*, name: "m_${1}", labels: {x: "$0 $1 $2 ${name}"}', ['$2', '${name}']],
+    ['match: a.*.*, name: m, labels: {x: $1$2}', ['$1$2']],
+    ['match: a.*, action: drop, name: m_$1_total', []],
+    [regex('(?P<first>a)(b)?', 'name: "m_${2}$1", labels: {x: "$first $0 $$3"}'), []],
+    [regex('(?P<first>a)', 'name: m$2, labels: {x: "$firsts ${01}"}'), ['$2', '$firsts', '${01}']],
+  ])('causes a warning for undefined references: %s', (mapping, references) => {
+    const { warnings } = readMappingFile(one(mapping));
+    expect(warnings.map((warning) => /has no group for (\S+), which/.exec(warning)?.[1])).toEqual(references);
+  });
+
+  it('causes a warning for ttl, which has no effect', () => {
+    const warning = 'ttl has no effect: statistics are kept for the lifetime of the process.';
+    expect(readMappingFile(one('match: a.b, name: m, ttl: 5m')).warnings).toEqual([warning]);
+    expect(readMappingFile('mappings: []').warnings).toEqual([]);
+  });
+});
+
+describe('a mapping file', () => {
+  it.each([
+    ['[', ''],
+    ['mapping: []', 'unknown key mapping; known keys: defaults, mappings'],
+    ['mappings: 3', 'mappings must be a list'],
+    ['mappings:\n- just text', 'each item of mappings must be a map'],
+    [one('name: m'), 'a mapping requires match'],
+    [one('match: a.b'), 'the mapping for a.b requires name'],
+    [one('match: a.b, name: 5m'), '5m is not a valid metric name'],
+    [one('match: a.*b, name: m'), 'a.*b is not a valid glob'],
+    [one('match: a..b, name: m'), 'a..b is not a valid glob'],
+    [one(regex('(?=a)', 'name: m')), '(?=a) is not a valid regular expression'],
+    [one('match: a, name: m, labels: {"5": x}'), '5 is not a valid label name'],
+    [one('match: a, name: m, labels: {quantile: x}'), 'the label quantile is reserved: every summary has one'],
+    [
+      one('match: a, name: m, observer_type: histogram, labels: {le: x}'),
+      'the label le is reserved: every histogram has',
+    ],
+    [one('match: a, name: m, match_type: exact'), 'match_type must be one of glob, regex'],
+    [one('match: a, name: m, action: keep'), 'action must be one of map, drop'],
+    [
+      one('match: a, name: m, match_metric_type: set'),
+      'match_metric_type must be one of counter, gauge, observer, timer',
+    ],
+    [one('match: a, name: m, scale: much'), 'scale must be a number'],
+    [one('match: a, name: m, buckets: [2, 1]'), 'each bucket must be larger than the previous one'],
+    [one('match: a, name: m, quantiles: [{quantile: 2}]'), '2 is not between 0 and 1'],
+    [one('match: a, name: m, summary_options: {max_age: soon}'), 'max_age must be a duration such as 10m'],
+    [one('match: a, name: m, honor_labels: perhaps'), 'honor_labels must be true or false'],
+    [one('match: [a], name: m'), 'match must be a scalar value'],
+    [one('match: a, name: m, colour: red'), 'unknown key colour; known keys: '],
+  ])('is rejected: %j', (text, message) => {
+    expect(() => readMappingFile(text)).toThrow(MappingFileError);
+    expect(() => readMappingFile(text)).toThrow(message);
+  });
+});
+
+describe('the built-in mapping', () => {
+  const mapper = new Mapper(builtInMapping(false));
+  const rule = 'ratelimit.service.rate_limit';
+
+  it.each(['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'])('maps %s of a rule', (stat) => {
+    const separated = 'l_v\u2028w\u2029.m\u2028';
+    for (const [keys, labels] of [
+      ['k', 'key1=k'],
+      ['k.l_v', 'key1=k,key2=l_v'],
+      ['k.l.m.n', 'key1=k,key2=l.m.n'],
+      [`k.${separated}`, `key1=k,key2=${separated}`],
+    ] as const) {
+      const metric = `ratelimit_service_rate_limit_${stat}{domain=d,${labels}}`;
+      expect(mappedTo(mapper, `${rule}.d.${keys}.${stat}`)).toBe(metric);
+    }
+  });
+
+  const errors = 'ratelimit_service_should_rate_limit_error{err_type=redis_error}';
+  const requests = 'ratelimit_service_total_requests{grpc_method=ShouldRateLimit}';
+  it.each([
+    ['ratelimit.service.call.should_rate_limit.redis_error', errors],
+    ['ratelimit_server.ShouldRateLimit.total_requests', requests],
+    ['ratelimit.service.config_load_success', 'ratelimit_service_config_load_success{}'],
+    ['ratelimit.service.config_load_error', 'ratelimit_service_config_load_error{}'],
+    [`${rule}.d.k.over_limit_with_local_cache`, undefined],
+    [`${rule}.d.domain_not_found`, undefined],
+    ['ratelimit.service.global_shadow_mode', undefined],
+  ])('maps %s to %s', (name, metric) => {
+    expect(mappedTo(mapper, name)).toBe(metric);
+  });
+
+  it.each([
+    [
+      'seconds',
+      false,
+      0.001,
+      [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    ],
+    ['milliseconds', true, 1, [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]],
+  ])('maps response times to a histogram in %s, under the same name', (_, isMilliseconds, scale, buckets) => {
+    const name = 'ratelimit_server.Check.response_time';
+    const timers = new Mapper(builtInMapping(isMilliseconds));
+    expect(mappedTo(timers, name, 'observer')).toBe('ratelimit_service_response_time_seconds{grpc_method=Check}');
+    expect(timers.map(name, 'observer')?.mapping).toMatchObject({ scale, observer: { kind: 'histogram', buckets } });
+  });
+});
+
+describe('a regular expression of RE2', () => {
+  it.each([
+    ['a.c', 'xabcx', 'abc'],
+    ['(?P<one>a)(?<two>b)', 'ab', 'ab'],
+    ['(?i)ABC', 'abc', 'abc'],
+    ['(?is)a.B', 'A\nb', 'A\nb'],
+    ['(?m)^b$', 'a\nb\nc', 'b'],
+    [String.raw`\Aab\z`, 'ab', 'ab'],
+    [String.raw`(?m)\Ab`, 'a\nb', undefined],
+    [String.raw`\Qa.b*\E.`, 'a.b*c', 'a.b*c'],
+    [String.raw`\Qa.b`, 'axb', undefined],
+    ['[[:alpha:]]+', '12ab3', 'ab'],
+    ['[^[:digit:]_]+', '12ab_3', 'ab'],
+    ['[^]a]+', ']ax', 'x'],
+    ['[a-]+', 'b-a', '-a'],
+    [String.raw`[\w\-]+`, '.a-b.', 'a-b'],
+    [String.raw`\pL+`, '1é2', 'é'],
+    [String.raw`\p{Greek}+`, 'aβγ', 'βγ'],
+    [String.raw`\p{^L}+`, 'a12', '12'],
+    [String.raw`\x41\x{42}`, 'AB', 'AB'],
+    [String.raw`\.\-\_\/\"`, '.-_/"', '.-_/"'],
+    ['a{2,}', 'aaa', 'aaa'],
+    ['a{x}', 'a{x}', 'a{x}'],
+    ['a*?b', 'aab', 'aab'],
+    ['😀.', '😀x', '😀x'],
+    ['a(?i)b', 'aB', 'aB'],
+    ['(?U)a+', 'aaa', 'a'],
+  ])('%j finds in %j: %j', (source, text, found) => {
+    expect(compileRe2(source).exec(text)?.[0]).toBe(found);
+  });
+
+  it('keeps named groups, and gives undefined for a group that does not participate', () => {
+    expect(compileRe2('(?P<n>a)').exec('a')?.groups).toEqual({ n: 'a' });
+    expect(compileRe2('(a)').exec('a')?.groups).toBeUndefined();
+    const match = compileRe2('(a)|(?P<n>b)').exec('a');
+    expect([[...match!], match?.groups]).toEqual([['a', 'a', undefined], { n: undefined }]);
+  });
+
+  it('matches in linear time where backtracking takes exponential time', () => {
+    // Backtracking doubles its work with each letter: it would not end within the lifetime of the test.
+    expect(compileRe2('(a+)+b$').exec(`${'a'.repeat(100)}c`)).toBeNull();
+  });
+
+  it.each([
+    ['(?=a)', 'invalid or unsupported Perl syntax: (?='],
+    ['(?<=a)b', 'invalid named capture: (?<=a)b'],
+    [String.raw`(a)\1`, String.raw`invalid escape sequence: \1`],
+    [String.raw`a\Z`, String.raw`invalid escape sequence: \Z`],
+    ['[a', 'missing closing ]: [a'],
+    ['[[:nothing:]]', 'invalid character class range: [:nothing:]'],
+    ['a\\', 'trailing backslash at end of expression'],
+    ['(', 'missing closing ): ('],
+    ['a**', 'invalid nested repetition operator: **'],
+    ['*', 'missing argument to repetition operator: *'],
+    ['a{1001}', 'invalid repeat count: {1001}'],
+  ])('is rejected: %j', (source, message) => {
+    expect(() => compileRe2(source)).toThrow(expect.objectContaining({ name: RegexSyntaxError.name, message }));
+  });
+});

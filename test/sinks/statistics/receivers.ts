@@ -1,0 +1,97 @@
+import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
+import { TcpSender, UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
+import type { LineSender } from '../../../src/sinks/statistics/senders/line-sender';
+import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-output';
+import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
+import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { Statistics } from '../../../src/statistics/statistics';
+import { recordingLog } from '../../http/http-client';
+import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
+import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
+import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
+
+/** A registry of statistics that are sent as DogStatsD lines, without extra tags, and the log about it. */
+export class SentStatistics implements Disposable {
+  readonly statistics = new Statistics(10_000);
+  readonly log = recordingLog();
+  readonly output: SendingOutput;
+
+  constructor(sender: LineSender) {
+    const { statistics, log } = this;
+    this.output = new SendingOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
+  }
+
+  /** Counts hits on the rule `d.k` and flushes. */
+  async hit(hits = 1): Promise<void> {
+    this.statistics.rule('d.k').totalHits += hits;
+    await this.output.flush();
+  }
+
+  [Symbol.dispose](): void {
+    this.output.close();
+  }
+}
+
+/** The counter that {@link SentStatistics.hit} increments. */
+export const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
+
+/** The log lines when a receiver becomes unavailable, and when it is back. */
+export const CHANGES = ['warn cannot send statistics; will retry', 'warn resumed sending statistics'] as const;
+
+/** An address at which a receiver can start, end, and start again, and senders to it. */
+export interface Place extends AsyncDisposable {
+  readonly start: (options?: { readonly reads?: boolean }) => Promise<Lines & AsyncDisposable>;
+  /** @param timeout of a send, in milliseconds */
+  readonly sender: (timeout?: number) => LineSender;
+}
+
+async function freePort(receiver: (TcpReceiver | UdpReceiver) & AsyncDisposable): Promise<number> {
+  const { port } = receiver;
+  await receiver[Symbol.asyncDispose]();
+  return port;
+}
+
+const host = '127.0.0.1';
+async function nothing(): Promise<void> {}
+
+/** A place for each kind of transport. */
+export const TRANSPORTS = {
+  async tcp(): Promise<Place> {
+    const port = await freePort(await TcpReceiver.start());
+    return {
+      start: (options) => TcpReceiver.start({ port, ...options }),
+      sender: (timeout = 20_000) => new TcpSender({ host, port, timeout }),
+      [Symbol.asyncDispose]: nothing,
+    };
+  },
+  async udp(): Promise<Place> {
+    const port = await freePort(await UdpReceiver.start());
+    return {
+      start: () => UdpReceiver.start({ port }),
+      sender: () => new UdpSender({ host, port, icmpWait: 200 }),
+      [Symbol.asyncDispose]: nothing,
+    };
+  },
+  async 'unix stream'(): Promise<Place> {
+    const folder = await SocketFolder.make();
+    const { path } = folder;
+    return {
+      start: (options) => UnixReceiver.start(path, { framing: 'lines', ...options }),
+      sender: (timeout = 20_000) => new UnixStreamSender({ path, framing: 'lines', timeout }),
+      [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+    };
+  },
+  async 'unix datagram'(): Promise<Place> {
+    const folder = await SocketFolder.make();
+    const { path } = folder;
+    return {
+      start: async ({ reads = true } = {}) => {
+        const receiver = await UnixDatagramReceiver.start(path);
+        if (!reads) receiver.pause();
+        return receiver;
+      },
+      sender: (timeout = 20_000) => new UnixDatagramSender({ path, timeout }),
+      [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+    };
+  },
+} as const;

@@ -1,0 +1,385 @@
+import { Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TcpSender, UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
+import type { LineSender } from '../../../src/sinks/statistics/senders/line-sender';
+import { StreamSender } from '../../../src/sinks/statistics/senders/stream-sender';
+import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
+import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
+import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
+import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
+import { CHANGES, HITS, SentStatistics, TRANSPORTS } from './receivers';
+
+const host = '127.0.0.1';
+const KINDS = ['tcp', 'udp', 'unix stream', 'unix datagram'] as const;
+
+describe.each(KINDS)('statistics over %s', (kind) => {
+  it('arrive as values of gauges, deltas of changed counters, and every duration, byte for byte', async () => {
+    await using place = await TRANSPORTS[kind]();
+    await using receiver = await place.start();
+    using sent = new SentStatistics(place.sender());
+    const { statistics } = sent;
+    statistics.gauge('g', () => 2.5);
+    statistics.gauge('unknown', () => Number.NaN);
+    statistics.counter('still');
+    statistics.counter('ключ.é😀\ud800').add(2);
+    statistics.timer('t').record(1.5);
+    statistics.timer('t').record(20);
+    await sent.hit(3);
+    await receiver.until('the durations', () => receiver.lines.includes('t:20|ms'));
+    expect(receiver.lines).toEqual([
+      'ratelimit.statistics.runtime_keys:0|g',
+      'ratelimit.statistics.rolled_up:0|g',
+      'g:2.5|g',
+      'ключ.é😀\ufffd:2|c',
+      `${HITS}:3|c`,
+      't:1|ms',
+      't:20|ms',
+    ]);
+    receiver.lines.length = 0;
+    await sent.hit();
+    await receiver.until('the counter', () => receiver.lines.includes(`${HITS}:1|c`));
+    expect(receiver.lines.filter((line) => !line.endsWith('|g'))).toEqual([`${HITS}:1|c`]);
+  });
+
+  it('arrive exactly at a receiver that starts late, ends and starts again, and only changes are logged', async () => {
+    await using place = await TRANSPORTS[kind]();
+    using sent = new SentStatistics(place.sender());
+    for (let round = 1; round <= 2; round += 1) {
+      // The first flush may reach a connection that is being closed, so it carries no hit.
+      while (sent.log.lines.length % 2 === 0) await sent.output.flush();
+      sent.statistics.timer('t').record(round);
+      for (let flush = 0; flush < 3; flush += 1) await sent.hit();
+      await using receiver = await place.start();
+      await sent.hit();
+      await receiver.until('the duration', () => receiver.lines.includes(`t:${round}|ms`));
+      expect(receiver.sum(HITS)).toBe(4);
+    }
+    expect(sent.log.lines).toEqual([...CHANGES, ...CHANGES]);
+  });
+});
+
+describe('a flush', () => {
+  it('sends at most 1,000 durations per timer, evenly sampled and marked with the sample rate', async () => {
+    await using receiver = await TcpReceiver.start();
+    using sent = new SentStatistics(new TcpSender({ host, port: receiver.port }));
+    for (let call = 0; call < 3_000; call += 1) sent.statistics.timer('t').record(call);
+    await sent.output.flush();
+    await receiver.until('the last duration', () => receiver.lines.includes('t:2996|ms|@0.25'));
+    const durations = receiver.lines.filter((line) => line.startsWith('t:'));
+    expect(durations).toHaveLength(750);
+    expect(durations.every((line) => line.endsWith('|@0.25'))).toBe(true);
+  });
+
+  it('yields to the event loop between batches of some hundred lines', async () => {
+    await using receiver = await TcpReceiver.start();
+    using sent = new SentStatistics(new TcpSender({ host, port: receiver.port }));
+    for (let rule = 0; rule < 10_000; rule += 1) sent.statistics.rule(`d.k_${rule}`).totalHits += 1;
+    let turns = 0;
+    let isOver = false;
+    function count(): void {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    }
+    count();
+    await sent.output.flush();
+    isOver = true;
+    expect(turns).toBeGreaterThan(30);
+    // Although it is closed right after sending.
+    sent.output.close();
+    await receiver.until('all rules', () => receiver.lines.filter((line) => line.endsWith('|c')).length === 10_000);
+  });
+
+  it('leaves the durations that a failing receiver does not accept to the next one, each once', async () => {
+    const arrived: string[] = [];
+    let room = 2;
+    async function send(lines: readonly string[]) {
+      if (room === 0) throw new Error('gone');
+      room -= 1;
+      arrived.push(...lines.filter((line) => line.startsWith('t:')));
+    }
+    const sender: LineSender = { destination: 'a receiver that fails', open: async () => {}, send, close: () => {} };
+    using sent = new SentStatistics(sender);
+    for (let call = 0; call < 600; call += 1) sent.statistics.timer('t').record(call);
+    await sent.output.flush();
+    expect(arrived).toHaveLength(256);
+    room = 100;
+    sent.statistics.timer('t').record(600);
+    await sent.output.flush();
+    expect(arrived).toEqual(Array.from({ length: 601 }, (_, call) => `t:${call}|ms`));
+  });
+});
+
+describe('a connection', () => {
+  it('stays open across flushes, and is opened again after a reset', async () => {
+    await using receiver = await TcpReceiver.start();
+    using sent = new SentStatistics(new TcpSender({ host, port: receiver.port }));
+    for (let hits = 1; hits <= 3; hits += 1) {
+      await sent.hit();
+      await receiver.until('the hit', () => receiver.sum(HITS) === hits);
+    }
+    expect(receiver.connections).toBe(1);
+    await receiver.resetConnections();
+    while (receiver.connections < 2) {
+      await nextTurn();
+      await sent.output.flush();
+    }
+    await sent.hit();
+    await receiver.until('the next hit', () => receiver.sum(HITS) === 4);
+  });
+
+  it('times out and buffers no further lines when the receiver does not read', async () => {
+    await using receiver = await TcpReceiver.start({ reads: false });
+    const sender = new TcpSender({ host, port: receiver.port, timeout: 500 });
+    await sender.open();
+    const lines = Array.from({ length: 1_000 }, () => 'x'.repeat(1_000));
+    async function untilRejected() {
+      for (;;) await sender.send(lines);
+    }
+    await expect(untilRejected()).rejects.toThrow('timed out after 500 ms');
+    await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
+    sender.close();
+  });
+
+  it('has packets of up to 8192 bytes with their length for the Datadog agent, and a longer line alone', async () => {
+    await using folder = await SocketFolder.make();
+    await using receiver = await UnixReceiver.start(folder.path);
+    const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
+    await sender.open();
+    const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), 'e'.repeat(70_000), 'f'];
+    await sender.send(lines);
+    sender.close();
+    await receiver.until('all lines', () => receiver.lines.length === lines.length);
+    expect(receiver.lines).toEqual(lines);
+    expect(receiver.packets.map(({ length }) => length)).toEqual([8192, 8000, 192, 70_000, 1]);
+  });
+});
+
+describe('a datagram', () => {
+  it('is filled up to the last of 1432 bytes over UDP; a longer line is sent alone, and left out above 65507', async () => {
+    await using receiver = await UdpReceiver.start();
+    const sender = new UdpSender({ host, port: receiver.port, icmpWait: 1 });
+    await sender.open();
+    const longest = 'e'.repeat(65_507);
+    const lines = ['a'.repeat(700), 'b'.repeat(731), 'é'.repeat(350), 'd'.repeat(732), `x${longest}`, longest, 'f'];
+    await sender.send(lines);
+    await receiver.until('all lines', () => receiver.lines.length === 6);
+    expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
+    expect(receiver.datagrams.map((each) => Buffer.byteLength(each))).toEqual([1432, 700, 732, 65_507, 1]);
+    sender.close();
+  });
+
+  it('is filled up to 8192 bytes over a Unix socket, with the same rules for longer lines', async () => {
+    await using folder = await SocketFolder.make();
+    await using receiver = await UnixDatagramReceiver.start(folder.path);
+    const sender = new UnixDatagramSender({ path: folder.path });
+    await sender.open();
+    const longest = 'e'.repeat(65_507);
+    const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, longest, 'f'];
+    await sender.send(lines);
+    await receiver.until('all lines', () => receiver.lines.length === 6);
+    expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
+    expect(receiver.datagrams.map(({ length }) => length)).toEqual([8192, 8000, 192, 65_507, 1]);
+  });
+
+  it('with a name that is too long causes one warning, and keeps no other statistic from being sent', async () => {
+    await using receiver = await UdpReceiver.start();
+    using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
+    const names = Array.from({ length: 600 }, (_, index) => `c_${index}`);
+    const long = 'x'.repeat(70_000);
+    for (const name of [...names.slice(0, 300), long, ...names.slice(300)]) sent.statistics.counter(name).add(1);
+    for (let flush = 1; flush <= 3; flush += 1) {
+      sent.statistics.counter(long).add(1);
+      await sent.hit();
+      await receiver.until('the last counter', () => receiver.sum(HITS) === flush);
+    }
+    expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
+    expect(sent.log.lines).toEqual(['warn a statistic is not sent, as its name is too long for a datagram']);
+  });
+
+  describe('that the system rejects in the middle of a flush', () => {
+    let receiver: UdpReceiver;
+    beforeEach(async () => {
+      receiver = await UdpReceiver.start();
+    });
+    afterEach(async () => {
+      jest.restoreAllMocks();
+      await receiver[Symbol.asyncDispose]();
+    });
+
+    type Send = (this: Socket, datagram: Buffer, done: (error: Error | null) => void) => void;
+    /** The system rejects the third datagram. @param icmp arrives before, for an earlier datagram */
+    function reject(code: string, icmp?: string) {
+      let left = 2;
+      // oxlint-disable-next-line unbound-method -- called with the socket
+      const original = Socket.prototype.send as Send;
+      jest.spyOn(Socket.prototype, 'send').mockImplementation(function send(this: Socket, ...args: unknown[]) {
+        const [datagram, done] = args as Parameters<Send>;
+        left -= 1;
+        if (left !== -1) return original.call(this, datagram, done);
+        if (icmp !== undefined) this.emit('error', Object.assign(new Error(icmp), { code: icmp }));
+        process.nextTick(done, Object.assign(new Error(code), { code }));
+      });
+    }
+
+    it('is repeated with those after it, and no line is sent twice', async () => {
+      using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
+      await sent.hit();
+      const names = Array.from({ length: 300 }, (_, index) => `c_${index}.${'n'.repeat(60)}`);
+      for (const name of names) sent.statistics.counter(name).add(1);
+      reject('EPERM');
+      await sent.output.flush();
+      await sent.output.flush();
+      await sent.hit();
+      await receiver.until('the last counter', () => receiver.sum(HITS) === 2);
+      expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
+    });
+
+    it.each([
+      ['after ECONNREFUSED, which may be the ICMP error for a datagram before', 'ECONNREFUSED', undefined],
+      ['after an ICMP error that has arrived before', 'EPERM', 'ECONNREFUSED'],
+    ])('is repeated with those before it %s', async (_, code, icmp) => {
+      const sender = new UdpSender({ host, port: receiver.port, icmpWait: 1 });
+      await sender.open();
+      await sender.send(['first:1|c']);
+      reject(code, icmp);
+      const lines = Array.from({ length: 4 }, (__, index) => `${'n'.repeat(1_000)}.${index}:1|c`);
+      await expect(sender.send(lines)).rejects.toMatchObject({ name: 'Error', code: 'ECONNREFUSED' });
+      sender.close();
+    });
+  });
+});
+
+describe('the host of a UDP output', () => {
+  const [FIRST, SECOND] = [1, 2].map((last) => ({ address: `127.0.0.${last}`, family: 4 })) as [Address, Address];
+  /** No process listens on it. */
+  const SILENT = { address: '127.0.0.3', family: 4 };
+  interface Address {
+    readonly address: string;
+    readonly family: number;
+  }
+
+  let first: UdpReceiver;
+  let second: UdpReceiver;
+  let addresses: readonly Address[];
+  let lookups: number;
+  let sender: UdpSender;
+  beforeEach(async () => {
+    lookups = 0;
+    for (;;) {
+      first = await UdpReceiver.start({ host: FIRST.address });
+      try {
+        second = await UdpReceiver.start({ host: SECOND.address, port: first.port });
+        return;
+      } catch {
+        await first[Symbol.asyncDispose]();
+      }
+    }
+  });
+  afterEach(async () => {
+    sender.close();
+    await first[Symbol.asyncDispose]();
+    await second[Symbol.asyncDispose]();
+  });
+
+  function senderWith(resolveInterval: number, icmpWait = 1) {
+    async function resolve() {
+      lookups += 1;
+      if (addresses.length === 0) throw new Error('the name server is unavailable');
+      return addresses;
+    }
+    return new UdpSender({ host: 'statsd.example', port: first.port, icmpWait, resolveInterval, resolve });
+  }
+
+  /** Sends a line in a flush of its own; what the flush finds out about the host is known afterwards. */
+  async function flush(line: string) {
+    await sender.open();
+    await sender.send([line]);
+    await nextTurn();
+  }
+
+  it('is followed to its new address, but kept while that is one of several or the name cannot be resolved', async () => {
+    sender = senderWith(0);
+    const rounds = [[FIRST], [SECOND, FIRST], [], [SECOND], [SECOND]];
+    for (const [index, known] of rounds.entries()) {
+      addresses = known;
+      await flush(String(index));
+    }
+    await second.until('the last line', () => second.lines.length === 1);
+    await first.until('the lines before', () => first.lines.length === 4);
+    expect([first.lines, second.lines]).toEqual([['0', '1', '2', '3'], ['4']]);
+  });
+
+  it('is reached at its next address when one refuses, also if one is listed twice, and that one stays in use', async () => {
+    sender = senderWith(0, 500);
+    addresses = [SILENT, SILENT, FIRST, SECOND];
+    await expect(flush('a')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    addresses = [];
+    await expect(flush('b')).rejects.toThrow('the name server is unavailable');
+    addresses = [SILENT, SILENT, FIRST, SECOND];
+    for (const line of ['c', 'd', 'e']) await flush(line);
+    await first.until('all lines', () => first.lines.length === 3);
+    expect([first.lines, second.lines]).toEqual([['c', 'd', 'e'], []]);
+  });
+
+  it('is resolved once per interval, not per flush', async () => {
+    sender = senderWith(3_600_000);
+    addresses = [FIRST];
+    for (let line = 0; line < 20; line += 1) await flush(`a:${line}|c`);
+    expect(lookups).toBe(1);
+  });
+});
+
+describe('an address that cannot be used', () => {
+  it.each<[reason: string, sender: (path: string) => LineSender, error: object]>([
+    [
+      'a name without an address, over TCP',
+      () => new TcpSender({ host: 'x.invalid', port: 1 }),
+      { syscall: 'getaddrinfo' },
+    ],
+    [
+      'a name without an address, over UDP',
+      () => new UdpSender({ host: 'x.invalid', port: 1 }),
+      { syscall: 'getaddrinfo' },
+    ],
+    ['no address', () => new UdpSender({ host: 'x', port: 1, resolve: async () => [] }), new Error('x has no address')],
+    ['no stream socket', (path) => new UnixStreamSender({ path, framing: 'lines' }), { code: 'ENOENT' }],
+    ['no datagram socket', (path) => new UnixDatagramSender({ path }), { message: 'No such file or directory' }],
+    ['a file', () => new UnixStreamSender({ path: __filename, framing: 'lines' }), { code: /ECONNREFUSED|ENOTSOCK/ }],
+  ])('rejects the statistics: %s', async (_, senderTo, error) => {
+    await using folder = await SocketFolder.make();
+    const sender = senderTo(folder.path);
+    await expect(sender.open().then(() => sender.send(['a:1|c']))).rejects.toMatchObject(error);
+    sender.close();
+  });
+
+  it('is explained when it is a stream socket instead of a datagram socket', async () => {
+    await using folder = await SocketFolder.make();
+    const server = createServer().listen(folder.path);
+    await once(server, 'listening');
+    const sender = new UnixDatagramSender({ path: folder.path });
+    await sender.open();
+    await expect(sender.send(['a:1|c'])).rejects.toThrow('this is a stream socket: use unixstream://');
+    server.close();
+  });
+});
+
+describe('standard output', () => {
+  it('is waited for, rejects what it does not accept, and is written to again afterwards', async () => {
+    const written: { readonly text: string; readonly done: (error?: Error) => void }[] = [];
+    const sender = new StreamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
+    await sender.open();
+    let isOver = false;
+    const rejected = sender.send(['a']).finally(() => (isOver = true));
+    await nextTurn();
+    expect(isOver).toBe(false);
+    written[0]!.done(new Error('EPIPE'));
+    await expect(rejected).rejects.toThrow('EPIPE');
+    const sent = sender.send(['b', 'c']);
+    written[1]!.done();
+    await sent;
+    expect(written.map(({ text }) => text)).toEqual(['a\n', 'b\nc\n']);
+  });
+});
