@@ -1,0 +1,251 @@
+import { DecisionError } from '../../src/limiter/decision-error';
+import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
+import { describeError } from '../../src/sinks/logs/describe-error';
+import { LOG_LEVELS, type LoggerOptions, createLogger } from '../../src/sinks/logs/logger';
+
+const RFC_3339 = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
+
+function recorded(options: Partial<LoggerOptions> = {}) {
+  const lines: string[] = [];
+  const stream = { write: (line: string) => void lines.push(line) };
+  return { lines, log: createLogger({ level: 'debug', format: 'text', ...options, stream }) };
+}
+
+/** The single line that `act` makes the text logger write, without its time. */
+function textOf(act: (log: ReturnType<typeof createLogger>) => void): string {
+  const { lines, log } = recorded();
+  act(log);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(new RegExp(`^time="${RFC_3339.source}" level=`));
+  return lines[0]!.slice(lines[0]!.indexOf('level='));
+}
+
+describe('a text log line', () => {
+  it.each([
+    ['debug', 'debug'],
+    ['info', 'info'],
+    ['warn', 'warning'],
+    ['error', 'error'],
+    ['fatal', 'fatal'],
+  ] as const)('written with %s has time, the level %s, and message', (method, level) => {
+    expect(textOf((log) => log[method]('rules loaded'))).toBe(`level=${level} msg="rules loaded"\n`);
+  });
+
+  it('has its fields after the message, quoted only where necessary, without undefined ones', () => {
+    const texts = { file: 'a.yaml', empty: '', reason: 'a "b" c=d', path: 'C:\\x' };
+    expect(textOf((log) => log.info('x', { ...texts, count: 3, ok: true, none: null, gone: undefined }))).toBe(
+      String.raw`level=info msg="x" file=a.yaml empty="" reason="a \"b\" c=d" path="C:\\x" count=3 ok=true none=null` +
+        '\n',
+    );
+  });
+
+  it('stays one line for any text', () => {
+    const hostile = 'a\nlevel=fatal msg="forged"\r\u001b[31m\u009b\u2028';
+    const line = textOf((log) => log.warn(hostile, { 'bad key\n=': hostile }));
+    const quoted = String.raw`"a\nlevel=fatal msg=\"forged\"\r\u001b[31m\u009b\u2028"`;
+    expect(line).toBe(`level=warning msg=${quoted} bad_key__=${quoted}\n`);
+  });
+});
+
+describe('a JSON log line', () => {
+  it('is an object with level, time, message and fields, of which none replaces its own members', () => {
+    const { lines, log } = recorded({ format: 'json' });
+    log.warn('store is "unreachable"', { attempt: 2, level: 'y', '@message': 'z' });
+    expect(lines[0]).toMatch(/\}\n$/);
+    expect(JSON.parse(lines[0]!)).toEqual({
+      level: 'warning',
+      '@timestamp': expect.stringMatching(RFC_3339),
+      '@message': 'store is "unreachable"',
+      attempt: 2,
+      level_: 'y',
+      '@message_': 'z',
+    });
+  });
+});
+
+describe('log levels', () => {
+  it.each(LOG_LEVELS.map((level, index) => [level, LOG_LEVELS.length - index] as const))(
+    'from %s on: %i of the five are written',
+    (level, written) => {
+      const { lines, log } = recorded({ level });
+      for (const method of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[method]('x');
+      expect(lines).toHaveLength(written);
+      expect(log.isDebug).toBe(level === 'debug');
+    },
+  );
+
+  it('let notices pass up to warning, with the level info', () => {
+    const written = LOG_LEVELS.map((level) => {
+      const { lines, log } = recorded({ level });
+      log.notice('serving');
+      return lines.filter((line) => line.endsWith(' level=info msg="serving"\n')).length;
+    });
+    expect(written).toEqual([1, 1, 1, 0, 0]);
+  });
+});
+
+describe('a logged error', () => {
+  it('is its message and those of its causes, or of the errors of an aggregate, in finite length', () => {
+    function logged(error: Error) {
+      return textOf((log) => log.error('x', { error }));
+    }
+    const error = new DecisionError('store_failed', 'the store failed', { cause: new Error('connect ECONNREFUSED') });
+    expect(logged(error)).toBe('level=error msg="x" error="the store failed: connect ECONNREFUSED"\n');
+    const aggregate = new AggregateError([new Error('no v6'), new Error('no v4')]);
+    expect(logged(aggregate)).toContain('error="Error: no v6; Error: no v4"');
+    const loop = new Error('loop');
+    loop.cause = loop;
+    expect(logged(loop)).toMatch(/error=loop\n$/);
+    // An internal error has its stack.
+    expect(logged(new TypeError('oops'))).toMatch(/error="TypeError: oops\\n {4}at .*logs\.test\.ts/);
+  });
+
+  it('does not repeat a cause whose message, or code in parentheses, an earlier message has', () => {
+    const cause = new Error("ENOENT: no such file or directory, open '/ca.pem'");
+    const quoting = new Error(`cannot read the file: ${cause.message}`, { cause });
+    expect(describeError(quoting)).toBe(quoting.message);
+    expect(describeError(new Error(`no TLS: ${quoting.message}`, { cause: quoting }))).toBe(
+      `no TLS: ${quoting.message}`,
+    );
+    expect(describeError(new Error('no TLS', { cause: quoting }))).toBe(`no TLS: ${quoting.message}`);
+    const listen = Object.assign(new Error('listen EADDRINUSE: address already in use'), { code: 'EADDRINUSE' });
+    const coded = new Error('cannot listen on :80: another process listens (EADDRINUSE)', { cause: listen });
+    expect(describeError(coded)).toBe(coded.message);
+  });
+
+  it('omits the files that required a missing module, and has the stack of an internal error that is quoted', () => {
+    const missing = new Error("Cannot find module 'x'\nRequire stack:\n- /a.js\n- /b.js");
+    expect(describeError(missing)).toBe("Cannot find module 'x'");
+    const quoting = new Error("x cannot be loaded (Cannot find module 'x'); install it", { cause: missing });
+    expect(describeError(quoting)).toBe(quoting.message);
+    const cause = new TypeError('x is not a function');
+    const text = describeError(new Error(`cannot be used: ${cause.message}`, { cause }));
+    expect(text).toContain('cannot be used: x is not a function: TypeError: x is not a function\n    at ');
+  });
+});
+
+describe.each(['text', 'json'] as const)('a %s line', (format) => {
+  it('never has credentials, wherever they are passed', () => {
+    const { lines, log } = recorded({ format });
+    const url = 'redis://user:hunter2@host';
+    const cause = new Error(`refused by ${url}`);
+    log.error(url, { url, error: new Error(url, { cause }), password: 'hunter2', auth: 'hunter2', token: 'hunter2' });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toContain('hunter2');
+    expect(lines[0]).toContain('redis://***@host');
+  });
+
+  it('has texts that are too long cut off, says so, and is complete', () => {
+    const text = 'x'.repeat(1024 * 1024);
+    const { lines, log } = recorded({ format });
+    log.debug(text, { value: text, error: new Error(text), after: 'after' });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]!.length).toBeLessThan(256 * 1024);
+    const short = lines[0]!.replaceAll('x'.repeat(64 * 1024), 'X');
+    expect(short.match(/X… \(cut off; 1048576 characters in all\)"/g)).toHaveLength(3);
+    if (format === 'text') expect(short).toMatch(/ after=after\n$/);
+    else expect(JSON.parse(short)).toMatchObject({ after: 'after' });
+  });
+});
+
+test('a text contains no part of a secret at the place where it is cut off', () => {
+  const { lines, log } = recorded({ mask: (masked) => masked.replaceAll('hunter2', '***') });
+  const rest = 'x'.repeat(1024 * 1024);
+  for (let before = 65_520; before <= 65_540; before += 1) log.error(`${'x'.repeat(before)}hunter2${rest}`);
+  const ends = lines.map((line) => /x([^x]*)… /.exec(line)?.[1]);
+  expect(new Set(ends)).toEqual(new Set(['', '*', '**', '***']));
+});
+
+/** Lines whose output accepts a text when the test does. */
+function bounded(options: BoundedLinesOptions = {}) {
+  const written: { readonly text: string; readonly done: (error?: Error | null) => void }[] = [];
+  const lines = new BoundedLines({ write: (text, done) => void written.push({ text, done }) }, options);
+  const counted: number[] = [];
+  const resumed: number[] = [];
+  lines.onDropped((count) => counted.push(count));
+  lines.onResumed((count) => resumed.push(count));
+  return {
+    lines,
+    counted,
+    resumed,
+    /** What has been passed to the output. */
+    get texts() {
+      return written.map(({ text }) => text);
+    },
+    fill(count: number, line = 'line') {
+      for (let index = 0; index < count; index += 1) lines.write(`${line} ${index}\n`);
+    },
+    accept: (error?: Error) => written.at(-1)?.done(error),
+  };
+}
+
+describe('lines on their way to an output', () => {
+  it('are written at once when nothing waits, and then together, in pieces of at most 64 KiB', () => {
+    const output = bounded();
+    output.fill(3);
+    expect(output.texts).toEqual(['line 0\n']);
+    output.accept();
+    expect(output.texts).toEqual(['line 0\n', 'line 1\nline 2\n']);
+    output.fill(3, 'x'.repeat(40_000));
+    for (let piece = 0; piece < 4; piece += 1) output.accept();
+    expect(output.texts.map(({ length }) => length)).toEqual([7, 14, 40_003, 40_003, 40_003]);
+  });
+
+  it('are dropped and counted while those that wait have the maximum size, in bytes', () => {
+    const output = bounded({ maxWaiting: 20 });
+    for (const line of ['äöü äöü\n', '1234\n', '123\n']) output.lines.write(line);
+    expect(output.counted).toEqual([1]);
+    output.accept();
+    output.accept();
+    expect(output.texts).toEqual(['äöü äöü\n', '1234\n']);
+  });
+
+  it('are dropped and counted when the output fails, and later lines are still written', () => {
+    const output = bounded();
+    output.fill(3);
+    output.accept(new Error('EPIPE'));
+    output.accept(new Error('EPIPE'));
+    expect([output.counted, output.resumed]).toEqual([[1, 2], []]);
+    output.lines.write('later\n');
+    output.accept();
+    expect(output.texts.at(-1)).toBe('later\n');
+    expect(output.resumed).toEqual([3]);
+  });
+
+  it('are reported as dropped once, in a line among them, when half of the space is free again', () => {
+    const output = bounded({ maxWaiting: 100_000 });
+    output.lines.onResumed((count) => output.lines.write(`lost ${count}\n`));
+    output.fill(5, 'x'.repeat(30_000));
+    expect(output.counted).toEqual([1, 1]);
+    output.accept();
+    expect(output.texts.join('')).not.toContain('lost');
+    for (let piece = 0; piece < 3; piece += 1) output.accept();
+    expect(output.texts.join('')).toMatch(/ 2\nlost 2\n$/);
+  });
+
+  it('that were dropped before there was a listener are counted when there is one', () => {
+    const lines = new BoundedLines({ write: () => undefined }, { maxWaiting: 10 });
+    for (let index = 0; index < 4; index += 1) lines.write(`line ${index}\n`);
+    const counted: number[] = [];
+    lines.onDropped((count) => counted.push(count));
+    lines.write('one more\n');
+    expect(counted).toEqual([3, 1]);
+  });
+
+  it('are flushed when the output has accepted every one, or is blocked until the timeout', async () => {
+    const output = bounded();
+    await output.lines.flush();
+    output.fill(2);
+    let isOver = false;
+    const flushed = output.lines.flush().then(() => (isOver = true));
+    output.accept();
+    await Promise.resolve();
+    expect(isOver).toBe(false);
+    output.accept();
+    await flushed;
+    const blocked = bounded({ flushTimeout: 10 });
+    blocked.fill(2);
+    await blocked.lines.flush();
+    expect(blocked.texts).toEqual(['line 0\n']);
+  });
+});

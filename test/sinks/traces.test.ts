@@ -1,0 +1,188 @@
+import { type Span, type SpanOptions, type Tracer as SpanFactory, trace } from '@opentelemetry/api';
+import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { OtlpTracer } from '../../src/sinks/traces/otlp-tracer';
+import { type Parent, readParent } from '../../src/sinks/traces/parent';
+import { retryingExporter } from '../../src/sinks/traces/retrying-exporter';
+import { unixClock } from '../../src/sinks/traces/unix-clock';
+
+describe('the span of a call', () => {
+  it.each([
+    ['begins now', {}, 1_700_000_000_000],
+    ['includes the time for which the call has waited', { ageMs: 250 }, 1_699_999_999_750],
+  ])('%s', (_, carrier, startTime) => {
+    const begun: unknown[] = [];
+    function startSpan(_name: string, options?: SpanOptions): Span {
+      begun.push(options?.startTime);
+      return trace.wrapSpanContext({ traceId: '', spanId: '', traceFlags: 0 });
+    }
+    const factory = { startSpan } as Partial<SpanFactory> as SpanFactory;
+    new OtlpTracer(factory, 1, () => 1_700_000_000_000).begin('service/Method', {}, carrier);
+    expect(begun).toEqual([startTime]);
+  });
+});
+
+const T = '0af7651916cd43dd8448eb211c80319c';
+const S = 'b7ad6b7169203331';
+
+function parent(isSampled: boolean | undefined, more: Partial<Parent> = {}): Parent {
+  return { traceId: T, spanId: S, isSampled, state: undefined, ...more };
+}
+
+describe('the parent of a call', () => {
+  const state = 'a=1,b=2';
+  it.each([
+    ['sampled', `00-${T}-${S}-01`, parent(true)],
+    ['not sampled', `00-${T}-${S}-00`, parent(false)],
+    ['with other flags', `00-${T}-${S}-ff`, parent(true)],
+    ['of a later version', `cc-${T}-${S}-01-what-the-future`, parent(true)],
+    ['of version ff', `ff-${T}-${S}-01`, undefined],
+    ['with more than version 00 has', `00-${T}-${S}-01-more`, undefined],
+    ['in upper case', `00-${T.toUpperCase()}-${S}-01`, undefined],
+    ['with a trace of zeros', `00-${'0'.repeat(32)}-${S}-01`, undefined],
+    ['with a span of zeros', `00-${T}-${'0'.repeat(16)}-01`, undefined],
+    ['that is truncated', `00-${T}-${S}`, undefined],
+  ])('is read from a W3C header %s', (_, traceparent, found) => {
+    const fields: Readonly<Record<string, string>> = { traceparent, tracestate: state };
+    const expected = found?.isSampled === true ? { ...found, state } : found;
+    expect(readParent({ metadata: (name) => fields[name] })).toEqual(expected);
+  });
+
+  it.each([
+    ['sampled', `${T}-${S}-1`, parent(true)],
+    ['with a parent span', `${T}-${S}-0-05e3ac9a4f6e3b90`, parent(false)],
+    ['debug', `${T}-${S}-d`, parent(true)],
+    ['without a sampling decision', `${T}-${S}`, parent(undefined)],
+    ['with only a sampling decision', '0', { isSampled: false }],
+    ['that is invalid', 'perhaps', undefined],
+    ['of 64 bits', `${S}-${S}-1`, parent(true, { traceId: '0'.repeat(16) + S })],
+  ])('is read from a single B3 header %s', (_, b3, found) => {
+    expect(readParent({ metadata: (name) => ({ b3 })[name] })).toEqual(found);
+  });
+
+  it.each([
+    ['in any case', [T.toUpperCase(), S, '1'], parent(true)],
+    ['not sampled', [T, S, '0'], parent(false)],
+    ['as a word', [T, S, 'False'], parent(false)],
+    ['debug', [T, S, undefined, '1'], parent(true)],
+    ['without a sampling decision', [T, S], parent(undefined)],
+    ['with only a sampling decision', [undefined, undefined, '0'], { isSampled: false }],
+    ['with a broken id', ['x', S], undefined],
+  ])('is read from multiple B3 headers %s', (_, [traceId, spanId, sampled, flags], found) => {
+    const fields: Readonly<Record<string, string | undefined>> = {
+      'x-b3-traceid': traceId,
+      'x-b3-spanid': spanId,
+      'x-b3-sampled': sampled,
+      'x-b3-flags': flags,
+    };
+    expect(readParent({ metadata: (name) => fields[name] })).toEqual(found);
+  });
+
+  it('is that of the W3C header unless it is invalid, and none without headers', () => {
+    const b3 = `${T}-${S}-1`;
+    function parentIn(fields: Readonly<Record<string, string>>) {
+      return readParent({ metadata: (name) => fields[name] });
+    }
+    expect(parentIn({ traceparent: `00-${T}-${S}-00`, b3 })).toEqual(parent(false));
+    expect(parentIn({ traceparent: 'x', b3 })).toEqual(parent(true));
+    expect([parentIn({}), readParent({})]).toEqual([undefined, undefined]);
+  });
+});
+
+type Result = Parameters<Parameters<SpanExporter['export']>[1]>[0];
+
+const SUCCESS = { code: 0 } as unknown as Result;
+function failed(code: number) {
+  return { code: 1, error: Object.assign(new Error(`${code}`), { code }) } as unknown as Result;
+}
+
+/** An export through an exporter that reports these results in order, and then repeats the last one. */
+function exported(timeout: number, ...results: readonly Result[]) {
+  const made = { attempts: 0, isShut: false, reports: [] as Result[], shutdown: () => retried.shutdown() };
+  const retried = retryingExporter(
+    {
+      export: (_spans, report) => {
+        made.attempts += 1;
+        report(results[Math.min(made.attempts, results.length) - 1] as Result);
+      },
+      shutdown: async () => void (made.isShut = true),
+    },
+    timeout,
+  );
+  retried.export([], (result) => made.reports.push(result));
+  return made;
+}
+
+describe('an export over gRPC', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+    jest.restoreAllMocks();
+  });
+
+  it.each([1, 10, 11, 14, 15])('is retried after status %i, until it succeeds', (code) => {
+    const made = exported(10_000, failed(code), failed(code), SUCCESS);
+    expect(made).toMatchObject({ attempts: 1, reports: [] });
+    jest.advanceTimersByTime(10_000);
+    expect(made).toMatchObject({ attempts: 3, reports: [SUCCESS] });
+  });
+
+  it.each([2, 3, 4, 7, 8, 12, 13, 16])('is reported immediately after status %i', (code) => {
+    expect(exported(10_000, failed(code)).reports).toEqual([failed(code)]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    [0, 800, 1_200],
+    [0.5, 1_000, 1_500],
+    [1, 1_200, 1_800],
+  ])('is retried after about one second, and then after longer pauses (%p)', (chance, first, second) => {
+    jest.spyOn(Math, 'random').mockReturnValue(chance);
+    const made = exported(60_000, failed(14));
+    for (const [index, pause] of [first, second].entries()) {
+      jest.advanceTimersByTime(pause - 1);
+      expect(made.attempts).toBe(index + 1);
+      jest.advanceTimersByTime(1);
+      expect(made.attempts).toBe(index + 2);
+    }
+  });
+
+  it('is reported when the timeout has passed, and not retried when it is too short', () => {
+    const made = exported(5_000, failed(14));
+    jest.advanceTimersByTime(5_000);
+    expect(made.reports).toEqual([failed(14)]);
+    expect(made.attempts).toBeGreaterThan(1);
+    expect(exported(500, failed(14)).reports).toEqual([failed(14)]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it('is abandoned when the exporter is shut down', async () => {
+    const made = exported(10_000, failed(14));
+    await made.shutdown();
+    expect(made).toMatchObject({ attempts: 1, isShut: true, reports: [failed(14)] });
+    expect(jest.getTimerCount()).toBe(0);
+  });
+});
+
+describe('the clock of spans', () => {
+  it.each([0, -3_600_000, 3_600_000])(
+    'has fractions of a millisecond, ignores small adjustments of the system clock, and follows when it is set (%i ms)',
+    (shift) => {
+      let steady = 5.5;
+      let system = 1_000_000_000_000;
+      const now = unixClock(
+        () => steady,
+        () => Math.floor(system),
+      );
+      function pass(milliseconds: number, adjustment = 0) {
+        steady += milliseconds;
+        system += milliseconds + adjustment;
+        return now() - 1_000_000_000_000;
+      }
+      expect([pass(0.25), pass(0.75, 20), pass(1, -40)]).toEqual([0.25, 1, 2]);
+      system += 20;
+      expect([pass(1, shift), pass(1.5)]).toEqual([3 + shift, 4.5 + shift]);
+    },
+  );
+});
