@@ -4,20 +4,37 @@ import { OtlpTracer } from '../../src/sinks/traces/otlp-tracer';
 import { type Parent, readParent } from '../../src/sinks/traces/parent';
 import { retryingExporter } from '../../src/sinks/traces/retrying-exporter';
 import { unixClock } from '../../src/sinks/traces/unix-clock';
+import type { TraceCarrier } from '../../src/streams/ports/tracer';
+
+/** The start times of the spans of a tracer with this sampling rate, at time 1,000. */
+function begun(samplingRate: number, carrier: TraceCarrier): readonly unknown[] {
+  const times: unknown[] = [];
+  function startSpan(_name: string, options?: SpanOptions): Span {
+    times.push(options?.startTime);
+    return trace.wrapSpanContext({ traceId: '', spanId: '', traceFlags: 0 });
+  }
+  const factory = { startSpan } as Partial<SpanFactory> as SpanFactory;
+  new OtlpTracer(factory, samplingRate, () => 1_000).begin('service/Method', {}, carrier);
+  return times;
+}
 
 describe('the span of a call', () => {
+  it('begins now, or when the call began to wait', () => {
+    expect([begun(1, {}), begun(1, { ageMs: 250 })]).toEqual([[1_000], [750]]);
+  });
+
   it.each([
-    ['begins now', {}, 1_700_000_000_000],
-    ['includes the time for which the call has waited', { ageMs: 250 }, 1_699_999_999_750],
-  ])('%s', (_, carrier, startTime) => {
-    const begun: unknown[] = [];
-    function startSpan(_name: string, options?: SpanOptions): Span {
-      begun.push(options?.startTime);
-      return trace.wrapSpanContext({ traceId: '', spanId: '', traceFlags: 0 });
+    [0, 0, false],
+    [0.5, 0.4, true],
+    [0.5, 0.5, false],
+    [1, 0.999, true],
+  ])('exists, at a sampling rate of %d and chance %d: %j, unless the caller has decided', (rate, chance, isSampled) => {
+    jest.spyOn(Math, 'random').mockReturnValue(chance);
+    function isBegun(b3?: string) {
+      return begun(rate, { metadata: (name) => (name === 'b3' ? b3 : undefined) }).length === 1;
     }
-    const factory = { startSpan } as Partial<SpanFactory> as SpanFactory;
-    new OtlpTracer(factory, 1, () => 1_700_000_000_000).begin('service/Method', {}, carrier);
-    expect(begun).toEqual([startTime]);
+    expect([isBegun(), isBegun(`${T}-${S}`), isBegun('0'), isBegun('1')]).toEqual([isSampled, isSampled, false, true]);
+    jest.restoreAllMocks();
   });
 });
 

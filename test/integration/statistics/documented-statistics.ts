@@ -30,16 +30,13 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
     ];
   });
 
-/** The documented values of `<rejection>`. */
-export function documentedRejections(): readonly string[] {
-  const [, list = ''] = /`<rejection>` is one of([\s\S]*)$/.exec(readFileSync(FILE, 'utf8')) ?? [];
-  return [...list.matchAll(/`(\w+)`/g)].map(([, kind]) => kind as string);
-}
-
-/** The documented values of `<refusal>`. */
-export function documentedRefusals(): readonly string[] {
-  const [, table = ''] = /`<refusal>` is one of:([\s\S]*?)\n## /.exec(readFileSync(FILE, 'utf8')) ?? [];
-  return [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind]) => kind as string);
+/** The documented values of `<rejection>` or `<refusal>`. */
+export function documentedKinds(placeholder: 'rejection' | 'refusal'): readonly string[] {
+  const text = readFileSync(FILE, 'utf8');
+  const [, list = ''] = new RegExp(`\\\`<${placeholder}>\\\` is one of(.*?)(?:\n## |$)`, 's').exec(text) ?? [];
+  return [...list.matchAll(placeholder === 'refusal' ? /^\| `(\w+)` \|/gm : /`(\w+)`/g)].map(
+    ([, kind]) => kind as string,
+  );
 }
 
 function pattern(written: string, any: string): RegExp {

@@ -1,94 +1,81 @@
 import { status } from '@grpc/grpc-js';
-import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import { RateLimitClient } from '../../support/clients/grpc-client';
+import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
+import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { callByHand } from '../../support/clients/call-by-hand';
+import { RateLimitClient, requestMessage } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
+import { freePorts } from '../../support/processes/free-ports';
+import { isListening } from '../../support/processes/is-listening';
 import { WeirProcess } from '../../support/processes/weir-process';
-import { roomInMinute } from '../../support/waiting/window-room';
-import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
+import { TcpReceiver } from '../../support/servers/statsd-receivers';
+import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
+import { SocketFolder } from '../../support/servers/unix-stream-receiver';
+import { DOCUMENTED, documentedKinds } from './documented-statistics';
 import { startStatsdDaemons } from './statsd-daemons';
 
 const RULES = `
 domain: shop
 descriptors:
-  - key: plain
-    rate_limit: { unit: day, requests_per_unit: 10 }
-  - key: shadow
-    shadow_mode: true
-    rate_limit: { unit: day, requests_per_unit: 1 }
+  - { key: plain, rate_limit: { unit: day, requests_per_unit: 10 } }
+  - { key: shadow, shadow_mode: true, rate_limit: { unit: day, requests_per_unit: 1 } }
   - key: user
     detailed_metric: true
     rate_limit: { unit: day, requests_per_unit: 100 }
-    descriptors:
-      - key: path
-        detailed_metric: true
-        rate_limit: { unit: day, requests_per_unit: 100 }
+    descriptors: [{ key: path, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 100 } }]
 `;
+const host = '127.0.0.1';
 
-async function metricsPort(weir: WeirProcess) {
-  return Number(/port=(\d+)/.exec(await weir.line(/metrics listener opened/))?.[1]);
-}
-
-async function scrape(port: number, headers: Record<string, string> = {}) {
-  const response = await fetch(`http://127.0.0.1:${port}/metrics`, { headers });
-  return { response, text: await response.text() };
-}
+let folder: RuleFolder;
+beforeAll(async () => {
+  folder = await RuleFolder.with({ 'shop.yaml': RULES });
+});
+afterAll(() => folder[Symbol.asyncDispose]());
 
 describe('a statistic on every output', () => {
-  let folder: RuleFolder;
   let daemons: Awaited<ReturnType<typeof startStatsdDaemons>>;
-  let weir: WeirProcess;
   let page: string;
+  let known: ReadonlyMap<string, number>;
 
   /** Calls that change statistics, one or more with each line. */
-  async function work(): Promise<void> {
+  async function work(weir: WeirProcess): Promise<void> {
     using client = new RateLimitClient(weir.grpcAddress);
     await client.shouldRateLimit('shop', ['plain'], 10);
     await client.shouldRateLimit('shop', ['plain']);
     await client.shouldRateLimit('shop', ['plain']);
-    await Promise.all([
-      client.shouldRateLimit('shop', ['user=a,path=x']),
-      client.shouldRateLimit('shop', ['user=a,path=x']),
-    ]);
+    const call = ['user=a,path=x'];
+    await Promise.all([client.shouldRateLimit('shop', call), client.shouldRateLimit('shop', call)]);
     await client.shouldRateLimit('shop', ['shadow'], 2);
     await client.shouldRateLimit('shop', ['user=back']);
-    await client.shouldRateLimit('shop', [
-      { entries: [{ key: 'user', value: 'back' }], limit: undefined, hitsAddend: 3n, isNegativeHits: true },
-    ] as never);
+    const subtracted = { entries: [{ key: 'user', value: 'back' }], limit: undefined, hitsAddend: 3n };
+    await client.shouldRateLimit('shop', [{ ...subtracted, isNegativeHits: true }]);
     await client.shouldRateLimit('nowhere', ['plain', 'plain']);
     await expect(client.shouldRateLimit('', ['plain'])).rejects.toMatchObject({ code: status.INVALID_ARGUMENT });
-
     const health = callByHand(weir.grpcAddress, '/grpc.health.v1.Health/Check', new Uint8Array());
     expect(await health).toBe(status.OK);
-    const late = RateLimitRequest.encode({
-      domain: 'shop',
-      descriptors: [
-        { entries: [{ key: 'user', value: 'late' }], limit: undefined, hitsAddend: undefined, isNegativeHits: false },
-      ],
-      hitsAddend: 0,
-    }).finish();
-    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, late, { 'grpc-timeout': '200m' })).toBe(
-      status.DEADLINE_EXCEEDED,
-    );
-    await folder.write('bad.yaml', 'domain: [');
-    await weir.line(/new rules rejected/);
+    const late = requestMessage('shop', ['user=late']);
+    const timeout = { 'grpc-timeout': '200m' };
+    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, late, timeout)).toBe(status.DEADLINE_EXCEEDED);
   }
 
   beforeAll(async () => {
-    await roomInMinute();
-    folder = await RuleFolder.with({ 'shop.yaml': RULES });
     daemons = await startStatsdDaemons();
-    weir = await WeirProcess.start({
+    const [metricsPort] = await freePorts(1);
+    await using rules = await RuleFolder.with({ 'shop.yaml': RULES });
+    await using weir = await WeirProcess.start({
       env: {
-        ...folder.env,
+        ...rules.env,
         USE_STATSD: 'true',
         USE_DOG_STATSD: 'true',
         USE_PROMETHEUS: 'true',
-        STATSD_HOST: '127.0.0.1',
+        STATSD_HOST: host,
         STATSD_PORT: String(daemons.tcp.port),
-        PROMETHEUS_ADDR: '127.0.0.1:0',
-        STATS_FLUSH_INTERVAL: '100ms',
+        PROMETHEUS_ADDR: `${host}:${metricsPort}`,
+        // All lines are those of the last flush, at the end of the service.
+        STATS_FLUSH_INTERVAL: '1h',
         EXTRA_TAGS: 'stage:prod,az:eu.1',
         USE_DOG_STATSD_MOGRIFIERS: 'rules',
         DOG_STATSD_MOGRIFIER_RULES_PATTERN: String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.+)\.([^.]+)$`,
@@ -105,33 +92,43 @@ describe('a statistic on every output', () => {
         DD_AGENT_HOST: 'nowhere.invalid',
       },
     });
-    await work();
+    await work(weir);
+    await rules.write('bad.yaml', 'domain: [');
+    await weir.line(/new rules rejected/);
+    page = await (await fetch(`http://${host}:${metricsPort}/metrics`)).text();
+    known = await weir.statistics();
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
     const { tcp, udp } = daemons;
-    const last = 'ratelimit.service.config_load_error';
-    await tcp.until('the last statistic', () => tcp.sum(`${last}.__az=eu_1.__stage=prod`) === 1);
-    await udp.until('the last statistic', () => udp.sum(last) === 1);
-    page = (await scrape(await metricsPort(weir))).text;
+    for (const lines of [tcp, udp]) await lines.until('the last lines', () => durations(lines.lines).length === 11);
   });
   afterAll(async () => {
-    await weir[Symbol.asyncDispose]();
     await daemons.tcp[Symbol.asyncDispose]();
     await daemons.udp[Symbol.asyncDispose]();
-    await folder[Symbol.asyncDispose]();
   });
 
-  function pushed(name: string) {
-    return daemons.tcp.sum(`${name}.__az=eu_1.__stage=prod`);
+  const TIMES = 'ratelimit_server.ShouldRateLimit.response_time';
+  function durations(lines: readonly string[]) {
+    return lines.filter((line) => line.startsWith(TIMES));
   }
-  function tagged(name: string, tags = '') {
-    const all = ['az:eu_1', ...(tags === '' ? [] : tags.split(',')), 'stage:prod'].join(',');
-    return daemons.udp.lines
-      .filter((line) => line.startsWith(`${name}:`) && line.endsWith(`|c|#${all}`))
-      .reduce((sum, line) => sum + Number.parseFloat(line.slice(name.length + 1)), 0);
+  function pushed(name: string, type = 'c') {
+    const start = `${name}.__az=eu_1.__stage=prod:`;
+    const line = daemons.tcp.lines.find((each) => each.startsWith(start) && each.endsWith(`|${type}`));
+    return Number.parseFloat(line?.slice(start.length) ?? '');
   }
-  function pulled(metric: string, labels = '') {
-    const text = ['az="eu.1"', ...(labels === '' ? [] : labels.split(',')), 'stage="prod"'].toSorted().join(',');
-    const line = page.split('\n').find((each) => each.startsWith(`${metric}{${text}} `));
-    return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
+  function tagged(name: string, type = 'c', more = '') {
+    const end = `|${type}|#az:eu_1,${more}stage:prod`;
+    const line = daemons.udp.lines.find((each) => each.startsWith(`${name}:`) && each.endsWith(end));
+    return Number.parseFloat(line?.slice(name.length + 1) ?? '');
+  }
+  function pulled(metric: string, more = '') {
+    const start = `${metric}{${['az="eu.1"', ...more.split(',').filter(Boolean), 'stage="prod"'].join(',')}} `;
+    return Number.parseFloat(
+      page
+        .split('\n')
+        .find((line) => line.startsWith(start))
+        ?.slice(start.length) ?? '',
+    );
   }
 
   const RULE = 'ratelimit.service.rate_limit';
@@ -147,49 +144,35 @@ describe('a statistic on every output', () => {
     ['user_a.path_x', 'total_hits', 2],
     ['user_late', 'total_hits', 1],
     ['user_back', 'total_negative_hits', 3],
-  ])('%s.%s of a rule is %i', (key, stat, value) => {
-    expect(pushed(`${RULE}.shop.${key}.${stat}`)).toBe(value);
-    expect(tagged(`${RULE}.${stat}`, `descriptor:${key},domain:shop`)).toBe(value);
+  ])('of a rule: %s.%s is %i', (key, stat, value) => {
     const [key1, key2] = key.split('.');
     const isMapped = ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'].includes(stat);
     const labels = `domain="shop",key1="${key1}"${key2 === undefined ? '' : `,key2="${key2}"`}`;
-    expect(
-      isMapped
-        ? pulled(`ratelimit_service_rate_limit_${stat}`, labels)
-        : pulled(`ratelimit_service_rate_limit_shop_${key.replace('.', '_')}_${stat}`),
-    ).toBe(value);
+    const metric = `ratelimit_service_rate_limit_${stat}`;
+    expect([
+      pushed(`${RULE}.shop.${key}.${stat}`),
+      tagged(`${RULE}.${stat}`, 'c', `descriptor:${key},domain:shop,`),
+      isMapped ? pulled(metric, labels) : pulled(metric.replace(stat, `shop_${key.replace('.', '_')}_${stat}`)),
+    ]).toEqual([value, value, value]);
   });
 
+  const ERRORS = 'ratelimit_service_should_rate_limit_error';
+  const REQUESTS = 'ratelimit_service_total_requests';
   it.each([
-    [
-      'ratelimit.service.call.should_rate_limit.service_error',
-      1,
-      'ratelimit_service_should_rate_limit_error',
-      'err_type="service_error"',
-    ],
-    [
-      'ratelimit.service.call.should_rate_limit.redis_error',
-      1,
-      'ratelimit_service_should_rate_limit_error',
-      'err_type="redis_error"',
-    ],
-    [
-      'ratelimit_server.ShouldRateLimit.total_requests',
-      11,
-      'ratelimit_service_total_requests',
-      'grpc_method="ShouldRateLimit"',
-    ],
-    ['ratelimit_server.Check.total_requests', 1, 'ratelimit_service_total_requests', 'grpc_method="Check"'],
-    ['ratelimit.service.config_load_success', 1, 'ratelimit_service_config_load_success', ''],
-    ['ratelimit.service.config_load_error', 1, 'ratelimit_service_config_load_error', ''],
-    ['ratelimit.pipeline.merged_hits', 1, 'ratelimit_pipeline_merged_hits', ''],
-    ['runtime.load_attempts', 2, 'runtime_load_attempts', ''],
-    ['runtime.load_failures', 1, 'runtime_load_failures', ''],
-  ])('%s of the service is %i', (name, value, metric, labels) => {
+    ['ratelimit.service.call.should_rate_limit.service_error', 1, ERRORS, 'err_type="service_error"'],
+    ['ratelimit.service.call.should_rate_limit.redis_error', 1, ERRORS, 'err_type="redis_error"'],
+    ['ratelimit_server.ShouldRateLimit.total_requests', 11, REQUESTS, 'grpc_method="ShouldRateLimit"'],
+    ['ratelimit_server.Check.total_requests', 1, REQUESTS, 'grpc_method="Check"'],
+    ['ratelimit.service.config_load_success', 1],
+    ['ratelimit.service.config_load_error', 1],
+    ['ratelimit.pipeline.merged_hits', 1],
+    ['runtime.load_attempts', 2],
+    ['runtime.load_failures', 1],
+  ])('of the service: %s is %i', (name, value, metric = name.replaceAll('.', '_'), labels = '') => {
     expect([pushed(name), tagged(name), pulled(metric, labels)]).toEqual([value, value, value]);
   });
 
-  it('domain_not_found of an unknown domain counts each descriptor', () => {
+  it('of an unknown domain counts each descriptor', () => {
     expect(pushed(`${RULE}.nowhere.domain_not_found`)).toBe(2);
     expect(pulled('ratelimit_service_rate_limit_nowhere_domain_not_found')).toBe(2);
   });
@@ -205,116 +188,131 @@ describe('a statistic on every output', () => {
     ['ratelimit.localcache.overwriteCount', 0],
     ['ratelimit.statistics.runtime_keys', 4],
     ['ratelimit.statistics.rolled_up', 0],
-  ])('the gauge %s is %i', (name, value) => {
-    const gauge = `${name}.__az=eu_1.__stage=prod:${value}|g`;
-    expect(daemons.tcp.lines).toContain(gauge);
-    expect(daemons.udp.lines).toContain(`${name}:${value}|g|#az:eu_1,stage:prod`);
-    expect(pulled(name.replaceAll('.', '_'))).toBe(value);
+  ])('is a gauge: %s is %i', (name, value) => {
+    expect([pushed(name, 'g'), tagged(name, 'g'), pulled(name.replaceAll('.', '_'))]).toEqual([value, value, value]);
   });
 
-  it('a gauge that changes all the time is present', () => {
-    for (const name of [
-      'ratelimit.localcache.averageAccessTime',
-      'ratelimit.pipeline.window_size',
-      'ratelimit.memory.keys',
-    ]) {
-      expect(daemons.tcp.lines.some((line) => line.startsWith(`${name}.__az=eu_1.__stage=prod:`))).toBe(true);
-      expect(pulled(name.replaceAll('.', '_'))).toBeGreaterThanOrEqual(0);
-    }
-  });
+  it.each(['localcache.averageAccessTime', 'pipeline.window_size', 'memory.keys'])(
+    'is present when it changes all the time: %s',
+    (name) => {
+      expect(pushed(`ratelimit.${name}`, 'g')).toBeGreaterThanOrEqual(0);
+      expect(pulled(`ratelimit_${name.replaceAll('.', '_')}`)).toBeGreaterThanOrEqual(0);
+    },
+  );
 
   it('is not accompanied by tags or statistics of a client library', () => {
     expect(daemons.udp.lines.filter((line) => /other|datadog/.test(line))).toEqual([]);
     expect(daemons.udp.lines.filter((line) => !/^[^:|]+:[^:|]+\|(?:c|g|ms)\|#[^|]+$/.test(line))).toEqual([]);
   });
 
-  it('a duration is recorded per call, failed ones included: in whole milliseconds when pushed, in seconds when scraped', async () => {
-    const name = 'ratelimit_server.ShouldRateLimit.response_time';
-    const durations = daemons.tcp.lines.filter((line) => line.startsWith(`${name}.`));
-    expect(durations).toHaveLength(11);
-    expect(durations.every((line) => /^\S+\.__az=eu_1\.__stage=prod:\d+\|ms$/.test(line))).toBe(true);
-    const taggedDurations = daemons.udp.lines.filter((line) => line.startsWith(`${name}:`));
-    expect(taggedDurations).toHaveLength(11);
-    expect(taggedDurations.every((line) => /^\S+:\d+\|ms\|#az:eu_1,stage:prod$/.test(line))).toBe(true);
-    const metric = 'ratelimit_service_response_time_seconds';
-    expect(pulled(`${metric}_count`, 'grpc_method="ShouldRateLimit"')).toBe(11);
+  it('is a duration per call, failed ones included: in whole milliseconds when pushed, in seconds when scraped', () => {
+    for (const line of durations(daemons.tcp.lines)) expect(line).toMatch(/^\S+\.__az=eu_1\.__stage=prod:\d+\|ms$/);
+    for (const line of durations(daemons.udp.lines)) expect(line).toMatch(/^\S+:\d+\|ms\|#az:eu_1,stage:prod$/);
+    const sum = durations(daemons.tcp.lines).reduce((all, line) => all + Number(/:(\d+)\|/.exec(line)?.[1]), 0);
     // Most of them waited for a pipeline window of 400 ms.
-    const sum = durations.reduce((all, line) => all + Number.parseFloat(line.slice(line.lastIndexOf(':') + 1)), 0);
     expect(sum).toBeGreaterThan(2_000);
-    const seconds = pulled(`${metric}_sum`, 'grpc_method="ShouldRateLimit"') ?? 0;
-    expect(seconds * 1000 - sum).toBeGreaterThanOrEqual(0);
-    expect(seconds * 1000 - sum).toBeLessThan(durations.length);
-    expect((await weir.statistics()).get(`${name}.count`)).toBe(11);
-    expect((await weir.statistics()).get(`${name}.p99_ms`)).toBeGreaterThan(50);
+    const method = 'grpc_method="ShouldRateLimit"';
+    expect(pulled('ratelimit_service_response_time_seconds_count', method)).toBe(11);
+    const fractions = pulled('ratelimit_service_response_time_seconds_sum', method) * 1000 - sum;
+    expect(fractions).toBeGreaterThanOrEqual(0);
+    expect(fractions).toBeLessThan(11);
+    expect(known.get(`${TIMES}.count`)).toBe(11);
+    expect(known.get(`${TIMES}.p99_ms`)).toBeGreaterThan(50);
   });
 
-  it('metrics of the process and of Node are included when scraped', () => {
+  it('of the process and of Node is included when scraped', () => {
     expect(pulled('process_cpu_seconds_total')).toBeGreaterThan(0);
     expect(pulled('nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
   });
 });
 
-describe('the metrics listener', () => {
+describe('the metrics page of a service whose statsd daemon does not read', () => {
+  let daemon: TcpReceiver;
   let weir: WeirProcess;
   let port: number;
+  let url: string;
   beforeAll(async () => {
+    daemon = await TcpReceiver.start({ reads: false });
+    [port] = await freePorts(1);
+    url = `http://127.0.0.2:${port}`;
     weir = await WeirProcess.start({
-      env: { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: '127.0.0.1:0', FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' },
+      env: {
+        ...folder.env,
+        USE_PUSHSTATS: 'true',
+        PUSHSTATS_HOST: host,
+        PUSHSTATS_PORT: String(daemon.port),
+        STATS_FLUSH_INTERVAL: '10ms',
+        USE_PULLMETRICS: 'true',
+        PULLMETRICS_ADDR: `127.0.0.2:${port}`,
+        PULLMETRICS_PATH: '/internal/numbers',
+        PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS: 'true',
+        KVSTORE_PIPELINE_WINDOW: '50ms',
+      },
     });
-    port = await metricsPort(weir);
   });
-  afterAll(() => weir[Symbol.asyncDispose]());
-
-  it('responds in the Prometheus text format, compressed on request', async () => {
-    const { response, text } = await scrape(port, { 'Accept-Encoding': 'gzip' });
-    expect([response.status, response.headers.get('content-type'), response.headers.get('content-encoding')]).toEqual([
-      200,
-      'text/plain; version=0.0.4; charset=utf-8',
-      'gzip',
-    ]);
-    expect(text).toMatch(/^# HELP [\s\S]*\n$/);
-    const plain = await scrape(port, { 'Accept-Encoding': 'identity' });
-    expect(plain.response.headers.get('content-encoding')).toBeNull();
-    expect(plain.text).toContain('# TYPE process_cpu_seconds_total counter\n');
+  afterAll(async () => {
+    await weir[Symbol.asyncDispose]();
+    await daemon[Symbol.asyncDispose]();
   });
 
-  it('serves only its path, and only GET and HEAD', async () => {
-    async function statusOf(path: string, method: string) {
-      return (await fetch(`http://127.0.0.1:${port}${path}`, { method })).status;
+  it('is at its path and address only, for GET and HEAD', async () => {
+    async function statusOf(path: string, method = 'GET') {
+      return (await fetch(`${url}${path}`, { method })).status;
     }
-    expect(await statusOf('/metrics', 'HEAD')).toBe(200);
-    expect(await statusOf('/metrics', 'POST')).toBe(405);
-    expect(await statusOf('/', 'GET')).toBe(404);
-    expect(await statusOf('/metrics/', 'GET')).toBe(404);
+    expect(await Promise.all(['GET', 'HEAD', 'POST'].map((method) => statusOf('/internal/numbers', method)))).toEqual([
+      200, 200, 405,
+    ]);
+    expect(await Promise.all(['/', '/metrics', '/internal/numbers/'].map((path) => statusOf(path)))).toEqual([
+      404, 404, 404,
+    ]);
+    expect(await isListening(port)).toBe(false);
   });
 
-  it('survives scrapers that abort the request', async () => {
+  it('is in the Prometheus text format, and compressed on request', async () => {
+    for (const [accepted, encoding] of [
+      ['gzip', 'gzip'],
+      ['identity', null],
+    ] as const) {
+      const page = await fetch(`${url}/internal/numbers`, { headers: { 'Accept-Encoding': accepted } });
+      expect(page.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+      expect(page.headers.get('content-encoding')).toBe(encoding);
+      expect(await page.text()).toMatch(/^# HELP [^]*# TYPE process_cpu_seconds_total counter\n[^]*\n$/);
+    }
+  });
+
+  it('is not affected by scrapers that abort the request', async () => {
     for (let scrapes = 0; scrapes < 20; scrapes += 1) {
       const controller = new AbortController();
-      const aborted = fetch(`http://127.0.0.1:${port}/metrics`, { signal: controller.signal });
+      const aborted = fetch(`${url}/internal/numbers`, { signal: controller.signal });
       controller.abort();
       await expect(aborted).rejects.toThrow('aborted');
     }
-    expect((await scrape(port)).response.status).toBe(200);
+    expect((await fetch(`${url}/internal/numbers`)).status).toBe(200);
   });
 
-  it('disables the default push output', async () => {
-    expect(weir.output).not.toContain('cannot send statistics');
+  it('has response times in milliseconds if this is set; neither calls nor the shutdown wait for the daemon', async () => {
+    using client = new RateLimitClient(weir.grpcAddress);
+    await Promise.all(Array.from({ length: 50 }, () => client.shouldRateLimit('shop', ['plain'])));
+    const page = await weir.until('the response times', async () => {
+      const text = await (await fetch(`${url}/internal/numbers`)).text();
+      return text.includes('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 50') && text;
+    });
+    const sum = /^ratelimit_service_response_time_seconds_sum\{grpc_method="ShouldRateLimit"\} (.*)$/m.exec(page)?.[1];
+    expect(Number(sum)).toBeGreaterThan(50 * 10);
+    expect(page).toContain('ratelimit_service_response_time_seconds Time from a call to its answer, in milliseconds.');
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
   });
 });
 
-describe('statistics on standard output', () => {
-  it('are written as one JSON object per line when no other output is enabled', async () => {
-    await using folder = await RuleFolder.with({
-      'shop.yaml': 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 0 } }]',
-    });
+describe('statistics', () => {
+  it('are one JSON object per line on standard output when no other output is enabled', async () => {
     await using weir = await WeirProcess.start({
       env: { ...folder.env, USE_PUSHSTATS: 'false', STATS_FLUSH_INTERVAL: '100ms', SHADOW_MODE: 'true' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await client.shouldRateLimit('shop', ['k']);
-    const line = await weir.line(/global_shadow_mode/);
-    expect(JSON.parse(line)).toEqual({
+    await client.shouldRateLimit('shop', ['plain'], 11);
+    expect(JSON.parse(await weir.line(/global_shadow_mode/))).toEqual({
       level: 'debug',
       ts: expect.any(Number),
       logger: 'gostats.loggingsink',
@@ -324,103 +322,80 @@ describe('statistics on standard output', () => {
     await weir.line(/"name":"ratelimit_server.ShouldRateLimit.response_time","type":"timer"/);
     await weir.line(/"name":"ratelimit.statistics.runtime_keys","type":"gauge"/);
   });
-});
 
-describe('a statsd daemon', () => {
-  const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', PUSHSTATS_HOST: '127.0.0.1' };
-
-  it('receives the counts since the last flush before the service ends', async () => {
-    await using receiver = await TcpReceiver.start();
+  it('reach an agent on a Unix datagram socket, up to those since the last flush', async () => {
+    await using socket = await SocketFolder.make();
+    await using receiver = await UnixDatagramReceiver.start(socket.path);
     await using weir = await WeirProcess.start({
-      env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '1h' },
+      env: { ...folder.env, USE_DOG_STATSD: 'true', STATSD_HOST: `unix://${socket.path}`, EXTRA_TAGS: 'stage:prod' },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.shouldRateLimit('shop', ['k'])).rejects.toThrow('no rate limit configuration loaded');
+    await client.shouldRateLimit('shop', ['plain'], 3);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
-    const name = 'ratelimit.service.call.should_rate_limit.service_error';
-    await receiver.until('the count', () => receiver.sum(name) === 1);
+    const hits = 'ratelimit.service.rate_limit.shop.plain.total_hits:3|c|#stage:prod';
+    await receiver.until('the hits', () => receiver.lines.includes(hits));
   });
 
-  it('that does not read delays neither decisions nor the shutdown', async () => {
-    await using receiver = await TcpReceiver.start({ reads: false });
-    await using weir = await WeirProcess.start({
-      env: { ...env, PUSHSTATS_PORT: String(receiver.port), STATS_FLUSH_INTERVAL: '10ms' },
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
-    for (let call = 0; call < 50; call += 1)
-      await expect(client.shouldRateLimit('shop', ['k'])).rejects.toMatchObject({ code: 9 });
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
-  });
-
-  it('is reached over UDP with PUSHSTATS_PROTOCOL=udp', async () => {
-    await using receiver = await UdpReceiver.start();
-    await using weir = await WeirProcess.start({
-      env: { ...env, STATSD_PORT: String(receiver.port), STATSD_PROTOCOL: 'udp', STATS_FLUSH_INTERVAL: '50ms' },
-    });
-    await receiver.until('a gauge', () => receiver.lines.includes('ratelimit.statistics.runtime_keys:0|g'));
-    expect(weir.isRunning).toBe(true);
-  });
-
-  it('receives nothing with DISABLE_STATS, and no metrics listener is opened', async () => {
+  it('are on no output with DISABLE_STATS', async () => {
     await using receiver = await TcpReceiver.start();
+    const [port] = await freePorts(1);
     await using weir = await WeirProcess.start({
       env: {
-        ...env,
+        ...folder.env,
         USE_PUSHSTATS: 'true',
-        USE_PULLMETRICS: 'true',
+        PUSHSTATS_HOST: host,
         PUSHSTATS_PORT: String(receiver.port),
         STATS_FLUSH_INTERVAL: '10ms',
+        USE_PULLMETRICS: 'true',
+        PULLMETRICS_ADDR: `${host}:${port}`,
         DISABLE_STATS: 'true',
       },
     });
     using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.shouldRateLimit('shop', ['k'])).rejects.toMatchObject({ code: 9 });
+    await client.shouldRateLimit('shop', ['plain']);
+    expect(await isListening(port)).toBe(false);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
     expect(receiver.connections).toBe(0);
-    expect(weir.output).not.toContain('metrics listener opened');
   });
 });
 
 describe('the service does not start, and names the setting, with', () => {
-  it.each<[title: string, env: Record<string, string>, message: RegExp]>([
-    [
-      'an invalid mogrifier',
-      {
-        USE_DOG_STATSD: 'true',
-        USE_DOG_STATSD_MOGRIFIERS: 'a',
-        DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
-        DOG_STATSD_MOGRIFIER_A_NAME: 'x',
-      },
-      /DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: \(\?=/,
-    ],
+  const regex = {
+    USE_DOG_STATSD_MOGRIFIERS: 'a',
+    DOG_STATSD_MOGRIFIER_A_NAME: 'x',
+    DOG_STATSD_MOGRIFIER_A_PATTERN: '(?=x)',
+  };
+  const withoutPackage = { NODE_OPTIONS: `--require=${require.resolve('./without-native-package.cjs')}` };
+  function mapping(file: string) {
+    return { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: file };
+  }
+
+  it.each<[title: string, env: Readonly<Record<string, string>>, messages: readonly string[]]>([
+    ['an invalid mogrifier', regex, ['is not a valid regular expression: invalid or unsupported Perl syntax: (?=']],
     [
       'a mapping file that does not exist',
-      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/nowhere.yaml' },
-      /PROMETHEUS_MAPPER_YAML=\/nowhere\.yaml cannot be used: .*no such file/,
+      mapping('/nowhere.yaml'),
+      ['=/nowhere.yaml cannot be used: ', 'no such file'],
     ],
+    ['an invalid mapping file', mapping(__filename), [`=${__filename} cannot be used: `]],
+    ['a mapping file that is too large', mapping(process.execPath), [' bytes, more than the limit of 4194304']],
+    ['a device as the mapping file', mapping('/dev/zero'), ['=/dev/zero cannot be used: it is not a regular file']],
     [
-      'an invalid mapping file',
-      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: __filename },
-      /PROMETHEUS_MAPPER_YAML=.*outputs\.test\.ts cannot be used: line \d+: /,
+      'a datagram socket, but without the native package for it',
+      { ...withoutPackage, STATSD_HOST: 'unix:///run/dsd.socket' },
+      [
+        '=unix:///run/dsd.socket cannot be used: the package node-unix-socket',
+        'install it with npm install --include=optional',
+        'let the daemon listen on a stream socket, unixstream:///path',
+      ],
     ],
-    [
-      'a mapping file that is too large',
-      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: process.execPath },
-      /PROMETHEUS_MAPPER_YAML=.* cannot be used: the file has \d+ bytes, more than the limit of 4194304/,
-    ],
-    [
-      'a device as the mapping file',
-      { USE_PROMETHEUS: 'true', PROMETHEUS_ADDR: '127.0.0.1:0', PROMETHEUS_MAPPER_YAML: '/dev/zero' },
-      /PROMETHEUS_MAPPER_YAML=\/dev\/zero cannot be used: it is not a regular file/,
-    ],
-  ])('%s', async (_, env, message) => {
-    await using weir = await WeirProcess.start({ env, awaitServing: false });
+  ])('%s', async (_, env, messages) => {
+    await using weir = await WeirProcess.start({ env: { USE_DOG_STATSD: 'true', ...env }, awaitServing: false });
     expect(await weir.exited).toBe(1);
-    expect(weir.output).toMatch(message);
-    expect(weir.output).not.toMatch(/serving/);
+    for (const message of [...Object.keys(env).slice(-1), ...messages]) expect(weir.output).toContain(message);
+    expect(weir.output).not.toMatch(/serving|Require stack|Cannot find module.*Cannot find module/s);
   });
 
   it('an address that is in use', async () => {
@@ -433,3 +408,38 @@ describe('the service does not start, and names the setting, with', () => {
     );
   });
 });
+
+describe('docs/statistics.md', () => {
+  it('lists every statistic that the source code creates', () => {
+    const made = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.startsWith('gen/'))
+      .flatMap((file) => namesIn(readFileSync(join(SOURCES, file), 'utf8')));
+    expect(made.length).toBeGreaterThan(25);
+    expect(made.filter((name) => !DOCUMENTED.some(({ written }) => covers(written, name)))).toEqual([]);
+  });
+
+  it.each([
+    ['rejection', 'gRPC', 'ratelimit_server.http2.<rejection>', REJECTIONS],
+    ['refusal', 'HTTP', 'ratelimit_server.http.<refusal>', HTTP_REJECTIONS],
+  ] as const)('lists every kind of %s of the %s listeners', (placeholder, _, statistic, kinds) => {
+    expect(documentedKinds(placeholder)).toEqual([...kinds]);
+    expect(DOCUMENTED.map(({ written }) => written)).toContain(statistic);
+  });
+});
+
+const SOURCES = join(__dirname, '../../../src');
+const CONSTANTS: Readonly<Record<string, string>> = { SERVICE_ERRORS, STORE_ERRORS };
+
+/** The names of the counters, gauges and timers that a file creates, with `*` for each placeholder. */
+function namesIn(source: string): readonly string[] {
+  return [...source.matchAll(/statistics\.(?:counter|gauge|timer)\(\s*(?:'([^']+)'|`([^`]+)`|([A-Z_]+)\))/g)].map(
+    ([, text, template, constant = '']) =>
+      text ?? template?.replaceAll(/\$\{[^}]+\}/g, '*') ?? CONSTANTS[constant] ?? constant,
+  );
+}
+
+/** Whether a documented name matches a name that the source code creates. */
+function covers(written: string, made: string): boolean {
+  const parts = made.split('*').map((part) => part.replaceAll('.', '\\.'));
+  return new RegExp(`^${parts.join('[\\w<>]+')}$`).test(written);
+}

@@ -1,0 +1,179 @@
+import { status } from '@grpc/grpc-js';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SecretMount } from '../../support/data/secret-mount';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { FaultProxy } from '../../support/servers/fault-proxy';
+import { until } from '../../support/waiting/until';
+import { CollectorProcess, freeCollectorPorts } from './collector-process';
+import { SecureReceiver } from './secure-receiver';
+import { type Headers, TracedService, newTraceId, traceparent } from './traced-service';
+
+describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTER_PROTOCOL) => {
+  const protocol = TRACING_EXPORTER_PROTOCOL;
+  let receiver: SecureReceiver;
+  beforeAll(async () => {
+    receiver = await SecureReceiver.start();
+  });
+  afterAll(() => receiver[Symbol.asyncDispose]());
+
+  async function expectArrival(service: TracedService): Promise<void> {
+    const traceId = newTraceId();
+    expect(await service.call(traceparent(traceId))).toBe(status.OK);
+    await until('both spans arrive', () => receiver.spans.filter((span) => span.traceId === traceId).length === 2);
+  }
+
+  it('may start after the service and restart; each change is logged once', async () => {
+    const ports = await freeCollectorPorts();
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
+    });
+    /** The log messages about the collector, in order. */
+    function messages() {
+      return service.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
+    }
+    for (let time = 1; time <= 2; time += 1) {
+      for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
+      await service.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
+      await using collector = await CollectorProcess.start(ports);
+      // Spans may be lost until an export has succeeded again.
+      await service.weir.until('the recovery is logged', async () => {
+        await service.call();
+        return messages().at(-1) === 'resumed exporting traces';
+      });
+      const traceId = newTraceId();
+      await service.call(traceparent(traceId));
+      await collector.trace(traceId, 2);
+    }
+    await service.call();
+    await service.end();
+    const changes = messages();
+    expect(changes.length).toBeGreaterThanOrEqual(4);
+    expect(changes).toEqual(
+      changes.map((_, index) => (index % 2 === 0 ? 'cannot export traces' : 'resumed exporting traces')),
+    );
+  });
+
+  it('that refuses connections receives the spans with a retry', async () => {
+    await using collector = await CollectorProcess.start();
+    await using proxy = await FaultProxy.start(() => ({ port: collector.ports[protocol] }));
+    proxy.fault = 'refused';
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${proxy.address}`,
+    });
+    const traceId = newTraceId();
+    await service.call(traceparent(traceId));
+    await until('an export is tried', () => proxy.accepted > 0);
+    proxy.fault = 'none';
+    expect(await collector.trace(traceId, 2)).toHaveLength(2);
+    expect(service.weir.output).not.toContain('cannot export traces');
+  });
+
+  it('is reached by the settings for traces, in preference to the general ones', async () => {
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL,
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=wrong',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
+      ...receiver.settings('OTEL_EXPORTER_OTLP_TRACES', protocol === 'http' ? '/v1/traces' : ''),
+    });
+    await expectArrival(service);
+  });
+
+  it('is trusted by the operating system, and gets the headers from a file, as it is at each export', async () => {
+    using mount = new SecretMount({ headers: 'x-api-key=wrong\n' });
+    const {
+      OTEL_EXPORTER_OTLP_HEADERS: headers = '',
+      OTEL_EXPORTER_OTLP_CERTIFICATE: SSL_CERT_FILE = '',
+      ...others
+    } = receiver.settings('OTEL_EXPORTER_OTLP');
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL,
+      ...others,
+      SSL_CERT_FILE,
+      OTEL_EXPORTER_OTLP_HEADERS_FILE: mount.path('headers'),
+    });
+    await service.call(traceparent(newTraceId()));
+    expect(await service.weir.line(/cannot export traces/)).toMatch(/Unauthorized|UNAUTHENTICATED/);
+    mount.replace({ headers });
+    await expectArrival(service);
+    mount.replace({ headers: 'no headers' });
+    await expectArrival(service);
+    await service.weir.line(/cannot use the file of a secret; keeping its last value.*it contains no key=value/);
+  });
+
+  it('that is not trusted causes a line with the reason', async () => {
+    await using service = await TracedService.start({
+      TRACING_EXPORTER_PROTOCOL,
+      ...receiver.settings('OTEL_EXPORTER_OTLP'),
+      OTEL_EXPORTER_OTLP_CERTIFICATE: '',
+      // Retries do not take longer.
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
+    });
+    expect(await service.call()).toBe(status.OK);
+    expect(await service.weir.line(/cannot export traces/)).toMatch(/certificate/);
+  });
+});
+
+describe('standard settings of the OTLP exporter that are invalid', () => {
+  it('are logged, and replaced by their defaults', async () => {
+    await using collector = await CollectorProcess.start();
+    await using service = await TracedService.start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+      OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'zip',
+      OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem',
+      OTEL_BSP_MAX_QUEUE_SIZE: 'long',
+    });
+    for (const name of ['OTLP_TIMEOUT', 'OTLP_COMPRESSION', 'root certificate file', 'OTEL_BSP_MAX_QUEUE_SIZE']) {
+      await service.weir.line(new RegExp(`invalid OTLP exporter setting.*${name}`));
+    }
+    const traceId = newTraceId();
+    await service.call(traceparent(traceId));
+    await collector.trace(traceId, 2);
+  });
+
+  it('prevent the service from starting when there is no default', async () => {
+    await using weir = await WeirProcess.start({
+      env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
+      awaitServing: false,
+    });
+    expect(await weir.exited).toBe(1);
+    expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
+  });
+});
+
+describe('the loaded OpenTelemetry packages', () => {
+  it.each<[title: string, env: Headers, loaded: readonly string[]]>([
+    ['are none without TRACING_ENABLED', { TRACING_ENABLED: 'false' }, []],
+    ['are those for HTTP by default', {}, ['@opentelemetry/exporter-trace-otlp-proto']],
+    [
+      'are those for gRPC if this is set',
+      { TRACING_EXPORTER_PROTOCOL: 'grpc' },
+      ['@opentelemetry/exporter-trace-otlp-grpc'],
+    ],
+  ])('%s', async (_, env, loaded) => {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
+    const list = join(folder, 'packages.txt');
+    await using collector = await CollectorProcess.start();
+    await using service = await TracedService.start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
+      ...env,
+      NODE_OPTIONS: `--require ${join(__dirname, 'list-loaded.cjs')}`,
+      LIST_LOADED_TO: list,
+    });
+    await service.call();
+    await service.json({});
+    await service.end();
+    const packages = (await readFile(list, 'utf8')).trimEnd().split('\n');
+    await rm(folder, { recursive: true });
+    expect(packages).toContain('rxjs');
+    expect(packages.filter((name) => /opentelemetry.*exporter-trace/.test(name))).toEqual(loaded);
+    expect(packages.some((name) => name.includes('opentelemetry'))).toBe(loaded.length > 0);
+  });
+});
