@@ -1,14 +1,10 @@
 import { Client, credentials } from '@grpc/grpc-js';
 import { once } from 'node:events';
-import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
-import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { newAuthority } from '../../support/data/certificates';
 import { RateLimitClient } from '../../support/clients/grpc-client';
@@ -22,13 +18,8 @@ import type { WeirProcess } from '../../support/processes/weir-process';
 import { data, headers, hello, request } from '../../grpc/http2/frames';
 import { type RawClient, connectPlain } from '../../grpc/http2/raw-client';
 import { prefixed } from '../../grpc/server/raw-call';
-import {
-  DOCUMENTED,
-  type DocumentedStatistic,
-  documentedRefusals,
-  documentedRejections,
-} from './documented-statistics';
-import { ObservedServices, type Observations } from './observed-statistics';
+import { DOCUMENTED, type DocumentedStatistic } from './documented-statistics';
+import { type Observations, ObservedService } from './observed-service';
 
 const RULES = `
 domain: shop
@@ -42,6 +33,9 @@ descriptors:
 
 /** The names at `/stats` and on the metrics page of services that have answered no call, with Redis and with memcached. */
 const atStart: { readonly stats: readonly string[]; readonly page: readonly string[] }[] = [];
+async function keepNames(service: ObservedService): Promise<void> {
+  atStart.push({ stats: [...(await service.known()).keys()], page: [...(await service.page()).keys()] });
+}
 
 /** The name in the certificate; the test connects to an address. */
 const NAME = 'weir.test';
@@ -58,7 +52,7 @@ async function withFilesAndRedis(): Promise<Observations> {
     await writeFile(keyFile, key);
     await using redis = await RedisProcess.start();
     await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
-    await using services = await ObservedServices.start({
+    await using service = await ObservedService.start({
       ...folder.env,
       GRPC_SERVER_USE_TLS: 'true',
       GRPC_SERVER_TLS_CERT: certFile,
@@ -74,18 +68,17 @@ async function withFilesAndRedis(): Promise<Observations> {
       SHADOW_MODE: 'true',
     });
     const channel = credentials.createSsl(Buffer.from(authority.ca));
-    atStart.push(await services.known());
-    await services.both((weir) => sendRequests(weir, channel));
-    await services.observe();
+    const { weir } = service;
+    await keepNames(service);
+    await sendRequests(weir, channel);
+    await service.observe();
     await writeFile(certFile, 'broken');
     await folder.write('bad.yaml', 'domain: [');
-    await services.both(async (weir) => {
-      await weir.line(/new rules rejected/);
-      await weir.line(/new certificates of the gRPC listener rejected/);
-    });
+    await weir.line(/new rules rejected/);
+    await weir.line(/new certificates of the gRPC listener rejected/);
     await redis.crash();
-    await services.both((weir) => failToCount(weir, channel));
-    return await services.end();
+    await failToCount(weir, channel);
+    return await service.end();
   } finally {
     authority.dispose();
     await rm(certificates, { recursive: true, force: true });
@@ -200,26 +193,23 @@ async function withXdsAndMemory(): Promise<Observations> {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 10)]);
   await using server = await AdsServer.start({ cache });
-  await using services = await ObservedServices.start({
+  await using service = await ObservedService.start({
     CONFIG_TYPE: 'GRPC_XDS_SOTW',
     CONFIG_GRPC_XDS_SERVER_URL: server.address,
     MEMORY_MAX_KEYS: '2',
     LOG_LEVEL: 'debug',
   });
-  await services.both(async (weir) => {
-    using client = new RateLimitClient(weir.grpcAddress);
-    for (const value of ['a', 'b', 'c']) await client.shouldRateLimit('shop', [`key=${value}`]);
-  });
-  const incomplete = services.services.map(beginCall);
-  await services.both(async (weir) => {
-    await weir.until('its bytes to be held', async () =>
-      Boolean((await weir.statistics()).get('ratelimit_server.grpc.held_bytes')),
-    );
-  });
-  await services.observe();
-  for (const client of incomplete) client.close();
-  await services.both(dropLogLines);
-  return await services.end();
+  const { weir } = service;
+  using client = new RateLimitClient(weir.grpcAddress);
+  for (const value of ['a', 'b', 'c']) await client.shouldRateLimit('shop', [`key=${value}`]);
+  const incomplete = beginCall(weir);
+  await weir.until('its bytes to be held', async () =>
+    Boolean((await weir.statistics()).get('ratelimit_server.grpc.held_bytes')),
+  );
+  await service.observe();
+  incomplete.close();
+  await dropLogLines(weir);
+  return await service.end();
 }
 
 /** Until the service has dropped lines of its log because they are not read; then reads them. */
@@ -235,20 +225,12 @@ async function dropLogLines(weir: WeirProcess): Promise<void> {
   await weir.line(/log lines were dropped/);
 }
 
-interface MemcachedScenario {
-  readonly server: MemcachedProcess;
-  /** Through which the service reaches the server. */
-  readonly proxy: RacingProxy;
-  /** CACHE_KEY_PREFIX */
-  readonly prefix: string;
-}
-
 /** Counters in a memcached with little memory: moves its statistics. */
 async function withMemcached(): Promise<Observations> {
   await using server = await MemcachedProcess.start({ args: ['-M', '-m', '2'] });
   await using proxy = await RacingProxy.start(server.address);
   await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
-  await using services = await ObservedServices.start({
+  await using service = await ObservedService.start({
     ...folder.env,
     BACKEND_TYPE: 'memcache',
     PLAINCACHE_HOST_PORT: proxy.address,
@@ -257,30 +239,25 @@ async function withMemcached(): Promise<Observations> {
     DECISION_LOG_OUTPUT: '/dev/full',
     STATS_MAX_RUNTIME_KEYS: '3',
   });
-  atStart.push(await services.known());
-  // One after the other: what the proxy adds is for one of them.
-  for (const [index, prefix] of ['first_', 'second_'].entries()) {
-    await moveMemcached(services.services[index]!, { server, proxy, prefix });
-    await server.command('flush_all\r\n');
-  }
-  await services.observe();
+  const { weir } = service;
+  await keepNames(service);
+  await moveMemcached(weir, server, proxy);
+  await service.observe();
   await server.crash();
-  await services.both((weir) =>
-    untilMoves(weir, 'multiget.__code=error', (client) => client.shouldRateLimit('shop', ['plain'])),
-  );
-  return await services.end();
+  await untilMoves(weir, 'multiget.__code=error', (client) => client.shouldRateLimit('shop', ['plain']));
+  return await service.end();
 }
 
-async function moveMemcached(weir: WeirProcess, { server, proxy, prefix }: MemcachedScenario): Promise<void> {
+async function moveMemcached(weir: WeirProcess, server: MemcachedProcess, proxy: RacingProxy): Promise<void> {
   const day = Math.floor(Date.now() / 86_400_000) * 86_400;
   await untilMoves(weir, 'increment.__code=success', (client) => client.shouldRateLimit('shop', ['plain']));
-  await server.command(`set ${prefix}shop_user_bad_${day} 0 1000 3\r\nbad\r\n`);
+  await server.command(`set shop_user_bad_${day} 0 1000 3\r\nbad\r\n`);
   await untilMoves(weir, 'increment.__code=error', (client) => client.shouldRateLimit('shop', ['user=bad']));
   let round = 0;
   await untilMoves(weir, 'add.__code=not_stored', (client) => {
     round += 1;
     const user = `raced-${round}`;
-    proxy.onMiss = () => server.command(`add ${prefix}shop_user_${user}_${day} 0 1000 1\r\n1\r\n`, /STORED/);
+    proxy.onMiss = () => server.command(`add shop_user_${user}_${day} 0 1000 1\r\n1\r\n`, /STORED/);
     return client.shouldRateLimit('shop', [`user=${user}`]);
   });
   await untilMoves(weir, 'add.__code=error', (client) => {
@@ -317,14 +294,10 @@ beforeAll(async () => {
 /** The value of a documented statistic on an output, over all scenarios; 0 when it has not moved. */
 function observed({ kind, name, metric }: DocumentedStatistic, output: keyof Observations): number {
   const pattern = output === 'pulled' ? metric : name;
-  const all = observations.flatMap((result) => result[output]).filter((each) => pattern.test(each.name));
-  return kind === 'gauge'
-    ? Math.max(0, ...all.map(({ greatest }) => greatest))
-    : all.reduce((sum, { value }) => sum + value, 0);
-}
-
-function find(written: string) {
-  return DOCUMENTED.find((each) => each.written === written) as DocumentedStatistic;
+  const values = observations
+    .flatMap((each) => [...each[output]])
+    .flatMap(([each, value]) => (pattern.test(each) ? value : []));
+  return kind === 'gauge' ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0);
 }
 
 /** Of a process with more work than time, which is simulated in grpc/server/busy-server.test.ts. */
@@ -335,112 +308,31 @@ const OF_ONE_PROCESS = DOCUMENTED.filter(
 );
 
 describe('every statistic of docs/statistics.md', () => {
-  it.each(OF_ONE_PROCESS.map((each) => [each.written, each] as const))(
-    '%s changes, and every output reports it',
-    (_, each) => {
-      const outputs = (['pushed', 'tagged', 'pulled', 'printed'] as const).map(
-        (output) => [output, observed(each, output)] as const,
-      );
-      expect(outputs.filter(([, value]) => !(value > 0))).toEqual([]);
-      // Two of the rows share one metric; gauges may have changed between two observations.
-      if (each.kind === 'gauge') return;
-      const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
-      const known = observed(each, 'known');
-      expect([observed(each, 'pushed'), observed(each, 'tagged')]).toEqual([known, known]);
-      expect(observed(each, 'pulled')).toBe(ofMetric.reduce((sum, other) => sum + observed(other, 'known'), 0));
-      expect(observed(each, 'printed')).toBe(observed(each, 'knownToPrinter'));
-    },
-  );
+  it.each(OF_ONE_PROCESS.map((each) => [each.written, each] as const))('changes on every output: %s', (_, each) => {
+    const [pushed, tagged, pulled] = (['pushed', 'tagged', 'pulled'] as const).map((output) => observed(each, output));
+    for (const value of [pushed, tagged, pulled]) expect(value).toBeGreaterThan(0);
+    // Gauges may have changed between two observations.
+    if (each.kind === 'gauge') return;
+    // Two of the rows share one metric.
+    const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
+    const known = observed(each, 'known');
+    const sum = ofMetric.reduce((all, other) => all + observed(other, 'known'), 0);
+    expect([pushed, tagged, pulled]).toEqual([known, known, sum]);
+  });
 
   it.each(
     OF_ONE_PROCESS.filter(({ kind, written }) => kind === 'counter' && !written.includes('<')).map(
       (each) => [each.written, each] as const,
     ),
-  )('%s is known before the first call', (_, { name, metric }) => {
+  )('is known before the first call: %s', (_, { name, metric }) => {
     const stats = new Set(atStart.flatMap((known) => known.stats.filter((each) => name.test(each))));
     expect(stats.size).toBe(1);
     expect(atStart.flatMap(({ page }) => page.filter((each) => metric.test(each)))).not.toEqual([]);
   });
 
-  it.each(['ShouldRateLimit', 'Check', 'List'])('%s is counted and timed on every output', (method) => {
-    for (const output of ['pushed', 'tagged', 'printed'] as const) {
-      const names = observations[0]?.[output].map(({ name }) => name);
-      expect(names).toContain(`ratelimit_server.${method}.total_requests`);
-      expect(names).toContain(`ratelimit_server.${method}.response_time`);
-    }
-  });
-
-  it('has the value that results from the requests', () => {
-    const rule = 'ratelimit.service.rate_limit.shop';
-    const expected = {
-      [`${rule}.plain.total_hits`]: 12,
-      [`${rule}.plain.within_limit`]: 10,
-      [`${rule}.plain.near_limit`]: 2,
-      [`${rule}.plain.over_limit`]: 2,
-      [`${rule}.plain.over_limit_with_local_cache`]: 1,
-      [`${rule}.shadow.shadow_mode`]: 1,
-      [`${rule}.user_a.total_negative_hits`]: 3,
-      'ratelimit.service.rate_limit.nowhere.domain_not_found': 2,
-      [SERVICE_ERRORS]: 1,
-      'ratelimit_server.Check.total_requests': 1,
-      'ratelimit_server.List.total_requests': 1,
-      'ratelimit.service.config_load_success': 1,
-      'ratelimit.service.config_load_error': 1,
-      'runtime.load_attempts': 2,
-      'runtime.load_failures': 1,
-      'certs.load_attempts': 2,
-      'certs.load_failures': 1,
-    };
-    for (const output of ['pushed', 'tagged', 'printed'] as const) {
-      const all = Object.fromEntries(observations[0]?.[output].map(({ name, value }) => [name, value]) ?? []);
-      expect(Object.fromEntries(Object.keys(expected).map((name) => [name, all[name]]))).toEqual(expected);
-    }
-  });
-});
-
-describe('docs/statistics.md', () => {
-  it('lists every statistic that a service reports', () => {
-    const names = new Set(
-      observations
-        .flatMap(({ pushed, known, knownToPrinter }) => [pushed, known, knownToPrinter].flat())
-        .map(({ name }) => name),
-    );
+  it('is the only one that a service reports', () => {
+    const names = new Set(observations.flatMap(({ pushed, known }) => [...pushed.keys(), ...known.keys()]));
     expect([...names].filter((name) => DOCUMENTED.filter((each) => each.name.test(name)).length !== 1)).toEqual([]);
     expect(names.size).toBeGreaterThan(DOCUMENTED.length);
   });
-
-  it('lists every statistic that the source code creates', () => {
-    const made = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.startsWith('gen/'))
-      .flatMap((file) => namesIn(readFileSync(join(SOURCES, file), 'utf8')));
-    expect(made.length).toBeGreaterThan(25);
-    expect(made.filter((name) => !DOCUMENTED.some(({ written }) => covers(written, name)))).toEqual([]);
-  });
-
-  it('lists every kind of rejection of the gRPC listener', () => {
-    expect(documentedRejections()).toEqual([...REJECTIONS]);
-    expect(find('ratelimit_server.http2.<rejection>')).toBeDefined();
-  });
-
-  it('lists every kind of rejection of the HTTP listeners', () => {
-    expect(documentedRefusals()).toEqual([...HTTP_REJECTIONS]);
-    expect(find('ratelimit_server.http.<refusal>')).toBeDefined();
-  });
 });
-
-const SOURCES = join(__dirname, '../../../src');
-const CONSTANTS: Readonly<Record<string, string>> = { SERVICE_ERRORS, STORE_ERRORS };
-
-/** The names of the counters, gauges and timers that a file creates, with `*` for each placeholder. */
-function namesIn(source: string): readonly string[] {
-  return [...source.matchAll(/statistics\.(?:counter|gauge|timer)\(\s*(?:'([^']+)'|`([^`]+)`|([A-Z_]+)\))/g)].map(
-    ([, text, template, constant = '']) =>
-      text ?? template?.replaceAll(/\$\{[^}]+\}/g, '*') ?? CONSTANTS[constant] ?? constant,
-  );
-}
-
-/** Whether a documented name matches a name that the source code creates. */
-function covers(written: string, made: string): boolean {
-  const parts = made.split('*').map((part) => part.replaceAll('.', '\\.'));
-  return new RegExp(`^${parts.join('[\\w<>]+')}$`).test(written);
-}

@@ -1,0 +1,123 @@
+import { RateLimitClient } from '../../support/clients/grpc-client';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { StatsdProcess } from '../../support/processes/statsd-process';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
+import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
+
+const RULES = `
+domain: shop
+descriptors:
+  - { key: k, rate_limit: { unit: day, requests_per_unit: 1000000 } }
+  - { key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000000 } }
+`;
+const HITS = 'ratelimit.service.rate_limit.shop.k.total_hits';
+
+let folder: RuleFolder;
+beforeAll(async () => {
+  folder = await RuleFolder.with({ 'shop.yaml': RULES });
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+function start(env: Readonly<Record<string, string>>) {
+  return WeirProcess.start({ env: { ...folder.env, STATS_FLUSH_INTERVAL: '50ms', ...env } });
+}
+
+/** Makes this many calls of two hits each, eight at a time. */
+async function makeCalls(client: RateLimitClient, calls: number): Promise<void> {
+  let left = calls;
+  async function caller(): Promise<void> {
+    for (; left > 0;) {
+      left -= 1;
+      await client.shouldRateLimit('shop', ['k'], 2);
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, caller));
+}
+
+test.each(['tcp', 'udp'])(
+  "npm's statsd receives exact sums over %s, even if it is unavailable for a while",
+  async (protocol) => {
+    const [tags, calledOf] = ['.__az=eu1.__env=prod', 'ratelimit_server.ShouldRateLimit'];
+    const [hits, total, times] = [
+      `${HITS}${tags}`,
+      `${calledOf}.total_requests${tags}`,
+      `${calledOf}.response_time${tags}`,
+    ];
+    await using statsd = await StatsdProcess.start();
+    await using weir = await start({
+      USE_STATSD: 'true',
+      STATSD_HOST: '127.0.0.1',
+      STATSD_PORT: String(statsd.port),
+      STATSD_PROTOCOL: protocol,
+      EXTRA_TAGS: 'env:prod,az:eu1',
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    let calls = 0;
+    async function countedCalls(more: number): Promise<void> {
+      await makeCalls(client, more);
+      calls += more;
+    }
+    while (statsd.flushesWith(hits) < 3) await countedCalls(100);
+    await statsd.until('the hits to be counted', () => statsd.sum(hits) === 2 * calls);
+    // Whatever the daemon has not flushed is lost when it crashes.
+    await statsd.until('the durations', () => statsd.timer(times).count === calls);
+    await statsd.crash();
+    await weir.line(/cannot send statistics/);
+    const before = calls;
+    // More than are sent: they are sampled, and counted with their rate.
+    await countedCalls(1_600);
+    await client.shouldRateLimit('shop', ['user=a', 'user=b', 'user=c']);
+    calls += 1;
+    expect(statsd.sum(hits)).toBe(2 * before);
+    await statsd.run();
+    await weir.line(/resumed sending statistics/);
+    await countedCalls(100);
+
+    await statsd.until('the rest', () => statsd.sum(hits) === 2 * (calls - 1));
+    await statsd.until('the calls', () => statsd.sum(total) === calls);
+    await statsd.until('the gauge', () => statsd.gauge(`ratelimit.statistics.runtime_keys${tags}`) === 3);
+    expect(statsd.timer(times).sent.length).toBeLessThan(calls);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    // Nothing was sent twice, and every line was understood.
+    expect([statsd.sum(hits), statsd.sum(total)]).toEqual([2 * (calls - 1), calls]);
+    expect(statsd.sum('statsd.bad_lines_seen')).toBe(0);
+    const own = statsd.counters.filter((name) => !name.startsWith('statsd.'));
+    const known = /^(?:ratelimit|ratelimit_server|runtime)\.[\w.]+\.__az=eu1\.__env=prod$/;
+    expect(own.filter((name) => !known.test(name))).toEqual([]);
+  },
+);
+
+describe('a Unix socket', () => {
+  it('that does not exist yet gets tagged packets once an agent listens on it, without the package for datagrams', async () => {
+    await using socket = await SocketFolder.make();
+    await using weir = await start({
+      USE_DOG_STATSD: 'true',
+      STATSD_HOST: `unixstream://${socket.path}`,
+      EXTRA_TAGS: 'stage:prod',
+      NODE_OPTIONS: `--require=${require.resolve('./without-native-package.cjs')}`,
+    });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.shouldRateLimit('shop', ['k'], 3);
+    await weir.line(/cannot send statistics/);
+    await using receiver = await UnixReceiver.start(socket.path);
+    await receiver.until('the hits', () => receiver.lines.includes(`${HITS}:3|c|#stage:prod`));
+    expect(await weir.line(/resumed sending statistics/)).toContain(`to=unixstream://${socket.path}`);
+  });
+
+  it('gets lines without tags, of either kind', async () => {
+    await using stream = await SocketFolder.make();
+    await using datagrams = await SocketFolder.make();
+    await using lines = await UnixReceiver.start(stream.path, { framing: 'lines' });
+    await using packets = await UnixDatagramReceiver.start(datagrams.path);
+    for (const [url, receiver] of [
+      [`unixstream://${stream.path}`, lines],
+      [`unixgram://${datagrams.path}`, packets],
+    ] as const) {
+      await using _ = await start({ PUSHSTATS_HOST: url });
+      await receiver.until('a line', () => receiver.lines.length > 0);
+      expect(receiver.lines[0]).toBe('ratelimit.statistics.runtime_keys:0|g');
+    }
+  });
+});
