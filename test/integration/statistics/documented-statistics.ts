@@ -12,13 +12,15 @@ export interface DocumentedStatistic {
   readonly kind: 'counter' | 'gauge' | 'timer';
   /** Matches its names in Prometheus. */
   readonly metric: RegExp;
+  /** Its labels in Prometheus. */
+  readonly labels: readonly string[];
 }
 
 export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'utf8')
   .split('\n')
   .flatMap((line) => {
-    const [, written, kind, metric] =
-      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|.*\|(?: `([\w]+)[^|]*)? ?\|$/.exec(line) ?? [];
+    const [, written, kind, metric, labels] =
+      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|.*\|(?: `(\w+)(?:\{([\w,]+)\})?[^|]*)? ?\|$/.exec(line) ?? [];
     if (written === undefined) return [];
     return [
       {
@@ -26,6 +28,7 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
         name: pattern(written.replaceAll('.', '\\.'), '.+'),
         kind: kind as DocumentedStatistic['kind'],
         metric: metric === undefined ? pattern(written.replaceAll('.', '_'), '\\w+') : new RegExp(`^${metric}$`),
+        labels: labels?.split(',') ?? [],
       },
     ];
   });

@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
+import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
 import type { ImportableDashboard } from './dashboard-model';
+import { DOCUMENTED } from './documented-statistics';
 
 const EXAMPLES = join(__dirname, '../../../examples/observability');
 const ALERTS = join(EXAMPLES, 'weir-alerts.yaml');
@@ -13,6 +15,22 @@ const COLUMNS = 24;
 
 const text = readFileSync(join(EXAMPLES, 'weir-dashboard.json'), 'utf8');
 const dashboard = JSON.parse(text) as ImportableDashboard;
+const targets = dashboard.panels.flatMap((panel) => (panel.type === 'row' ? [] : panel.targets));
+interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+interface Alerts {
+  readonly groups: readonly { readonly rules: readonly Alert[] }[];
+}
+const alerts = (parse(readFileSync(ALERTS, 'utf8')) as Alerts).groups.flatMap(({ rules }) => rules);
+
+/** Replaces the variables of an expression as Grafana does. */
+function filledIn(expr: string) {
+  return expr.replaceAll('$__rate_interval', '1m').replaceAll(/"\$(?:job|instance|domain)"/g, '".*"');
+}
 
 /** Runs a program on a file, and returns what it prints. */
 function printedBy(program: string, args: readonly string[], files: Readonly<Record<string, string>>): string {
@@ -110,6 +128,37 @@ describe('the example dashboard', () => {
   });
 });
 
+describe('the queries of the examples', () => {
+  const expressions = targets.map(({ expr }) => filledIn(expr));
+
+  it('are accepted by Prometheus', () => {
+    const rules = expressions.map((expr, index) => ({ record: `panel_${index}`, expr }));
+    expect(rules.length).toBeGreaterThan(40);
+    const files = { 'dashboard.yaml': stringify({ groups: [{ name: 'dashboard', rules }] }) };
+    expect(printedBy('promtool', ['check', 'rules'], files)).toContain(`SUCCESS: ${rules.length} rules found`);
+  });
+
+  // That a service exports these metrics is tested in every-statistic.long.test.ts.
+  it('are about metrics and labels of docs/statistics.md, or metrics of the process', async () => {
+    const ofProcess = await processMetrics({}).write();
+    const variables = dashboard.templating.list.flatMap(({ definition }) => definition ?? []);
+    for (const expr of [...expressions, ...variables, ...alerts.map((alert) => alert.expr)]) {
+      const names = expr.replaceAll(/\(?\.\+\)?/g, 'any').match(/\b(?:ratelimit|certs|process|nodejs)_\w+/g) ?? [];
+      if (!expr.startsWith('up{')) expect([expr, names]).not.toEqual([expr, []]);
+      const known = new Set(['job', 'instance', 'le', 'kind', '__name__']);
+      for (const name of names) {
+        const found = DOCUMENTED.find(({ metric }) => metric.test(name.replace(/_bucket$/, '')));
+        if (found === undefined) expect(ofProcess).toContain(`# TYPE ${name} `);
+        for (const label of found?.labels ?? []) known.add(label);
+      }
+      const used = [...expr.matchAll(/(\w+)\s*(?:=~|=)\s*"|\bby \(([\w, ]*)\)|, (\w+)\)$/g)].flatMap(([, ...labels]) =>
+        labels.flatMap((label: string | undefined) => label?.split(', ') ?? []),
+      );
+      expect([expr, used.filter((label) => !known.has(label))]).toEqual([expr, []]);
+    }
+  });
+});
+
 /** Instances of the alerts' series. */
 const A = 'job="weir",instance="a"';
 const B = A.replace('"a"', '"b"');
@@ -120,6 +169,12 @@ const [BUSY, QUIET] = ['job="weir",instance="a",domain="busy"', 'job="weir",inst
 const SERIES: readonly (readonly [series: string, values: string])[] = [
   [`up{${A}}`, '1x9 0x9 1x9'],
   [`ratelimit_config_loaded_at{${A}}`, '1000000000x30'],
+  [`ratelimit_config_loaded_at{${B}}`, '0x11 1000000000x20'],
+  [`ratelimit_xds_connected{${A}}`, '1x4 0x10 1x15'],
+  [`ratelimit_service_response_time_seconds_bucket{${A},grpc_method="ShouldRateLimit",le="0.05"}`, '0x30'],
+  [`ratelimit_service_response_time_seconds_bucket{${A},grpc_method="ShouldRateLimit",le="0.1"}`, '0+60x30'],
+  [`ratelimit_service_response_time_seconds_bucket{${A},grpc_method="ShouldRateLimit",le="+Inf"}`, '0+60x30'],
+  [`ratelimit_statistics_rolled_up{${A}}`, '0x9 5x60'],
   [`certs_expires_at{${A}}`, '2592000x120'],
   [`certs_expires_at{${B}}`, '864000x120'],
   [`certs_expires_at{${C}}`, '0x120'],
@@ -139,119 +194,43 @@ const SERIES: readonly (readonly [series: string, values: string])[] = [
 ];
 
 describe('the example alerts', () => {
-  interface Alert {
-    readonly labels: Readonly<Record<string, string>>;
-    readonly summary: string;
-    readonly description: string;
-  }
-  const [critical, warning] = [{ severity: 'critical' }, { severity: 'warning' }];
+  const [a, b] = [{ instance: 'a' }, { instance: 'b' }];
+  const expiry = 'The certificate of b expires at 1970-01-11 00:00:00 +0000 UTC';
+  const slow = 'One in a hundred decisions of a takes longer than 99.5ms';
 
-  it.each<[name: string, alert: Alert | undefined, firing: readonly string[], silent: readonly string[]]>([
-    [
-      'WeirDown',
-      {
-        labels: { instance: 'a', ...critical },
-        summary: 'a of weir cannot be scraped',
-        description:
-          'While no instance responds, proxies let calls pass or fail them, depending on their configuration.',
-      },
-      ['12m'],
-      ['9m', '25m'],
-    ],
-    [
-      'WeirOldRules',
-      {
-        labels: { instance: 'a', ...warning },
-        summary: 'a rejected the newest rules',
-        description:
-          'Rules from 2001-09-09 01:46:40 +0000 UTC are still active. /rlconfig on the debug port and the log say what is wrong with the new ones.',
-      },
-      ['12m'],
-      ['8m', '20m'],
-    ],
-    ['WeirWithoutRules', undefined, [], ['20m']],
-    [
-      'WeirCertificateExpires',
-      {
-        labels: { instance: 'b', ...warning },
-        summary: 'The certificate of b expires at 1970-01-11 00:00:00 +0000 UTC',
-        description: 'Callers will reject it. Replace the files; they are read again when they change.',
-      },
-      ['90m'],
-      ['30m'],
-    ],
-    [
-      'WeirStoreErrors',
-      {
-        labels: { instance: 'a', ...critical },
-        summary: 'a cannot count: 1 calls per second fail',
-        description: 'The counter store fails or times out.',
-      },
-      ['12m'],
-      ['5m', '25m'],
-    ],
-    [
-      'WeirCountersGivenUp',
-      {
-        labels: { instance: 'a', ...warning },
-        summary: 'a evicts counters for lack of room',
-        description: 'The evicted counters start again at zero. Raise MEMORY_MAX_KEYS, or count in a shared store.',
-      },
-      ['12m'],
-      ['9m', '40m'],
-    ],
-    [
-      'WeirNoWorkers',
-      {
-        labels: { instance: 'a', ...critical },
-        summary: 'No worker of a is ready',
-        description: 'Calls fail. The log says why the workers ended.',
-      },
-      ['12m'],
-      ['9m', '25m'],
-    ],
-    [
-      'WeirWorkersDie',
-      {
-        labels: { instance: 'a', ...warning },
-        summary: 'Workers of a keep dying',
-        description: 'Each death fails the calls in flight of that worker. The log says why they ended.',
-      },
-      ['15m'],
-      ['9m', '50m'],
-    ],
-    [
-      'WeirManyOverLimit',
-      {
-        labels: { domain: 'busy', ...warning },
-        summary: '75% of the hits in busy are over the limit',
-        description: 'A caller sends far more than its limit allows, or a limit is far too low.',
-      },
-      ['20m'],
-      [],
-    ],
-  ])('fire and resolve at the expected times: %s', (name, alert, firing, silent) => {
-    const exp_alerts = alert && [
-      {
-        exp_labels: { job: 'weir', ...alert.labels },
-        exp_annotations: {
-          summary: alert.summary,
-          description: alert.description,
-          runbook: `docs/runbook.md#${name.toLowerCase()}`,
-        },
-      },
+  it.each<[name: string, of: object, firing: readonly string[], silent: readonly string[], summary: string]>([
+    ['WeirDown', a, ['12m'], ['9m', '25m'], 'a of weir cannot be scraped'],
+    ['WeirOldRules', a, ['12m'], ['8m', '20m'], 'a rejected the newest rules'],
+    ['WeirWithoutRules', b, ['9m'], ['4m', '20m'], 'b has had no rules since it started'],
+    ['WeirXdsDisconnected', a, ['12m'], ['4m', '20m'], 'a has no stream to its management server'],
+    ['WeirSlowDecisions', a, ['20m'], ['5m'], slow],
+    ['WeirStatisticsRolledUp', a, ['16m'], ['9m', '40m'], 'a merges some statistics'],
+    ['WeirCertificateExpires', b, ['90m'], ['30m'], expiry],
+    ['WeirStoreErrors', a, ['12m'], ['5m', '25m'], 'a cannot count: 1 calls per second fail'],
+    ['WeirCountersGivenUp', a, ['12m'], ['9m', '40m'], 'a evicts counters for lack of room'],
+    ['WeirNoWorkers', a, ['12m'], ['9m', '25m'], 'No worker of a is ready'],
+    ['WeirWorkersDie', a, ['15m'], ['9m', '50m'], 'Workers of a keep dying'],
+    ['WeirManyOverLimit', { domain: 'busy' }, ['20m'], ['9m'], '75% of the hits in busy are over the limit'],
+  ])('fire and resolve at the expected times: %s', (alertname, of, firing, silent, summary) => {
+    const { labels, annotations } = alerts.find(({ alert }) => alert === alertname)!;
+    const description = annotations['description']?.replace(/\{\{.*\}\}/s, '2001-09-09 01:46:40 +0000 UTC');
+    const exp_alerts = [
+      { exp_labels: { job: 'weir', ...labels, ...of }, exp_annotations: { ...annotations, summary, description } },
     ];
     expectSuccess({
       alert_rule_test: [
-        ...firing.map((eval_time) => ({ alertname: name, eval_time, exp_alerts })),
-        ...silent.map((eval_time) => ({ alertname: name, eval_time, exp_alerts: [] })),
+        ...firing.map((eval_time) => ({ alertname, eval_time, exp_alerts })),
+        ...silent.map((eval_time) => ({ alertname, eval_time, exp_alerts: [] })),
       ],
     });
   });
 
+  it('are twelve', () => {
+    expect(alerts).toHaveLength(12);
+  });
+
   it('are next to a panel that shows the rejections of the gRPC listener by kind', () => {
-    const targets = dashboard.panels.flatMap((panel) => (panel.type === 'row' ? [] : panel.targets));
-    const expr = targets.find((each) => each.expr.includes('http2'))?.expr.replaceAll(/"\$(?:job|instance)"/g, '".*"');
+    const expr = filledIn(targets.find((each) => each.expr.includes('http2'))?.expr ?? '');
     const exp_samples = [
       { labels: '{kind="ping_flood"}', value: 1 },
       { labels: '{kind="rapid_reset"}', value: 2 },
