@@ -2,6 +2,7 @@ import { type Span, type SpanOptions, type Tracer as SpanFactory, trace } from '
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { OtlpTracer } from '../../src/sinks/traces/otlp-tracer';
 import { type Parent, readParent } from '../../src/sinks/traces/parent';
+import { renewingExporter } from '../../src/sinks/traces/renewing-exporter';
 import { retryingExporter } from '../../src/sinks/traces/retrying-exporter';
 import { unixClock } from '../../src/sinks/traces/unix-clock';
 import type { TraceCarrier } from '../../src/streams/ports/tracer';
@@ -179,6 +180,30 @@ describe('an export over gRPC', () => {
     await made.shutdown();
     expect(made).toMatchObject({ attempts: 1, isShut: true, reports: [failed(14)] });
     expect(jest.getTimerCount()).toBe(0);
+  });
+});
+
+describe('an exporter with headers', () => {
+  it('is made again when they have changed', async () => {
+    const made: { readonly key: string | undefined; attempts: number; isShut: boolean }[] = [];
+    let headers = { key: 'one' };
+    const renewed = renewingExporter(
+      () => ({ ...headers }),
+      ({ key }) => {
+        const exporter = { key, attempts: 0, isShut: false };
+        made.push(exporter);
+        return { export: () => void (exporter.attempts += 1), shutdown: async () => void (exporter.isShut = true) };
+      },
+    );
+    for (const key of ['one', 'one', 'two']) {
+      headers = { key };
+      renewed.export([], () => undefined);
+    }
+    await renewed.shutdown();
+    expect(made).toEqual([
+      { key: 'one', attempts: 2, isShut: true },
+      { key: 'two', attempts: 1, isShut: true },
+    ]);
   });
 });
 

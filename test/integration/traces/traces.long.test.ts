@@ -1,29 +1,21 @@
 import { status } from '@grpc/grpc-js';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import { newAuthority } from '../../support/data/certificates';
 import { SecretMount } from '../../support/data/secret-mount';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { CollectorProcess, freeCollectorPorts } from './collector-process';
-import { SecureReceiver } from './secure-receiver';
 import { type Headers, TracedService, newTraceId, traceparent } from './traced-service';
 
 describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTER_PROTOCOL) => {
   const protocol = TRACING_EXPORTER_PROTOCOL;
-  let receiver: SecureReceiver;
-  beforeAll(async () => {
-    receiver = await SecureReceiver.start();
-  });
-  afterAll(() => receiver[Symbol.asyncDispose]());
-
-  async function expectArrival(service: TracedService): Promise<void> {
-    const traceId = newTraceId();
-    expect(await service.call(traceparent(traceId))).toBe(status.OK);
-    await until('both spans arrive', () => receiver.spans.filter((span) => span.traceId === traceId).length === 2);
-  }
-
   it('may start after the service and restart; each change is logged once', async () => {
     const ports = await freeCollectorPorts();
     await using service = await TracedService.start({
@@ -73,50 +65,63 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     expect(service.weir.output).not.toContain('cannot export traces');
   });
 
-  it('is reached by the settings for traces, in preference to the general ones', async () => {
-    await using service = await TracedService.start({
+  it('is reached over TLS with the settings for traces, in preference to the general ones', async () => {
+    await using collector = await CollectorProcess.start();
+    const authority = newAuthority();
+    const [own, client] = [authority.issue('localhost', '127.0.0.1'), authority.issue('weir')];
+    const tls = createServer({ ...own, ca: authority.ca, requestCert: true, ALPNProtocols: ['h2', 'http/1.1'] });
+    tls.on('secureConnection', (socket) => {
+      const forwarded = connect(collector.ports[protocol], '127.0.0.1');
+      for (const each of [socket, forwarded]) each.on('error', () => undefined);
+      socket.pipe(forwarded).pipe(socket);
+    });
+    await once(tls.unref().listen(0, '127.0.0.1'), 'listening');
+    const url = `https://127.0.0.1:${(tls.address() as AddressInfo).port}`;
+    using files = new SecretMount({ ca: authority.ca, cert: client.cert, key: client.key });
+    authority.dispose();
+    const env = {
       TRACING_EXPORTER_PROTOCOL,
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-      OTEL_EXPORTER_OTLP_HEADERS: 'x-api-key=wrong',
-      OTEL_EXPORTER_OTLP_COMPRESSION: 'none',
-      ...receiver.settings('OTEL_EXPORTER_OTLP_TRACES', protocol === 'http' ? '/v1/traces' : ''),
-    });
-    await expectArrival(service);
-  });
-
-  it('is trusted by the operating system, and gets the headers from a file, as it is at each export', async () => {
-    using mount = new SecretMount({ headers: 'x-api-key=wrong\n' });
-    const {
-      OTEL_EXPORTER_OTLP_HEADERS: headers = '',
-      OTEL_EXPORTER_OTLP_CERTIFICATE: SSL_CERT_FILE = '',
-      ...others
-    } = receiver.settings('OTEL_EXPORTER_OTLP');
-    await using service = await TracedService.start({
-      TRACING_EXPORTER_PROTOCOL,
-      ...others,
-      SSL_CERT_FILE,
-      OTEL_EXPORTER_OTLP_HEADERS_FILE: mount.path('headers'),
-    });
-    await service.call(traceparent(newTraceId()));
-    expect(await service.weir.line(/cannot export traces/)).toMatch(/Unauthorized|UNAUTHENTICATED/);
-    mount.replace({ headers });
-    await expectArrival(service);
-    mount.replace({ headers: 'no headers' });
-    await expectArrival(service);
-    await service.weir.line(/cannot use the file of a secret; keeping its last value.*it contains no key=value/);
-  });
-
-  it('that is not trusted causes a line with the reason', async () => {
-    await using service = await TracedService.start({
-      TRACING_EXPORTER_PROTOCOL,
-      ...receiver.settings('OTEL_EXPORTER_OTLP'),
-      OTEL_EXPORTER_OTLP_CERTIFICATE: '',
-      // Retries do not take longer.
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: protocol === 'http' ? `${url}/v1/traces` : url,
+      OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: files.path('cert'),
+      OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: files.path('key'),
       OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
-    });
-    expect(await service.call()).toBe(status.OK);
-    expect(await service.weir.line(/cannot export traces/)).toMatch(/certificate/);
+    };
+    await using untrusting = await TracedService.start(env);
+    await untrusting.call();
+    expect(await untrusting.weir.line(/cannot export traces/)).toMatch(/certificate/);
+    for (const trusted of ['OTEL_EXPORTER_OTLP_CERTIFICATE', 'SSL_CERT_FILE']) {
+      await using service = await TracedService.start({ ...env, [trusted]: files.path('ca') });
+      const traceId = newTraceId();
+      await service.call(traceparent(traceId));
+      await service.end();
+      expect(await collector.trace(traceId, 2)).toHaveLength(2);
+    }
+    tls.close();
   });
+});
+
+test('a collector gets the headers from a file, as it is at each export', async () => {
+  const server = createHttpServer(({ headers }, response) => {
+    response.writeHead(headers['x-api-key'] === 'open, sesame' ? 200 : 401).end();
+  });
+  await once(server.unref().listen(0, '127.0.0.1'), 'listening');
+  using mount = new SecretMount({ headers: 'x-api-key=wrong\n' });
+  await using service = await TracedService.start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    OTEL_EXPORTER_OTLP_HEADERS_FILE: mount.path('headers'),
+  });
+  await service.call();
+  expect(await service.weir.line(/cannot export traces/)).toMatch(/Unauthorized/);
+  mount.replace({ headers: 'x-api-key=open%2C%20sesame' });
+  await service.weir.until('the recovery', async () => {
+    await service.call();
+    return service.weir.output.includes('resumed exporting traces');
+  });
+  mount.replace({ headers: 'no headers' });
+  await service.call();
+  await service.weir.line(/cannot use the file of a secret; keeping its last value.*it contains no key=value/);
+  server.close();
 });
 
 describe('standard settings of the OTLP exporter that are invalid', () => {
@@ -134,7 +139,7 @@ describe('standard settings of the OTLP exporter that are invalid', () => {
     }
     const traceId = newTraceId();
     await service.call(traceparent(traceId));
-    await collector.trace(traceId, 2);
+    expect(await collector.trace(traceId, 2)).toHaveLength(2);
   });
 
   it('prevent the service from starting when there is no default', async () => {

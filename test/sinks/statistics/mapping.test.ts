@@ -219,33 +219,19 @@ describe('the built-in mapping', () => {
   });
 });
 
+// The syntax itself is that of the library re2js.
 describe('a regular expression of RE2', () => {
   it.each([
     ['a.c', 'xabcx', 'abc'],
     ['(?P<one>a)(?<two>b)', 'ab', 'ab'],
-    ['(?i)ABC', 'abc', 'abc'],
     ['(?is)a.B', 'A\nb', 'A\nb'],
     ['(?m)^b$', 'a\nb\nc', 'b'],
     [String.raw`\Aab\z`, 'ab', 'ab'],
-    [String.raw`(?m)\Ab`, 'a\nb', undefined],
     [String.raw`\Qa.b*\E.`, 'a.b*c', 'a.b*c'],
-    [String.raw`\Qa.b`, 'axb', undefined],
-    ['[[:alpha:]]+', '12ab3', 'ab'],
     ['[^[:digit:]_]+', '12ab_3', 'ab'],
-    ['[^]a]+', ']ax', 'x'],
-    ['[a-]+', 'b-a', '-a'],
-    [String.raw`[\w\-]+`, '.a-b.', 'a-b'],
-    [String.raw`\pL+`, '1é2', 'é'],
     [String.raw`\p{Greek}+`, 'aβγ', 'βγ'],
-    [String.raw`\p{^L}+`, 'a12', '12'],
-    [String.raw`\x41\x{42}`, 'AB', 'AB'],
-    [String.raw`\.\-\_\/\"`, '.-_/"', '.-_/"'],
-    ['a{2,}', 'aaa', 'aaa'],
-    ['a{x}', 'a{x}', 'a{x}'],
-    ['a*?b', 'aab', 'aab'],
-    ['😀.', '😀x', '😀x'],
-    ['a(?i)b', 'aB', 'aB'],
     ['(?U)a+', 'aaa', 'a'],
+    ['axb', 'a.b', undefined],
   ])('%j finds in %j: %j', (source, text, found) => {
     expect(compileRe2(source).exec(text)?.[0]).toBe(found);
   });
@@ -264,15 +250,9 @@ describe('a regular expression of RE2', () => {
 
   it.each([
     ['(?=a)', 'invalid or unsupported Perl syntax: (?='],
-    ['(?<=a)b', 'invalid named capture: (?<=a)b'],
     [String.raw`(a)\1`, String.raw`invalid escape sequence: \1`],
-    [String.raw`a\Z`, String.raw`invalid escape sequence: \Z`],
     ['[a', 'missing closing ]: [a'],
-    ['[[:nothing:]]', 'invalid character class range: [:nothing:]'],
     ['a\\', 'trailing backslash at end of expression'],
-    ['(', 'missing closing ): ('],
-    ['a**', 'invalid nested repetition operator: **'],
-    ['*', 'missing argument to repetition operator: *'],
     ['a{1001}', 'invalid repeat count: {1001}'],
   ])('is rejected: %j', (source, message) => {
     expect(() => compileRe2(source)).toThrow(expect.objectContaining({ name: RegexSyntaxError.name, message }));
