@@ -9,8 +9,6 @@ import { until } from '../waiting/until';
 export interface PrometheusOptions {
   /** Of the job `weir`, as `host:port`; they may come later. */
   readonly targets: readonly string[];
-  /** Files of rules. */
-  readonly rules?: readonly string[];
 }
 
 /** One series of a query result, and its value. */
@@ -29,7 +27,7 @@ interface Answer<Data> {
   readonly error?: string;
 }
 
-/** A real Prometheus that scrapes and evaluates twice a second, queried by its HTTP API. It reloads its targets every 5 s. */
+/** A real Prometheus that scrapes every second, queried by its HTTP API. It reloads its targets every 5 s. */
 export class PrometheusProcess implements AsyncDisposable {
   readonly #kept: KeptProcess;
   readonly #port: number;
@@ -42,12 +40,11 @@ export class PrometheusProcess implements AsyncDisposable {
     this.#targets = targets;
   }
 
-  static async start({ targets, rules = [] }: PrometheusOptions): Promise<PrometheusProcess> {
+  static async start({ targets }: PrometheusOptions): Promise<PrometheusProcess> {
     const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
     const [port] = await freePorts(1);
     const config = {
-      global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '500ms' },
-      rule_files: rules,
+      global: { scrape_interval: '1s', scrape_timeout: '1s' },
       scrape_configs: [{ job_name: 'weir', static_configs: [{ targets }] }],
     };
     await writeFile(join(folder, 'prometheus.yml'), stringify(config));
@@ -71,10 +68,9 @@ export class PrometheusProcess implements AsyncDisposable {
     return answer.data;
   }
 
-  /** The result of an expression, now or some seconds ahead. */
-  async query(expression: string, { inSeconds = 0 } = {}): Promise<readonly Sample[]> {
-    const time = String(Date.now() / 1000 + inSeconds);
-    const { result } = await this.api<{ readonly result: readonly Result[] }>('query', { query: expression, time });
+  /** The present result of an expression. */
+  async query(expression: string): Promise<readonly Sample[]> {
+    const { result } = await this.api<{ readonly result: readonly Result[] }>('query', { query: expression });
     return result.map(({ metric, value: [, value] }) => ({ labels: metric, value: Number(value) }));
   }
 
