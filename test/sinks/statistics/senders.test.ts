@@ -144,11 +144,19 @@ describe('a datagram', () => {
     const sender = new UdpSender({ host, port: receiver.port, icmpWait: 1 });
     await sender.open();
     const longest = 'e'.repeat(65_507);
-    const lines = ['a'.repeat(700), 'b'.repeat(731), 'é'.repeat(350), 'd'.repeat(732), `x${longest}`, longest, 'f'];
+    const lines = [
+      longest,
+      'a'.repeat(700),
+      'b'.repeat(731),
+      'é'.repeat(350),
+      'd'.repeat(732),
+      `x${longest}`,
+      'f'.repeat(1432),
+    ];
     await sender.send(lines);
     await receiver.until('all lines', () => receiver.lines.length === 6);
     expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
-    expect(receiver.datagrams.map((each) => Buffer.byteLength(each))).toEqual([1432, 700, 732, 65_507, 1]);
+    expect(receiver.datagrams.map((each) => Buffer.byteLength(each))).toEqual([65_507, 1432, 700, 732, 1432]);
     sender.close();
   });
 
@@ -158,11 +166,11 @@ describe('a datagram', () => {
     const sender = new UnixDatagramSender({ path: folder.path });
     await sender.open();
     const longest = 'e'.repeat(65_507);
-    const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, longest, 'f'];
+    const lines = [longest, 'a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, 'f'];
     await sender.send(lines);
     await receiver.until('all lines', () => receiver.lines.length === 6);
     expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
-    expect(receiver.datagrams.map(({ length }) => length)).toEqual([8192, 8000, 192, 65_507, 1]);
+    expect(receiver.datagrams.map(({ length }) => length)).toEqual([65_507, 8192, 8000, 194]);
   });
 
   it('with a name that is too long causes one warning, and keeps no other statistic from being sent', async () => {
