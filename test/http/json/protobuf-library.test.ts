@@ -1,10 +1,12 @@
-import { type JsonValue, createFileRegistry, fromBinary, fromJsonString } from '@bufbuild/protobuf';
+import { type JsonValue, createFileRegistry, fromBinary, fromJson, fromJsonString, toJson } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { DESCRIPTOR_SET } from '../../../src/gen/descriptor-set';
 import { readRequest } from '../../../src/http/json/read-request';
+import { writeVerdict } from '../../../src/http/json/write-verdict';
 import { MalformedBody } from '../../../src/http/server/errors';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
+import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
 
 /** The message as the protobuf library builds it from its descriptor. */
@@ -19,14 +21,15 @@ interface RequestMessage {
   readonly hitsAddend: number;
 }
 
-const files = fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64'));
-const schema = createFileRegistry(files).getMessage('envoy.service.ratelimit.v3.RateLimitRequest')!;
+const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
+const requestSchema = registry.getMessage('envoy.service.ratelimit.v3.RateLimitRequest')!;
+const responseSchema = registry.getMessage('envoy.service.ratelimit.v3.RateLimitResponse')!;
 
 /** The request as the protobuf library reads it; undefined when it rejects the text. */
 function readByLibrary(text: string): RateLimitRequest | undefined {
   let message: RequestMessage;
   try {
-    message = fromJsonString(schema, text) as unknown as RequestMessage;
+    message = fromJsonString(requestSchema, text) as unknown as RequestMessage;
   } catch {
     return undefined;
   }
@@ -38,7 +41,8 @@ function readByLibrary(text: string): RateLimitRequest | undefined {
       hitsAddend: hitsAddend === undefined ? NO_HITS_ADDEND : Number(hitsAddend),
       isNegativeHits,
     })),
-    hitsAddend: message.hitsAddend,
+    // Zero for minus zero.
+    hitsAddend: message.hitsAddend + 0,
   };
 }
 
@@ -94,9 +98,13 @@ function withHits(hits: string): string {
   return `{"hitsAddend":${hits}}`;
 }
 
-function withOwnHits(hits: string): string {
-  return `{"descriptors":[{"hitsAddend":${hits}}]}`;
+/** A request with one descriptor. */
+function having(fields: string): string {
+  return `{"descriptors":[{${fields}}]}`;
 }
+
+const INTEGERS = ['0', '-0', '0.0', '0e99', '5', '5.0', '1e2', '1E+2', '1.5e1', '100e-2', '120.00e-1', '4294967295'];
+const UNITS = [...UNIT_NAMES.map((name) => `"${name}"`), ...UNIT_NAMES.keys(), 8, -1, 2147483647, -2147483648, '1e3'];
 
 describe('a request in JSON', () => {
   it('is read or rejected as by the protobuf library', () => {
@@ -105,8 +113,39 @@ describe('a request in JSON', () => {
         const body = JSON.stringify(json, null, indent);
         expect(readByWeir(body)).toEqual(readByLibrary(body));
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     );
+  });
+
+  it('is accepted after a mutation only if it is still JSON', () => {
+    fc.assert(
+      fc.property(request, fc.nat(), fc.nat(4), fc.string({ maxLength: 3 }), (json, where, cut, inserted) => {
+        const body = JSON.stringify(json);
+        const at = where % body.length;
+        const mutated = body.slice(0, at) + inserted + body.slice(at + cut);
+        fc.pre(readByWeir(mutated) !== undefined);
+        expect(() => void JSON.parse(mutated)).not.toThrow();
+      }),
+      { numRuns: 300, maxSkipsPerRun: 1_000 },
+    );
+  });
+
+  it.each([
+    '{}',
+    '{"domain":null,"descriptors":null,"hitsAddend":null}',
+    having('"entries":null,"limit":null,"hitsAddend":null,"isNegativeHits":null'),
+    having('"entries":[{"key":null,"value":null}],"limit":{"requestsPerUnit":null,"unit":null}'),
+    having('"limit":{"requests_per_unit":7},"hits_addend":3,"is_negative_hits":true'),
+    '{"hits_addend":4}',
+    having('"hitsAddend":0'),
+    having('"hitsAddend":"9007199254740993"'),
+    having('"hitsAddend":"18446744073709551615"'),
+    '{"domain":"\\u00e9\\ud83d\\ude00\\/\\b\\f\\n\\r\\té😀\u2028\\u0000\u007f"}',
+    ...UNITS.map((unit) => having(`"limit":{"unit":${unit}}`)),
+    ...INTEGERS.flatMap((number) => [withHits(number), withHits(`"${number}"`)]),
+  ])('is read as by the protobuf library: %s', (body) => {
+    expect(readByLibrary(body)).toBeDefined();
+    expect(readByWeir(body)).toEqual(readByLibrary(body));
   });
 
   it.each([
@@ -114,18 +153,71 @@ describe('a request in JSON', () => {
     ['an integer with a sign, as a string', withHits('"+1"')],
     ['an integer with a leading zero, as a string', withHits('"01"')],
     ['a hexadecimal integer, as a string', withHits('"0x1"')],
-    ['a 64-bit integer with white space, as a string', withOwnHits('" 1"')],
+    ['a 64-bit integer with white space, as a string', having('"hitsAddend":" 1"')],
   ])('is rejected with %s, which the protobuf library accepts', (_what, body) => {
     expect(readByLibrary(body)).toBeDefined();
     expect(readByWeir(body)).toBeUndefined();
   });
 
   it.each([
-    ['a 64-bit integer in exponent notation, as a string', withOwnHits('"1e2"')],
-    ['a 64-bit integer with a fraction of zero, as a string', withOwnHits('"1.0"')],
-    ['the largest 64-bit integer, as a number', withOwnHits('18446744073709551615')],
-  ])('may have %s, which the protobuf library rejects', (_what, body) => {
-    expect(readByLibrary(body)).toBeUndefined();
-    expect(readByWeir(body)).toBeDefined();
+    ['a 64-bit integer in exponent notation, as a string', '"1e2"', 100],
+    ['a 64-bit integer with a fraction of zero, as a string', '"1.0"', 1],
+    ['the largest 64-bit integer, as a number', '18446744073709551615', 2 ** 64],
+  ])('may have %s, which the protobuf library rejects', (_what, hits, read) => {
+    expect(readByLibrary(having(`"hitsAddend":${hits}`))).toBeUndefined();
+    expect(readByWeir(having(`"hitsAddend":${hits}`))?.descriptors[0]?.hitsAddend).toBe(read);
   });
+});
+
+const code = fc.constantFrom(Code.OK, Code.OVER_LIMIT);
+const uint32 = fc.oneof(fc.constantFrom(0, 4294967295), fc.nat());
+const verdict: fc.Arbitrary<Verdict> = fc.record({
+  overallCode: code,
+  statuses: fc.array(
+    fc.record({
+      code,
+      currentLimit: fc.option(
+        fc.record({
+          requestsPerUnit: uint32,
+          unit: fc.integer({ min: 1, max: 7 }).map((it) => unitByNumber(it)!),
+          name: text,
+        }),
+        { nil: undefined },
+      ),
+      limitRemaining: uint32,
+      secondsUntilReset: fc.option(fc.nat({ max: 31_622_400 }), { nil: undefined }),
+    }),
+    list,
+  ),
+  responseHeaders: fc.array(fc.record({ key: text, value: text }), list),
+  dynamicMetadata: fc.option(
+    fc.constantFrom({ domain: 'd', list: [{ entries: ['"a"=b'] }], ratio: 0.5, none: null }, {}),
+    {
+      nil: undefined,
+    },
+  ),
+});
+
+/** The verdict as the protobuf library writes it, from JSON with every field. */
+function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): JsonValue {
+  const full = {
+    overallCode,
+    statuses: statuses.map(({ currentLimit, secondsUntilReset, ...status }) => ({
+      code: status.code,
+      currentLimit: currentLimit === undefined ? null : { ...currentLimit, unit: currentLimit.unit.name },
+      limitRemaining: status.limitRemaining,
+      durationUntilReset: secondsUntilReset === undefined ? null : `${secondsUntilReset}s`,
+    })),
+    responseHeadersToAdd: responseHeaders.map(({ key, value }) => ({ key, value })),
+    dynamicMetadata: dynamicMetadata ?? null,
+  };
+  return toJson(responseSchema, fromJson(responseSchema, full as JsonValue));
+}
+
+it('a verdict is written as by the protobuf library, without default values', () => {
+  fc.assert(
+    fc.property(verdict, (it) => {
+      expect(JSON.parse(writeVerdict(it))).toEqual(writeByLibrary(it));
+    }),
+  );
 });

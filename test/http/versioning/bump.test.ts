@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { runBump } from '../../../src/cli/bump/run-bump';
+import { Project } from './project';
 
 const ROOT = join(__dirname, '../../..');
 
@@ -22,6 +23,10 @@ function write(files: Readonly<Record<string, string>>): void {
   }
 }
 
+function read(path: string): string {
+  return readFileSync(join(dir, path), 'utf8');
+}
+
 function present(): readonly string[] {
   const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
   return entries.flatMap((entry) => (entry.isFile() ? join(entry.parentPath, entry.name).slice(dir.length + 1) : []));
@@ -31,78 +36,37 @@ function bump(...flags: readonly string[]) {
   return runBump(['--controllers', dir, ...flags]);
 }
 
-/** A controller's file, and the one that extends it. */
-const FORMS: Readonly<Record<string, readonly [name: string, text: string, next: string]>> = {
-  'a default export': [
-    'foo-controller.mjs',
-    'export default class FooController extends Base {}',
-    "import FooControllerV1 from '../v1/foo-controller.mjs';\n\nexport default class FooController extends FooControllerV1 {}\n",
-  ],
-  'a default export without a name': [
-    'rate-limits-controller.js',
-    'export default class extends Base {}',
-    "import RateLimitsControllerV1 from '../v1/rate-limits-controller.js';\n\n" +
-      'export default class RateLimitsController extends RateLimitsControllerV1 {}\n',
-  ],
-  'a class that is exported after its declaration': [
-    'foo-controller.js',
-    'class Foo {}\nexport default Foo;',
-    "import FooV1 from '../v1/foo-controller.js';\n\nexport default class Foo extends FooV1 {}\n",
-  ],
-  'a named export': [
-    'foo-controller.js',
-    'const text = `export class Quoted {}`; // export class Commented {}\nexport class FooController {}',
-    "import { FooController as FooControllerV1 } from '../v1/foo-controller.js';\n\n" +
-      'export class FooController extends FooControllerV1 {}\n',
-  ],
-  'the only class among the exports': [
-    'foo-controller.js',
-    'export const LIMIT = 3;\nclass Foo {}\nexport { Foo, LIMIT as other };',
-    "import { Foo as FooV1 } from '../v1/foo-controller.js';\n\nexport class Foo extends FooV1 {}\n",
-  ],
-  'module.exports = class': [
-    'foo-controller.js',
-    "'use strict';\nmodule.exports = class FooController extends Base {\n};\n",
-    "const FooControllerV1 = require('../v1/foo-controller');\n\nmodule.exports = class FooController extends FooControllerV1 {};\n",
-  ],
-  'module.exports = Name': [
-    'foo-controller.cjs',
-    'class Foo {}\nmodule.exports = Foo;\n',
-    "const FooV1 = require('../v1/foo-controller.cjs');\n\nmodule.exports = class Foo extends FooV1 {};\n",
-  ],
-  'module.exports = { Name }': [
-    'foo-controller.js',
-    'class Foo {}\nmodule.exports = { Foo };\n',
-    "const { Foo: FooV1 } = require('../v1/foo-controller');\n\nexports.Foo = class Foo extends FooV1 {};\n",
-  ],
-  'exports.Name = class': [
-    'foo-controller.js',
-    'exports.Foo = class Foo {};\n',
-    "const { Foo: FooV1 } = require('../v1/foo-controller');\n\nexports.Foo = class Foo extends FooV1 {};\n",
-  ],
-  'TypeScript that imports nothing': [
-    'foo-controller.ts',
-    'export abstract class FooController<T> {}\nexport interface Row {}\nexport type Id = string;',
-    "import { FooController as FooControllerV1 } from '../v1/foo-controller.js';\n\n" +
-      'export class FooController extends FooControllerV1 {}\n',
-  ],
-  'TypeScript that imports .ts files': [
-    'foo-controller.ts',
-    "import { rows } from '../../rows.ts';\nexport default class FooController {}",
-    "import FooControllerV1 from '../v1/foo-controller.ts';\n\nexport default class FooController extends FooControllerV1 {}\n",
-  ],
-  'TypeScript that imports without extensions': [
-    'foo-controller.ts',
-    "import { rows } from '../../rows';\nimport Koa from 'koa';\nexport default class FooController {}",
-    "import FooControllerV1 from '../v1/foo-controller';\n\nexport default class FooController extends FooControllerV1 {}\n",
-  ],
-};
+/** The subclass of a default export, and that of a named export. */
+function ofDefault(from: string, name = 'Foo'): string {
+  return `import ${name}V1 from '../v1/foo-controller${from}';\n\nexport default class ${name} extends ${name}V1 {}\n`;
+}
+function ofNamed(from: string): string {
+  return `import { Foo as FooV1 } from '../v1/foo-controller${from}';\n\nexport class Foo extends FooV1 {}\n`;
+}
+const OF_COMMON_JS = "const FooV1 = require('../v1/foo-controller');\n\nmodule.exports = class Foo extends FooV1 {};\n";
+const OF_COMMON_NAME =
+  "const { Foo: FooV1 } = require('../v1/foo-controller');\n\nexports.Foo = class Foo extends FooV1 {};\n";
+
+/** A controller, the extension of its file, and the class that extends it. */
+const FORMS: readonly (readonly [text: string, extension: string, next: string])[] = [
+  ['export default class Foo extends Base {}', '.mjs', ofDefault('.mjs')],
+  ['export default class extends Base {}', '.js', ofDefault('.js', 'FooController')],
+  ['class Foo {}\nexport default Foo;', '.js', ofDefault('.js')],
+  ['const text = `export class Quoted {}`; // export class Commented {}\nexport class Foo {}', '.js', ofNamed('.js')],
+  ['export const LIMIT = 3;\nclass Foo {}\nexport { Foo, LIMIT as other };', '.js', ofNamed('.js')],
+  ["'use strict';\nmodule.exports = class Foo extends Base {\n};\n", '.js', OF_COMMON_JS],
+  ['class Foo {}\nmodule.exports = Foo;\n', '.cjs', OF_COMMON_JS.replace("controller'", "controller.cjs'")],
+  ['class Foo {}\nmodule.exports = { Foo };\n', '.js', OF_COMMON_NAME],
+  ['export abstract class Foo<T> {}\nexport interface Row {}\nexport type Id = string;', '.ts', ofNamed('.js')],
+  ["import { rows } from '../../rows.ts';\nexport default class Foo {}", '.ts', ofDefault('.ts')],
+  ["import { rows } from '../../rows';\nimport Koa from 'koa';\nexport default class Foo {}", '.ts', ofDefault('')],
+];
 
 describe('weir-bump', () => {
-  it.each(Object.entries(FORMS))('extends %s in its own style', async (_form, [name, text, next]) => {
-    write({ [`api/v1/${name}`]: text });
+  it.each(FORMS)('extends %j in a file %s in the same style', async (text, extension, next) => {
+    write({ [`api/v1/foo-controller${extension}`]: text });
     expect((await bump()).exitCode).toBe(0);
-    expect(readFileSync(join(dir, 'api/v2', name), 'utf8')).toBe(next);
+    expect(read(`api/v2/foo-controller${extension}`)).toBe(next);
   });
 
   it('compares versions as numbers, keeps nested folders, and prints what it creates', async () => {
@@ -125,9 +89,7 @@ describe('weir-bump', () => {
         'Each extends version 10. Declare the routes with api.version(11, () => api.inherit({ from: … })).\n',
       stderr: '',
     });
-    expect(readFileSync(join(dir, 'api/v11/admin/deep/b-controller.mjs'), 'utf8')).toContain(
-      "from '../../../v10/admin/deep/b-controller.mjs'",
-    );
+    expect(read('api/v11/admin/deep/b-controller.mjs')).toContain("from '../../../v10/admin/deep/b-controller.mjs'");
     expect(present()).toHaveLength(before + 2);
   });
 
@@ -137,44 +99,45 @@ describe('weir-bump', () => {
       'api/v1/c-controller.ts': 'export class C {}',
     });
     await bump();
-    expect(readFileSync(join(dir, 'api/v2/c-controller.ts'), 'utf8')).toContain("from '../v1/c-controller.ts'");
+    expect(read('api/v2/c-controller.ts')).toContain("from '../v1/c-controller.ts'");
   });
 
   it('creates JavaScript that loads and inherits, twice in a row', async () => {
-    const show = "show() { return 'shown'; }";
-    write({
-      'api/v1/a-controller.mjs': `export default class A { ${show} }`,
-      'api/v1/deep/b-controller.mjs': `export class B { ${show} }`,
-      'api/v1/c-controller.cjs': `module.exports = class C { ${show} };`,
-      'api/v1/d-controller.cjs': `exports.D = class D { ${show} };`,
-      'api/v1/e-controller.cjs': `class E { ${show} }\nmodule.exports = { E };`,
-      'api/v1/f-controller.cjs': `exports.__esModule = true;\nexports.default = class F { ${show} };`,
+    const show = "index() {} show() { return 'shown'; }";
+    await using project = await Project.with({
+      'v1/a-controller.mjs': `export default class A { ${show} }`,
+      'v1/b-controller.mjs': `export class B { ${show} }`,
+      'v1/c-controller.cjs': `module.exports = class C { ${show} };`,
+      'v1/d-controller.cjs': `exports.D = class D { ${show} };`,
     });
-    await bump();
-    await bump();
-    const load = `
-      const { ControllerLoader } = require(${JSON.stringify(join(ROOT, 'dist/http/versioning/controllers/controller-loader'))});
-      const loader = new ControllerLoader('.');
-      const names = ['a', 'deep/b', 'c', 'd', 'e', 'f'].map((name) => loader.load('api/v3/' + name));
-      console.log(names.map((It) => It.name + ' ' + new It().show()).join());`;
-    const { stdout } = await promisify(execFile)(process.execPath, ['-e', load], { cwd: dir });
-    expect(stdout.trim()).toBe('A shown,B shown,C shown,D shown,E shown,FController shown');
+    await project.bump();
+    await project.bump();
+    const port = await project.start(3, 'a,b,c,d');
+    const headers = { Accept: 'application/vnd.bookshop+json;version=3' };
+    for (const name of 'abcd') {
+      const answer = await fetch(`http://127.0.0.1:${port}/api/${name}/1`, { headers });
+      expect([name, await answer.text()]).toEqual([name, 'shown']);
+    }
   });
 
-  it.each([
-    ['without imports', ''],
-    ['with compiled extensions', "import { row } from './row.js';\n"],
-    ['with extensions of the source', "import { row } from './row.ts';\n"],
-  ])('creates TypeScript %s that compiles', async (_style, line) => {
+  it('creates TypeScript that compiles, whatever the style of its imports', async () => {
+    const styles = {
+      none: '',
+      compiled: "import { row } from './row.js';\n",
+      source: "import { row } from './row.ts';\n",
+    };
+    for (const [style, line] of Object.entries(styles)) {
+      const value = line === '' ? '1' : 'row';
+      write({
+        [`${style}/v1/row.ts`]: 'export const row = 1;',
+        [`${style}/v1/a-controller.ts`]: `${line}export default class A { show(): number { return ${value}; } }`,
+        [`${style}/v1/b-controller.mts`]: 'export class B { show(): number { return 1; } }',
+        [`${style}/use.ts`]:
+          "import A from './v2/a-controller.js';\nimport { B } from './v2/b-controller.mjs';\nexport const sum: number = new A().show() + new B().show();",
+      });
+      await bump('--namespace', style);
+    }
     write({
-      'api/v1/row.ts': 'export const row = 1;',
-      'api/v1/a-controller.ts': `${line}export default class A { show(): number { return ${line === '' ? '1' : 'row'}; } }`,
-      'api/v1/b-controller.mts': `export class B { show(): number { return 1; } }`,
-    });
-    await bump();
-    write({
-      'use.ts':
-        "import A from './api/v2/a-controller.js';\nimport { B } from './api/v2/b-controller.mjs';\nexport const sum: number = new A().show() + new B().show();",
       'package.json': '{"type":"module"}',
       'tsconfig.json': JSON.stringify({
         compilerOptions: { module: 'node20', strict: true, noEmit: true, allowImportingTsExtensions: true, types: [] },
@@ -186,17 +149,12 @@ describe('weir-bump', () => {
     expect(compiled.stdout).toBe('');
   });
 
-  it('writes nothing in a dry run', async () => {
-    write({ 'shop/v1/a-controller.js': 'exports.A = class A {};' });
+  it('writes nothing in a dry run, and reads the folder itself when there is no namespace', async () => {
+    write({ 'shop/v1/a-controller.js': 'exports.A = class A {};', 'v1/a-controller.js': 'exports.A = class A {};' });
     const before = present();
     const { exitCode, stdout } = await bump('--namespace', 'shop', '--dry-run');
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^would create .*\/shop\/v2\/a-controller\.js\n/);
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^would create .*\/shop\/v2\/a-controller\.js\n/)]);
     expect(present()).toEqual(before);
-  });
-
-  it('reads controllers directly in the folder when there is no namespace', async () => {
-    write({ 'v1/a-controller.js': 'exports.A = class A {};' });
     expect((await bump('--namespace', '')).exitCode).toBe(0);
     expect(present()).toContain('v2/a-controller.js');
   });
@@ -229,14 +187,8 @@ describe('weir-bump', () => {
     });
     const { exitCode, stdout, stderr } = await bump();
     const v2 = join(dir, 'api/v2');
-    expect([exitCode, stdout.split('\n').slice(0, 3)]).toEqual([
-      1,
-      [
-        `created ${v2}/a-controller.js`,
-        `exists  ${v2}/z-controller.js`,
-        expect.stringMatching(/^Each extends version 1\./),
-      ],
-    ]);
+    expect([exitCode, stdout]).toEqual([1, expect.any(String)]);
+    expect(stdout).toContain(`created ${v2}/a-controller.js\nexists  ${v2}/z-controller.js\nEach extends version 1.`);
     expect(stderr).toMatch(
       new RegExp(`^weir-bump: cannot write ${v2}/deep/er/b-controller\\.js: ENOTDIR: [^\\n]*\\n$`),
     );

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Router } from '@koa/router';
-import { type Api, api } from '../../../src/http/versioning';
-import { ExampleCopy } from './example-copy';
-import { ServedApp, acme, appOf, describing, serve } from './serve-api';
+import type { Api, ApiOptions } from '../../../src/http/versioning';
+import { Project } from './project';
+import { ServedApp, acme, appOf, declareOn, serve } from './serve-api';
 
 const README = readFileSync(join(__dirname, '../../../src/http/versioning/README.md'), 'utf8');
 
@@ -36,109 +36,96 @@ function original(it: Api): void {
   });
 }
 
-function route(method: string, path: string, answer: string): () => Promise<void> {
+/** Serves the declaration of the original with some options, and compares answers. */
+function served(expected: Readonly<Record<string, string>>, options: Partial<ApiOptions> = {}) {
   return async () => {
-    await using app = await serve(original);
-    for (const format of ['', '.json']) {
-      const { status, text } = await app.send(method, path + format, { Accept: acme(1) });
-      const params = answer.includes('{') ? (JSON.parse(answer.slice(answer.indexOf('{'))) as object) : {};
-      const expected = { ...params, ...(format !== '' && { format: 'json' }) };
-      expect([status, text]).toEqual([200, `${answer.split(' ')[0]} ${JSON.stringify(expected)}`]);
-    }
+    await using app = await serve(original, options);
+    await app.expectAnswers(expected);
   };
+}
+
+/** The route with and without the format. */
+function route(request: string, action: string, id = false) {
+  const [params, withFormat] = id ? ['{"id":"3"}', '{"id":"3","format":"json"}'] : ['{}', '{"format":"json"}'];
+  return served({
+    [`${request} 1`]: `api/v1/foo#${action} ${params}`,
+    [`${request}.json 1`]: `api/v1/foo#${action} ${withFormat}`,
+  });
 }
 
 /** One test for each row of the table, with real requests that carry the header. */
 const TESTS: Readonly<Record<string, () => Promise<void>>> = {
-  '`GET /<path>/<resource>` is `index`': route('GET', '/api/foo', 'api/v1/foo#index'),
-  '`POST /<path>/<resource>` is `create`': route('POST', '/api/foo', 'api/v1/foo#create'),
-  '`GET /<path>/<resource>/new` is `new`': route('GET', '/api/foo/new', 'api/v1/foo#new'),
-  '`GET /<path>/<resource>/:id/edit` is `edit`': route('GET', '/api/foo/3/edit', 'api/v1/foo#edit {"id":"3"}'),
-  '`GET /<path>/<resource>/:id` is `show`': route('GET', '/api/foo/3', 'api/v1/foo#show {"id":"3"}'),
-  '`PUT /<path>/<resource>/:id` is `update`': route('PUT', '/api/foo/3', 'api/v1/foo#update {"id":"3"}'),
-  '`PATCH /<path>/<resource>/:id` is `update`': route('PATCH', '/api/foo/3', 'api/v1/foo#update {"id":"3"}'),
-  '`DELETE /<path>/<resource>/:id` is `destroy`': route('DELETE', '/api/foo/3', 'api/v1/foo#destroy {"id":"3"}'),
+  '`GET /<path>/<resource>` is `index`': route('GET /api/foo', 'index'),
+  '`POST /<path>/<resource>` is `create`': route('POST /api/foo', 'create'),
+  '`GET /<path>/<resource>/new` is `new`': route('GET /api/foo/new', 'new'),
+  '`GET /<path>/<resource>/:id/edit` is `edit`': route('GET /api/foo/3/edit', 'edit', true),
+  '`GET /<path>/<resource>/:id` is `show`': route('GET /api/foo/3', 'show', true),
+  '`PUT /<path>/<resource>/:id` is `update`': route('PUT /api/foo/3', 'update', true),
+  '`PATCH /<path>/<resource>/:id` is `update`': route('PATCH /api/foo/3', 'update', true),
+  '`DELETE /<path>/<resource>/:id` is `destroy`': route('DELETE /api/foo/3', 'destroy', true),
 
-  'The `Accept` header selects the version; URLs are the same in all versions': async () => {
-    await using app = await serve(original);
-    for (const version of [1, 2, 3]) {
-      expect((await app.get('/api/foo', acme(version))).text).toBe(`api/v${version}/foo#index {}`);
-    }
-  },
-  'Without a version in the header, the default version applies': async () => {
-    await using app = await serve(original, { defaultVersion: 2 });
-    for (const accept of [undefined, '', '*/*', 'text/html', 'application/json', 'application/vnd.acme+json']) {
-      expect((await app.get('/api/foo', accept)).text).toBe('api/v2/foo#index {}');
-    }
-  },
+  'The `Accept` header selects the version; URLs are the same in all versions': served({
+    'GET /api/foo 1': 'api/v1/foo#index {}',
+    'GET /api/foo 2': 'api/v2/foo#index {}',
+    'GET /api/foo 3': 'api/v3/foo#index {}',
+  }),
+  'Without a version in the header, the default version applies': served(
+    {
+      'GET /api/foo': 'api/v2/foo#index {}',
+      'GET /api/foo */*': 'api/v2/foo#index {}',
+      'GET /api/foo application/vnd.acme+json': 'api/v2/foo#index {}',
+    },
+    { defaultVersion: 2 },
+  ),
   'Without `defaultVersion`, the version that is declared first is the default': async () => {
-    await using app = await serve((it) => {
-      it.version(2, () => it.resources('foo'));
-      it.version(1, () => it.resources('foo'));
-    });
-    expect((await app.get('/api/foo')).text).toBe('api/v2/foo#index {}');
+    await using app = await serve((it) => [2, 1].forEach((version) => it.version(version, () => it.resources('foo'))));
+    await app.expectAnswers({ 'GET /api/foo': 'api/v2/foo#index {}' });
   },
-  'Controllers are in `<namespace>/v<n>/`, nested namespaces below': async () => {
-    await using app = await serve(original);
-    expect((await app.get('/api/nests/nested/new', acme(3))).text).toBe('api/v3/nests/nested#new {}');
-  },
-  'A version inherits all resources of a cache': async () => {
-    await using app = await serve(original);
-    expect((await app.send('POST', '/api/authorizations', { Accept: acme(2) })).text).toBe(
-      'api/v2/authorizations#create {}',
-    );
-    expect((await app.get('/api/foo/1', acme(2))).text).toBe('api/v2/foo#show {"id":"1"}');
-  },
-  'A cache may contain `inherit`, so later versions include earlier ones': async () => {
-    await using app = await serve(original);
-    expect((await app.get('/api/foo', acme(3))).text).toBe('api/v3/foo#index {}');
-    expect((await app.get('/api/bar', acme(3))).text).toBe('api/v3/bar#index {}');
-  },
-  'A resource that the version does not have is 404': async () => {
-    await using app = await serve(original);
-    expect((await app.get('/api/bar', acme(1))).status).toBe(404);
-    expect((await app.get('/api/nests/nested', acme(2))).status).toBe(404);
-  },
-  'With `only`, only the listed actions have routes': async () => {
-    await using app = await serve(original);
-    expect((await app.send('POST', '/api/authorizations', { Accept: acme(1) })).status).toBe(200);
-    expect((await app.get('/api/authorizations', acme(1))).status).toBe(405);
-    expect((await app.get('/api/authorizations/1', acme(1))).status).toBe(404);
-  },
+  'Controllers are in `<namespace>/v<n>/`, nested namespaces below': served({
+    'GET /api/nests/nested/new 3': 'api/v3/nests/nested#new {}',
+  }),
+  'A version inherits all resources of a cache': served({
+    'POST /api/authorizations 2': 'api/v2/authorizations#create {}',
+    'GET /api/foo/1 2': 'api/v2/foo#show {"id":"1"}',
+  }),
+  'A cache may contain `inherit`, so later versions include earlier ones': served({
+    'GET /api/foo 3': 'api/v3/foo#index {}',
+    'GET /api/bar 3': 'api/v3/bar#index {}',
+  }),
+  'A resource that the version does not have is 404': served({
+    'GET /api/bar 1': '404',
+    'GET /api/nests/nested 2': '404',
+  }),
+  'With `only`, only the listed actions have routes': served({
+    'POST /api/authorizations 1': 'api/v1/authorizations#create {}',
+    'GET /api/authorizations 1': '405 POST',
+    'GET /api/authorizations/1 1': '404',
+  }),
   "`path` is the prefix of URLs and `''` removes it": async () => {
-    await using other = await serve(original, { path: 'service/api' });
-    expect((await other.get('/service/api/foo')).text).toBe('api/v1/foo#index {}');
-    await using without = await serve(original, { path: '' });
-    expect((await without.get('/foo')).text).toBe('api/v1/foo#index {}');
-    expect((await without.get('/api/foo')).status).toBe(404);
+    await served({ 'GET /service/api/foo': 'api/v1/foo#index {}' }, { path: 'service/api' })();
+    await served({ 'GET /foo': 'api/v1/foo#index {}', 'GET /api/foo': '404' }, { path: '' })();
   },
   "`namespace` is the folder of controllers, and the prefix of URLs unless `path` is set; `''` removes it":
     async () => {
-      await using other = await serve(original, { namespace: 'shop' });
-      expect((await other.get('/shop/foo')).text).toBe('shop/v1/foo#index {}');
-      await using without = await serve(original, { namespace: '' });
-      expect((await without.get('/foo')).text).toBe('v1/foo#index {}');
-      await using pathOnly = await serve(original, { namespace: '', path: 'api' });
-      expect((await pathOnly.get('/api/foo')).text).toBe('v1/foo#index {}');
+      await served({ 'GET /shop/foo': 'shop/v1/foo#index {}' }, { namespace: 'shop' })();
+      await served({ 'GET /foo': 'v1/foo#index {}' }, { namespace: '' })();
+      await served({ 'GET /api/foo': 'v1/foo#index {}' }, { namespace: '', path: 'api' })();
     },
   'Options of the router are passed on': async () => {
-    await using lenient = await serve(original, { sensitive: false, strict: true });
-    expect((await lenient.get('/API/FOO')).status).toBe(200);
-    expect((await lenient.get('/api/foo/')).status).toBe(404);
-    await using byDefault = await serve(original);
-    expect((await byDefault.get('/API/FOO')).status).toBe(404);
-    expect((await byDefault.get('/api/foo/')).status).toBe(200);
+    const lenient = { sensitive: false, strict: true };
+    await served({ 'GET /API/FOO': 'api/v1/foo#index {}', 'GET /api/foo/': '404' }, lenient)();
+    await served({ 'GET /API/FOO': '404', 'GET /api/foo/': 'api/v1/foo#index {}' })();
   },
   "An unknown version, or another vendor's type alone, is 406 with the versions": async () => {
     await using app = await serve(original);
     for (const accept of [acme(9), 'application/vnd.other+json;version=1']) {
       const { status, text } = await app.get('/api/foo', accept);
-      expect([status, (JSON.parse(text) as { error: { versions: unknown } }).error.versions]).toEqual([406, [1, 2, 3]]);
+      expect([status, JSON.parse(text)]).toMatchObject([406, { error: { versions: [1, 2, 3] } }]);
     }
   },
   'Routes have the names of Rails': async () => {
     const router = new Router();
-    api(router, { vendorString: 'acme', controllers: describing }, original);
+    declareOn(router, original);
     const names = {
       api_foo_index: '/api/foo',
       new_api_foo: '/api/foo/new',
@@ -156,16 +143,15 @@ const TESTS: Readonly<Record<string, () => Promise<void>>> = {
     expect(router.url('api_foo', { id: 3, format: 'json' })).toBe('/api/foo/3.json');
   },
   'The next version extends the previous one, class by class': async () => {
-    await using copy = await ExampleCopy.make();
-    await copy.bump();
-    await copy.bump();
-    expect(await copy.files()).toEqual([1, 2, 3].map((version) => `api/v${version}/books-controller.mjs`));
-    await using app = await copy.start(3);
-    expect(await app.get('/api/books/2', 3)).toEqual({
-      status: 200,
-      type: 'application/vnd.bookshop+json; version=3',
-      body: { id: '2', title: 'Solaris' },
+    await using project = await Project.with({ 'v1/books-controller.mjs': true });
+    await project.bump();
+    await project.bump();
+    expect(await project.controllers()).toEqual([1, 2, 3].map((version) => `v${version}/books-controller.mjs`));
+    const answer = await fetch(`http://127.0.0.1:${await project.start(3, 'books')}/api/books/2`, {
+      headers: { Accept: 'application/vnd.bookshop+json;version=3' },
     });
+    expect(answer.headers.get('content-type')).toBe('application/vnd.bookshop+json; version=3');
+    expect([answer.status, await answer.json()]).toEqual([200, { id: '2', title: 'Solaris' }]);
   },
 };
 
@@ -177,5 +163,53 @@ describe('the rules of the original extension', () => {
 
   it('are the rows of the table in the README', () => {
     expect(rowsOfReadme()).toEqual(Object.keys(TESTS));
+  });
+});
+
+describe('a controller in a file', () => {
+  const CLASS = "class Foo { index() {} show() { return 'shown'; } }";
+
+  it('may have each form in which Node and compilers export a class', async () => {
+    const forms = {
+      'a-controller.js': `module.exports = ${CLASS};`,
+      'b-controller.cjs': `module.exports = ${CLASS};`,
+      'c-controller.cjs': `exports.Foo = ${CLASS}; exports.limit = 1; exports.make = () => 1;`,
+      'd-controller.js': `exports.__esModule = true; exports.default = ${CLASS};`,
+      'e-controller.mjs': `export default ${CLASS}`,
+      'f-controller.mjs': `export ${CLASS}\nexport const limit = 1;`,
+      'g-controller.ts': 'export default class Foo { show(): string { return "" } }',
+      // A loader for TypeScript.
+      'loader.cjs': `require.extensions['.ts'] = (it, file) => it._compile(${JSON.stringify(`module.exports = ${CLASS};`)}, file);`,
+    };
+    await using project = await Project.with(
+      Object.fromEntries(Object.entries(forms).map(([at, text]) => [`v1/${at}`, text])),
+    );
+    const port = await project.start(1, 'a,b,c,d,e,f,g', '--require', './controllers/api/v1/loader.cjs');
+    for (const name of 'abcdefg') {
+      const answer = await fetch(`http://127.0.0.1:${port}/api/${name}/1`);
+      expect([name, await answer.text()]).toEqual([name, 'shown']);
+    }
+    await using module = await Project.with({
+      'v1/a-controller.js': `export default ${CLASS}`,
+      'v1/package.json': '{"type":"module"}',
+    });
+    expect(await module.start(1, 'a')).toMatch(/^\d+$/);
+  });
+
+  it('that cannot be loaded is an error that says why', async () => {
+    await using project = await Project.with({
+      'v1/a-controller.mjs': `await 1;\nexport default ${CLASS}`,
+      'v1/b-controller.ts': 'export default class Foo { index(): void {} show(): string { return "shown" } }',
+    });
+    const [place, file] = ["DeclarationError: api > version 1 > resources '", '/controllers/api/v1'];
+    expect(await project.start(1, 'a')).toBe(
+      `${place}a': cannot load the controller ${file}/a-controller.mjs: it uses await outside of functions, so it cannot be loaded when routes are declared`,
+    );
+    const runsTypes = Boolean(Reflect.get(process.features, 'typescript'));
+    expect(await project.start(1, 'b')).toMatch(
+      runsTypes
+        ? /^\d+$/
+        : `${place}b': the controller ${file}/b-controller.ts is TypeScript, which this process does not run: compile it`,
+    );
   });
 });

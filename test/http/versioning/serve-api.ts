@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type Server, request } from 'node:http';
+import { type IncomingHttpHeaders, type Server, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
@@ -20,7 +20,8 @@ export class ServedApp implements AsyncDisposable {
   }
 
   static async start(app: Koa): Promise<ServedApp> {
-    const server = app.listen(0, '127.0.0.1');
+    // Headers may be longer than usual, for the tests of long ones.
+    const server = createServer({ maxHeaderSize: 4_000_000 }, app.callback()).listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new ServedApp(server);
   }
@@ -43,6 +44,21 @@ export class ServedApp implements AsyncDisposable {
     });
   }
 
+  /**
+   * Sends requests and compares their answers. A request is `GET /foo`, with ` 2` for version 2 of the vendor `acme`, or with an
+   * Accept header. An answer is the text, or else the status and the header Allow, if there is one.
+   */
+  async expectAnswers(expected: Readonly<Record<string, string>>): Promise<void> {
+    const answers: Record<string, string> = {};
+    for (const line of Object.keys(expected)) {
+      const [method, path, ...rest] = line.split(' ') as [string, string, ...string[]];
+      const accept = /^\d+$/.test(rest.join(' ')) ? acme(Number(rest[0])) : rest.join(' ');
+      const { status, text, headers } = await this.send(method, path, rest.length === 0 ? {} : { Accept: accept });
+      answers[line] = status === 200 && headers.allow === undefined ? text : `${status} ${headers.allow ?? ''}`.trim();
+    }
+    expect(answers).toEqual(expected);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.close();
     this.#server.closeAllConnections();
@@ -59,10 +75,15 @@ export function appOf(router: Router): Koa {
   return app;
 }
 
-/** Serves one `api` block with the vendor `acme`. */
+/** Declares an `api` block of the vendor `acme` on a router. */
+export function declareOn(router: Router, declare: (api: Api) => void, options: Partial<ApiOptions> = {}) {
+  return api(router, { vendorString: 'acme', controllers: describing, ...options }, declare);
+}
+
+/** Serves one `api` block of the vendor `acme`. */
 export function serve(declare: (api: Api) => void, options: Partial<ApiOptions> = {}): Promise<ServedApp> {
   const router = new Router();
-  api(router, { vendorString: 'acme', controllers: describing, ...options }, declare);
+  declareOn(router, declare, options);
   return ServedApp.start(appOf(router));
 }
 
