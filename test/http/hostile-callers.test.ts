@@ -1,41 +1,53 @@
-import type { Socket } from 'node:net';
-import type { HttpRejection } from '../../src/http/server/rejections';
+import { operatorsApi } from '../../src/http/operators/operators-api';
+import { serveMetrics } from '../../src/http/serve-metrics';
+import type { OnHttpRejected } from '../../src/http/server/rejections';
 import type { Verdict } from '../../src/limiter/verdict';
-import type { DecisionObserver } from '../../src/streams/ports/decide';
-import { OK, REQUEST, type RawConnection, always, closeAll, post, rawConnection, startServer } from './http-client';
-
-afterEach(closeAll);
+import type { Log } from '../../src/streams/ports/log';
+import { until } from '../support/waiting/until';
+import {
+  HEALTH_BYTES,
+  OK,
+  POST_BYTES,
+  REQUEST,
+  type RawConnection,
+  type TestHttpServer,
+  always,
+  closeAll,
+  jsonIn,
+  pendingDecisions,
+  post,
+  rawConnection,
+  recordingLog,
+  rejections,
+  startDebugServer,
+  startServer,
+} from './http-client';
 
 const KIB = 1024;
+const MIB = KIB * KIB;
+const LENGTH = `Content-Length: ${REQUEST.length}\r\n`;
+const CHUNKED = 'Transfer-Encoding: chunked\r\n';
+const CHUNKED_POST = `POST /json HTTP/1.1\r\nHost: x\r\n${CHUNKED}\r\n`;
+const CHUNKS = chunks(REQUEST, REQUEST.length);
 
-/** Records what a server rejects. */
-function rejections() {
-  const kinds: HttpRejection[] = [];
-  return { kinds, onRejected: (kind: HttpRejection, _caller: Socket, _reason: string) => void kinds.push(kind) };
-}
-
-/** A `Decide` that leaves its requests pending. */
-function pendingDecisions() {
-  const observers: DecisionObserver[] = [];
-  return {
-    observers,
-    decide: (_request: unknown, observer: DecisionObserver) => {
-      observers.push(observer);
-      return { cancel: () => {} };
+/** A listener with the usual limits, and what it has rejected and decided. */
+let server: TestHttpServer;
+const { kinds, onRejected } = rejections();
+const domains: string[] = [];
+beforeAll(async () => {
+  server = await startServer({
+    onRejected,
+    decide: (request, observer) => {
+      domains.push(request.domain);
+      return always(OK)(request, observer);
     },
-  };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
-
-/** The body as JSON of the last response on a closed connection. */
-function errorIn(response: string): unknown {
-  return JSON.parse(response.slice(response.lastIndexOf('\r\n\r\n') + 4));
-}
-
-const CHUNKED = 'POST /json HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
+  });
+});
+beforeEach(() => {
+  kinds.splice(0);
+  domains.splice(0);
+});
+afterAll(closeAll);
 
 function chunks(text: string, size: number): string {
   let written = '';
@@ -43,227 +55,284 @@ function chunks(text: string, size: number): string {
     const piece = text.slice(at, at + size);
     written += `${piece.length.toString(16)}\r\n${piece}\r\n`;
   }
-  return written;
+  return `${written}0\r\n\r\n`;
 }
 
-describe('a body in chunks of one byte', () => {
-  it('is accepted if it is short, again and again on one connection', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected });
-    const caller = rawConnection(server.port);
-    const request = `${CHUNKED}${chunks(REQUEST.padEnd(400), 1)}0\r\n\r\n`;
-    for (let round = 1; round <= 5; round += 1) {
-      caller.send(request);
-      await until(() => caller.received().split('"code":"OK"').length > round);
-    }
-    expect(caller.received().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(5);
-    expect(kinds).toEqual([]);
+function request(headers: string, rest = REQUEST, line = 'POST /json HTTP/1.1'): string {
+  return `${line}\r\n${headers}\r\n${rest}`;
+}
+
+/** Requests that servers read in different ways, and the status that they get. */
+const REJECTED: readonly (readonly [title: string, bytes: string, status: number])[] = [
+  ['no Host', request(LENGTH), 400],
+  ['two different Host headers', request(`Host: x\r\nhost: y\r\n${LENGTH}`), 400],
+  ['the same Host header twice', request(`Host: x\r\nHost: x\r\n${LENGTH}`), 400],
+  ['two Host headers in HTTP/1.0', request(`Host: x\r\nHost: y\r\n${LENGTH}`, REQUEST, 'POST /json HTTP/1.0'), 400],
+  ['a second Host header after 99 others', request(`Host: x\r\n${'a: b\r\n'.repeat(99)}Host: y\r\n${LENGTH}`), 431],
+  ['a Host with a list', request(`Host: x, y\r\n${LENGTH}`), 400],
+  ['a Host with a user', request(`Host: user@x\r\n${LENGTH}`), 400],
+  ['a Host with a path', request(`Host: x/y\r\n${LENGTH}`), 400],
+  ['a target with another host', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST http://y/json HTTP/1.1'), 400],
+  ['a target with another port', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST http://x:81/json HTTP/1.1'), 400],
+  ['a target with a host, and no Host', request(LENGTH, REQUEST, 'POST http://x/json HTTP/1.1'), 400],
+  ['Content-Length and Transfer-Encoding', request(`Host: x\r\n${LENGTH}${CHUNKED}`, CHUNKS + HEALTH_BYTES), 400],
+  ['Transfer-Encoding and Content-Length', request(`Host: x\r\n${CHUNKED}${LENGTH}`, CHUNKS + HEALTH_BYTES), 400],
+  ['two different Content-Lengths', request(`Host: x\r\n${LENGTH}Content-Length: 3\r\n`), 400],
+  ['a list of Content-Lengths', request('Host: x\r\nContent-Length: 3, 3\r\n', 'abc'), 400],
+  ['a Content-Length with a sign', request('Host: x\r\nContent-Length: +3\r\n', 'abc'), 400],
+  ['a header on two lines', request(`Host: x\r\nA: b\r\n c\r\n${LENGTH}`), 400],
+  ['a Transfer-Encoding on two lines', request('Host: x\r\nTransfer-Encoding:\r\n chunked\r\n', CHUNKS), 400],
+  ['a space before the colon', request(`Host: x\r\nTransfer-Encoding : chunked\r\n`, CHUNKS), 400],
+  ['a line that ends in LF', request(`Host: x\nA: b\r\n${LENGTH}`), 400],
+  ['lines that all end in LF', POST_BYTES.replaceAll('\r', ''), 400],
+  ['a CR in a header', request(`Host: x\rA: b\r\n${LENGTH}`), 400],
+  ['a chunk size that ends in LF', request(`Host: x\r\n${CHUNKED}`, '2\n{}\r\n0\r\n\r\n'), 400],
+  ['a chunk size in C notation', request(`Host: x\r\n${CHUNKED}`, '0x2\r\n{}\r\n0\r\n\r\n'), 400],
+  ['a chunk that is longer than its size', request(`Host: x\r\n${CHUNKED}`, '1\r\n{}\r\n0\r\n\r\n'), 400],
+  ['an unknown Transfer-Encoding', request('Host: x\r\nTransfer-Encoding: xchunked\r\n', CHUNKS), 501],
+  ['a compressed Transfer-Encoding', request('Host: x\r\nTransfer-Encoding: gzip, chunked\r\n', CHUNKS), 501],
+  ['Transfer-Encoding in HTTP/1.0', request(`Host: x\r\n${CHUNKED}`, CHUNKS, 'POST /json HTTP/1.0'), 400],
+  ['an unknown Expect', request(`Host: x\r\nExpect: x\r\n${LENGTH}`), 417],
+  ['an unknown version', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json HTTP/1.2'), 400],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+  ['more than 100 headers', `GET /healthcheck HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(101)}\r\n`, 431],
+  ['headers of more than 16 KiB', `GET /healthcheck HTTP/1.1\r\nHost: x\r\na: ${'b'.repeat(20_000)}\r\n\r\n`, 431],
+  ['a trailer of more than 16 KiB', `${CHUNKED_POST}1\r\n{\r\n0\r\n${'name: value\r\n'.repeat(4_000)}\r\n`, 431],
+];
+
+describe('a request with', () => {
+  it.each(REJECTED)('%s is rejected, without a decision, and ends its connection', async (_title, bytes, status) => {
+    const response = await rawConnection(server.port, bytes).ended;
+    expect(response.match(/HTTP\/1\.1 \d+/g)).toEqual([`HTTP/1.1 ${status}`]);
+    expect(response).toMatch(/^Connection: close\r$/m);
+    const message: unknown =
+      status === 431 ? 'a request may have at most 100 headers, of 16 KiB in all' : expect.any(String);
+    expect(jsonIn(response)).toEqual({ error: { code: expect.stringMatching(/^[a-z_]+$/), message } });
+    expect([kinds, domains]).toEqual([[status === 431 ? 'header_list' : 'malformed'], []]);
   });
 
-  it('is rejected with 400 if it is long, and its connection is closed', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected });
-    const caller = rawConnection(server.port);
-    caller.send(CHUNKED + chunks(' '.repeat(20_000), 1));
-    const response = await caller.ended;
-    expect(response).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
-    expect(errorIn(response)).toEqual({
-      error: { code: 'body_in_small_pieces', message: 'the request body arrives in too many small pieces' },
-    });
-    expect(kinds).toEqual(['data_dribble']);
-    expect((await post(server, REQUEST)).status).toBe(200);
+  it.each([
+    ['an empty Host', request(`Host:\r\n${LENGTH}`)],
+    ['an IPv6 address as Host', request(`Host: [::1]:8080\r\n${LENGTH}`)],
+    ['a target with the same host', request(`Host: X:80\r\n${LENGTH}`, REQUEST, 'POST http://x/json HTTP/1.1')],
+    ['no Host in HTTP/1.0', request(LENGTH, REQUEST, 'POST /json HTTP/1.0')],
+    ['a host with an underscore', request(`Host: weir_http.default:8080\r\n${LENGTH}`)],
+    ['100 headers', request(`Host: x\r\n${'a: b\r\n'.repeat(98)}${LENGTH}`)],
+  ])('%s is accepted', async (_title, bytes) => {
+    expect(await rawConnection(server.port, bytes).until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
   });
 });
 
-describe('a body in pieces', () => {
-  it.each([257, 4096, 50_000])('of %i bytes is received up to the limit of 1 MiB', async (size) => {
-    const texts: string[] = [];
-    const server = await startServer({
-      decide: (request, observer) => {
-        texts.push(request.domain);
-        return always(OK)(request, observer);
-      },
-    });
-    const domain = Array.from({ length: 100_000 }, (_, at) => `domain-${at % 10}`).join('');
+it('a response that is due is not mixed with the rejection of the next request', async () => {
+  const pending = await startServer({ decide: pendingDecisions().decide });
+  expect(await rawConnection(pending.port, `${POST_BYTES}this is not HTTP\r\n\r\n`).ended).toBe('');
+  expect(await rawConnection(pending.port, HEALTH_BYTES).until(/OK$/)).toContain('200 OK');
+});
+
+interface Observed {
+  readonly onRejected: OnHttpRejected;
+  readonly log: Log;
+}
+
+const LISTENERS: Readonly<
+  Record<string, (observed: Observed) => Promise<{ address: { port: number }; close(): Promise<void> }>>
+> = {
+  HTTP: startServer,
+  debug: ({ onRejected: rejected, log }) => {
+    const api = operatorsApi({ operator: {} as never, currentToken: () => undefined, log });
+    return startDebugServer({ onRejected: rejected, log, operatorsApi: api.middleware });
+  },
+  metrics: ({ onRejected: rejected, log }) =>
+    serveMetrics({
+      host: '127.0.0.1',
+      port: 0,
+      path: '/metrics',
+      page: async function* () {},
+      onRejected: rejected,
+      log,
+    }),
+};
+
+describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) => {
+  it('rejects targets that cannot be parsed, and answers others by their path, without a log line', async () => {
+    const log = recordingLog();
+    const rejected = rejections();
+    const listener = await start({ onRejected: rejected.onRejected, log });
+    const unreadable = [
+      'GET http://%zz@h/ HTTP/1.0\r\n\r\n',
+      'GET http://[::1/ HTTP/1.0\r\n\r\n',
+      'GET //%zz@h/# HTTP/1.1\r\nHost: x\r\n\r\n',
+      'POST //a@[/# HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}',
+      'GET foo://host HTTP/1.1\r\nHost: host\r\nConnection: close\r\n\r\n',
+      'GET foo://host?x HTTP/1.0\r\n\r\n',
+      'GET *x HTTP/1.0\r\n\r\n',
+    ];
+    const error = { code: 'malformed_request', message: 'the request target is not a valid URL' };
+    for (const bytes of unreadable) {
+      const response = await rawConnection(listener.address.port, bytes).ended;
+      expect([bytes, response.slice(0, 13), jsonIn(response)]).toEqual([bytes, 'HTTP/1.1 400 ', { error }]);
+    }
+    expect(rejected.kinds).toEqual(unreadable.map(() => 'malformed'));
+    const readable = ['/%zz?%zz', '/#//%zz@h', '//user@h/', 'http://h/?a#b', 'http://h?a', 'foo://host/?x'];
+    for (const line of [...readable.map((target) => `GET ${target}`), 'OPTIONS *']) {
+      const response = await rawConnection(listener.address.port, `${line} HTTP/1.0\r\n\r\n`).ended;
+      expect([line, response]).toEqual([line, expect.stringMatching(/^HTTP\/1\.1 (?:200|404|405) /)]);
+    }
+    expect([rejected.kinds.length, log.lines]).toEqual([unreadable.length, []]);
+    await listener.close();
+  });
+});
+
+describe('a body', () => {
+  it('in chunks of one byte is accepted if it is short, again and again on one connection', async () => {
     const caller = rawConnection(server.port);
-    caller.send(`${CHUNKED}${chunks(JSON.stringify({ domain }).padEnd(KIB * KIB), size)}0\r\n\r\n`);
-    expect(await caller.until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
-    expect(texts).toEqual([domain]);
+    for (let round = 1; round <= 5; round += 1) {
+      caller.send(CHUNKED_POST + chunks(REQUEST.padEnd(400), 1));
+      await until('an answer', () => caller.received().split('"code":"OK"').length > round);
+    }
+    expect([caller.received().match(/HTTP\/1\.1 200 OK/g)?.length, kinds]).toEqual([5, []]);
+  });
+
+  it('in chunks of one byte is rejected with 400 if it is long, and its connection is closed', async () => {
+    const response = await rawConnection(server.port, CHUNKED_POST + chunks(' '.repeat(20_000), 1)).ended;
+    expect(response).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
+    const message = 'the request body arrives in too many small pieces';
+    expect(jsonIn(response)).toEqual({ error: { code: 'body_in_small_pieces', message } });
+    expect(kinds).toEqual(['data_dribble']);
+  });
+
+  it.each([257, 4096, 50_000])('in chunks of %i bytes is received up to the limit of 1 MiB', async (size) => {
+    const domain = Array.from({ length: 100_000 }, (_, at) => `domain-${at % 10}`).join('');
+    const bytes = CHUNKED_POST + chunks(JSON.stringify({ domain }).padEnd(MIB), size);
+    expect(await rawConnection(server.port, bytes).until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(domains).toEqual([domain]);
   });
 });
 
 describe('unfinished bodies that use all of the memory for them', () => {
   const limits = { maxUnfinishedBytes: 256 * KIB };
-  function begin(port: number, bytes: number): RawConnection {
-    const caller = rawConnection(port);
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${KIB * KIB}\r\n\r\n${' '.repeat(bytes)}`);
-    return caller;
-  }
+  const BEGUN = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${MIB}\r\n\r\n${' '.repeat(100 * KIB)}`;
 
   it('are rejected with 503 and Retry-After, and those that are small are received', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected, limits });
-    const small = rawConnection(server.port);
-    small.send(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST.slice(0, -1)}`);
-    const large = Array.from({ length: 20 }, () => begin(server.port, 100 * KIB));
-    const rejected = large.map(async (caller) => {
-      const response = await caller.until(/\}\}$/);
-      expect(response).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n/);
-      expect(errorIn(response)).toEqual({
-        error: { code: 'out_of_memory', message: 'the unfinished bodies of all requests take too much memory' },
-      });
-    });
+    const rejected = rejections();
+    const { port, ...limited } = await startServer({ onRejected: rejected.onRejected, limits });
+    const small = rawConnection(port, POST_BYTES.slice(0, -1));
+    const large = Array.from({ length: 20 }, () => rawConnection(port, BEGUN));
     // At most two of them fit into the memory.
-    await until(() => kinds.length >= 18);
-    expect(new Set(kinds)).toEqual(new Set(['request_memory']));
-    expect((await post(server, REQUEST)).status).toBe(200);
-    small.send(REQUEST.slice(-1));
+    await until('the others to be rejected', () => rejected.kinds.length >= 18);
+    expect(new Set(rejected.kinds)).toEqual(new Set(['request_memory']));
+    const response = await Promise.race(large.map((caller) => caller.until(/\}\}$/)));
+    expect(response).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n/);
+    const message = 'the unfinished bodies of all requests take too much memory';
+    expect(jsonIn(response)).toEqual({ error: { code: 'out_of_memory', message } });
+    expect((await post({ port, ...limited }, REQUEST)).status).toBe(200);
+    small.send(POST_BYTES.slice(-1));
     expect(await small.until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
-    await Promise.race(rejected);
   });
 
   it('release it when their callers disconnect', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected, limits });
+    const rejected = rejections();
+    const { port } = await startServer({ onRejected: rejected.onRejected, limits });
     for (let round = 0; round < 20; round += 1) {
-      const caller = begin(server.port, 100 * KIB);
-      await until(() => caller.socket.bytesWritten > 100 * KIB && caller.socket.writableLength === 0);
-      caller.socket.end();
-      await caller.ended;
+      const { socket, ended } = rawConnection(port, BEGUN);
+      await until('all is sent', () => socket.bytesWritten > 100 * KIB && socket.writableLength === 0);
+      socket.end();
+      await ended;
     }
-    expect(kinds).toEqual([]);
+    expect(rejected.kinds).toEqual([]);
   });
 });
 
+/** A connection on which a request has been answered. */
+async function idleConnection(port: number): Promise<RawConnection> {
+  const caller = rawConnection(port, HEALTH_BYTES);
+  expect(await caller.until(/OK$/)).toContain('200 OK');
+  return caller;
+}
+
 describe('connections over the limit', () => {
   it('replace those without a request, the longest idle first', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected, limits: { maxConnections: 3 } });
-    const idle: RawConnection[] = [];
-    for (let at = 0; at < 3; at += 1) {
-      const caller = rawConnection(server.port);
-      caller.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-      await caller.until(/OK$/);
-      idle.push(caller);
-    }
-    idle[0]!.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-    await idle[0]!.until(/OK[^]*OK$/);
-    const another = rawConnection(server.port);
-    another.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect(await another.until(/OK$/)).toContain('200 OK');
-    await idle[1]!.ended;
-    expect(kinds).toEqual(['connections']);
-    for (const used of [idle[0]!, idle[2]!]) {
-      used.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
+    const rejected = rejections();
+    const { port } = await startServer({ onRejected: rejected.onRejected, limits: { maxConnections: 3 } });
+    const idle = [await idleConnection(port), await idleConnection(port), await idleConnection(port)] as const;
+    idle[0].send(HEALTH_BYTES);
+    await idle[0].until(/OK[^]*OK$/);
+    await idleConnection(port);
+    await idle[1].ended;
+    expect(rejected.kinds).toEqual(['connections']);
+    for (const used of [idle[0], idle[2]]) {
+      used.send(HEALTH_BYTES);
       expect(await used.until(/OK[^]*OK$/)).toContain('200 OK');
     }
   });
 
   it('replace those whose request is incomplete, but are closed while all others await their decision', async () => {
-    const { kinds, onRejected } = rejections();
-    const { observers, decide } = pendingDecisions();
-    const server = await startServer({ onRejected, decide, limits: { maxConnections: 2 } });
-    const stuck = rawConnection(server.port);
-    stuck.send('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{');
-    const first = post(server, REQUEST);
-    await until(() => observers.length === 1);
-    const second = post(server, REQUEST);
+    const rejected = rejections();
+    const { requested, decide } = pendingDecisions();
+    const limited = await startServer({ onRejected: rejected.onRejected, decide, limits: { maxConnections: 2 } });
+    const stuck = rawConnection(limited.port, 'POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{');
+    const first = post(limited, REQUEST);
+    await until('the first request', () => requested.length === 1);
+    const second = post(limited, REQUEST);
     await stuck.ended;
-    await until(() => observers.length === 2);
-    const third = rawConnection(server.port);
-    expect(await third.ended).toBe('');
-    for (const observer of observers) observer.verdict(OK);
+    await until('the second request', () => requested.length === 2);
+    expect(await rawConnection(limited.port).ended).toBe('');
+    for (const { observer } of requested) observer.verdict(OK);
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
-    expect(kinds).toEqual(['connections', 'connections']);
+    expect(rejected.kinds).toEqual(['connections', 'connections']);
+  });
+
+  it('that leave too few file descriptors replace idle ones, too', async () => {
+    const rejected = rejections();
+    let isFree = true;
+    const { port } = await startServer({ onRejected: rejected.onRejected, leavesFilesFree: () => isFree });
+    const idle = await idleConnection(port);
+    isFree = false;
+    await idleConnection(port);
+    await idle.ended;
+    expect(rejected.kinds).toEqual(['connections']);
   });
 });
 
-it('a connection that leaves too few file descriptors replaces an idle one, or is closed', async () => {
-  const { kinds, onRejected } = rejections();
-  let isFree = true;
-  const server = await startServer({ onRejected, leavesFilesFree: () => isFree });
-  const idle = rawConnection(server.port);
-  idle.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-  await idle.until(/OK$/);
-  isFree = false;
-  const another = rawConnection(server.port);
-  another.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-  expect(await another.until(/OK$/)).toContain('200 OK');
-  await idle.ended;
-  expect(kinds).toEqual(['connections']);
-});
-
-describe('a caller that does not wait for its responses', () => {
-  it('is disconnected when too many of its requests are in flight', async () => {
-    const { kinds, onRejected } = rejections();
-    const { observers, decide } = pendingDecisions();
-    const server = await startServer({ onRejected, decide });
-    const caller = rawConnection(server.port);
-    const request = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
-    caller.send(request.repeat(1_000));
-    await caller.ended;
-    expect(kinds).toEqual(['pipelining']);
-    expect(observers.length).toBeLessThanOrEqual(64);
-    expect((await fetch(`${server.url}/healthcheck`)).status).toBe(200);
-  });
-
+describe('a caller that does not wait for its responses is disconnected', () => {
   /** More bytes than the kernel takes for a connection. */
-  const LARGE_BYTES = 32 * KIB * KIB;
+  const LARGE_BYTES = 32 * MIB;
   const LARGE: Verdict = { ...OK, responseHeaders: [{ key: 'x', value: 'y'.repeat(LARGE_BYTES) }] };
-  const request = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
 
-  it('is disconnected when it does not read a response in time', async () => {
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected, decide: always(LARGE), timeouts: { response: 200 } });
-    const caller = rawConnection(server.port);
+  it('when too many of its requests are in flight', async () => {
+    const rejected = rejections();
+    const { requested, decide } = pendingDecisions();
+    const pending = await startServer({ onRejected: rejected.onRejected, decide });
+    await rawConnection(pending.port, POST_BYTES.repeat(1_000)).ended;
+    expect(rejected.kinds).toEqual(['pipelining']);
+    expect(requested.length).toBeLessThanOrEqual(64);
+    await idleConnection(pending.port);
+  });
+
+  it('when it does not read a response in time', async () => {
+    const rejected = rejections();
+    const timeouts = { response: 200 };
+    const { port } = await startServer({ onRejected: rejected.onRejected, decide: always(LARGE), timeouts });
+    const caller = rawConnection(port, POST_BYTES);
     caller.socket.pause();
-    caller.send(request);
-    await until(() => kinds.length > 0);
+    await until('it is disconnected', () => rejected.kinds.length > 0);
     caller.socket.resume();
     expect((await caller.ended).length).toBeLessThan(LARGE_BYTES);
-    expect(kinds).toEqual(['slow_reader']);
+    expect(rejected.kinds).toEqual(['slow_reader']);
   });
 
-  it('is disconnected when the unread responses of all callers take too much memory, the largest first', async () => {
-    const { kinds, onRejected } = rejections();
-    let verdict: Verdict = LARGE;
-    const server = await startServer({
-      onRejected,
+  it('when the unread responses of all callers take too much memory, the largest first', async () => {
+    const rejected = rejections();
+    let verdict = LARGE;
+    const limited = await startServer({
+      onRejected: rejected.onRejected,
       decide: (descriptors, observer) => always(verdict)(descriptors, observer),
-      limits: { maxUnreadBytes: KIB * KIB },
+      limits: { maxUnreadBytes: MIB },
     });
-    const caller = rawConnection(server.port);
-    caller.socket.pause();
-    caller.send(request);
-    await until(() => kinds.length > 0);
+    rawConnection(limited.port, POST_BYTES).socket.pause();
+    await until('it is disconnected', () => rejected.kinds.length > 0);
     verdict = OK;
-    expect((await post(server, REQUEST)).status).toBe(200);
-    expect(kinds).toEqual(['slow_reader']);
-  });
-});
-
-describe('headers', () => {
-  it.each([
-    ['more than 100 fields', 'a: b\r\n'.repeat(101)],
-    ['more than 16 KiB', `a: ${'b'.repeat(20_000)}\r\n`],
-  ])('with %s are rejected with 431', async (_title, headers) => {
-    const message = 'a request may have at most 100 headers, of 16 KiB in all';
-    const { kinds, onRejected } = rejections();
-    const server = await startServer({ onRejected });
-    const caller = rawConnection(server.port);
-    caller.send(`GET /healthcheck HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
-    const response = await caller.ended;
-    expect(response).toMatch(/^HTTP\/1\.1 431 /);
-    expect(errorIn(response)).toEqual({ error: { code: 'headers_too_large', message } });
-    expect(kinds).toEqual(['header_list']);
-  });
-
-  it('in a trailer of more than 16 KiB end the connection without a decision', async () => {
-    const { observers, decide } = pendingDecisions();
-    const server = await startServer({ decide });
-    const caller = rawConnection(server.port);
-    caller.send(`${CHUNKED}1\r\n{\r\n0\r\n${'name: value\r\n'.repeat(4_000)}\r\n`);
-    expect(await caller.ended).toMatch(/^HTTP\/1\.1 431 /);
-    expect(observers).toEqual([]);
+    expect((await post(limited, REQUEST)).status).toBe(200);
+    expect(rejected.kinds).toEqual(['slow_reader']);
   });
 });

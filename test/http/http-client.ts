@@ -1,9 +1,13 @@
 import { type Socket, connect } from 'node:net';
+import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
 import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
 import type { ListeningHttpServer } from '../../src/http/server/http-server';
+import type { HttpRejection } from '../../src/http/server/rejections';
 import { Code, type Verdict } from '../../src/limiter/verdict';
-import type { Decide } from '../../src/streams/ports/decide';
+import type { RateLimitRequest } from '../../src/limiter/request';
+import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
 import type { Log } from '../../src/streams/ports/log';
+import { partsOf } from '../support/data/parts-of';
 
 export const OK: Verdict = {
   overallCode: Code.OK,
@@ -20,6 +24,23 @@ export function always(verdict: Verdict): Decide {
     observer.verdict(verdict);
     return { cancel: () => {} };
   };
+}
+
+/** A `Decide` whose requests stay pending until the test answers their observers. */
+export function pendingDecisions() {
+  const requested: { request: RateLimitRequest; observer: DecisionObserver }[] = [];
+  const cancelled: CancelCause[] = [];
+  function decide(request: RateLimitRequest, observer: DecisionObserver) {
+    requested.push({ request, observer });
+    return { cancel: (cause: CancelCause) => void cancelled.push(cause) };
+  }
+  return { decide, requested, cancelled };
+}
+
+/** Records the kinds of what a server rejects. */
+export function rejections() {
+  const kinds: HttpRejection[] = [];
+  return { kinds, onRejected: (kind: HttpRejection) => void kinds.push(kind) };
 }
 
 /** A log that records its lines as `level message`. */
@@ -68,8 +89,33 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
   return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
 }
 
+/** Starts a debug listener of a service without rules. */
+export async function startDebugServer(options: Partial<DebugServerOptions> = {}): Promise<TestHttpServer> {
+  const server = await serveDebug({
+    host: '127.0.0.1',
+    port: 0,
+    version: '1.2.3',
+    rules: () => partsOf(),
+    rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
+    health: () => ({ healthy: true, unhealthy: [] }),
+    checks: () => [],
+    statistics: () => partsOf(),
+    operatorsApi: (_ctx, next) => next(),
+    onRejected: () => undefined,
+    log: recordingLog(),
+    availableMemory: () => Infinity,
+    ...options,
+  });
+  opened.push(() => server.close());
+  return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
+}
+
 /** The body of a request with one descriptor. */
 export const REQUEST = '{"domain":"d","descriptors":[{"entries":[{"key":"a","value":"b"}]}]}';
+
+/** The bytes of that request to `/json`, and of one to `/healthcheck`. */
+export const POST_BYTES = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
+export const HEALTH_BYTES = 'GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n';
 
 export function post(
   server: TestHttpServer,
@@ -93,7 +139,13 @@ export interface RawConnection {
   readonly ended: Promise<string>;
 }
 
-export function rawConnection(port: number): RawConnection {
+/** The body as JSON of the last response of a closed connection. */
+export function jsonIn(response: string): unknown {
+  return JSON.parse(response.slice(response.lastIndexOf('\r\n\r\n') + 4));
+}
+
+/** Opens a connection, and sends bytes if there are any. */
+export function rawConnection(port: number, bytes = ''): RawConnection {
   const socket = connect(port, '127.0.0.1');
   opened.push(() => socket.destroy());
   let received = '';
@@ -115,5 +167,6 @@ export function rawConnection(port: number): RawConnection {
       void ended.then(resolve);
     });
   }
+  if (bytes !== '') socket.write(bytes);
   return { socket, errors, send: (text) => void socket.write(text), received: () => received, until, ended };
 }

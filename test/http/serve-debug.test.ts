@@ -1,46 +1,46 @@
-import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
 import type { Statistic } from '../../src/http/debug/stats';
-import type { ListeningHttpServer } from '../../src/http/server/http-server';
-import { closeAll, recordingLog } from './http-client';
+import type { RulesInfo } from '../../src/http/debug/rlconfig';
 import { partsOf } from '../support/data/parts-of';
+import { until } from '../support/waiting/until';
+import { type TestHttpServer, closeAll, recordingLog, startDebugServer } from './http-client';
 
-const opened: ListeningHttpServer[] = [];
-afterEach(async () => {
-  await closeAll();
-  await Promise.all(opened.splice(0).map((server) => server.close()));
-});
+/** One listener for all tests; what its pages show is set by each test. */
+let server: TestHttpServer;
+let health: { healthy: boolean; unhealthy: string[] };
+let rules: () => AsyncIterable<readonly string[]>;
+let rulesInfo: RulesInfo;
+let statistics: () => AsyncIterable<readonly Statistic[]>;
+const log = recordingLog();
 
-const AT = new Date('2026-02-03T04:05:06.000Z');
-
-async function startDebugServer(options: Partial<DebugServerOptions> = {}) {
-  const server = await serveDebug({
-    host: '127.0.0.1',
-    port: 0,
-    version: '1.2.3',
-    rules: () => partsOf(),
-    rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
-    health: () => ({ healthy: true, unhealthy: [] }),
-    checks: () => [],
-    statistics: () => partsOf(),
-    operatorsApi: (_ctx, next) => next(),
-    onRejected: () => undefined,
-    log: recordingLog(),
-    ...options,
+beforeAll(async () => {
+  server = await startDebugServer({
+    log,
+    health: () => health,
+    rules: () => rules(),
+    rulesInfo: () => rulesInfo,
+    statistics: () => statistics(),
   });
-  opened.push(server);
-  return { port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
-}
+});
+beforeEach(() => {
+  health = { healthy: true, unhealthy: [] };
+  rules = () => partsOf();
+  rulesInfo = { loaded: undefined, rejected: undefined };
+  statistics = () => partsOf();
+  log.lines.splice(0);
+});
+afterAll(closeAll);
 
-async function textOf(url: string, accept = '*/*'): Promise<string> {
-  const response = await fetch(url, { headers: { Accept: accept } });
-  expect(response.status).toBe(200);
+async function textOf(path: string, accept = '*/*'): Promise<string> {
+  const response = await fetch(server.url + path, { headers: { Accept: accept } });
+  expect([path, response.status]).toEqual([path, 200]);
   return response.text();
 }
 
-describe('the index of the debug server', () => {
+const PATHS = ['/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/debug/pprof/', '/api/rules'];
+
+describe('the index of the debug listener', () => {
   it('lists every page with its description', async () => {
-    const { url } = await startDebugServer();
-    expect(await textOf(url)).toBe(
+    expect(await textOf('/')).toBe(
       [
         'weir 1.2.3: debug',
         '',
@@ -57,127 +57,122 @@ describe('the index of the debug server', () => {
   });
 
   it('has links for browsers, all of which work', async () => {
-    const { url } = await startDebugServer();
-    const html = await textOf(url, 'text/html,application/xhtml+xml,*/*;q=0.8');
-    const links = [...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path!);
-    expect(links).toEqual(['/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/debug/pprof/', '/api/rules']);
-    for (const path of links.slice(0, 6)) await textOf(url + path);
+    const html = await textOf('/', 'text/html,application/xhtml+xml,*/*;q=0.8');
+    expect([...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path)).toEqual(PATHS);
+    for (const path of PATHS.slice(0, 6)) await textOf(path);
   });
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
-    const { url } = await startDebugServer();
-    const text = await textOf(url + path);
+    const text = await textOf(path);
     expect(text).toMatch(/^\/debug\/pprof\/profile {12}a CPU profile .* for go tool pprof$/m);
     expect(text).toMatch(/^\/debug\/pprof\/heap\?format=v8 {5}a heap snapshot .* developer tools/m);
   });
 });
 
-describe('/healthcheck of the debug server', () => {
-  it.each([
-    [{ healthy: true, unhealthy: [] }, 200, 'OK'],
-    [{ healthy: false, unhealthy: ['termination', 'x'] }, 500, 'unhealthy: termination, x'],
-  ])('answers as that of the HTTP server: %j', async (health, status, text) => {
-    const { url } = await startDebugServer({ health: () => health });
-    const response = await fetch(`${url}/healthcheck`);
-    expect([response.status, await response.text()]).toEqual([status, text]);
-  });
+it('/healthcheck of the debug listener answers as that of the HTTP listener', async () => {
+  expect(await textOf('/healthcheck')).toBe('OK');
+  health = { healthy: false, unhealthy: ['termination', 'x'] };
+  const response = await fetch(`${server.url}/healthcheck`);
+  expect([response.status, await response.text()]).toEqual([500, 'unhealthy: termination, x']);
 });
 
 describe('/rlconfig', () => {
-  const rules = ['d.a: unit=SECOND requests_per_unit=1, shadow_mode: false, quota_mode: false', 'd.b_c: …'];
+  const RULES = ['d.a: unit=SECOND requests_per_unit=1, shadow_mode: false, quota_mode: false', 'd.b_c: …'];
+  const at = new Date('2026-02-03T04:05:06.000Z');
 
-  it('shows the origin of the rules as comments, then the rules, sorted', async () => {
-    const { url } = await startDebugServer({
-      rules: () => partsOf(rules.toReversed()),
-      rulesInfo: () => ({
-        loaded: { source: 'files in /srv/config', version: '/srv/v2', at: AT },
-        rejected: undefined,
-      }),
-    });
-    const response = await fetch(`${url}/rlconfig`);
-    expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
-    expect(await response.text()).toBe(
-      ['# from files in /srv/config', '# version /srv/v2', '# loaded 2026-02-03T04:05:06.000Z', ...rules, ''].join(
-        '\n',
-      ),
-    );
+  it('shows the origin of the rules as comments, then the current rules, sorted', async () => {
+    rules = () => partsOf(RULES.toReversed());
+    rulesInfo = { loaded: { source: 'files in /srv/config', version: '/srv/v2', at }, rejected: undefined };
+    const origin = ['# from files in /srv/config', '# version /srv/v2', '# loaded 2026-02-03T04:05:06.000Z'];
+    expect(await textOf('/rlconfig')).toBe([...origin, ...RULES, ''].join('\n'));
+    rules = () => partsOf(['two']);
+    expect(await textOf('/rlconfig')).toBe([...origin, 'two', ''].join('\n'));
   });
 
   it('shows the reason of a rejected load, each line as a comment', async () => {
-    const { url } = await startDebugServer({
-      rules: () => partsOf(rules.toReversed()),
-      rulesInfo: () => ({ loaded: undefined, rejected: { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse', at: AT } }),
-    });
-    expect((await textOf(`${url}/rlconfig`)).split('\n').slice(0, 4)).toEqual([
+    rulesInfo = { loaded: undefined, rejected: { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse', at } };
+    expect((await textOf('/rlconfig')).split('\n')).toEqual([
       '# no configuration loaded yet',
       '# load rejected 2026-02-03T04:05:06.000Z, keeping the active rules:',
       '#   a.yaml:1:2: bad',
       '#   b.yaml:3:4: worse',
+      '',
     ]);
-  });
-
-  it('shows the current rules on every request', async () => {
-    let current = partsOf(['one']);
-    const { url } = await startDebugServer({ rules: () => current });
-    expect(await textOf(`${url}/rlconfig`)).toContain('\none\n');
-    current = partsOf(['two']);
-    expect(await textOf(`${url}/rlconfig`)).toContain('\ntwo\n');
   });
 });
 
 describe('/stats', () => {
-  it('has one line per statistic, sorted by name', async () => {
-    function statistics() {
-      return partsOf<Statistic>(
-        [
-          ['b.total_hits', 3],
-          ['B.x', 0.5],
-        ],
-        [
-          ['a.within_limit', 3e21],
-          ['a-b', 0],
-        ],
-      );
-    }
-    const { url } = await startDebugServer({ statistics });
-    expect(await textOf(`${url}/stats`)).toBe(
-      'B.x: 0.5\na-b: 0\na.within_limit: 3000000000000000000000\nb.total_hits: 3\n',
+  it('has one line per statistic, sorted by name, whatever parts they arrive in', async () => {
+    const named: Statistic[] = [
+      ['b.total_hits', 3],
+      ['B.x', 0.5],
+    ];
+    statistics = () => partsOf(named, [], [['a.within_limit', 3e21]], [['a-b', 0]]);
+    expect(await textOf('/stats')).toBe('B.x: 0.5\na-b: 0\na.within_limit: 3000000000000000000000\nb.total_hits: 3\n');
+  });
+
+  it('is sorted in turns of the event loop', async () => {
+    const parts = Array.from({ length: 16 }, (_, part) =>
+      Array.from({ length: 1_000 }, (_item, i): Statistic => [String((i * 16 + part) * 7919).padStart(12, '0'), 1]),
     );
+    let turns = 0;
+    let isRunning = true;
+    statistics = async function* () {
+      yield* partsOf(...parts);
+      // Counts from the last part on.
+      (function count() {
+        turns += 1;
+        if (isRunning) setImmediate(count);
+      })();
+    };
+    const text = await textOf('/stats');
+    isRunning = false;
+    expect(text).toBe([...text.trimEnd().split('\n').toSorted(), ''].join('\n'));
+    expect(text.split('\n')).toHaveLength(16_001);
+    // Four rounds of merging and the output, each 16 steps.
+    expect(turns).toBeGreaterThanOrEqual(5 * 16);
   });
-});
 
-describe('a page that cannot be generated', () => {
-  it('is answered with 500, and logged', async () => {
-    const log = recordingLog();
-    const { url } = await startDebugServer({
-      log,
-      statistics: () => {
-        throw new Error('broken');
-      },
-    });
-    const response = await fetch(`${url}/stats`);
-    expect([response.status, await response.json()]).toEqual([
-      500,
-      { error: { code: 'internal_error', message: expect.any(String) } },
-    ]);
+  it('is generated once for all who ask while another one is generated, and again after a failure', async () => {
+    let begun = 0;
+    const goOn: (() => void)[] = [];
+    statistics = async function* () {
+      const number = (begun += 1);
+      yield [[`page ${number}`, 0]];
+      await new Promise<void>((resolve) => goOn.push(resolve));
+      if (number === 3) throw new Error('broken');
+    };
+    function get() {
+      return fetch(`${server.url}/stats`).then((response) => response.text());
+    }
+    async function finish(page: number) {
+      await until(`page ${page} is begun`, () => goOn.length === page);
+      goOn[page - 1]!();
+    }
+    const first = get();
+    await until('the first is begun', () => goOn.length === 1);
+    const others = Array.from({ length: 20 }, get);
+    // All of them have arrived when a later request has been answered.
+    await textOf('/healthcheck');
+    await finish(1);
+    expect(await first).toBe('page 1: 0\n');
+    await finish(2);
+    expect(new Set(await Promise.all(others))).toEqual(new Set(['page 2: 0\n']));
+    const failing = get();
+    await finish(3);
+    expect(await failing).toContain('internal_error');
     expect(log.lines).toEqual(['error internal error in an HTTP request; answered with status 500']);
+    const next = get();
+    await finish(4);
+    expect([await next, begun]).toEqual(['page 4: 0\n', 4]);
   });
 });
 
-describe('an unknown path or method of the debug server', () => {
+describe('an unknown path or method of the debug listener', () => {
   it('is answered with 404 and the available paths', async () => {
-    const { url } = await startDebugServer();
-    const response = await fetch(`${url}/debug`);
-    expect([response.status, await response.json()]).toEqual([
-      404,
-      {
-        error: {
-          code: 'not_found',
-          message:
-            'no such path; available: /, /rlconfig, /stats, /healthcheck, /readyz, /livez, /debug/pprof/, /api/rules',
-        },
-      },
-    ]);
+    const response = await fetch(`${server.url}/debug`);
+    const message = `no such path; available: /, ${PATHS.join(', ')}`;
+    expect([response.status, await response.json()]).toEqual([404, { error: { code: 'not_found', message } }]);
   });
 
   it.each([
@@ -186,14 +181,12 @@ describe('an unknown path or method of the debug server', () => {
     ['HEAD', '/debug/pprof/profile', 'GET'],
     ['POST', '/debug/pprof/heap', 'GET'],
   ])('is answered with 405 and the allowed methods: %s %s, %s', async (method, path, allow) => {
-    const { url } = await startDebugServer();
-    const response = await fetch(url + path, { method });
+    const response = await fetch(server.url + path, { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
   });
 
   it('does not include HEAD of a page', async () => {
-    const { url } = await startDebugServer();
-    const response = await fetch(`${url}/stats`, { method: 'HEAD' });
+    const response = await fetch(`${server.url}/stats`, { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
   });
 });

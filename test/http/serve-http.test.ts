@@ -1,160 +1,124 @@
-import { Agent, request as httpRequest } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
-import type { DecisionObserver, CancelCause, Decide } from '../../src/streams/ports/decide';
+import type { Check } from '../../src/streams/checks';
+import type { Decide } from '../../src/streams/ports/decide';
 import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
-import { until as eventually } from '../support/waiting/until';
+import { until } from '../support/waiting/until';
 import {
+  HEALTH_BYTES,
   OK,
   OVER_LIMIT,
+  POST_BYTES,
   REQUEST,
+  type TestHttpServer,
   always,
   closeAll,
+  pendingDecisions,
   post,
   rawConnection,
   recordingLog,
   startServer,
 } from './http-client';
 
-afterEach(closeAll);
+const MIB = 1024 * 1024;
+const PASSING: readonly Check[] = ['configuration', 'store'].map((name) => ({ name, failure: undefined }));
+const FAILING: readonly Check[] = [PASSING[0]!, { name: 'store', failure: 'no connection' }];
+const FAILED_LIST = '[+]configuration ok\n[-]store failed: no connection\nreadyz check failed\n';
 
-/** A `Decide` whose requests stay pending until the test answers their observers. */
-function pendingDecisions() {
-  const requested: { request: RateLimitRequest; observer: DecisionObserver }[] = [];
-  const cancelled: CancelCause[] = [];
-  const waiting: (() => void)[] = [];
-  function changed() {
-    for (const resolve of waiting.splice(0)) resolve();
-  }
-  const decide: Decide = (request, observer) => {
-    requested.push({ request, observer });
-    changed();
-    return {
-      cancel: (cause) => {
-        cancelled.push(cause);
-        changed();
-      },
-    };
-  };
-  async function until(condition: () => boolean) {
-    while (!condition()) {
-      await new Promise<void>((resolve) => {
-        waiting.push(resolve);
-      });
-    }
-  }
-  return { decide, requested, cancelled, until };
-}
+/** One listener for all tests that need no other settings; what it serves is set by each test. */
+let server: TestHttpServer;
+let decide: Decide;
+let unhealthy: readonly string[];
+let checks: readonly Check[];
+const requests: RateLimitRequest[] = [];
+const log = recordingLog();
 
-function failing(error: DecisionError): Decide {
-  return (_request, observer) => {
-    observer.error(error);
-    return { cancel: () => {} };
-  };
-}
-
-describe('/healthcheck', () => {
-  it('answers 200 OK while the service is healthy', async () => {
-    const server = await startServer();
-    const response = await fetch(`${server.url}/healthcheck`);
-    expect([response.status, await response.text()]).toEqual([200, 'OK']);
-    expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+beforeAll(async () => {
+  server = await startServer({
+    log,
+    decide: (request, observer) => {
+      requests.push(request);
+      return decide(request, observer);
+    },
+    health: () => ({ healthy: unhealthy.length === 0, unhealthy: [...unhealthy] }),
+    checks: () => checks,
   });
+});
+beforeEach(() => {
+  decide = always(OK);
+  unhealthy = [];
+  checks = PASSING;
+  requests.splice(0);
+  log.lines.splice(0);
+});
+afterAll(closeAll);
 
-  it('answers 500 with the components that are unhealthy at that moment', async () => {
-    let unhealthy: string[] = [];
-    const server = await startServer({ health: () => ({ healthy: unhealthy.length === 0, unhealthy }) });
+/** The status, the first word of the type, and the text of an answer. */
+async function answerOf(path: string, init?: RequestInit): Promise<readonly unknown[]> {
+  const response = await fetch(server.url + path, init);
+  return [response.status, response.headers.get('content-type')?.split(';')[0], await response.text()];
+}
+
+describe('/healthcheck, /readyz and /livez', () => {
+  it('answer what the health and the checks are at that moment', async () => {
+    const verbose = '[+]configuration ok\n[+]store ok\nreadyz check passed\n';
+    expect(await answerOf('/healthcheck?probe=1')).toEqual([200, 'text/plain', 'OK']);
+    expect(await answerOf('/readyz')).toEqual([200, 'text/plain', 'ok']);
+    expect(await answerOf('/readyz?verbose')).toEqual([200, 'text/plain', verbose]);
     unhealthy = ['store', 'termination'];
-    const response = await fetch(`${server.url}/healthcheck`);
-    expect([response.status, await response.text()]).toEqual([500, 'unhealthy: store, termination']);
+    checks = FAILING;
+    expect(await answerOf('/healthcheck')).toEqual([500, 'text/plain', 'unhealthy: store, termination']);
+    expect(await answerOf('/readyz')).toEqual([503, 'text/plain', FAILED_LIST]);
+    expect(await answerOf('/readyz?verbose=1')).toEqual([503, 'text/plain', FAILED_LIST]);
+    expect(await answerOf('/livez')).toEqual([200, 'text/plain', 'ok']);
   });
 
-  it.each([
-    [true, 200],
-    [false, 500],
-  ])('answers HEAD without a body; healthy: %s, status: %i', async (healthy, status) => {
-    const server = await startServer({ health: () => ({ healthy, unhealthy: healthy ? [] : ['store'] }) });
-    const response = await fetch(`${server.url}/healthcheck`, { method: 'HEAD' });
-    expect([response.status, await response.text()]).toEqual([status, '']);
+  it('answer HEAD without a body, and other methods with 405', async () => {
+    for (const path of ['/healthcheck', '/readyz', '/livez']) {
+      expect((await answerOf(path, { method: 'HEAD' }))[2]).toBe('');
+      const rejected = await fetch(server.url + path, { method: 'POST' });
+      expect([rejected.status, rejected.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    }
+    unhealthy = ['store'];
+    expect(await answerOf('/healthcheck', { method: 'HEAD' })).toEqual([500, 'text/plain', '']);
   });
 });
 
 describe('POST /json', () => {
-  it('decides the request in the body and answers 200 with the verdict as JSON', async () => {
-    const requests: RateLimitRequest[] = [];
-    const server = await startServer({
-      decide: (request, observer) => {
-        requests.push(request);
-        return always(OK)(request, observer);
-      },
-    });
-    const response = await post(server, REQUEST);
-    expect(response.status).toBe(200);
-    expect(response.headers.get('content-type')).toBe('application/json');
-    expect(await response.text()).toBe('{"overallCode":"OK","statuses":[{"code":"OK"}]}');
-    expect(requests).toMatchObject([{ domain: 'd', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] }]);
-  });
+  function send(body: string | Uint8Array<ArrayBuffer>, headers = {}) {
+    return answerOf('/json', { method: 'POST', body, headers });
+  }
 
-  it('answers 429 when the verdict is OVER_LIMIT', async () => {
-    const server = await startServer({ decide: always(OVER_LIMIT) });
-    const response = await post(server, REQUEST);
-    expect([response.status, await response.json()]).toEqual([
-      429,
-      { overallCode: 'OVER_LIMIT', statuses: [{ code: 'OK' }] },
-    ]);
+  it('decides the request in the body and answers 200, or 429 for OVER_LIMIT, with the verdict as JSON', async () => {
+    expect(await send(REQUEST)).toEqual([200, 'application/json', '{"overallCode":"OK","statuses":[{"code":"OK"}]}']);
+    expect(requests).toMatchObject([{ domain: 'd', descriptors: [{ entries: [{ key: 'a', value: 'b' }] }] }]);
+    decide = always(OVER_LIMIT);
+    expect(await send(REQUEST)).toEqual([429, 'application/json', writeVerdict(OVER_LIMIT)]);
   });
 
   it.each(['application/x-www-form-urlencoded', 'text/xml; charset=latin1', ''])(
     'ignores the Content-Type "%s"',
     async (type) => {
-      const server = await startServer();
-      expect((await post(server, REQUEST, { 'Content-Type': type })).status).toBe(200);
+      expect((await send(REQUEST, { 'Content-Type': type }))[0]).toBe(200);
     },
   );
 
-  it('answers when the decision is made later', async () => {
-    const { decide, requested, until, cancelled } = pendingDecisions();
-    const server = await startServer({ decide });
-    const response = post(server, REQUEST);
-    await until(() => requested.length === 1);
-    requested[0]!.observer.verdict(OVER_LIMIT);
-    expect((await response).status).toBe(429);
-    expect(cancelled).toEqual([]);
-  });
-
   it('accepts ten thousand descriptors', async () => {
     const verdict = { ...OK, statuses: Array.from({ length: 10_000 }, () => OK.statuses[0]!) };
-    let count = 0;
-    const server = await startServer({
-      decide: (request, observer) => {
-        count = request.descriptors.length;
-        return always(verdict)(request, observer);
-      },
-    });
+    decide = always(verdict);
     const descriptors = Array.from({ length: 10_000 }, (_, i) => ({ entries: [{ key: 'user', value: String(i) }] }));
-    const response = await post(server, JSON.stringify({ domain: 'd', descriptors }));
-    expect([response.status, count]).toEqual([200, 10_000]);
-    expect(await response.text()).toBe(writeVerdict(verdict));
+    const answer = await send(JSON.stringify({ domain: 'd', descriptors }));
+    expect([answer[0], answer[2], requests[0]!.descriptors.length]).toEqual([200, writeVerdict(verdict), 10_000]);
   });
 
   it('accepts a body that arrives in pieces, split inside a character', async () => {
-    const requests: RateLimitRequest[] = [];
-    const server = await startServer({
-      decide: (request, observer) => {
-        requests.push(request);
-        return always(OK)(request, observer);
-      },
-    });
     const body = Buffer.from('{"domain":"é"}');
     const cut = body.indexOf(0xc3) + 1;
-    const sent = httpRequest({
-      port: server.port,
-      method: 'POST',
-      path: '/json',
-      headers: { 'Content-Length': body.length },
-    });
+    const headers = { 'Content-Length': body.length };
+    const sent = httpRequest({ port: server.port, method: 'POST', path: '/json', headers });
     const status = new Promise((resolve) => {
       sent.once('response', (response) => resolve(response.resume().statusCode));
     });
@@ -163,43 +127,30 @@ describe('POST /json', () => {
     expect(requests[0]!.domain).toBe('é');
   });
 
-  it('answers a request with Expect: 100-continue', async () => {
-    const server = await startServer();
-    const caller = rawConnection(server.port);
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${REQUEST.length}\r\n\r\n`);
+  it('answers a request with Expect: 100-continue, unless its body is too long', async () => {
+    const head = 'POST /json HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ';
+    const caller = rawConnection(server.port, `${head}${REQUEST.length}\r\n\r\n`);
     expect(await caller.until(/\r\n\r\n/)).toMatch(/^HTTP\/1\.1 100 Continue/);
     caller.send(REQUEST);
     expect(await caller.until(/overallCode/)).toMatch(/HTTP\/1\.1 200 OK/);
+    expect(await rawConnection(server.port, `${head}${2 * MIB}\r\n\r\n`).until(/\}\}$/)).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it.each([
-    ['invalid JSON', '{"domain":"d"', '$.domain: expected "," or "}", got the end of the body (line 1, column 14)'],
-    ['no body', '', '$: expected a RateLimitRequest (an object), got the end of the body (line 1, column 1)'],
-    ['an unknown field', '{"name":1}', '$.name: unknown field; allowed fields: domain, descriptors, hitsAddend'],
-    ['a form', 'domain=d', '$: expected a RateLimitRequest (an object), got domain=d (line 1, column 1)'],
-  ])('answers 400 with the reason for %s', async (_title, body, message) => {
-    const server = await startServer();
-    const response = await post(server, body);
-    expect(response.headers.get('content-type')).toBe('application/json');
-    expect([response.status, await response.json()]).toEqual([400, { error: { code: 'invalid_request', message } }]);
+  const NO_UTF_8 = '$: the body is not valid UTF-8';
+  it.each<readonly [body: string | readonly number[], message: string]>([
+    ['{"domain":"d"', '$.domain: expected "," or "}", got the end of the body (line 1, column 14)'],
+    ['', '$: expected a RateLimitRequest (an object), got the end of the body (line 1, column 1)'],
+    [[0xff], NO_UTF_8],
+    [[0xc3], NO_UTF_8],
+    [[0xed, 0xa0, 0x80], NO_UTF_8],
+    [[0xc0, 0xaf], NO_UTF_8],
+  ])('answers 400 with the reason for the body %j', async (body, message) => {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.from([0x22, ...body, 0x22]);
+    const error = JSON.stringify({ error: { code: 'invalid_request', message } });
+    expect(await send(new Uint8Array(bytes))).toEqual([400, 'application/json', error]);
   });
 
-  it.each([
-    ['a byte that UTF-8 does not use', [0xff]],
-    ['half a character', [0xc3]],
-    ['a surrogate', [0xed, 0xa0, 0x80]],
-    ['an overlong form', [0xc0, 0xaf]],
-  ])('answers 400 for %s, which is not valid UTF-8', async (_title, bytes) => {
-    const server = await startServer();
-    const body = Buffer.concat([Buffer.from('{"domain":"'), Buffer.from(bytes), Buffer.from('"}')]);
-    const response = await post(server, new Uint8Array(body));
-    expect([response.status, await response.json()]).toEqual([
-      400,
-      { error: { code: 'invalid_request', message: '$: the body is not valid UTF-8' } },
-    ]);
-  });
-
-  const STATUSES: readonly [DecisionErrorCode, number][] = [
+  it.each<[DecisionErrorCode, number]>([
     ['invalid_request', 400],
     ['no_configuration', 503],
     ['too_much_work', 413],
@@ -207,21 +158,18 @@ describe('POST /json', () => {
     ['store_timeout', 503],
     ['store_pool_empty', 503],
     ['shutting_down', 503],
-  ];
-  it.each(STATUSES)('answers %s with %i', async (code, status) => {
-    const server = await startServer({
-      decide: failing(new DecisionError(code, 'the reason', { cause: new Error('secret') })),
-    });
-    const response = await post(server, REQUEST);
-    expect(response.headers.get('content-type')).toBe('application/json');
-    expect([response.status, await response.json()]).toEqual([status, { error: { code, message: 'the reason' } }]);
+  ])('answers %s with %i', async (code, status) => {
+    decide = (_request, observer) => {
+      observer.error(new DecisionError(code, 'the reason', { cause: new Error('secret') }));
+      return { cancel: () => {} };
+    };
+    const error = JSON.stringify({ error: { code, message: 'the reason' } });
+    expect(await send(REQUEST)).toEqual([status, 'application/json', error]);
   });
 
   it('answers under other spellings of its target as it does under the usual one', async () => {
-    const server = await startServer();
     const caller = rawConnection(server.port);
-    const rest = ` HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
-    for (const target of ['/json', '/json?a=1', 'http://x/json']) caller.send(`POST ${target}${rest}`);
+    for (const target of ['/json', '/json?a=1', 'http://x/json']) caller.send(POST_BYTES.replace('/json', target));
     const answer =
       'HTTP/1\\.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: \\d+\\r\\nDate: [^\\r]+\\r\\n' +
       'Connection: keep-alive\\r\\nKeep-Alive: timeout=75\\r\\n\\r\\n\\{"overallCode":"OK"[^\\r]*\\}';
@@ -229,287 +177,173 @@ describe('POST /json', () => {
   });
 
   it('answers 500 on an internal error, logs the reason, and continues', async () => {
-    const log = recordingLog();
-    const server = await startServer({
-      log,
-      decide: () => {
-        throw new TypeError('x is not a function');
-      },
-    });
-    const response = await post(server, REQUEST);
-    expect(response.status).toBe(500);
-    expect(await response.text()).not.toContain('function');
-    expect(log.lines).toContain('error internal error in an HTTP request; answered with status 500');
-    expect((await fetch(`${server.url}/healthcheck`)).status).toBe(200);
+    decide = () => {
+      throw new TypeError('x is not a function');
+    };
+    const [status, , text] = await send(REQUEST);
+    expect([status, text]).toEqual([500, expect.not.stringContaining('function')]);
+    expect(log.lines).toEqual(['error internal error in an HTTP request; answered with status 500']);
+    expect((await answerOf('/healthcheck'))[0]).toBe(200);
   });
 });
 
 describe('a body over 1 MiB', () => {
-  const LIMIT = 1024 * 1024;
-  function bodyOf(bytes: number) {
-    return REQUEST + ' '.repeat(bytes - REQUEST.length);
-  }
-  const TOO_LARGE = { error: { code: 'body_too_large', message: 'the request body is larger than 1 MiB' } };
-
-  it('is rejected with 413 from one byte above the limit', async () => {
-    const server = await startServer();
-    expect((await post(server, bodyOf(LIMIT))).status).toBe(200);
-    const response = await post(server, bodyOf(LIMIT + 1));
-    expect(response.headers.get('connection')).toBe('close');
-    expect([response.status, await response.json()]).toEqual([413, TOO_LARGE]);
-  });
-
-  it('is rejected without 100 Continue', async () => {
-    const server = await startServer();
-    const caller = rawConnection(server.port);
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: ${2 * LIMIT}\r\n\r\n`);
-    expect(await caller.until(/\}\}$/)).toMatch(/^HTTP\/1\.1 413 /);
+  it('is rejected with 413 from one byte above the limit, also for callers that read only after sending', async () => {
+    expect((await post(server, REQUEST.padEnd(MIB))).status).toBe(200);
+    for (const response of await Promise.all(
+      [MIB + 1, ...Array(8).fill(2 * MIB)].map((n) => post(server, ' '.repeat(n))),
+    )) {
+      expect(response.headers.get('connection')).toBe('close');
+      const error = { code: 'body_too_large', message: 'the request body is larger than 1 MiB' };
+      expect([response.status, await response.json()]).toEqual([413, { error }]);
+    }
   });
 
   it.each([
     ['with a Content-Length', true],
     ['with chunked encoding', false],
   ])('is rejected while it is being sent, and the caller receives the response: %s', async (_title, announced) => {
-    const server = await startServer();
-    const caller = rawConnection(server.port);
-    const length = announced ? `Content-Length: ${4 * LIMIT}` : 'Transfer-Encoding: chunked';
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`);
-    const piece = ' '.repeat(LIMIT / 4);
-    function send() {
-      return caller.send(announced ? piece : `${piece.length.toString(16)}\r\n${piece}\r\n`);
-    }
-    for (let i = 0; i < 8; i += 1) send();
+    const length = announced ? `Content-Length: ${4 * MIB}` : 'Transfer-Encoding: chunked';
+    const caller = rawConnection(server.port, `POST /json HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`);
+    const piece = ' '.repeat(MIB / 4);
+    const sent = announced ? piece : `${piece.length.toString(16)}\r\n${piece}\r\n`;
+    caller.send(sent.repeat(8));
     expect(await caller.until(/\}\}$/)).toMatch(/^HTTP\/1\.1 413 /);
     // The rest of the body is discarded, then the connection closes without a reset.
-    for (let i = 0; i < 8; i += 1) send();
-    if (!announced) caller.send('0\r\n\r\n');
+    caller.send(sent.repeat(8) + (announced ? '' : '0\r\n\r\n'));
     expect(await caller.ended).toMatch(/\}\}$/);
     expect(caller.errors).toEqual([]);
-  });
-
-  it('is answered so that a caller that reads only after sending everything receives the response', async () => {
-    const server = await startServer();
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, async () => (await post(server, bodyOf(2 * LIMIT))).status),
-    );
-    expect(answers).toEqual(Array(8).fill(413));
   });
 });
 
 describe('an unknown path or method', () => {
-  it.each([
-    ['GET', '/'],
-    ['POST', '/json/'],
-    ['POST', '/JSON'],
-    ['GET', '/healthcheck/x'],
-    ['POST', '/%'],
-    ['GET', '//json'],
-    ['OPTIONS', '/'],
-  ])('answers %s %s with 404 as JSON', async (method, path) => {
-    const server = await startServer();
-    const response = await fetch(`${server.url}${path}`, { method });
-    expect([response.status, await response.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);
-  });
+  it.each(['GET /', 'POST /json/', 'POST /JSON', 'GET /healthcheck/x', 'POST /%', 'GET //json', 'OPTIONS /'])(
+    'is answered with 404 as JSON: %s',
+    async (line) => {
+      const [method, path] = line.split(' ') as [string, string];
+      const [status, , text] = await answerOf(path, { method });
+      expect([status, JSON.parse(String(text))]).toMatchObject([404, { error: { code: 'not_found' } }]);
+    },
+  );
 
   it.each([
-    ['GET', '/json', 'POST'],
     ['PUT', '/json', 'POST'],
     ['OPTIONS', '/json', 'POST'],
-    ['POST', '/healthcheck', 'GET, HEAD'],
     ['DELETE', '/healthcheck', 'GET, HEAD'],
-  ])('answers %s %s with 405 and allows %s', async (method, path, allow) => {
-    const server = await startServer();
+  ])('is answered with 405 and what is allowed: %s %s, %s', async (method, path, allow) => {
     const response = await fetch(`${server.url}${path}`, { method });
-    expect([response.status, response.headers.get('allow'), await response.json()]).toEqual([
-      405,
-      allow,
-      { error: { code: 'method_not_allowed', message: `${method} is not allowed here; allowed: ${allow}` } },
-    ]);
-  });
-
-  it('answers HEAD /json with 405 and without a body', async () => {
-    const server = await startServer();
-    const response = await fetch(`${server.url}/json`, { method: 'HEAD' });
-    expect([response.status, response.headers.get('allow'), await response.text()]).toEqual([405, 'POST', '']);
-  });
-
-  it('ignores a query string', async () => {
-    const server = await startServer();
-    expect((await fetch(`${server.url}/healthcheck?probe=1`)).status).toBe(200);
+    const error = { code: 'method_not_allowed', message: `${method} is not allowed here; allowed: ${allow}` };
+    expect([response.status, response.headers.get('allow'), await response.json()]).toEqual([405, allow, { error }]);
+    expect(await answerOf('/json', { method: 'HEAD' })).toEqual([405, 'application/json', '']);
   });
 });
 
-describe('a connection that the system cannot accept', () => {
-  it('is logged, and further ones are served', async () => {
-    const log = recordingLog();
+describe('a caller that disconnects', () => {
+  it('cancels its request, and ends the span of it without a status', async () => {
+    const { decide: pending, requested, cancelled } = pendingDecisions();
+    const ended: unknown[] = [];
+    const trace: CallTrace = { traceId: '0', ended: (...values) => void ended.push(values) };
+    const traced = await startServer({
+      decide: pending,
+      tracer: { fields: [], begin: () => trace } as unknown as Tracer,
+    });
+    const caller = rawConnection(traced.port, POST_BYTES);
+    await until('the request', () => requested.length === 1);
+    caller.socket.destroy();
+    await until('the span to end', () => ended.length > 0);
+    expect([cancelled, ended]).toEqual([['cancelled'], [[{}, false]]]);
+  });
+
+  it('inside its body causes no decision and no log line above debug', async () => {
+    const caller = rawConnection(server.port, 'POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"domain"');
+    caller.socket.end();
+    await caller.ended;
+    expect((await answerOf('/healthcheck'))[0]).toBe(200);
+    expect([requests, log.lines.filter((line) => !line.startsWith('debug'))]).toEqual([[], []]);
+  });
+
+  it('after the response cancels nothing', async () => {
+    const pending = pendingDecisions();
+    decide = pending.decide;
+    const caller = rawConnection(server.port, POST_BYTES);
+    await until('the request', () => pending.requested.length === 1);
+    pending.requested[0]!.observer.verdict(OK);
+    await caller.until(/\}\]\}$/);
+    caller.socket.destroy();
+    await caller.ended;
+    expect(pending.cancelled).toEqual([]);
+  });
+});
+
+it('a caller that is slow with its headers or its body, or sends nothing, is disconnected', async () => {
+  const { decide: pending, requested } = pendingDecisions();
+  const timeouts = { headers: 100, request: 100, inactive: 300 };
+  const impatient = await startServer({ decide: pending, timeouts });
+  const head = rawConnection(impatient.port, 'POST /json HTTP/1.1\r\nHost:');
+  const body = rawConnection(impatient.port, 'POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
+  const silent = rawConnection((await startServer({ timeouts: { inactive: 100 } })).port);
+  expect(await head.ended).toMatch(/^HTTP\/1\.1 408 /);
+  await body.ended;
+  expect([await silent.ended, requested]).toEqual(['', []]);
+});
+
+describe('close', () => {
+  it('finishes requests in flight with Connection: close, and accepts no new connection', async () => {
+    const { decide: pending, requested } = pendingDecisions();
+    const closing = await startServer({ decide: pending, timeouts: { grace: 60_000 } });
+    const response = post(closing, REQUEST);
+    await until('the request', () => requested.length === 1);
+    let closed = false;
+    const ended = closing.close().then(() => (closed = true));
+    await expect(fetch(`${closing.url}/healthcheck`)).rejects.toThrow('fetch failed');
+    expect(closed).toBe(false);
+    requested[0]!.observer.verdict(OK);
+    expect((await response).headers.get('connection')).toBe('close');
+    await ended;
+    await closing.close();
+  });
+
+  it('closes idle connections and those without a complete request immediately', async () => {
+    const closing = await startServer({ timeouts: { grace: 60_000 } });
+    const idle = Array.from({ length: 20 }, () => rawConnection(closing.port, HEALTH_BYTES));
+    await Promise.all(idle.map((caller) => caller.until(/OK$/)));
+    const incomplete = ['', 'POST /json HTTP/1.1\r\nHost: x\r\n'].map((bytes) => rawConnection(closing.port, bytes));
+    await fetch(`${closing.url}/healthcheck`);
+    await closing.close();
+    await Promise.all([...idle, ...incomplete].map(({ ended }) => ended));
+  });
+
+  it('aborts requests that take longer than the grace period', async () => {
+    const { decide: pending, requested } = pendingDecisions();
+    const closing = await startServer({ decide: pending, timeouts: { grace: 50 } });
+    const failure = post(closing, REQUEST).catch(String);
+    await until('the request', () => requested.length === 1);
+    await closing.close();
+    expect(await failure).toContain('fetch failed');
+  });
+});
+
+describe('a connection', () => {
+  it('carries many requests, sequential and pipelined, also after a rejected one', async () => {
+    const caller = rawConnection(server.port, 'POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx');
+    await caller.until(/400 Bad Request[^]*\}\}$/);
+    caller.send(POST_BYTES.repeat(20));
+    expect(await caller.until(/(HTTP\/1\.1 200 OK[^{]*\{"overallCode":"OK","statuses":\[[^\]]*\]\}){20}$/)).toMatch(
+      /^HTTP/,
+    );
+  });
+
+  it('that the system cannot accept is logged, and further ones are served', async () => {
     const servers: Server[] = [];
     const listen = jest.spyOn(Server.prototype, 'listen').mockImplementation(function listening(this: Server, ...args) {
       servers.push(this);
       listen.mockRestore();
       return this.listen(...args);
     });
-    const server = await startServer({ log });
+    const other = recordingLog();
+    const failing = await startServer({ log: other });
     servers[0]!.emit('error', Object.assign(new Error('accept ENFILE'), { code: 'ENFILE' }));
-    expect(log.lines).toEqual(['error a listener has failed']);
-    expect((await fetch(`${server.url}/healthcheck`)).status).toBe(200);
-  });
-});
-
-describe('a caller that disconnects', () => {
-  it('cancels its request', async () => {
-    const { decide, requested, cancelled, until } = pendingDecisions();
-    const server = await startServer({ decide });
-    const caller = new AbortController();
-    const response = fetch(`${server.url}/json`, { method: 'POST', body: REQUEST, signal: caller.signal });
-    await until(() => requested.length === 1);
-    caller.abort();
-    await expect(response).rejects.toThrow('abort');
-    await until(() => cancelled.length > 0);
-    expect(cancelled).toEqual(['cancelled']);
-  });
-
-  it('ends the span of its request, without a status', async () => {
-    const { decide, requested, until } = pendingDecisions();
-    const ended: unknown[] = [];
-    const trace: CallTrace = { traceId: '0', ended: (...values) => void ended.push(values) };
-    const tracer = { fields: [], begin: () => trace } as unknown as Tracer;
-    const server = await startServer({ decide, tracer });
-    const caller = rawConnection(server.port);
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`);
-    await until(() => requested.length === 1);
-    caller.socket.destroy();
-    await eventually('the span to end', () => ended.length > 0);
-    expect(ended).toEqual([[{}, false]]);
-  });
-
-  it('inside its body causes no decision and no log line above debug', async () => {
-    const { decide, requested } = pendingDecisions();
-    const log = recordingLog();
-    const server = await startServer({ decide, log });
-    const caller = rawConnection(server.port);
-    caller.send('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"domain"');
-    caller.socket.end();
-    await caller.ended;
-    expect((await fetch(`${server.url}/healthcheck`)).status).toBe(200);
-    expect(requested).toEqual([]);
-    expect(log.lines.filter((line) => !line.startsWith('debug'))).toEqual([]);
-  });
-
-  it('after the response cancels nothing', async () => {
-    const { decide, requested, cancelled, until } = pendingDecisions();
-    const server = await startServer({ decide });
-    const caller = rawConnection(server.port);
-    caller.send(`POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`);
-    await until(() => requested.length === 1);
-    requested[0]!.observer.verdict(OK);
-    await caller.until(/\}\]\}$/);
-    caller.socket.destroy();
-    await caller.ended;
-    expect(cancelled).toEqual([]);
-  });
-});
-
-describe('a slow caller', () => {
-  it('is disconnected with 408 when its headers take too long', async () => {
-    const server = await startServer({ timeouts: { headers: 100, request: 100 } });
-    const caller = rawConnection(server.port);
-    caller.send('POST /json HTTP/1.1\r\nHost:');
-    expect(await caller.ended).toMatch(/^HTTP\/1\.1 408 /);
-  });
-
-  it('is disconnected without a decision when its body takes too long', async () => {
-    const { decide, requested } = pendingDecisions();
-    const server = await startServer({ decide, timeouts: { headers: 100, request: 100 } });
-    const caller = rawConnection(server.port);
-    caller.send('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
-    await caller.ended;
-    expect(requested).toEqual([]);
-  });
-
-  it('is disconnected when it sends nothing', async () => {
-    const server = await startServer({ timeouts: { inactive: 100 } });
-    expect(await rawConnection(server.port).ended).toBe('');
-  });
-});
-
-describe('close', () => {
-  it('finishes requests in flight with Connection: close and accepts no new connection', async () => {
-    const { decide, requested, until } = pendingDecisions();
-    const server = await startServer({ decide, timeouts: { grace: 60_000 } });
-    const response = post(server, REQUEST);
-    await until(() => requested.length === 1);
-    let closed = false;
-    const closing = server.close().then(() => {
-      closed = true;
-    });
-    await expect(fetch(`${server.url}/healthcheck`)).rejects.toThrow('fetch failed');
-    expect(closed).toBe(false);
-    requested[0]!.observer.verdict(OK);
-    expect((await response).headers.get('connection')).toBe('close');
-    await closing;
-  });
-
-  it('closes idle connections and those without a complete request immediately', async () => {
-    const server = await startServer({ timeouts: { grace: 60_000 } });
-    const agent = new Agent({ keepAlive: true });
-    const used = await Promise.all(
-      Array.from(
-        { length: 50 },
-        () =>
-          new Promise<number | undefined>((resolve, reject) => {
-            httpRequest({ port: server.port, path: '/healthcheck', agent }, (response) => {
-              response.resume().once('end', () => resolve(response.statusCode));
-            })
-              .once('error', reject)
-              .end();
-          }),
-      ),
-    );
-    expect(new Set(used)).toEqual(new Set([200]));
-    const unused = rawConnection(server.port);
-    const begun = rawConnection(server.port);
-    begun.send('POST /json HTTP/1.1\r\nHost: x\r\n');
-    await fetch(`${server.url}/healthcheck`);
-    await server.close();
-    await Promise.all([unused.ended, begun.ended]);
-    agent.destroy();
-  });
-
-  it('aborts requests that take longer than the grace period', async () => {
-    const { decide, requested, until } = pendingDecisions();
-    const server = await startServer({ decide, timeouts: { grace: 50 } });
-    const failure = post(server, REQUEST).catch(String);
-    await until(() => requested.length === 1);
-    await server.close();
-    expect(await failure).toContain('fetch failed');
-  });
-
-  it('can be called twice', async () => {
-    const server = await startServer();
-    await expect(Promise.all([server.close(), server.close()])).resolves.toBeDefined();
-  });
-});
-
-describe('a connection', () => {
-  it('carries many requests, sequential and pipelined', async () => {
-    const server = await startServer();
-    const caller = rawConnection(server.port);
-    const request = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${REQUEST.length}\r\n\r\n${REQUEST}`;
-    caller.send(request);
-    await caller.until(/\}\]\}$/);
-    caller.send(request.repeat(20));
-    const answers = await caller.until(
-      /(HTTP\/1\.1 200 OK[^{]*\{"overallCode":"OK","statuses":\[\{"code":"OK"\}\]\}){21}/,
-    );
-    expect(answers.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(21);
-  });
-
-  it('stays open after a rejected request', async () => {
-    const server = await startServer();
-    const caller = rawConnection(server.port);
-    caller.send('POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx');
-    await caller.until(/400 Bad Request[^]*\}\}$/);
-    caller.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect(await caller.until(/OK$/)).toContain('200 OK');
+    expect(other.lines).toEqual(['error a listener has failed']);
+    expect((await fetch(`${failing.url}/healthcheck`)).status).toBe(200);
   });
 });

@@ -1,0 +1,304 @@
+import type { Profiler, Runtime } from 'node:inspector';
+import { Session } from 'node:inspector/promises';
+import type { Duplex } from 'node:stream';
+import { gunzipSync } from 'node:zlib';
+import { Profile } from '../../src/gen/perftools/profiles/profile';
+import { cpuToPprof } from '../../src/http/debug/profiles/cpu-to-pprof';
+import { profileResponder } from '../../src/http/debug/profiles/profile-responder';
+import { until } from '../support/waiting/until';
+import {
+  HEALTH_BYTES,
+  type RawConnection,
+  type TestHttpServer,
+  closeAll,
+  rawConnection,
+  recordingLog,
+  startDebugServer,
+} from './http-client';
+
+/** One listener for most tests, with a worker 1. */
+let server: TestHttpServer;
+let availableMemory = Infinity;
+const responses: Duplex[] = [];
+const WORKER = { pid: 7, isServing: true, isResponsive: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 };
+
+beforeAll(async () => {
+  const respond = profileResponder(recordingLog());
+  server = await startDebugServer({
+    availableMemory: () => availableMemory,
+    workers: {
+      list: () => [{ worker: 1, ...WORKER }],
+      respond: (worker, url) => {
+        if (worker !== 1) return undefined;
+        responses.push(respond(url));
+        return responses.at(-1);
+      },
+    },
+  });
+});
+afterAll(closeAll);
+
+const cleanups: (() => void)[] = [];
+const retained: unknown[] = [];
+afterEach(() => {
+  for (const stop of cleanups.splice(0)) stop();
+  retained.splice(0);
+});
+
+/** Calls a function again and again until the test has ended. */
+function keepRunning(work: () => void): void {
+  const timer = setInterval(work, 1);
+  cleanups.push(() => clearInterval(timer));
+}
+
+function burnCpu(): void {
+  for (const end = performance.now() + 5; performance.now() < end;);
+}
+
+function allocateAndKeep(): void {
+  retained.push(Array.from({ length: 2000 }, (_, index) => ({ index })));
+}
+
+function allocateAndDrop(): void {
+  for (let index = 0; index < 20; index += 1) Array.from({ length: 2000 }, (_, each) => ({ index, each }));
+}
+
+function get(path: string, init?: RequestInit): Promise<Response> {
+  return fetch(`${server.url}/debug/pprof/${path}`, init);
+}
+
+async function statusOf(path: string): Promise<number> {
+  const response = await get(path);
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Opens a connection with a long recording. */
+function longRecording({ port, url }: TestHttpServer, path: string): Promise<RawConnection> {
+  return until('a recording', async () => {
+    const caller = rawConnection(port, HEALTH_BYTES);
+    const accepted = await caller.until(/OK$/);
+    caller.send(`GET /debug/pprof/${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await until('it records, or was rejected because a short one came first', async () => {
+      const response = await fetch(`${url}/debug/pprof/${path}?seconds=0.1`);
+      await response.arrayBuffer();
+      return response.status === 429 || caller.received() !== accepted;
+    });
+    return caller.received() === accepted && caller;
+  });
+}
+
+/** The samples as stacks of names, the innermost function first, and their values. */
+function samplesOf({ sample, location, function: functions, stringTable }: Profile) {
+  const names = new Map(functions.map(({ id, name }) => [id, stringTable[Number(name)]!]));
+  const frames = new Map(location.map(({ id, line }) => [id, names.get(line[0]!.functionId)!]));
+  return sample.map(({ locationId, value }) => ({
+    stack: locationId.map((id) => frames.get(id)!),
+    values: value.map(Number),
+  }));
+}
+
+function nameOf({ stringTable }: Profile, { type, unit } = { type: 0n, unit: 0n }): string {
+  return `${stringTable[Number(type)]}/${stringTable[Number(unit)]}`;
+}
+
+/** The profile, the types of its values, and the sum of the last value over the samples with a function. */
+async function decoded(path: string) {
+  const response = await get(path);
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/octet-stream']);
+  expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="weir-[\dTZ.-]+\.pb\.gz"$/);
+  const profile = Profile.decode(gunzipSync(Buffer.from(await response.arrayBuffer())));
+  function sumOf(functionName: string): number {
+    const found = samplesOf(profile).filter(({ stack }) => stack.some((name) => name.startsWith(functionName)));
+    return found.reduce((sum, { values }) => sum + values.at(-1)!, 0);
+  }
+  return { profile, types: profile.sampleType.map((type) => nameOf(profile, type)), sumOf };
+}
+
+describe('a CPU profile for pprof', () => {
+  function frame(functionName: string, url = '', lineNumber = -1): Runtime.CallFrame {
+    return { functionName, scriptId: '0', url, lineNumber, columnNumber: lineNumber };
+  }
+  function node(id: number, callFrame: Runtime.CallFrame, children: number[] = []): Profiler.ProfileNode {
+    return { id, callFrame, hitCount: 0, children };
+  }
+  const DECODE = frame('decode', 'file:///srv/weir/dist/grpc/decode.js', 41);
+  /** Six samples in 7 ms: decode below serve, decode without a caller, serve, the event loop waiting, and native code. */
+  const RECORDED: Profiler.Profile = {
+    nodes: [
+      node(1, frame('(root)'), [2, 4, 5, 6, 7]),
+      node(2, frame('serve', 'file:///srv/weir/dist/grpc/server.js', 9), [3]),
+      node(3, DECODE),
+      node(4, DECODE),
+      node(5, frame('(idle)')),
+      node(6, frame('(program)')),
+      node(7, frame('', 'node:internal/timers', 99)),
+    ],
+    startTime: 1_000_000,
+    endTime: 1_007_000,
+    samples: [3, 5, 3, 2, 4, 6, 7],
+    timeDeltas: [500, 1000, 1000, 1000, 1000, 1000, 1000],
+  };
+  const profile = Profile.decode(Profile.encode(cpuToPprof(RECORDED)).finish());
+
+  it('has a sample for each stack with its count and its nanoseconds, without the time of waiting', () => {
+    expect(samplesOf(profile).map(({ stack, values }) => `${stack.join(' < ')}: ${values.join()}`)).toEqual([
+      'decode grpc/decode.js:42 < serve grpc/server.js:10: 2,2000000',
+      'serve grpc/server.js:10: 1,1000000',
+      'decode grpc/decode.js:42: 1,1000000',
+      '(program): 1,1000000',
+      '(anonymous) node:internal/timers:100: 1,500000',
+    ]);
+  });
+
+  it('has each function once, its duration, its period and what its values are', () => {
+    const { stringTable, sampleType, periodType, period, durationNanos, mapping } = profile;
+    const functions = profile.function.map(({ systemName, filename, startLine }) =>
+      [stringTable[Number(systemName)], stringTable[Number(filename)], startLine].join(' '),
+    );
+    expect(functions).toEqual([
+      'decode /srv/weir/dist/grpc/decode.js 42',
+      'serve /srv/weir/dist/grpc/server.js 10',
+      '(program)  0',
+      '(anonymous) node:internal/timers 100',
+    ]);
+    expect([stringTable[0], ...sampleType.map((type) => nameOf(profile, type))]).toEqual([
+      '',
+      'samples/count',
+      'cpu/nanoseconds',
+    ]);
+    expect([nameOf(profile, periodType), period, durationNanos]).toEqual(['cpu/nanoseconds', 1_000_000n, 7_000_000n]);
+    expect(mapping).toMatchObject([{ hasFunctions: true, hasFilenames: true, hasLineNumbers: true }]);
+  });
+
+  it('has no samples when nothing was recorded', () => {
+    expect(cpuToPprof({ nodes: [], startTime: 0, endTime: 0 })).toMatchObject({ sample: [], period: 0n });
+  });
+});
+
+describe('/debug/pprof', () => {
+  it('returns CPU time, and the format of developer tools with format=v8', async () => {
+    keepRunning(burnCpu);
+    // Another time if other processes had the core for all of this one.
+    const { types } = await until('a profile with CPU time', async () => {
+      const found = await decoded('profile?seconds=0.3');
+      return found.sumOf('burnCpu') > 30e6 && found;
+    });
+    expect(types).toEqual(['samples/count', 'cpu/nanoseconds']);
+    const response = await get('profile?seconds=0.1&format=v8');
+    expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="weir-[\dTZ.-]+\.cpuprofile"$/);
+    const [list, time] = [expect.any(Array), expect.any(Number)] as const;
+    const parts = { nodes: list, samples: list, timeDeltas: list, startTime: time, endTime: time };
+    expect(await response.json()).toMatchObject(parts);
+  });
+
+  it('returns the memory in use, or all that was allocated, by the function that allocated it', async () => {
+    keepRunning(allocateAndKeep);
+    keepRunning(allocateAndDrop);
+    const heap = await decoded('heap?seconds=0.5');
+    expect([heap.types, heap.profile.period]).toEqual([['inuse_space/bytes'], 32_768n]);
+    expect(heap.sumOf('allocateAndKeep')).toBeGreaterThan(100_000);
+    expect(heap.sumOf('allocateAndDrop')).toBeLessThan(heap.sumOf('allocateAndKeep'));
+    const allocs = await decoded('allocs?seconds=0.5');
+    expect(allocs.types).toEqual(['alloc_space/bytes']);
+    expect(allocs.sumOf('allocateAndDrop')).toBeGreaterThan(500_000);
+  });
+
+  it('writes no heap snapshot while there is too little memory for it, and needs no rest after that', async () => {
+    availableMemory = 1024 ** 2;
+    for (let attempt = 1; attempt <= 3; attempt += 1) {
+      const response = await get('heap?format=v8');
+      const message = /^a heap snapshot may need \d+ MiB of memory, and 1 MiB are available$/;
+      const error = { code: 'out_of_memory', message: expect.stringMatching(message) };
+      expect([response.status, response.headers.get('retry-after'), await response.json()]).toEqual([
+        503,
+        '60',
+        { error },
+      ]);
+    }
+  });
+
+  it('rejects invalid parameters', async () => {
+    const wrong = ['0', '0.05', '301', '-1', 'x', '', '1e1', '1&seconds=2'];
+    for (const path of ['profile', 'heap', 'allocs']) {
+      for (const seconds of wrong) {
+        const { error } = Object(await (await get(`${path}?seconds=${seconds}`)).json());
+        expect([seconds, error.message]).toEqual([seconds, 'seconds must be a number from 0.1 to 300']);
+      }
+    }
+    for (const path of ['profile', 'heap']) {
+      const response = await get(`${path}?format=svg`);
+      const error = { code: 'invalid_request', message: 'format must be pprof or v8' };
+      expect([response.status, await response.json()]).toEqual([400, { error }]);
+    }
+  });
+
+  it.each(['profile', 'heap', 'allocs'])(
+    'makes one %s at a time, and ends it when its caller disconnects',
+    async (path) => {
+      const first = await longRecording(server, path);
+      const refused = await get(`${path}?seconds=0.1`);
+      expect(await refused.json()).toMatchObject({ error: { code: 'busy' } });
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1);
+      first.socket.destroy();
+      await until('the first to end', async () => (await statusOf(`${path}?seconds=0.1`)) === 200);
+    },
+  );
+
+  it('does not delay a shutdown', async () => {
+    const closing = await startDebugServer();
+    const caller = await longRecording(closing, 'profile');
+    await closing.close();
+    expect(await caller.ended).toMatch(/OK$/);
+  });
+
+  it('returns the memory of its profiles', async () => {
+    const session = new Session();
+    session.connect();
+    cleanups.push(() => session.disconnect());
+    async function heapUsed(): Promise<number> {
+      await session.post('HeapProfiler.collectGarbage');
+      return process.memoryUsage().heapUsed;
+    }
+    async function everyProfile(): Promise<void> {
+      for (const path of ['profile', 'heap', 'allocs']) await statusOf(`${path}?seconds=0.1`);
+    }
+    // The first ones also load code and compile.
+    await everyProfile();
+    const before = await heapUsed();
+    for (let round = 0; round < 4; round += 1) await everyProfile();
+    expect((await heapUsed()) - before).toBeLessThan(1_000_000);
+  });
+});
+
+describe('the debug listener of an instance with workers', () => {
+  it('lists the workers, and mentions them on its index pages', async () => {
+    const list = await fetch(`${server.url}/workers`);
+    expect(await list.text()).toBe('worker 1: pid=7 state=serving connections=3 uptime=61s restarts=2\n');
+    expect(await (await fetch(`${server.url}/`)).text()).toContain('/workers');
+    expect(await (await get('')).text()).toContain('?worker=');
+  });
+
+  it('passes on what a worker responds', async () => {
+    expect((await decoded('profile?seconds=0.1&worker=1')).types).toEqual(['samples/count', 'cpu/nanoseconds']);
+    const rejected = await get('profile?seconds=no&worker=1');
+    expect([rejected.status, await rejected.json()]).toMatchObject([400, { error: { code: 'invalid_request' } }]);
+    for (const worker of ['2', '0', 'x', '1.5', '-1', '1&worker=1']) {
+      expect([worker, await statusOf(`profile?seconds=0.1&worker=${worker}`)]).toEqual([worker, 404]);
+    }
+  });
+
+  it('responds with 503 when the worker ends, and ends the recording when the caller disconnects', async () => {
+    responses.splice(0);
+    const ended = get('profile?seconds=60&worker=1');
+    await until('the worker has the request', () => responses.length === 1);
+    responses[0]!.destroy(new Error('the worker has ended'));
+    expect((await ended).status).toBe(503);
+    const abort = new AbortController();
+    const aborted = get('profile?seconds=60&worker=1', { signal: abort.signal }).catch(() => 'aborted');
+    await until('the worker has the next request', () => responses.length === 2);
+    abort.abort();
+    expect(await aborted).toBe('aborted');
+    await until('the worker has ended it', () => responses[1]!.destroyed);
+  });
+});
