@@ -8,76 +8,52 @@ const SPEC = {
   json: { kind: 'boolean', help: 'print JSON' },
 } as const satisfies FlagSpec;
 
+const DEFAULTS = { address: 'localhost:8081', domain: '', descriptors: [], hits: 0, json: false };
+
 describe('parseFlags', () => {
   it('returns the defaults when no flag is given', () => {
-    expect(parseFlags([], SPEC)).toEqual({
+    expect(parseFlags([], SPEC)).toEqual({ information: undefined, values: DEFAULTS, rest: [] });
+  });
+
+  /** A command line, and the values and the other arguments that differ from the defaults. */
+  it.each<[line: string, values: Readonly<Record<string, unknown>>, rest?: string[]]>([
+    ['-domain x', { domain: 'x' }],
+    ['--domain x', { domain: 'x' }],
+    ['-domain=x', { domain: 'x' }],
+    ['--domain=x', { domain: 'x' }],
+    // The next argument is the value even if it looks like a flag.
+    ['-domain -json', { domain: '-json' }],
+    ['-descriptors=a=b,c=d', { descriptors: ['a=b,c=d'] }],
+    ['-address=', { address: '' }],
+    ['-descriptors a=b -domain x --descriptors=c=d -domain y', { descriptors: ['a=b', 'c=d'], domain: 'y' }],
+    ['-hits 4294967295', { hits: 4294967295 }],
+    ['-json', { json: true }],
+    ['--json=true', { json: true }],
+    ['-json=T', { json: true }],
+    ['-json=1', { json: true }],
+    ['-json -json=false', { json: false }],
+    ['-json -json=F', { json: false }],
+    ['-json -json=0', { json: false }],
+    // A boolean has no next argument as its value.
+    ['-json false', { json: true }, ['false']],
+    ['a -json - -domain x b', { json: true, domain: 'x' }, ['a', '-', 'b']],
+    ['a -json -- -domain x --', { json: true }, ['a', '-domain', 'x', '--']],
+  ])('reads %s', (line, values, rest = []) => {
+    expect(parseFlags(line.split(' '), SPEC)).toEqual({
       information: undefined,
-      values: { address: 'localhost:8081', domain: '', descriptors: [], hits: 0, json: false },
-      rest: [],
+      values: { ...DEFAULTS, ...values },
+      rest,
     });
-  });
-
-  it.each([['-domain x'], ['--domain x'], ['-domain=x'], ['--domain=x']])('parses %s', (line) => {
-    expect(parseFlags(line.split(' '), SPEC).values.domain).toBe('x');
-  });
-
-  it('uses the next argument as the value even if it looks like a flag', () => {
-    expect(parseFlags(['-domain', '-json'], SPEC).values).toMatchObject({ domain: '-json', json: false });
-  });
-
-  it('splits a flag at the first equals sign only', () => {
-    expect(parseFlags(['-descriptors=a=b,c=d'], SPEC).values.descriptors).toEqual(['a=b,c=d']);
-  });
-
-  it('accepts an empty value', () => {
-    expect(parseFlags(['-address=', '-domain', ''], SPEC).values).toMatchObject({ address: '', domain: '' });
-  });
-
-  it('returns all values of a repeatable flag in order, and the last value of any other flag', () => {
-    const { values } = parseFlags(['-descriptors', 'a=b', '-domain', 'x', '--descriptors=c=d', '-domain', 'y'], SPEC);
-    expect(values).toMatchObject({ descriptors: ['a=b', 'c=d'], domain: 'y' });
   });
 
   it.each([
-    ['-json', true],
-    ['--json', true],
-    ['-json=true', true],
-    ['-json=T', true],
-    ['-json=1', true],
-    ['-json=false', false],
-    ['-json=F', false],
-    ['-json=0', false],
-  ])('parses the boolean %s as %s', (argument, expected) => {
-    expect(parseFlags([argument], SPEC).values.json).toBe(expected);
-  });
-
-  it('does not use the next argument as the value of a boolean', () => {
-    expect(parseFlags(['-json', 'false'], SPEC)).toMatchObject({ values: { json: true }, rest: ['false'] });
-  });
-
-  it('accepts flags between and after other arguments, which it returns in order', () => {
-    expect(parseFlags(['a', '-json', '-', '-domain', 'x', 'b'], SPEC)).toMatchObject({
-      values: { json: true, domain: 'x' },
-      rest: ['a', '-', 'b'],
-    });
-  });
-
-  it('takes everything after two dashes, which it drops, for arguments', () => {
-    expect(parseFlags(['a', '-json', '--', '-domain', 'x', '--'], SPEC)).toMatchObject({
-      values: { json: true, domain: '' },
-      rest: ['a', '-domain', 'x', '--'],
-    });
-  });
-
-  it.each([['-h'], ['--help'], ['-help']])(
-    'returns the request for help of %s, ignoring the arguments after it',
-    (flag) => {
-      expect(parseFlags(['-json', flag, '-unknown'], SPEC).information).toBe('help');
-    },
-  );
-
-  it.each(['-version', '--version'])('returns the request for the version of %s', (flag) => {
-    expect(parseFlags(['-json', flag, '-unknown'], SPEC).information).toBe('version');
+    ['-h', 'help'],
+    ['--help', 'help'],
+    ['-help', 'help'],
+    ['-version', 'version'],
+    ['--version', 'version'],
+  ])('reads %s as the request for information, ignoring the arguments after it', (flag, information) => {
+    expect(parseFlags(['-json', flag, '-unknown'], SPEC).information).toBe(information);
   });
 
   it('treats -h as an ordinary flag if the program has a flag of that name', () => {
@@ -96,10 +72,10 @@ describe('parseFlags', () => {
     [['--=x'], 'invalid flag --=x: expected -name or -name=value'],
     [['-json=maybe'], 'invalid value "maybe" for flag -json: expected true or false'],
     [['-json='], 'invalid value "" for flag -json: expected true or false'],
-    [['-hits', '-1'], 'invalid value "-1" for flag -hits: expected a whole number from 0 to 4294967295'],
-    [['-hits', '1.5'], 'invalid value "1.5" for flag -hits: expected a whole number from 0 to 4294967295'],
-    [['-hits', ''], 'invalid value "" for flag -hits: expected a whole number from 0 to 4294967295'],
-    [['-hits=4294967296'], 'invalid value "4294967296" for flag -hits: expected a whole number from 0 to 4294967295'],
+    ...['-1', '1.5', '', '4294967296'].map((hits): [string[], string] => [
+      [`-hits=${hits}`],
+      `invalid value "${hits}" for flag -hits: expected a whole number from 0 to 4294967295`,
+    ]),
   ])('rejects %j', (argv, message) => {
     expect(() => parseFlags(argv, SPEC)).toThrow(new FlagError(message));
   });

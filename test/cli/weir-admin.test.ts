@@ -1,22 +1,59 @@
+import dns from 'node:dns';
+import type { IncomingHttpHeaders } from 'node:http';
 import { runAdmin } from '../../src/cli/admin/run-admin';
+import { runClient } from '../../src/cli/client/run-client';
 import { callApi } from '../../src/cli/operators/call-api';
+import { SecretMount } from '../support/data/secret-mount';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
-import { ApiStub } from './api-stub';
+import { ApiStub, LOOPBACK_IPV6, withIpv6 } from './api-stub';
+import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
 
-function admin({ address }: ApiStub, ...argv: readonly string[]) {
+const TOKEN = 'token-of-the-operators';
+const ANSWER = { healthy: true, unhealthy: [], answer: null, error: null, descriptors: [] };
+const DESCRIPTOR = ['-domain', 'd', '-descriptors', 'a=b'];
+
+interface ReceivedRequest {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** An API that answers every request with JSON, and keeps the requests. */
+async function recordingApi(at: { readonly host?: string; readonly port?: number } = {}, json: unknown = ANSWER) {
+  const requests: ReceivedRequest[] = [];
+  const stub = await ApiStub.start(({ method, url, headers }, response) => {
+    requests.push({ method, url, headers });
+    response.end(JSON.stringify(json));
+  }, at);
+  return { requests, address: stub.address, [Symbol.asyncDispose]: () => stub[Symbol.asyncDispose]() };
+}
+
+function admin({ address }: { readonly address: string }, ...argv: readonly string[]) {
   return runAdmin([...argv, '-address', address], {});
 }
 
+/** What weir-admin health prints about a server that sends some bytes after the request, and then waits or ends. */
+async function problemWith(bytes: string, ends = false): Promise<string> {
+  await using api = await ApiStub.start(({ socket }) => void (ends ? socket.end(bytes) : socket.write(bytes)));
+  const { exitCode, stdout, stderr } = await admin(api, 'health');
+  expect([exitCode, stdout]).toEqual([1, '']);
+  return stderr.replace(api.address, '<address>');
+}
+
+afterEach(() => void jest.restoreAllMocks());
+
 describe('weir-admin rules', () => {
-  it.each(['shop', 'shop.json', 'shop.json.json', 'a/b', '..'])('shows the domain %s', async (domain) => {
-    const files = ['shop', 'shop.json', 'shop.json.json', 'a/b', '..'].map((name, index) => [
-      `${index}.yaml`,
-      `domain: '${name}'\ndescriptors:\n- key: k\n`,
-    ]);
+  it('shows domains whatever their names are', async () => {
+    const names = ['shop', 'shop.json', 'shop.json.json', 'a/b', '..'];
+    const files = names.map((name, index) => [`${index}.yaml`, `domain: '${name}'\ndescriptors:\n- key: k\n`]);
     await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(Object.fromEntries(files)))) });
-    const argv = ['rules', '-domain', domain, '-address', api.url.replace('http://', '')];
-    const { stdout, stderr } = await runAdmin(argv, {});
-    expect([stdout.split('\n').slice(1), stderr]).toEqual([[domain, expect.stringMatching(/^ {2}k \(/), ''], '']);
+    for (const domain of names) {
+      const { stdout, stderr } = await runAdmin(
+        ['rules', '-domain', domain, '-address', `127.0.0.1:${api.server.port}`],
+        {},
+      );
+      expect([stdout.split('\n').slice(1), stderr]).toEqual([[domain, expect.stringMatching(/^ {2}k \(/), ''], '']);
+    }
   });
 
   it('prints the reason of a rejected load on its own lines', async () => {
@@ -28,37 +65,206 @@ describe('weir-admin rules', () => {
   });
 });
 
-describe('an answer that is not complete', () => {
-  it('because the connection was closed is an error with this reason', async () => {
-    await using api = await ApiStub.start((_request, response) => {
-      response.writeHead(200, { 'Content-Length': '100' });
-      response.write('{"healthy":', () => response.destroy());
-    });
-    expect(await admin(api, 'health')).toEqual({
-      exitCode: 1,
-      stdout: '',
-      stderr: `weir-admin: cannot call the API at ${api.address}: other side closed\n`,
-    });
+it('weir-admin sends one request with its method, headers and body, and closes its connection', async () => {
+  await using api = await recordingApi();
+  await runAdmin(['health', '-address', api.address], { OPERATOR_TOKEN: TOKEN });
+  const headers = { host: api.address, connection: 'close', authorization: `Bearer ${TOKEN}` };
+  expect(api.requests).toEqual([{ method: 'GET', url: '/api/health', headers: expect.objectContaining(headers) }]);
+  await runAdmin(['counter', 'set', ...DESCRIPTOR, '-count', '2', '-address', api.address], { OPERATOR_TOKEN: TOKEN });
+  const body = { 'content-type': 'application/json', 'content-length': expect.stringMatching(/^\d+$/) };
+  expect(api.requests[1]).toMatchObject({ method: 'PUT', url: '/api/counters', headers: { ...headers, ...body } });
+});
+
+describe('weir-admin prints what is wrong with an answer', () => {
+  const OTHER = '<address> is not the debug listener of weir: it answered with status';
+  const CALL = 'cannot call the API at <address>:';
+
+  it.each([
+    ['text', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK', `${OTHER} 200`],
+    ['nothing', 'HTTP/1.1 204 No Content\r\n\r\n', `${OTHER} 204`],
+    ['HTML', 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>', `${OTHER} 502`],
+    ['a redirect', 'HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', `${OTHER} 307`],
+    ['an upgrade', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n', `${OTHER} 101`],
+    ['an upgrade to nothing', 'HTTP/1.1 101 X\r\n\r\n', `${OTHER} 101`],
+    ['TLS', '\u0015\u0003\u0001\u0000\u0002\u0002P', `${CALL} its answer is not HTTP/1.1 (Parse Error: Expected HTTP/`],
+    [
+      'no chunks',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzz',
+      `${CALL} its answer is not HTTP/1.1 (Parse Error: Invalid character in chunk size)`,
+    ],
+  ])('that is %s', async (_what, bytes, message) => {
+    expect(await problemWith(bytes)).toContain(`weir-admin: ${message}`);
   });
 
-  it('in time is an error with this reason', async () => {
-    await using api = await ApiStub.start((_request, response) => {
-      response.writeHead(200).write('{"healthy":');
-    });
-    const target = { address: api.address, token: undefined, timeoutMs: 100 };
-    await expect(callApi(target, { path: 'health' })).rejects.toThrow(
-      `cannot call the API at ${api.address}: it did not answer in time`,
+  it.each(['', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{'])('that ends after %j', async (bytes) => {
+    expect(await problemWith(bytes, true)).toBe(`weir-admin: ${CALL} other side closed\n`);
+  });
+
+  it('that does not arrive in time', async () => {
+    await using api = await ApiStub.start((_request, response) => void response.writeHead(200).write('{"healthy":'));
+    await expect(
+      callApi({ address: api.address, token: undefined, timeoutMs: 100 }, { path: 'health' }),
+    ).rejects.toThrow(`cannot call the API at ${api.address}: it did not answer in time`);
+  });
+
+  it('with the reason for every address of the host', async () => {
+    const addresses = ['127.0.0.1', '::1'].map((address, index) => ({ address, family: index === 0 ? 4 : 6 }));
+    function lookUp(_host: string, _options: unknown, found: (error: null, all: readonly object[]) => void): void {
+      found(null, addresses);
+    }
+    jest.spyOn(dns, 'lookup').mockImplementation(lookUp as never);
+    expect((await admin({ address: 'weir:1' }, 'health')).stderr).toMatch(
+      /: connect ECONNREFUSED 127\.0\.0\.1:1; connect E[A-Z]+ ::1:1\b/,
     );
   });
 });
 
-it.each([
-  ['text', 'OK', 200],
-  ['nothing', '', 204],
-  ['HTML', '<html>', 502],
-])('weir-admin reports another server, which answers with %s', async (_what, body, status) => {
-  await using api = await ApiStub.start((_request, response) => void response.writeHead(status).end(body));
-  expect((await admin(api, 'health')).stderr).toBe(
-    `weir-admin: ${api.address} is not the debug listener of weir: it answered with status ${status}\n`,
-  );
+/** What the standard error has, for each program with an address of the API. */
+type Call = (
+  address: string,
+  environment: Readonly<Record<string, string>>,
+  flags?: readonly string[],
+) => Promise<string>;
+const PROGRAMS: Readonly<Record<string, Call>> = {
+  'weir-admin -address': async (address, environment, flags = []) =>
+    (await runAdmin(['health', '-address', address, ...flags], environment)).stderr,
+  'weir-client -explain -debug_address': async (address, environment) => {
+    let stderr = '';
+    await runClient(['-explain', ...DESCRIPTOR, '-debug_address', address], {
+      stdout: { write: () => true },
+      stderr: { write: (text) => (stderr += text) },
+      environment,
+    });
+    return stderr;
+  },
+};
+
+/** Starts an API on a port to which `fetch` sends nothing; others may be in use. */
+async function onBlockedPort() {
+  for (const port of [6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080]) {
+    const api = await recordingApi({ port }).catch(() => undefined);
+    if (api !== undefined) return api;
+  }
+  throw new Error('all of these ports are in use');
+}
+
+describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
+  it('rejects an address that is not host:port, and sends nothing', async () => {
+    await using api = await recordingApi();
+    const at = api.address;
+    const shown: Readonly<Record<string, string>> = {
+      [`http://${at}`]: `http://${at}`,
+      [`${at}/x?`]: `${at}/x?***`,
+      [`${at}#`]: `${at}#`,
+      [`user:password@${at}`]: `***@${at}`,
+      '127.0.0.1': '127.0.0.1',
+      '127.0.0.1:0': '127.0.0.1:0',
+      '127.0.0.1:65536': '127.0.0.1:65536',
+      [at.replace('127.0.0.1', '')]: at.replace('127.0.0.1', ''),
+      '::1:6070': '::1:6070',
+      'a\u001b]0;x\u0007\nb:1': 'a\ufffd]0;x\ufffd\ufffdb:1',
+      '': '',
+    };
+    for (const [address, text] of Object.entries(shown)) {
+      expect(await run(address, {})).toContain(`: invalid address "${text}": expected host:port\nRun weir-`);
+    }
+    expect(api.requests).toEqual([]);
+  });
+
+  withIpv6('calls an IPv6 address in brackets, without its zone in the Host header', async () => {
+    await using api = await recordingApi({ host: '::1' });
+    expect(await run(api.address, {})).toBe('');
+    expect(await run(api.address.replace('::1', `::1%${LOOPBACK_IPV6}`), {})).toMatch(
+      /^(?:|.*: invalid address .*\n.*\n)$/,
+    );
+    expect(new Set(api.requests.map(({ headers }) => headers.host))).toEqual(new Set([api.address]));
+  });
+
+  it('calls a port that fetch does not', async () => {
+    await using api = await onBlockedPort();
+    await expect(fetch(`http://${api.address}/`)).rejects.toThrow('fetch failed');
+    expect(await run(api.address, {})).toBe('');
+  });
+
+  it('sends the token of a file, without blanks around it', async () => {
+    using secrets = new SecretMount({ token: ` ${TOKEN} \n` });
+    await using api = await recordingApi();
+    const file = secrets.path('token');
+    expect(await run(api.address, { OPERATOR_TOKEN_FILE: file })).toBe('');
+    if (program.startsWith('weir-admin')) {
+      expect(await run(api.address, { OPERATOR_TOKEN_FILE: `${file} ` })).toBe('');
+      expect(await run(api.address, {}, ['-token_file', file])).toBe('');
+    }
+    expect(new Set(api.requests.map(({ headers }) => headers.authorization))).toEqual(new Set([`Bearer ${TOKEN}`]));
+  });
+
+  it.each([
+    ['of two lines', 'secret-line-1\nsecret-line-2'],
+    ['that is too short', 'secret-line-1'],
+    ['with a blank', 'secret-line-1 secret-line-2'],
+    ['with a control character', 'secret-line-1\u0000secret-line-2'],
+  ])('rejects a token %s without printing it', async (_what, text) => {
+    using secrets = new SecretMount({ token: text });
+    await using api = await recordingApi();
+    const stderr = await run(api.address, { OPERATOR_TOKEN_FILE: secrets.path('token') });
+    expect(stderr).toContain(
+      ': cannot use the file of the operator token: it must contain 16 to 1024 visible ASCII characters, without blanks\n',
+    );
+    expect([api.requests, stderr]).toEqual([[], expect.not.stringContaining('secret-line')]);
+  });
+});
+
+it('an invalid OPERATOR_TOKEN is rejected without printing it', async () => {
+  expect(await runAdmin(['health', '-address', '127.0.0.1:1'], { OPERATOR_TOKEN: 'öffentlich' })).toMatchObject({
+    exitCode: 1,
+    stderr:
+      'weir-admin: OPERATOR_TOKEN is invalid; allowed: 16 to 1024 visible ASCII characters, without blanks\n' +
+      'Run weir-admin -h for a list of the commands and flags.\n',
+  });
+});
+
+describe('weir-admin prints no control characters of a server', () => {
+  const RULE = {
+    key: HOSTILE,
+    value: HOSTILE,
+    place: { file: HOSTILE, line: 1, column: 2 },
+    limit: { requestsPerUnit: 1, unit: 'HOUR', name: HOSTILE },
+    totals: null,
+    descriptors: [],
+  };
+  const EXPLAINED = {
+    entries: [{ key: HOSTILE, value: HOSTILE }],
+    steps: [{ key: HOSTILE, value: HOSTILE, candidates: [], otherValues: 0, keys: [HOSTILE], omitted: 0 }],
+    reason: HOSTILE,
+    status: null,
+    counter: { requestsPerUnit: 1, unit: 'HOUR', resetAt: HOSTILE, cacheKey: HOSTILE, count: 0 },
+    rule: { statisticsKey: HOSTILE, place: null },
+    nearest: null,
+  };
+  const EXPLANATION = { answer: { overallCode: 'OK', reason: HOSTILE }, error: null, descriptors: [EXPLAINED] };
+  const LIMIT = { requestsPerUnit: 2, unit: 'HOUR', windowEnd: HOSTILE, timeToLive: null };
+  const COUNTER = { ...LIMIT, cacheKey: HOSTILE, count: 1, isInLocalCache: false };
+
+  it.each([
+    ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, [], 1],
+    ['rules', { loaded: null, rejected: null, domains: [{ domain: HOSTILE, descriptors: [RULE] }] }, [], 3],
+    ['explain', EXPLANATION, DESCRIPTOR, 7],
+    ['counter get', COUNTER, DESCRIPTOR, 4],
+    ['health', { healthy: false, unhealthy: [HOSTILE] }, [], 1],
+  ])('with %s', async (command, answer, flags, lines) => {
+    await using api = await ApiStub.answering(answer);
+    const { stdout } = await admin(api, ...command.split(' '), ...flags);
+    expect(stdout).toContain(SHOWN);
+    expect(stdout).not.toMatch(CONTROL);
+    expect(stdout.split('\n')).toHaveLength(lines + 1);
+  });
+
+  it('with -json, which escapes them, and with an error', async () => {
+    const health = { healthy: true, unhealthy: [HOSTILE] };
+    await using api = await ApiStub.answering(health);
+    const { stdout } = await admin(api, 'health', '-json');
+    expect([JSON.parse(stdout), stdout]).toEqual([health, expect.not.stringMatching(CONTROL)]);
+    await using failing = await ApiStub.answering({ detail: HOSTILE }, 400);
+    expect((await admin(failing, 'health')).stderr).toBe(`weir-admin: ${SHOWN}\n`);
+  });
 });

@@ -45,6 +45,11 @@ function write(files: Readonly<Record<string, string>>): void {
 function check(...flags: readonly string[]) {
   return runCheck(['-config_dir', dir, ...flags]);
 }
+/** The run that prints only these totals. */
+function passed(totals: string): CheckRun {
+  return { exitCode: 0, stdout: `passed: ${totals}\n`, stderr: '' };
+}
+
 function lastLine({ stdout }: CheckRun) {
   return stdout.trimEnd().split('\n').at(-1);
 }
@@ -52,18 +57,14 @@ function lastLine({ stdout }: CheckRun) {
 describe('weir-check', () => {
   it('prints totals for valid files and exits with 0', async () => {
     write({ 'shop.yaml': SHOP, 'more/forum.yml': FORUM });
-    expect(await check()).toEqual({
-      exitCode: 0,
-      stdout: 'passed: 2 files, 2 domains, 5 rules; 0 errors, 0 warnings\n',
-      stderr: '',
-    });
+    expect(await check()).toEqual(passed('2 files, 2 domains, 5 rules; 0 errors, 0 warnings'));
   });
 
   it('reads a pipe, as `<(helm template …)` of a shell gives one', async () => {
     const pipe = join(dir, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const [run] = await Promise.all([runCheck([pipe]), writeFile(pipe, FORUM)]);
-    expect(run).toMatchObject({ exitCode: 0, stdout: 'passed: 1 file, 1 domain, 1 rule; 0 errors, 0 warnings\n' });
+    expect(run).toEqual(passed('1 file, 1 domain, 1 rule; 0 errors, 0 warnings'));
   });
 
   it('prints every error of every file and exits with 1', async () => {
@@ -129,100 +130,79 @@ describe('weir-check', () => {
     });
   });
 
-  it.each([
-    ['an argument', (path: string) => [path]],
-    ['an argument before a flag', (path: string) => [path, '-strict']],
-    ['an argument after a flag', (path: string) => ['-strict', path]],
-    ['the value of -config_dir', (path: string) => ['-config_dir', path]],
-  ])('accepts a folder, and a single file, as %s', async (_, argv) => {
+  it('accepts a folder, and a single file, in any place of the command line', async () => {
     write({ 'shop.yaml': SHOP, 'wrong.yaml': INVALID });
-    const folder = await runCheck(argv(dir));
-    expect([folder.exitCode, lastLine(folder)]).toEqual([
-      1,
-      'failed: 2 files, 2 domains, 5 rules; 2 errors, 0 warnings',
-    ]);
-    const good = await runCheck(argv(join(dir, 'shop.yaml')));
-    expect(good).toEqual({
-      exitCode: 0,
-      stdout: 'passed: 1 file, 1 domain, 4 rules; 0 errors, 0 warnings\n',
-      stderr: '',
-    });
-    const wrong = await runCheck(argv(join(dir, 'wrong.yaml')));
-    expect(wrong.exitCode).toBe(1);
-    expect(wrong.stdout).toContain(`${join(dir, 'wrong.yaml')}:2:46: error: invalid rate limit unit 'days'`);
+    for (const argv of ['PATH', 'PATH -strict', '-strict PATH', '-config_dir PATH']) {
+      const [folder, good, wrong] = await Promise.all(
+        ['', '/shop.yaml', '/wrong.yaml'].map((path) => runCheck(argv.replace('PATH', dir + path).split(' '))),
+      );
+      expect(lastLine(folder!)).toBe('failed: 2 files, 2 domains, 5 rules; 2 errors, 0 warnings');
+      expect(good).toEqual(passed('1 file, 1 domain, 4 rules; 0 errors, 0 warnings'));
+      expect(wrong!.exitCode).toBe(1);
+      expect(wrong!.stdout).toContain(`${join(dir, 'wrong.yaml')}:2:46: error: invalid rate limit unit 'days'`);
+    }
   });
 
-  it('rejects a file without content', async () => {
+  it('rejects a file without content, and a folder that does not exist', async () => {
     write({ 'shop.yaml': SHOP, 'forum.yaml': '' });
     const run = await check();
     expect(run.exitCode).toBe(1);
     expect(run.stdout).toContain('forum.yaml:1:1: error: config file cannot have empty domain [empty-domain]');
-  });
-
-  it('reports a folder that does not exist', async () => {
-    const run = await runCheck(['-config_dir', join(dir, 'nowhere')]);
-    expect(run.exitCode).toBe(1);
-    expect(run.stdout).toContain(
-      'the folder or file cannot be read: ENOENT: no such file or directory [unreadable-folder]',
-    );
+    const nowhere = await runCheck(['-config_dir', join(dir, 'nowhere')]);
+    const message = 'the folder or file cannot be read: ENOENT: no such file or directory [unreadable-folder]';
+    expect(nowhere).toMatchObject({ exitCode: 1, stdout: expect.stringContaining(message) });
   });
 
   it.each([
-    ['no folder', [], 'give the folder with the rule files, or one rule file'],
-    ['two folders', ['.', '..'], 'unexpected argument ".."'],
-    ['an unknown flag', ['-config_dir', '.', '-x'], 'unknown flag -x'],
+    ['', 'give the folder with the rule files, or one rule file'],
+    ['. ..', 'unexpected argument ".."'],
+    ['-config_dir . -x', 'unknown flag -x'],
+    ['-config_dir . -format xml', 'invalid value "xml" for flag -format: expected text or json'],
+    ['-config_dir . shop', 'unexpected argument "shop"'],
     [
-      'an unknown format',
-      ['-config_dir', '.', '-format', 'xml'],
-      'invalid value "xml" for flag -format: expected text or json',
-    ],
-    ['an extra argument', ['-config_dir', '.', 'shop'], 'unexpected argument "shop"'],
-    [
-      '-explain without a descriptor',
-      ['-config_dir', '.', '-explain', 'shop'],
+      '-config_dir . -explain shop',
       'flag -explain requires a path, a domain and a descriptor: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE',
     ],
-    [
-      'an extra argument after -explain',
-      ['-config_dir', '.', '-explain', 'shop', 'a=b', 'c=d'],
-      'unexpected argument "c=d"',
-    ],
-  ])('rejects a command line with %s and exits with 2', async (_, argv, message) => {
-    const run = await runCheck(argv);
-    expect({ ...run, stderr: run.stderr.split('\n')[0] }).toEqual({
-      exitCode: 2,
-      stdout: '',
-      stderr: `weir-check: ${message}`,
-    });
+    ['-config_dir . -explain shop a=b c=d', 'unexpected argument "c=d"'],
+  ])('rejects the command line "%s" and exits with 2', async (line, message) => {
+    const run = await runCheck(line === '' ? [] : line.split(' '));
+    expect(run).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(run.stderr.split('\n')[0]).toBe(`weir-check: ${message}`);
     expect(run.stderr).toContain('Usage: weir-check PATH [flags]');
   });
 
-  it('prints the version of package.json with -version', async () => {
+  it('prints its version and its flags', async () => {
     expect(await runCheck(['--version'])).toEqual({
       exitCode: 0,
       stdout: `weir-check ${packageFile.version}\n`,
       stderr: '',
     });
-  });
-
-  it('prints its flags with -help', async () => {
-    const { exitCode, stdout } = await runCheck(['--help']);
-    expect(exitCode).toBe(0);
-    expect(stdout).toContain('-merge_domain_configs');
+    const help = { exitCode: 0, stdout: expect.stringContaining('-merge_domain_configs') };
+    expect(await runCheck(['--help'])).toMatchObject(help);
   });
 });
 
 describe('weir-check -explain', () => {
-  it.each([
+  beforeEach(() => write({ 'shop.yaml': SHOP }));
+
+  const CARL = [
+    'level 1: user=carl',
+    "  value 'carl': no rule has this value",
+    '  without value: matches',
+    '  1 rule has another value',
+  ];
+  const ANNA = [
+    'level 1: user=anna',
+    "  value 'anna': matches",
+    '  without value: not tried, because an earlier rule matches',
+  ];
+
+  it.each<readonly [what: string, descriptor: string, expected: readonly string[]]>([
     [
       'a limit in shadow mode with a shared threshold',
-      ['shop', 'user=carl,path=/img/a.png'],
+      'user=carl,path=/img/a.png',
       [
-        'domain shop',
-        'level 1: user=carl',
-        "  value 'carl': no rule has this value",
-        '  without value: matches',
-        '  1 rule has another value',
+        ...CARL,
         'level 2: path=/img/a.png',
         "  value '/img/a.png': no rule has this value",
         "  wildcard '/img/*': matches",
@@ -233,13 +213,9 @@ describe('weir-check -explain', () => {
     ],
     [
       'a named limit',
-      ['shop', 'user=carl'],
+      'user=carl',
       [
-        'domain shop',
-        'level 1: user=carl',
-        "  value 'carl': no rule has this value",
-        '  without value: matches',
-        '  1 rule has another value',
+        ...CARL,
         'result: 10 per minute',
         'name: per-user',
         'cache key: shop_user_carl_<start of the minute in Unix seconds>',
@@ -248,31 +224,18 @@ describe('weir-check -explain', () => {
     ],
     [
       'an exempt value',
-      ['shop', 'user=anna'],
-      [
-        'domain shop',
-        'level 1: user=anna',
-        "  value 'anna': matches",
-        '  without value: not tried, because an earlier rule matches',
-        'result: no limit, because the rule has no rate_limit, which exempts matching requests',
-      ],
+      'user=anna',
+      [...ANNA, 'result: no limit, because the rule has no rate_limit, which exempts matching requests'],
     ],
     [
       'entries below an exempt value',
-      ['shop', 'user=anna,path=/img/a.png'],
-      [
-        'domain shop',
-        'level 1: user=anna',
-        "  value 'anna': matches",
-        '  without value: not tried, because an earlier rule matches',
-        'result: no limit, because the descriptor has 2 entries and no rules are nested below level 1',
-      ],
+      'user=anna,path=/img/a.png',
+      [...ANNA, 'result: no limit, because the descriptor has 2 entries and no rules are nested below level 1'],
     ],
     [
       'an unlimited rule',
-      ['shop', 'group=staff'],
+      'group=staff',
       [
-        'domain shop',
         'level 1: group=staff',
         "  value 'staff': matches",
         'result: unlimited; always OK, and nothing is counted in the store',
@@ -282,9 +245,8 @@ describe('weir-check -explain', () => {
     ],
     [
       'a misspelled key',
-      ['shop', 'users=anna'],
+      'users=anna',
       [
-        'domain shop',
         'level 1: users=anna',
         '  no rule has the key users; the keys are user, group',
         '  did you mean user?',
@@ -293,118 +255,87 @@ describe('weir-check -explain', () => {
     ],
     [
       'a wildcard that does not match',
-      ['shop', 'user=carl,path=/'],
+      'user=carl,path=/',
       [
-        'domain shop',
-        'level 1: user=carl',
-        "  value 'carl': no rule has this value",
-        '  without value: matches',
-        '  1 rule has another value',
+        ...CARL,
         'level 2: path=/',
         "  value '/': no rule has this value",
         "  wildcard '/img/*': does not match",
         'result: no limit, because no rule matches at level 2',
       ],
     ],
-    [
-      'an unknown domain',
-      ['sho|p', 'user=anna'],
-      ['domain sho|p', 'result: no limit, because no rule file has the domain; counted as sho_p.domain_not_found'],
-    ],
-  ])('explains %s', async (_, explain, expected) => {
-    write({ 'shop.yaml': SHOP });
-    expect(await check('--explain', ...explain)).toEqual({
-      exitCode: 0,
-      stdout: `${expected.join('\n')}\n`,
-      stderr: '',
-    });
+  ])('explains %s', async (_, descriptor, expected) => {
+    const stdout = `${['domain shop', ...expected].join('\n')}\n`;
+    expect(await check('--explain', 'shop', descriptor)).toEqual({ exitCode: 0, stdout, stderr: '' });
+  });
+
+  it('explains an unknown domain', async () => {
+    const result = 'result: no limit, because no rule file has the domain; counted as sho_p.domain_not_found';
+    expect((await check('-explain', 'sho|p', 'user=anna')).stdout).toBe(`domain sho|p\n${result}\n`);
   });
 
   it('takes the path as an argument, and flags in any place', async () => {
-    write({ 'shop.yaml': SHOP });
     const expected = await check('-explain', 'shop', 'user=carl');
     expect(expected.exitCode).toBe(0);
-    const file = join(dir, 'shop.yaml');
-    for (const argv of [
-      [dir, '-explain', 'shop', 'user=carl'],
-      [dir, 'shop', 'user=carl', '-explain'],
-      ['-explain', file, '-merge_domain_configs', 'shop', 'user=carl'],
-    ])
-      expect(await runCheck(argv)).toEqual(expected);
+    for (const line of [
+      `${dir} -explain shop user=carl`,
+      `${dir} shop user=carl -explain`,
+      `-explain ${dir}/shop.yaml -merge_domain_configs shop user=carl`,
+    ]) {
+      expect(await runCheck(line.split(' '))).toEqual(expected);
+    }
   });
 
-  it('prints the explanation of a limit as one JSON object with -format json', async () => {
-    write({ 'shop.yaml': SHOP });
+  it('prints the explanation as one JSON object with -format json', async () => {
     const { exitCode, stdout } = await runCheck([dir, '-explain', 'shop', 'user=anna,path=/', '-format', 'json']);
-    expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({
-      domain: 'shop',
-      entries: [
-        { key: 'user', value: 'anna' },
-        { key: 'path', value: '/' },
-      ],
-      levels: [
-        {
-          entry: { key: 'user', value: 'anna' },
-          candidates: [
-            { key: 'user', value: 'anna', outcome: 'chosen' },
-            { key: 'user', value: '', outcome: 'not tried' },
-          ],
-          otherValues: 0,
-          keys: [],
-        },
-      ],
-      outcome: 'too deep',
-      limit: null,
-    });
+    const [anna, path] = [
+      { key: 'user', value: 'anna' },
+      { key: 'path', value: '/' },
+    ] as const;
+    const candidates = [
+      { ...anna, outcome: 'chosen' },
+      { key: 'user', value: '', outcome: 'not tried' },
+    ];
+    expect([exitCode, JSON.parse(stdout)]).toEqual([
+      0,
+      {
+        domain: 'shop',
+        entries: [anna, path],
+        levels: [{ entry: anna, candidates, otherValues: 0, keys: [] }],
+        outcome: 'too deep',
+        limit: null,
+      },
+    ]);
   });
 
   it.each([
     [
       'user=carl,path=/img/a',
       {
-        unit: 'HOUR',
-        requestsPerUnit: 5,
-        unlimited: false,
-        name: '',
-        replaces: [],
-        shadowMode: true,
-        quotaMode: true,
-        cacheKeyBody: 'shop_user_carl_path_/img/*_',
-        statisticsKey: 'shop.user.path_/img/*',
+        ...{ unit: 'HOUR', requestsPerUnit: 5, unlimited: false, name: '', replaces: [] },
+        ...{ shadowMode: true, quotaMode: true },
+        ...{ cacheKeyBody: 'shop_user_carl_path_/img/*_', statisticsKey: 'shop.user.path_/img/*' },
       },
     ],
     [
       'group=staff',
       {
-        unit: null,
-        requestsPerUnit: null,
-        unlimited: true,
-        name: '',
-        replaces: ['per-user'],
-        shadowMode: false,
-        quotaMode: false,
-        cacheKeyBody: null,
-        statisticsKey: 'shop.group_staff',
+        ...{ unit: null, requestsPerUnit: null, unlimited: true, name: '', replaces: ['per-user'] },
+        ...{ shadowMode: false, quotaMode: false },
+        ...{ cacheKeyBody: null, statisticsKey: 'shop.group_staff' },
       },
     ],
   ])('prints the limit of %s with -format json', async (descriptor, limit) => {
-    write({ 'shop.yaml': SHOP });
     const { stdout } = await check('-format=json', '-explain', 'shop', descriptor);
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'limit', limit });
   });
 
-  it('prints the errors as JSON with -format json if there are any', async () => {
-    write({ 'a.yaml': INVALID });
-    const { exitCode, stdout } = await check('-explain', 'wrong', 'user=anna', '-format', 'json');
-    expect(exitCode).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({ ok: false, errors: [{ code: 'invalid-unit' }, {}] });
-  });
-
-  it('prints the errors instead if there are any', async () => {
+  it('prints the errors instead, as text or JSON, if there are any', async () => {
     write({ 'a.yaml': INVALID });
     const run = await check('-explain', 'wrong', 'user=anna');
-    expect(run.exitCode).toBe(1);
-    expect(run.stdout).toContain('invalid rate limit unit');
+    expect([run.exitCode, run.stdout]).toEqual([1, expect.stringContaining('invalid rate limit unit')]);
+    const json = await check('-explain', 'wrong', 'user=anna', '-format', 'json');
+    expect(json.exitCode).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, errors: [{ code: 'invalid-unit' }, {}] });
   });
 });

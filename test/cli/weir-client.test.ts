@@ -1,10 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, type Server as NetServer, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
 import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
 import packageFile from '../../package.json';
+import { explainError } from '../../src/cli/client/explain-error';
 import { runClient } from '../../src/cli/client/run-client';
 import {
   RateLimitRequest,
@@ -13,21 +14,61 @@ import {
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
+import { serveGrpc } from '../../src/grpc/server/grpc-server';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { Code as VerdictCode } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
+import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
+import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
 
-/** A code that the protocol does not define. */
-const NO_SUCH_CODE: Code = JSON.parse('9');
+const DAY = 24 * 60 * 60 * 1000;
 
 type Handler = handleUnaryCall<RateLimitRequest, RateLimitResponse>;
 
+/** A code and a unit that the protocol does not define. */
+const NO_SUCH_CODE: Code = JSON.parse('9');
+const NO_SUCH_UNIT: Unit = JSON.parse('42');
+
 const folder = mkdtempSync(join(tmpdir(), 'weir-client-'));
-const cleanups: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of cleanups.splice(0)) stop();
+const closings: (() => unknown)[] = [];
+
+/** A rate limit service on a port and on a Unix socket; what it answers is set by each test. */
+const server = new Server();
+const socketAddress = `unix:${join(folder, 'weir.sock')}`;
+let address: string;
+let handler: Handler;
+
+beforeAll(async () => {
+  const shouldRateLimit = {
+    path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: (message: RateLimitRequest) => Buffer.from(RateLimitRequest.encode(message).finish()),
+    requestDeserialize: (bytes: Buffer) => RateLimitRequest.decode(bytes),
+    responseSerialize: (message: RateLimitResponse) => Buffer.from(RateLimitResponse.encode(message).finish()),
+    responseDeserialize: (bytes: Buffer) => RateLimitResponse.decode(bytes),
+  } as const;
+  const answering: Handler = (received, callback) => handler(received, callback);
+  server.addService({ shouldRateLimit }, { shouldRateLimit: answering });
+  const [port] = await Promise.all(
+    ['localhost:0', socketAddress].map(
+      (at) =>
+        new Promise<number>((resolve, reject) => {
+          server.bindAsync(at, ServerCredentials.createInsecure(), (error, bound) =>
+            error ? reject(error) : resolve(bound),
+          );
+        }),
+    ),
+  );
+  address = `localhost:${port}`;
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+beforeEach(() => answer({}));
+afterEach(() => Promise.all(closings.splice(0).map((close) => close())));
+afterAll(() => {
+  server.forceShutdown();
+  rmSync(folder, { recursive: true });
+});
 
 const NO_LIMIT: DescriptorStatus = {
   code: Code.OK,
@@ -35,205 +76,155 @@ const NO_LIMIT: DescriptorStatus = {
   limitRemaining: 0,
   durationUntilReset: undefined,
 };
+const MINUTE = { requestsPerUnit: 10, unit: Unit.MINUTE, name: '' };
 
-function response(fields: Partial<RateLimitResponse> = {}): RateLimitResponse {
-  return {
-    overallCode: Code.OK,
-    statuses: [NO_LIMIT],
-    responseHeadersToAdd: [],
+/** Lets the service answer a response with these fields. */
+function answer(fields: Partial<RateLimitResponse>): void {
+  const none = {
     requestHeadersToAdd: [],
+    responseHeadersToAdd: [],
     rawBody: Buffer.alloc(0),
     dynamicMetadata: undefined,
-    ...fields,
   };
+  handler = (_call, callback) => callback(null, { overallCode: Code.OK, statuses: [NO_LIMIT], ...none, ...fields });
 }
 
-function answering(fields?: Partial<RateLimitResponse>): Handler {
-  return (_call, callback) => callback(null, response(fields));
+/** Starts another server and returns its address. */
+async function listen(started: NetServer): Promise<string> {
+  await new Promise<void>((resolve) => void started.listen(0, 'localhost', resolve));
+  closings.push(() => started.close());
+  return `localhost:${(started.address() as AddressInfo).port}`;
 }
 
-/** Starts a rate limit service on a free port and returns its address. */
-async function serve(
-  handler: Handler,
-  { credentials = ServerCredentials.createInsecure(), at = 'localhost:0' } = {},
-): Promise<string> {
-  const server = new Server();
-  server.addService(
-    {
-      shouldRateLimit: {
-        path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
-        requestStream: false,
-        responseStream: false,
-        requestSerialize: (message: RateLimitRequest) => Buffer.from(RateLimitRequest.encode(message).finish()),
-        requestDeserialize: (bytes: Buffer) => RateLimitRequest.decode(bytes),
-        responseSerialize: (message: RateLimitResponse) => Buffer.from(RateLimitResponse.encode(message).finish()),
-        responseDeserialize: (bytes: Buffer) => RateLimitResponse.decode(bytes),
-      },
-    },
-    { shouldRateLimit: handler },
-  );
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(at, credentials, (error, bound) => (error === null ? resolve(bound) : reject(error)));
-  });
-  cleanups.push(() => server.forceShutdown());
-  return at.startsWith('unix:') ? at : `localhost:${port}`;
-}
-
-/** Starts a TCP server on a free port and returns its address. */
-async function listen(server: NetServer): Promise<string> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, 'localhost', resolve);
-  });
-  cleanups.push(() => server.close());
-  const address: AddressInfo = Object(server.address());
-  return `localhost:${address.port}`;
-}
-
-interface Run {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function run(argv: readonly string[], timeoutMs?: number): Promise<Run> {
-  let out = '';
-  let err = '';
+async function run(argv: readonly string[], timeoutMs?: number) {
+  let [out, err] = ['', ''];
   const stdout = { write: (text: string) => (out += text) };
   const stderr = { write: (text: string) => (err += text) };
   const code = await runClient(argv, { stdout, stderr, timeoutMs });
   return { code, out, err };
 }
 
-function call(address: string, ...more: string[]) {
-  return run(['-dial_string', address, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
+function call(at: string, ...more: string[]) {
+  return run(['-dial_string', at, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
 }
 
-describe('weir-client sends', () => {
+describe('weir-client', () => {
   it('sends the request that its flags describe', async () => {
     const requests: RateLimitRequest[] = [];
-    const address = await serve((received, callback) => {
+    handler = (received, callback) => {
       requests.push(received.request);
-      callback(null, response());
-    });
+      callback({ code: status.OK });
+    };
     const argv = `--dial_string=${address} -domain shop -descriptors a=b,c=d --descriptors=e=f=g,h= -hits_addend 3`;
-    expect(await run(argv.split(' '))).toMatchObject({ code: 0, err: '' });
+    await run(argv.split(' '));
     const rest = { limit: undefined, hitsAddend: undefined, isNegativeHits: false };
-    expect(requests).toEqual([
-      {
-        domain: 'shop',
-        descriptors: [
-          {
-            entries: [
-              { key: 'a', value: 'b' },
-              { key: 'c', value: 'd' },
-            ],
-            ...rest,
-          },
-          {
-            entries: [
-              { key: 'e', value: 'f=g' },
-              { key: 'h', value: '' },
-            ],
-            ...rest,
-          },
-        ],
-        hitsAddend: 3,
-      },
-    ]);
+    function entries(...pairs: readonly string[]) {
+      return { entries: pairs.map((pair) => ({ key: pair[0], value: pair.slice(2) })), ...rest };
+    }
+    const descriptors = [entries('a=b', 'c=d'), entries('e=f=g', 'h=')];
+    expect(requests).toEqual([{ domain: 'shop', descriptors, hitsAddend: 3 }]);
   });
 
   it('connects to a Unix socket', async () => {
-    const address = await serve(answering(), { at: `unix:${join(folder, 'weir.sock')}` });
-    expect(await call(address)).toMatchObject({ code: 0, err: '' });
+    expect(await call(socketAddress)).toMatchObject({ code: 0, err: '' });
+  });
+
+  it.each([
+    [Code.OK, [], 0],
+    [Code.OVER_LIMIT, [], 0],
+    [Code.OK, ['-exit_code'], 0],
+    [Code.OVER_LIMIT, ['-exit_code'], 2],
+    [Code.OVER_LIMIT, ['-exit_code', '-json'], 2],
+  ])('ends for the response code %i with the flags %j with %i', async (overallCode, flags, code) => {
+    answer({ overallCode });
+    expect((await call(address, ...flags)).code).toBe(code);
+  });
+
+  it('prints its version and its flags', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, out: `weir-client ${packageFile.version}\n`, err: '' });
+    const { code, out, err } = await run(['--help']);
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toMatch(/^ {2}-dial_string address .*\(default localhost:8081\)$/m);
+    expect(out).toMatch(/^ {2}-grpc-use-tls /m);
   });
 });
 
 describe('the output of weir-client', () => {
-  const minute = { requestsPerUnit: 10, unit: Unit.MINUTE, name: '' };
-
-  it('contains the overall code and one line per descriptor', async () => {
-    const address = await serve(
-      answering({
-        overallCode: Code.OVER_LIMIT,
-        statuses: [
-          { ...NO_LIMIT, currentLimit: minute, limitRemaining: 9, durationUntilReset: { seconds: 15_023n, nanos: 0 } },
-          {
-            code: Code.OVER_LIMIT,
-            currentLimit: { ...minute, requestsPerUnit: 5, name: 'few' },
-            limitRemaining: 0,
-            durationUntilReset: { seconds: 1n, nanos: 500_000_000 },
-          },
-          NO_LIMIT,
-          { ...NO_LIMIT, limitRemaining: 4294967295 },
-        ],
-        responseHeadersToAdd: [{ key: 'RateLimit-Limit', value: '5', rawValue: Buffer.alloc(0) }],
-        requestHeadersToAdd: [{ key: 'x-a', value: 'b', rawValue: Buffer.alloc(0) }],
-        dynamicMetadata: { domain: 'shop' },
-      }),
-    );
+  it('contains the overall code and one line per descriptor, of the request or not', async () => {
+    const few = { ...MINUTE, requestsPerUnit: 5, name: 'few' };
+    answer({
+      overallCode: Code.OVER_LIMIT,
+      statuses: [
+        { ...NO_LIMIT, currentLimit: MINUTE, limitRemaining: 9, durationUntilReset: { seconds: 15_023n, nanos: 0 } },
+        {
+          ...NO_LIMIT,
+          code: Code.OVER_LIMIT,
+          currentLimit: few,
+          durationUntilReset: { seconds: 1n, nanos: 500_000_000 },
+        },
+        NO_LIMIT,
+        { ...NO_LIMIT, limitRemaining: 4294967295 },
+        { ...NO_LIMIT, code: NO_SUCH_CODE, currentLimit: { ...MINUTE, unit: NO_SUCH_UNIT } },
+      ],
+      responseHeadersToAdd: [{ key: 'RateLimit-Limit', value: '5', rawValue: Buffer.alloc(0) }],
+      requestHeadersToAdd: [{ key: 'x-a', value: 'b', rawValue: Buffer.alloc(0) }],
+      dynamicMetadata: { domain: 'shop' },
+    });
     const more = ['-descriptors', 'remote_address=10.0.0.1,path=/', '-descriptors', 'c=d', '-descriptors', 'e=f'];
-    expect(await call(address, ...more)).toEqual({
-      code: 0,
-      err: '',
-      out: [
+    const { code, out, err } = await call(address, ...more);
+    expect([code, err, out.split('\n')]).toEqual([
+      0,
+      '',
+      [
         'OVER_LIMIT',
         '  user=ann                        OK          9 of 10 per minute left, resets in 4h10m23s',
         '  remote_address=10.0.0.1,path=/  OVER_LIMIT  0 of 5 per minute left, resets in 1.5s (few)',
         '  c=d                             OK          no limit applies',
         '  e=f                             OK          unlimited',
+        '  descriptor 5                    code 9      0 of 10 per unit 42 left',
         'response header RateLimit-Limit: 5',
         'request header x-a: b',
         'metadata {"domain":"shop"}',
         '',
-      ].join('\n'),
-    });
+      ],
+    ]);
   });
 
-  it('contains unknown codes and units and extra descriptors', async () => {
-    const currentLimit = { ...minute, unit: 42 };
-    const address = await serve(
-      answering({ overallCode: Code.UNKNOWN, statuses: [NO_LIMIT, { ...NO_LIMIT, code: NO_SUCH_CODE, currentLimit }] }),
-    );
-    expect((await call(address)).out).toBe(
-      [
-        'UNKNOWN',
-        '  user=ann      OK      no limit applies',
-        '  descriptor 2  code 9  0 of 10 per unit 42 left',
-        '',
-      ].join('\n'),
-    );
+  it('shows durations with units, the largest first', async () => {
+    const durations: readonly (readonly [seconds: bigint, nanos: number, text: string])[] = [
+      [0n, 0, '0s'],
+      [60n, 0, '1m'],
+      [3600n, 0, '1h'],
+      [3605n, 0, '1h5s'],
+      [604_799n, 0, '6d23h59m59s'],
+      [31_536_000n, 0, '365d'],
+      [60n, 1_000_000, '1m0.001s'],
+      [-1n, -500_000_000, '-1.5s'],
+    ];
+    const statuses = durations.map(([seconds, nanos]) => ({ ...NO_LIMIT, durationUntilReset: { seconds, nanos } }));
+    answer({ statuses });
+    const { out } = await call(address);
+    expect(out.match(/(?<=resets in ).*/g)).toEqual(durations.map(([, , text]) => text));
   });
 
   it('is proto3 JSON with every field with -json', async () => {
-    const address = await serve(
-      answering({
-        statuses: [
-          {
-            code: NO_SUCH_CODE,
-            currentLimit: minute,
-            limitRemaining: 9,
-            durationUntilReset: { seconds: 0n, nanos: 0 },
-          },
-          NO_LIMIT,
-        ],
-        responseHeadersToAdd: [{ key: 'a', value: '', rawValue: Buffer.from([0xff]) }],
-        requestHeadersToAdd: [{ key: 'c', value: 'd', rawValue: Buffer.alloc(0) }],
-        rawBody: Buffer.from('body'),
-        dynamicMetadata: { list: [1, null, { a: '' }] },
-      }),
-    );
-    const { code, out } = await call(address, '-json');
-    expect(code).toBe(0);
-    expect(JSON.parse(out)).toEqual({
+    const reset = { seconds: 0n, nanos: 0 };
+    answer({
+      statuses: [
+        { code: NO_SUCH_CODE, currentLimit: MINUTE, limitRemaining: 9, durationUntilReset: reset },
+        { ...NO_LIMIT, durationUntilReset: { seconds: -1n, nanos: -500_000_000 } },
+      ],
+      responseHeadersToAdd: [{ key: 'a', value: '', rawValue: Buffer.from([0xff]) }],
+      requestHeadersToAdd: [{ key: 'c', value: 'd', rawValue: Buffer.alloc(0) }],
+      rawBody: Buffer.from('body'),
+      dynamicMetadata: { list: [1, null, { a: '' }] },
+    });
+    const limit = { requestsPerUnit: 10, unit: 'MINUTE' };
+    expect(JSON.parse((await call(address, '-json')).out)).toEqual({
       overallCode: 'OK',
       statuses: [
-        {
-          code: 9,
-          currentLimit: { requestsPerUnit: 10, unit: 'MINUTE' },
-          limitRemaining: 9,
-          durationUntilReset: '0s',
-        },
-        { code: 'OK' },
+        { code: 9, currentLimit: limit, limitRemaining: 9, durationUntilReset: '0s' },
+        { code: 'OK', durationUntilReset: '-1.500s' },
       ],
       responseHeadersToAdd: [{ key: 'a', rawValue: '/w==' }],
       requestHeadersToAdd: [{ key: 'c', value: 'd' }],
@@ -243,257 +234,196 @@ describe('the output of weir-client', () => {
   });
 
   it('equals the response of POST /json with -json', async () => {
-    const address = await serve(
-      answering({
-        overallCode: Code.OVER_LIMIT,
-        statuses: [
-          {
-            code: Code.OVER_LIMIT,
-            currentLimit: { ...minute, name: 'n' },
-            limitRemaining: 0,
-            durationUntilReset: { seconds: 7n, nanos: 0 },
-          },
-        ],
-        responseHeadersToAdd: [{ key: 'a', value: 'b', rawValue: Buffer.alloc(0) }],
-        dynamicMetadata: { domain: 'shop' },
-      }),
-    );
+    const limited = { code: Code.OVER_LIMIT, limitRemaining: 0, durationUntilReset: { seconds: 7n, nanos: 0 } };
+    answer({
+      overallCode: Code.OVER_LIMIT,
+      statuses: [{ ...limited, currentLimit: { ...MINUTE, name: 'n' } }],
+      responseHeadersToAdd: [{ key: 'a', value: 'b', rawValue: Buffer.alloc(0) }],
+      dynamicMetadata: { domain: 'shop' },
+    });
+    const currentLimit = { requestsPerUnit: 10, unit: unitByName('MINUTE')!, name: 'n' };
     const verdict = writeVerdict({
       overallCode: VerdictCode.OVER_LIMIT,
-      statuses: [
-        {
-          code: VerdictCode.OVER_LIMIT,
-          currentLimit: { requestsPerUnit: 10, unit: unitByName('MINUTE')!, name: 'n' },
-          limitRemaining: 0,
-          secondsUntilReset: 7,
-        },
-      ],
+      statuses: [{ code: VerdictCode.OVER_LIMIT, currentLimit, limitRemaining: 0, secondsUntilReset: 7 }],
       responseHeaders: [{ key: 'a', value: 'b' }],
       dynamicMetadata: { domain: 'shop' },
     });
     expect(JSON.parse((await call(address, '-json')).out)).toEqual(JSON.parse(verdict));
   });
 
-  it('prints the version of package.json with -version', async () => {
-    expect(await run(['--version'])).toEqual({ code: 0, out: `weir-client ${packageFile.version}\n`, err: '' });
-  });
-
-  it.each(['-h', '--help'])('lists the flags with %s', async (flag) => {
-    const { code, out, err } = await run([flag]);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toMatch(/^ {2}-dial_string address .*\(default localhost:8081\)$/m);
-    expect(out).toMatch(/^ {2}-grpc-use-tls /m);
-  });
-});
-
-describe('the exit code of weir-client', () => {
-  it.each([
-    [Code.OK, [], 0],
-    [Code.OVER_LIMIT, [], 0],
-    [Code.OK, ['-exit_code'], 0],
-    [Code.OVER_LIMIT, ['-exit_code'], 2],
-    [Code.OVER_LIMIT, ['-exit_code', '-json'], 2],
-  ])('for response code %i with flags %j is %i', async (overallCode, flags, code) => {
-    const address = await serve(answering({ overallCode }));
-    expect((await call(address, ...flags)).code).toBe(code);
+  it('has no control characters of a server, as text, as JSON, which escapes them, and in errors', async () => {
+    answer({
+      statuses: [{ ...NO_LIMIT, currentLimit: { ...MINUTE, name: HOSTILE } }],
+      responseHeadersToAdd: [{ key: 'x', value: HOSTILE, rawValue: Buffer.alloc(0) }],
+      dynamicMetadata: { key: HOSTILE },
+    });
+    const text = (await call(address)).out;
+    expect([text, text.split('\n').length]).toEqual([expect.not.stringMatching(CONTROL), 5]);
+    expect(text).toContain(
+      `  user=ann  OK  0 of 10 per minute left (${SHOWN})\nresponse header x: ${SHOWN}\nmetadata {"key":"a`,
+    );
+    const json = (await call(address, '-json')).out;
+    expect(json).not.toMatch(CONTROL);
+    expect(JSON.parse(json)).toMatchObject({ responseHeadersToAdd: [{ key: 'x', value: HOSTILE }] });
+    handler = (_call, callback) => callback({ code: status.INTERNAL, details: HOSTILE });
+    expect((await call(address)).err).toBe(`weir-client: ${address} responded with INTERNAL: ${SHOWN}\n`);
+    // OpenSSL issues no certificate with such a name.
+    const details = `No connection established. Last error: Error: Host: a. is not in the cert's altnames: DNS:b\u009b2J`;
+    const failed = {
+      address: 'a:1',
+      timeoutMs: 1,
+      isTls: true,
+      hasCertificate: false,
+      serverSpeaksTls: async () => true,
+    };
+    expect(await explainError(failed, { code: status.UNAVAILABLE, details })).toMatch(/not for a but for b\ufffd2J$/);
   });
 });
 
 describe('weir-client prints one sentence and exits with 1', () => {
-  const HINT = '\nRun weir-client -h for a list of the flags.\n';
+  const GIVEN = '-domain d -descriptors a=b';
 
   it.each([
-    [[], 'flag -domain is required'],
-    [['-domain', 'd'], 'flag -descriptors is required'],
+    ['', 'flag -domain is required'],
+    ['-domain d', 'flag -descriptors is required'],
+    ['-domain d -descriptors a', 'invalid value "a" for flag -descriptors: expected name=value instead of "a"'],
+    ['-domain d -descriptors a=b,', 'invalid value "a=b," for flag -descriptors: expected name=value instead of ""'],
+    ['-domain d -descriptors =c', 'invalid value "=c" for flag -descriptors: expected name=value instead of "=c"'],
+    [`${GIVEN} c=d`, 'unexpected argument "c=d"'],
+    ['-domian d', 'unknown flag -domian; did you mean -domain?'],
+    [`${GIVEN} -dial_string=`, 'invalid value "" for flag -dial_string: expected host:port or unix:/path'],
+    [`${GIVEN} -grpc-cert-file x`, 'flag -grpc-cert-file requires -grpc-use-tls'],
+    [`${GIVEN} -grpc-use-tls -grpc-cert-file x`, 'flags -grpc-cert-file and -grpc-key-file must be used together'],
     [
-      ['-domain', 'd', '-descriptors', 'a'],
-      'invalid value "a" for flag -descriptors: expected name=value instead of "a"',
-    ],
-    [
-      ['-domain', 'd', '-descriptors', 'a=b,'],
-      'invalid value "a=b," for flag -descriptors: expected name=value instead of ""',
-    ],
-    [
-      ['-domain', 'd', '-descriptors', 'a=b,=c'],
-      'invalid value "a=b,=c" for flag -descriptors: expected name=value instead of "=c"',
-    ],
-    [['-domain', 'd', '-descriptors', 'a=b', 'c=d'], 'unexpected argument "c=d"'],
-    [['-domian', 'd'], 'unknown flag -domian; did you mean -domain?'],
-    [
-      ['-domain', 'd', '-descriptors', 'a=b', '-dial_string='],
-      'invalid value "" for flag -dial_string: expected host:port or unix:/path',
-    ],
-    [['-domain', 'd', '-descriptors', 'a=b', '-grpc-cert-file', 'x'], 'flag -grpc-cert-file requires -grpc-use-tls'],
-    [
-      ['-domain', 'd', '-descriptors', 'a=b', '-grpc-use-tls', '-grpc-cert-file', 'x'],
-      'flags -grpc-cert-file and -grpc-key-file must be used together',
-    ],
-    [
-      ['-domain', 'd', '-descriptors', 'a=b', '-grpc-use-tls', '-grpc-server-ca-file', '/nonexistent'],
+      `${GIVEN} -grpc-use-tls -grpc-server-ca-file /nonexistent`,
       "cannot read the file of flag -grpc-server-ca-file: ENOENT: no such file or directory, open '/nonexistent'",
     ],
-  ])('for the command line %j', async (argv, message) => {
-    expect(await run(argv)).toEqual({ code: 1, out: '', err: `weir-client: ${message}${HINT}` });
+  ])('for the command line "%s"', async (line, message) => {
+    const err = `weir-client: ${message}\nRun weir-client -h for a list of the flags.\n`;
+    expect(await run(line === '' ? [] : line.split(' '))).toEqual({ code: 1, out: '', err });
   });
 
-  it('when the server responds with an error', async () => {
-    const address = await serve((_call, callback) =>
-      callback({ code: status.FAILED_PRECONDITION, details: 'no rate limit configuration loaded' }),
-    );
-    expect(await call(address)).toEqual({
-      code: 1,
-      out: '',
-      err: `weir-client: ${address} responded with FAILED_PRECONDITION: no rate limit configuration loaded\n`,
-    });
+  it.each([
+    ['localhost:1', 'cannot connect to localhost:1: connection refused; check that the server is running'],
+    // The password is hidden.
+    ['http://ann:hush@localhost:1', 'cannot connect to http://***@localhost:1: the host name cannot be resolved'],
+    ['unix:/nonexistent', 'cannot connect to unix:/nonexistent: the socket does not exist'],
+  ])('when nothing listens at %s', async (at, message) => {
+    expect(await call(at)).toEqual({ code: 1, out: '', err: `weir-client: ${message}\n` });
   });
 
-  it('when no server listens', async () => {
-    const server = createServer();
-    const address = await listen(server);
-    await new Promise((resolve) => {
-      server.close(resolve);
-    });
-    expect(await call(address)).toEqual({
-      code: 1,
-      out: '',
-      err: `weir-client: cannot connect to ${address}: connection refused; check that the server is running\n`,
-    });
-  });
-
-  it('when the address contains a password, which it hides', async () => {
-    expect((await call('http://ann:hush@localhost:1')).err).toBe(
-      'weir-client: cannot connect to http://***@localhost:1: the host name cannot be resolved\n',
-    );
-  });
-
-  it('when the socket does not exist', async () => {
-    expect((await call('unix:/nonexistent')).err).toBe(
-      'weir-client: cannot connect to unix:/nonexistent: the socket does not exist\n',
-    );
-  });
-
-  it('when the server uses another protocol', async () => {
-    const address = await listen(
-      createServer((socket) =>
-        socket
-          .on('error', () => {})
-          .end('HTTP/1.1 400 Bad Request\r\n\r\n')
-          .resume(),
-      ),
-    );
+  it('when the server responds with an error, or never', async () => {
+    handler = (_call, callback) => callback({ code: status.FAILED_PRECONDITION, details: 'no rules loaded' });
     expect((await call(address)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not speak gRPC\n`,
+      `weir-client: ${address} responded with FAILED_PRECONDITION: no rules loaded\n`,
     );
-  });
-
-  it('when the server sends nothing', async () => {
-    const address = await listen(
-      createServer((socket) => {
-        cleanups.push(() => socket.on('error', () => {}).destroy());
-      }),
+    handler = () => undefined;
+    const argv = ['-domain', 'd', '-descriptors', 'a=b', '-dial_string'];
+    expect((await run([...argv, address], 500)).err).toBe(`weir-client: no response from ${address} within 0.5 s\n`);
+    const silent = await listen(
+      createServer((socket) => void closings.push(() => socket.on('error', () => undefined).destroy())),
     );
-    expect(await run(['-dial_string', address, '-domain', 'd', '-descriptors', 'a=b'], 200)).toEqual({
-      code: 1,
-      out: '',
-      err: `weir-client: no response from ${address} within 0.2 s\n`,
-    });
-  });
-
-  it('when the server accepts the request and never responds', async () => {
-    const address = await serve(() => {});
-    expect((await run(['-dial_string', address, '-domain', 'd', '-descriptors', 'a=b'], 500)).err).toBe(
-      `weir-client: no response from ${address} within 0.5 s\n`,
-    );
+    expect((await run([...argv, silent], 200)).err).toBe(`weir-client: no response from ${silent} within 0.2 s\n`);
   });
 });
 
-describe('weir-client with TLS', () => {
-  function openssl(...args: string[]) {
-    return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  }
-  function file(name: string) {
-    return join(folder, name);
-  }
-  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-
+describe('weir-client with TLS prints', () => {
+  let authority: Authority;
+  let certificate: Certificate;
   beforeAll(() => {
-    openssl('req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=test CA', '-days', '1');
-    for (const [name, extension] of [
-      ['server', 'subjectAltName=DNS:localhost'],
-      ['client', 'extendedKeyUsage=clientAuth'],
-    ] as const) {
-      const ca = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-addext', extension, '-days', '1'];
-      openssl(
-        'req',
-        '-x509',
-        ...newKey,
-        '-keyout',
-        `${name}.key`,
-        '-out',
-        `${name}.pem`,
-        '-subj',
-        `/CN=${name}`,
-        ...ca,
-      );
+    authority = newAuthority();
+    const stranger = newAuthority();
+    certificate = authority.issue('localhost');
+    file('ca.pem', authority.ca);
+    for (const [name, issuer] of Object.entries({ client: authority, stranger })) {
+      const { cert, key } = issuer.issue('weir');
+      file(`${name}.pem`, cert);
+      file(`${name}.key`, key);
     }
+    stranger.dispose();
   });
+  afterAll(() => authority.dispose());
 
-  function serverCredentials(mutual: boolean) {
-    return ServerCredentials.createSsl(
-      readFileSync(file('ca.pem')),
-      [{ private_key: readFileSync(file('server.key')), cert_chain: readFileSync(file('server.pem')) }],
-      mutual,
+  function file(name: string, text: string): string {
+    const path = join(folder, name);
+    writeFileSync(path, text);
+    return path;
+  }
+
+  /** Starts the gRPC server of weir; it has no methods. */
+  async function weir(tls?: ServerTls): Promise<string> {
+    const started = await serveGrpc({ listen: { host: '127.0.0.1', port: 0 }, tls, unary: new Map() });
+    closings.push(() => started.close());
+    return `localhost:${(started.address as AddressInfo).port}`;
+  }
+
+  /** A server with TLS up to this version that requires a client certificate. */
+  function requiring(maxVersion: SecureVersion): Promise<string> {
+    const options = { ...certificate, ca: authority.ca, requestCert: true, maxVersion, ALPNProtocols: ['h2'] };
+    return listen(
+      createTlsServer(options)
+        .on('tlsClientError', (_error, socket) => socket.destroy())
+        .on('secureConnection', (socket) => socket.on('error', () => undefined)),
     );
   }
-  const trust = ['-grpc-use-tls', '-grpc-server-ca-file', file('ca.pem')];
 
-  it('connects to a server whose CA is given', async () => {
-    const address = await serve(answering(), { credentials: serverCredentials(false) });
-    expect(await call(address, ...trust)).toMatchObject({ code: 0, err: '' });
-  });
+  /** What is wrong with a server, and nothing else. */
+  async function problem(at: string, ...flags: string[]): Promise<string> {
+    return (await call(at, ...flags)).err.replace(`weir-client: cannot connect to ${at}: `, '').trimEnd();
+  }
 
-  it('presents its certificate to a server that requires one', async () => {
-    const address = await serve(answering(), { credentials: serverCredentials(true) });
-    const identity = ['-grpc-cert-file', file('client.pem'), '-grpc-key-file', file('client.key')];
-    expect(await call(address, ...trust, ...identity)).toMatchObject({ code: 0, err: '' });
-    expect(await call(address, ...trust)).toMatchObject({ code: 1, out: '' });
-  });
+  const TLS = ['-grpc-use-tls'];
+  const TRUSTED = [...TLS, '-grpc-server-ca-file', join(folder, 'ca.pem')];
+  function presenting(name: string): string[] {
+    return [...TRUSTED, '-grpc-cert-file', join(folder, `${name}.pem`), '-grpc-key-file', join(folder, `${name}.key`)];
+  }
 
-  it('does not connect to a server whose CA it does not trust', async () => {
-    const address = await serve(answering(), { credentials: serverCredentials(false) });
-    const { code, err } = await call(address, '-grpc-use-tls');
-    expect(code).toBe(1);
-    expect(err).toMatch(/^weir-client: cannot connect to localhost:\d+: .*certificate.*\n$/);
-  });
-
-  it('reports a server without TLS', async () => {
-    const address = await serve(answering());
-    expect((await call(address, ...trust)).err).toBe(
-      `weir-client: cannot connect to ${address}: the server does not speak TLS; try without -grpc-use-tls\n`,
+  it('what is wrong with the certificate of the server', async () => {
+    const other = authority.issue('shop.example', '192.0.2.1');
+    const OF_SERVER = 'the certificate of the server';
+    expect(await problem(await weir(other), ...TRUSTED)).toBe(
+      `${OF_SERVER} is not for localhost but for shop.example, 192.0.2.1`,
     );
+    const byIp = (await weir(certificate)).replace('localhost', '127.0.0.1');
+    expect(await problem(byIp, ...TRUSTED)).toBe(`${OF_SERVER} is not for the address 127.0.0.1`);
+    expect(await problem(await weir(certificate), ...TLS)).toBe(
+      `${OF_SERVER} is from an unknown CA; give that CA with -grpc-server-ca-file`,
+    );
+    const expired = selfSigned(new Date(Date.now() - 2 * DAY), new Date(Date.now() - DAY));
+    const flags = [...TLS, '-grpc-server-ca-file', file('expired.pem', expired.cert)];
+    expect(await problem(await weir(expired), ...flags)).toBe(`${OF_SERVER} has expired`);
   });
 
-  it('reports a file that is not a certificate', async () => {
-    const identity = ['-grpc-cert-file', __filename, '-grpc-key-file', __filename];
-    expect(await call('localhost:1', ...trust, ...identity)).toMatchObject({
-      code: 1,
-      err: expect.stringMatching(/^weir-client: invalid TLS files: .*\n/),
-    });
+  it('that the server requires a client certificate, or may require or reject one', async () => {
+    const missing = 'the server requires a client certificate; give one with -grpc-cert-file and -grpc-key-file';
+    const mutual = await weir({ ...certificate, clientCa: authority.ca });
+    expect(await problem(mutual, ...TRUSTED)).toBe(missing);
+    expect(await problem(await requiring('TLSv1.3'), ...TRUSTED)).toBe(missing);
+    // TLS 1.2 does not tell.
+    expect(await problem(await requiring('TLSv1.2'), ...TRUSTED)).toMatch(/it may require a client certificate/);
+    expect(await problem(mutual, ...presenting('stranger'))).toBe(
+      'the server closed the connection; it may reject the client certificate',
+    );
+    expect(await problem(mutual, ...presenting('client'))).toMatch(/responded with UNIMPLEMENTED/);
   });
-});
 
-describe('the program weir-client', () => {
-  it('prints to standard output and standard error and ends with the exit code', () => {
-    function start(...argv: string[]) {
-      const program = join(__dirname, '../../src/cli/weir-client.ts');
-      const hook = join(__dirname, '../support/processes/typescript-hook.cjs');
-      return spawnSync(process.execPath, ['--require', hook, program, ...argv], { encoding: 'utf8' });
-    }
-    expect(start('-h')).toMatchObject({ status: 0, stdout: expect.stringContaining('-dial_string'), stderr: '' });
-    expect(start('-x')).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: 'weir-client: unknown flag -x\nRun weir-client -h for a list of the flags.\n',
+  it('that the server does not speak TLS, requires it, or does not speak gRPC', async () => {
+    const plain = 'the server does not speak TLS; try without -grpc-use-tls';
+    expect(await problem(address, ...TRUSTED)).toBe(plain);
+    expect(await problem(await listen(createServer((socket) => socket.destroy())), ...TRUSTED)).toBe(plain);
+    const advice = 'the server requires TLS; try -grpc-use-tls';
+    expect(await problem(await weir(certificate))).toBe(advice);
+    expect(await problem(await weir({ ...certificate, clientCa: authority.ca }))).toBe(advice);
+    expect(await problem(await requiring('TLSv1.2'))).toBe(advice);
+    const http = createServer((socket) => {
+      socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n');
+      socket.resume();
     });
+    expect(await problem(await listen(http))).toBe('the server does not speak gRPC');
+  });
+
+  it('that a file is not a certificate', async () => {
+    const flags = ['-grpc-cert-file', __filename, '-grpc-key-file', __filename];
+    expect(await problem('localhost:1', ...TRUSTED, ...flags)).toMatch(/^weir-client: invalid TLS files: /);
   });
 });

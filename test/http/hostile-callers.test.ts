@@ -37,9 +37,9 @@ const domains: string[] = [];
 beforeAll(async () => {
   server = await startServer({
     onRejected,
-    decide: (request, observer) => {
-      domains.push(request.domain);
-      return always(OK)(request, observer);
+    decide: (decided, observer) => {
+      domains.push(decided.domain);
+      return always(OK)(decided, observer);
     },
   });
 });

@@ -24,7 +24,7 @@ import {
 } from './http-client';
 
 const MIB = 1024 * 1024;
-const PASSING: readonly Check[] = ['configuration', 'store'].map((name) => ({ name, failure: undefined }));
+const PASSING: readonly Check[] = (['configuration', 'store'] as const).map((name) => ({ name, failure: undefined }));
 const FAILING: readonly Check[] = [PASSING[0]!, { name: 'store', failure: 'no connection' }];
 const FAILED_LIST = '[+]configuration ok\n[-]store failed: no connection\nreadyz check failed\n';
 
@@ -310,7 +310,9 @@ describe('close', () => {
     const incomplete = ['', 'POST /json HTTP/1.1\r\nHost: x\r\n'].map((bytes) => rawConnection(closing.port, bytes));
     await fetch(`${closing.url}/healthcheck`);
     await closing.close();
-    await Promise.all([...idle, ...incomplete].map(({ ended }) => ended));
+    expect(
+      await Promise.all([...idle, ...incomplete].map(({ errors, ended }) => ended.then(() => errors))),
+    ).toHaveLength(22);
   });
 
   it('aborts requests that take longer than the grace period', async () => {

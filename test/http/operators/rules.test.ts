@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Limiter } from '../../../src/limiter/limiter';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
-import { buildRuleset } from '../../../src/rules/ruleset';
+import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { domainConfig, limit } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
@@ -40,93 +40,60 @@ const FLAGS = {
 };
 const NOTHING = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
 
-it('/api/rules is the tree of the active rules with their places, limits and flags', async () => {
+/** A rule in the answer, without limit, flags and nested rules unless they are given. */
+function ruleOf(place: string, fields: Readonly<Record<string, unknown>>) {
+  const [file, line, column] = place.split(':');
+  const described = { value: '', limit: null, totals: NOTHING, descriptors: [], ...FLAGS, ...fields };
+  return { place: { file, line: Number(line), column: Number(column) }, ...described };
+}
+
+function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {}) {
+  return { unlimited: false, unit, requestsPerUnit, name: '', replaces: [], ...fields };
+}
+
+it('/api/rules is the tree of the active rules with their places, limits and flags, of all domains or one', async () => {
   await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(RULES))) });
-  expect(await api.json('/api/rules')).toEqual({
+  const nested = ruleOf('api/shop.yaml:8:14', {
+    key: 'path',
+    limit: limitOf(null, null, { unlimited: true }),
+    metadata: { team: 'web' },
+    statisticsKey: 'shop.user_ann.path',
+  });
+  const shop = [
+    ruleOf('api/shop.yaml:3:10', {
+      key: 'user',
+      value: 'ann',
+      limit: limitOf(3, 'HOUR', { name: 'ann', replaces: ['all'] }),
+      shadowMode: true,
+      statisticsKey: 'shop.user_ann',
+      descriptors: [nested],
+    }),
+    ruleOf('api/shop.yaml:15:10', {
+      key: 'user',
+      limit: limitOf(2, 'DAY'),
+      quotaMode: true,
+      valueToMetric: true,
+      statisticsKey: 'shop.user',
+    }),
+    ruleOf('api/shop.yaml:11:10', {
+      key: 'path',
+      value: '/api/*',
+      limit: limitOf(0, 'MINUTE'),
+      shareThreshold: true,
+      statisticsKey: 'shop.path_/api/*',
+    }),
+  ];
+  const other = [ruleOf('other.yaml:3:8', { key: 'k', statisticsKey: 'a/b.k', totals: null })];
+  const info = {
     loaded: { source: 'files in /rules', version: '7', at: '2026-02-03T04:05:06.000Z', rules: 5 },
     rejected: null,
-    domains: [
-      {
-        domain: 'shop',
-        descriptors: [
-          {
-            key: 'user',
-            value: 'ann',
-            place: { file: 'api/shop.yaml', line: 3, column: 10 },
-            limit: { unlimited: false, unit: 'HOUR', requestsPerUnit: 3, name: 'ann', replaces: ['all'] },
-            ...FLAGS,
-            shadowMode: true,
-            statisticsKey: 'shop.user_ann',
-            totals: NOTHING,
-            descriptors: [
-              {
-                key: 'path',
-                value: '',
-                place: { file: 'api/shop.yaml', line: 8, column: 14 },
-                limit: { unlimited: true, unit: null, requestsPerUnit: null, name: '', replaces: [] },
-                ...FLAGS,
-                metadata: { team: 'web' },
-                statisticsKey: 'shop.user_ann.path',
-                totals: NOTHING,
-                descriptors: [],
-              },
-            ],
-          },
-          {
-            key: 'user',
-            value: '',
-            place: { file: 'api/shop.yaml', line: 15, column: 10 },
-            limit: { unlimited: false, unit: 'DAY', requestsPerUnit: 2, name: '', replaces: [] },
-            ...FLAGS,
-            quotaMode: true,
-            valueToMetric: true,
-            statisticsKey: 'shop.user',
-            totals: NOTHING,
-            descriptors: [],
-          },
-          {
-            key: 'path',
-            value: '/api/*',
-            place: { file: 'api/shop.yaml', line: 11, column: 10 },
-            limit: { unlimited: false, unit: 'MINUTE', requestsPerUnit: 0, name: '', replaces: [] },
-            ...FLAGS,
-            shareThreshold: true,
-            statisticsKey: 'shop.path_/api/*',
-            totals: NOTHING,
-            descriptors: [],
-          },
-        ],
-      },
-      {
-        domain: 'a/b',
-        descriptors: [
-          {
-            key: 'k',
-            value: '',
-            place: { file: 'other.yaml', line: 3, column: 8 },
-            limit: null,
-            ...FLAGS,
-            statisticsKey: 'a/b.k',
-            totals: null,
-            descriptors: [],
-          },
-        ],
-      },
-    ],
-  });
-});
-
-it('/api/rules/:domain has the rules of one domain', async () => {
-  await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(RULES))) });
-  const all = await api.json('/api/rules');
-  expect(await api.json('/api/rules/a%2Fb')).toEqual({
-    ...Object(all),
-    domains: [expect.objectContaining({ domain: 'a/b', descriptors: [expect.objectContaining({ key: 'k' })] })],
-  });
-});
-
-it('/api/rules/:domain is 404 for a domain without rules', async () => {
-  await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(RULES))) });
+  };
+  const domains = [
+    { domain: 'shop', descriptors: shop },
+    { domain: 'a/b', descriptors: other },
+  ];
+  expect(await api.json('/api/rules')).toEqual({ ...info, domains });
+  expect(await api.json('/api/rules/a%2Fb')).toEqual({ ...info, domains: domains.slice(1) });
   const response = await api.send('/api/rules/none');
   expect([response.status, response.headers.get('content-type')]).toEqual([404, 'application/problem+json']);
   expect(await response.json()).toMatchObject({ code: 'unknown_domain' });
@@ -142,30 +109,31 @@ it('/api/rules says that no rules are loaded, and why the last ones were rejecte
   });
 });
 
+/** Decides requests of the domain shop with one descriptor and 2 hits each, whose counts are given. */
+function decideWith(
+  statistics: Statistics,
+  ruleset: Ruleset,
+  counts: readonly (readonly [value: string, count: number])[],
+) {
+  const limiter = new Limiter(DEFAULT_OPTIONS, statistics);
+  for (const [value, count] of counts) {
+    const entries = [{ key: value.startsWith('/') ? 'path' : 'user', value }];
+    const descriptor = { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+    const decision = limiter.begin({ domain: 'shop', descriptors: [descriptor], hitsAddend: 2 }, ruleset, 0);
+    for (const operation of decision.operations) operation.after = count;
+    decision.verdict();
+  }
+}
+
 it('the totals of a rule include its keys with request values, whatever keys are rolled up', async () => {
   const ruleset = rulesetOf(RULES);
   // One key with a request value; further ones are rolled up into the rule.
   const statistics = new Statistics(1);
-  const limiter = new Limiter(DEFAULT_OPTIONS, statistics);
-  for (const value of ['bob', 'bob', 'bob', 'eve', 'joe']) {
-    const descriptor = { entries: [{ key: 'user', value }], limit: undefined, hitsAddend: NO_HITS_ADDEND };
-    const request = { domain: 'shop', descriptors: [{ ...descriptor, isNegativeHits: false }], hitsAddend: 2 };
-    const decision = limiter.begin(request, ruleset, 0);
-    for (const operation of decision.operations) operation.after = value === 'bob' ? 5 : 2;
-    decision.verdict();
-  }
+  decideWith(statistics, ruleset, [...Array(3).fill(['bob', 5]), ['eve', 2], ['joe', 2]]);
   await using api = await ServedApi.start({ config$: always(configOf(ruleset)), statistics });
-  expect(await api.json('/api/rules/shop')).toMatchObject({
-    domains: [
-      {
-        descriptors: [
-          { statisticsKey: 'shop.user_ann', totals: NOTHING },
-          { statisticsKey: 'shop.user', totals: { hits: 10, within: 4, over: 6, shadow: 0 } },
-          {},
-        ],
-      },
-    ],
-  });
+  const totals = { hits: 10, within: 4, over: 6, shadow: 0 };
+  const descriptors = [{ statisticsKey: 'shop.user_ann', totals: NOTHING }, { statisticsKey: 'shop.user', totals }, {}];
+  expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });
 
 it.each([
@@ -177,15 +145,10 @@ it.each([
   const rule = { key: 'path', value: '/api/*', rateLimit: limit(5, 'MINUTE'), ...flags };
   const ruleset = buildRuleset([domainConfig('shop', rule)]);
   const statistics = new Statistics(10);
-  const descriptor = { entries: [{ key: 'path', value: '/api/x' }], limit: undefined, hitsAddend: NO_HITS_ADDEND };
-  const request = { domain: 'shop', descriptors: [{ ...descriptor, isNegativeHits: false }], hitsAddend: 2 };
-  const decision = new Limiter(DEFAULT_OPTIONS, statistics).begin(request, ruleset, 0);
-  for (const operation of decision.operations) operation.after = 2;
-  decision.verdict();
+  decideWith(statistics, ruleset, [['/api/x', 2]]);
   await using api = await ServedApi.start({ config$: always(configOf(ruleset)), statistics });
-  expect(await api.json('/api/rules/shop')).toMatchObject({
-    domains: [{ descriptors: [{ statisticsKey, totals: { hits: 2, within: 2 } }] }],
-  });
+  const descriptors = [{ statisticsKey, totals: { hits: 2, within: 2 } }];
+  expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });
 
 it('a listing of many rules is sent in parts, between which the event loop turns', async () => {

@@ -1,8 +1,6 @@
 import { EMPTY } from 'rxjs';
-import { serveDebug } from '../../../src/http/debug/serve-debug';
 import type { CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
-import type { ListeningHttpServer } from '../../../src/http/server/http-server';
 import { LocalDecisions } from '../../../src/main/operators/local-decisions';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
@@ -11,8 +9,7 @@ import { Statistics } from '../../../src/statistics/statistics';
 import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-config';
 import { type Latest, latest } from '../../../src/streams/latest';
 import { TestService } from '../../support/data/service';
-import { recordingLog } from '../http-client';
-import { partsOf } from '../../support/data/parts-of';
+import { type TestHttpServer, recordingLog, startDebugServer } from '../http-client';
 
 export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -35,15 +32,11 @@ export function always<T>(value: T): Latest<T> {
 
 /** The API on a debug listener, with the operator of this process. */
 export class ServedApi implements AsyncDisposable {
-  readonly url: string;
-
   private constructor(
-    readonly server: ListeningHttpServer,
+    readonly server: TestHttpServer,
     readonly api: OperatorsApi,
     readonly log: ReturnType<typeof recordingLog>,
-  ) {
-    this.url = `http://127.0.0.1:${server.address.port}`;
-  }
+  ) {}
 
   static async start(
     options: Partial<LocalOperatorOptions> = {},
@@ -67,24 +60,12 @@ export class ServedApi implements AsyncDisposable {
       ...options,
     });
     const api = operatorsApi({ operator, currentToken, log });
-    const server = await serveDebug({
-      host: '127.0.0.1',
-      port: 0,
-      version: '1.2.3',
-      rules: () => partsOf(),
-      rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
-      health: () => ({ healthy: true, unhealthy: [] }),
-      checks: () => [],
-      statistics: () => partsOf(),
-      operatorsApi: api.middleware,
-      onRejected: () => undefined,
-      log,
-    });
+    const server = await startDebugServer({ operatorsApi: api.middleware, log });
     return new ServedApi(server, api, log);
   }
 
   send(path: string, init?: RequestInit): Promise<Response> {
-    return fetch(this.url + path, init);
+    return fetch(this.server.url + path, init);
   }
 
   /** The body of an answer with status 200. */
