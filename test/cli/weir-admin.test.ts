@@ -174,9 +174,7 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
   withIpv6('calls an IPv6 address in brackets, without its zone in the Host header', async () => {
     await using api = await recordingApi({ host: '::1' });
     expect(await run(api.address, {})).toBe('');
-    expect(await run(api.address.replace('::1', `::1%${LOOPBACK_IPV6}`), {})).toMatch(
-      /^(?:|.*: invalid address .*\n.*\n)$/,
-    );
+    expect(await run(api.address.replace('::1', `::1%${LOOPBACK_IPV6}`), {})).toBe('');
     expect(new Set(api.requests.map(({ headers }) => headers.host))).toEqual(new Set([api.address]));
   });
 

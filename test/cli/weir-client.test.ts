@@ -16,9 +16,6 @@ import {
 } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
 import { serveGrpc } from '../../src/grpc/server/grpc-server';
-import { writeVerdict } from '../../src/http/json/write-verdict';
-import { Code as VerdictCode } from '../../src/limiter/verdict';
-import { unitByName } from '../../src/rules/unit';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
 
@@ -231,24 +228,6 @@ describe('the output of weir-client', () => {
       rawBody: 'Ym9keQ==',
       dynamicMetadata: { list: [1, null, { a: '' }] },
     });
-  });
-
-  it('equals the response of POST /json with -json', async () => {
-    const limited = { code: Code.OVER_LIMIT, limitRemaining: 0, durationUntilReset: { seconds: 7n, nanos: 0 } };
-    answer({
-      overallCode: Code.OVER_LIMIT,
-      statuses: [{ ...limited, currentLimit: { ...MINUTE, name: 'n' } }],
-      responseHeadersToAdd: [{ key: 'a', value: 'b', rawValue: Buffer.alloc(0) }],
-      dynamicMetadata: { domain: 'shop' },
-    });
-    const currentLimit = { requestsPerUnit: 10, unit: unitByName('MINUTE')!, name: 'n' };
-    const verdict = writeVerdict({
-      overallCode: VerdictCode.OVER_LIMIT,
-      statuses: [{ code: VerdictCode.OVER_LIMIT, currentLimit, limitRemaining: 0, secondsUntilReset: 7 }],
-      responseHeaders: [{ key: 'a', value: 'b' }],
-      dynamicMetadata: { domain: 'shop' },
-    });
-    expect(JSON.parse((await call(address, '-json')).out)).toEqual(JSON.parse(verdict));
   });
 
   it('has no control characters of a server, as text, as JSON, which escapes them, and in errors', async () => {

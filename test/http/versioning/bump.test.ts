@@ -196,16 +196,9 @@ describe('weir-bump', () => {
   });
 
   it('does not report a file as existing when another one is in the place of its folder', async () => {
-    write({
-      'api/v1/a-controller.js': 'exports.A = class A {};',
-      'api/v1/b-controller.js': 'exports.B = class B {};',
-      'api/v2': 'a file',
-    });
-    const { exitCode, stdout, stderr } = await bump();
-    expect([exitCode, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(
-      /^weir-bump: cannot write .*\/a-controller\.js: EEXIST: .*\n.*\/b-controller\.js: EEXIST: .*\n$/,
-    );
+    write({ 'api/v1/a-controller.js': 'exports.A = class A {};', 'api/v2': 'a file' });
+    const stderr: unknown = expect.stringMatching(/^weir-bump: cannot write .*\/a-controller\.js: EEXIST: .*\n$/);
+    expect(await bump()).toEqual({ exitCode: 1, stdout: '', stderr });
   });
 
   it('names a folder that cannot be read', async () => {
@@ -223,23 +216,14 @@ describe('weir-bump', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read the folder ${unreadable}: EACCES: `)]);
   });
 
-  it('explains a folder without controllers', async () => {
-    expect(await bump()).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining(`cannot read the folder ${dir}/api`) as string,
-    });
+  it('explains a folder without controllers, and rejects an invalid command line with its usage', async () => {
+    expect((await bump()).stderr).toContain(`cannot read the folder ${dir}/api`);
     write({ 'api/v1/readme.md': '' });
-    expect(await bump()).toMatchObject({
-      exitCode: 1,
-      stderr: `weir-bump: there are no controllers in ${dir}/api/v<n>: no file is named like foo-controller.js\n`,
-    });
-  });
-
-  it('rejects an invalid command line with its usage', async () => {
-    expect(await runBump(['--controller', 'x'])).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringMatching(/^weir-bump: unknown flag -controller; did you mean -controllers\?\n/) as string,
-    });
+    const stderr = `weir-bump: there are no controllers in ${dir}/api/v<n>: no file is named like foo-controller.js\n`;
+    expect(await bump()).toEqual({ exitCode: 1, stdout: '', stderr });
+    const wrong = await runBump(['--controller', 'x']);
+    expect(wrong.exitCode).toBe(2);
+    expect(wrong.stderr).toMatch(/^weir-bump: unknown flag -controller; did you mean -controllers\?\n/);
     expect((await runBump(['--help'])).stdout).toContain('-dry-run');
     expect((await runBump(['x'])).exitCode).toBe(2);
   });

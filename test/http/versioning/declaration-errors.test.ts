@@ -37,91 +37,69 @@ const WRONG_OPTIONS: readonly (readonly [options: Readonly<Record<string, unknow
   ],
 ];
 
-/** What is declared in version 1, and the message after `api > version 1`. */
-const WRONG_IN_A_VERSION: readonly (readonly [declare: (it: Untyped) => void, message: string])[] = [
-  [(it) => it.version(2, () => undefined), ': version 2 is inside another version'],
-  [(it) => it.inherit({ from: 'v1' }), ": there is no cache 'v1'; none is declared before"],
-  [
-    (it) => {
-      it.cache({ as: 'one' }, () => it.resources('foo'));
-      it.namespace('other', () => it.inherit({ from: ['one', 'two'] }));
-    },
-    " > namespace 'other': there is no cache 'two'; declared before are 'one'",
-  ],
-  [(it) => it.cache({}, () => undefined), ": cache requires a name: { as: 'name' }"],
-  [
-    (it) => it.resources('foo', { only: ['index', 'list'] }),
-    ` > resources 'foo': there is no action 'list'; the actions are index, ${ACTIONS}`,
-  ],
-  [
-    (it) => it.resource('profile', { only: ['show', 'index'] }),
-    ` > resource 'profile': there is no action 'index'; the actions are ${ACTIONS}`,
-  ],
-  [
-    (it) => it.resources('foo', { except: 'index' }),
-    " > resources 'foo': unknown option 'except'; the only option is 'only'",
-  ],
-  [(it) => it.resources('foo/:id'), ": resources requires a name, not 'foo/:id'"],
-  [
-    (it) => ['resources', 'resource'].forEach((call) => it[call as keyof Api]('foo', { only: 'create' })),
-    " > resource 'foo': version 1 already has POST /api/foo, as the route 'api_foo_index'",
-  ],
-  [
-    (it) => ['index', 'show', 'show'].forEach((only) => it.resources('foo', { only })),
-    " > resources 'foo': version 1 already has GET /api/foo/:id, as the route 'api_foo'",
-  ],
-  [
-    (it) => {
-      it.cache({ as: 'kept' }, () => it.resources('foo', { only: 'index' }));
-      it.inherit({ from: 'kept' });
-    },
-    " > inherit 'kept': version 1 already has GET /api/foo, as the route 'api_foo_index'",
-  ],
-  [
+/** The message after `api > version 1`, and what is declared in version 1. */
+const WRONG_IN_A_VERSION: Readonly<Record<string, (it: Untyped) => void>> = {
+  ': version 2 is inside another version': (it) => it.version(2, () => undefined),
+  ": there is no cache 'v1'; none is declared before": (it) => it.inherit({ from: 'v1' }),
+  " > namespace 'other': there is no cache 'two'; declared before are 'one'": (it) => {
+    it.cache({ as: 'one' }, () => it.resources('foo'));
+    it.namespace('other', () => it.inherit({ from: ['one', 'two'] }));
+  },
+  ": cache requires a name: { as: 'name' }": (it) => it.cache({}, () => undefined),
+  [` > resources 'foo': there is no action 'list'; the actions are index, ${ACTIONS}`]: (it) =>
+    it.resources('foo', { only: ['index', 'list'] }),
+  [` > resource 'profile': there is no action 'index'; the actions are ${ACTIONS}`]: (it) =>
+    it.resource('profile', { only: ['show', 'index'] }),
+  " > resources 'foo': unknown option 'except'; the only option is 'only'": (it) =>
+    it.resources('foo', { except: 'index' }),
+  ": resources requires a name, not 'foo/:id'": (it) => it.resources('foo/:id'),
+  " > resource 'foo': version 1 already has POST /api/foo, as the route 'api_foo_index'": (it) =>
+    ['resources', 'resource'].forEach((call) => it[call as keyof Api]('foo', { only: 'create' })),
+  " > inherit 'kept': version 1 already has GET /api/foo/:id, as the route 'api_foo'": (it) => {
+    it.cache({ as: 'kept' }, () => it.resources('foo', { only: 'show' }));
+    it.inherit({ from: 'kept' });
+  },
+  " > resources 'posts' > resources 'edit': version 1 already has GET /api/posts/:id/edit, as the route 'edit_api_post'":
     (it) => it.resources('posts', { only: 'edit' }, () => it.resources('edit', { only: 'index' })),
-    " > resources 'posts' > resources 'edit': version 1 already has GET /api/posts/:id/edit, as the route 'edit_api_post'",
-  ],
-  [
-    (it) => {
-      it.resources('users', { only: 'show' });
-      it.resource('user', { only: 'show' });
-      it.resource('user', { only: 'show' });
-    },
-    " > resource 'user': version 1 already has GET /api/user",
-  ],
-];
+  " > resource 'user': version 1 already has GET /api/user": (it) => {
+    it.resources('users', { only: 'show' });
+    [1, 2].forEach(() => it.resource('user', { only: 'show' }));
+  },
+};
 
-/** Controllers in the folder of the fixtures, and the message after `api > version 1 > resources '<name>': `. */
-const WRONG_CONTROLLERS: readonly (readonly [name: string, only: string, message: string])[] = [
-  [
+const LOAD = 'cannot load the controller <fixtures>/api/v1';
+const LACKS = 'the controller api/v1/reading (class ReadingController) lacks the action';
+
+/** The message after `api > version 1 > resources '<name>': `, and a controller in the folder of the fixtures and its action. */
+const WRONG_CONTROLLERS: Readonly<Record<string, readonly [name: string, only: string]>> = {
+  'there is no controller <fixtures>/api/v1/absent-controller with the extension .js, .cjs, .mjs, .ts, .cts, .mts': [
     'absent',
     'show',
-    'there is no controller <fixtures>/api/v1/absent-controller with the extension .js, .cjs, .mjs, .ts, .cts, .mts',
   ],
-  [
-    'twice',
-    'show',
-    "there is more than one controller for 'api/v1/twice': <fixtures>/api/v1/twice-controller.js, <fixtures>/api/v1/twice-controller.cjs",
-  ],
-  [
-    'reading',
-    'update',
-    "the controller api/v1/reading (class ReadingController) lacks the action 'update'; " +
-      "add the method, or leave the action out with 'only' (a field such as `update = () => …` is not a method)",
-  ],
-  [
-    'reading',
-    'index',
-    "the controller api/v1/reading (class ReadingController) lacks the action 'index'; it must be a method, not a getter or a value",
-  ],
-  ['classless', 'show', 'cannot load the controller <fixtures>/api/v1/classless-controller.js: it exports no class'],
-  [
+  "there is more than one controller for 'api/v1/twice': <fixtures>/api/v1/twice-controller.js, <fixtures>/api/v1/twice-controller.cjs":
+    ['twice', 'show'],
+  [`${LACKS} 'update'; add the method, or leave the action out with 'only' (a field such as \`update = () => …\` is not a method)`]:
+    ['reading', 'update'],
+  [`${LACKS} 'index'; it must be a method, not a getter or a value`]: ['reading', 'index'],
+  [`${LOAD}/classless-controller.js: it exports no class`]: ['classless', 'show'],
+  [`${LOAD}/crowded-controller.js: it exports 2 classes; export the controller as default, or the others elsewhere`]: [
     'crowded',
     'show',
-    'cannot load the controller <fixtures>/api/v1/crowded-controller.js: it exports 2 classes; export the controller as default, or the others elsewhere',
   ],
-  ['throwing', 'show', 'cannot load the controller <fixtures>/api/v1/throwing-controller.js: no database'],
-];
+  [`${LOAD}/throwing-controller.js: no database`]: ['throwing', 'show'],
+};
+
+/** The message after `api`, and what is declared. */
+const WRONG: Readonly<Record<string, (it: Untyped) => void>> = {
+  ': no version is declared': () => undefined,
+  ': a version must be a positive whole number, not 1.5': (it) => it.version(1.5, () => undefined),
+  ': a version must be a positive whole number, not 0': (it) => it.version(0, () => undefined),
+  ': version 1 is declared twice': (it) => [1, 1].forEach((n) => it.version(n, () => undefined)),
+  ': resources must be inside a version': (it) => it.resources('foo'),
+  ' > version 1: a function is required that declares what is inside': (it) => it.version(1),
+  ' > version 1: the function must be synchronous: routes are registered when it returns': (it) =>
+    it.version(1, () => Promise.resolve()),
+};
 
 /** The message of the error of a declaration, after which the router has no route. */
 function messageOf(declare: (it: Api) => void, options: Readonly<Record<string, unknown>> = {}): string {
@@ -142,33 +120,19 @@ describe('a declaration is rejected, without a route,', () => {
     expect(messageOf(foo, options)).toBe(message.startsWith('api') ? message : `api: ${message}`);
   });
 
-  it.each(WRONG_IN_A_VERSION.map(([declare, message]) => [message, declare] as const))(
-    'in a version%s',
-    (message, declare) => {
-      expect(messageOf((it) => it.version(1, () => declare(it as never)))).toBe(`api > version 1${message}`);
-    },
-  );
+  it.each(Object.entries(WRONG))('with the message api%s', (message, declare) => {
+    expect(messageOf((it) => declare(it as never))).toBe(`api${message}`);
+  });
 
-  it.each(WRONG_CONTROLLERS)('with the controller %s for the action %s', (name, only, message) => {
+  it.each(Object.entries(WRONG_IN_A_VERSION))('in a version, with the message %s', (message, declare) => {
+    expect(messageOf((it) => it.version(1, () => declare(it as never)))).toBe(`api > version 1${message}`);
+  });
+
+  it.each(Object.entries(WRONG_CONTROLLERS))('with the message: %s', (message, [name, only]) => {
     function declare(it: Api) {
       it.version(1, () => it.resources(name, { only: only as 'show' }));
     }
     expect(messageOf(declare, { controllers: FIXTURES })).toBe(`api > version 1 > resources '${name}': ${message}`);
-  });
-
-  it.each<readonly [string, (it: Untyped) => void]>([
-    ['api: no version is declared', () => undefined],
-    ['api: a version must be a positive whole number, not 1.5', (it) => it.version(1.5, () => undefined)],
-    ['api: a version must be a positive whole number, not 0', (it) => it.version(0, () => undefined)],
-    ['api: version 1 is declared twice', (it) => [1, 1].forEach((n) => it.version(n, () => undefined))],
-    ['api: resources must be inside a version', (it) => it.resources('foo')],
-    ['api > version 1: a function is required that declares what is inside', (it) => it.version(1)],
-    [
-      'api > version 1: the function must be synchronous: routes are registered when it returns',
-      (it) => it.version(1, () => Promise.resolve()),
-    ],
-  ])('with the error: %s', (message, declare) => {
-    expect(messageOf((it) => declare(it as never))).toBe(message);
   });
 
   it('when it continues after it has ended', () => {

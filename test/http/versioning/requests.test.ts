@@ -193,40 +193,28 @@ describe('Vary', () => {
   });
 });
 
-describe('an action', () => {
-  it('runs on a new instance that has the context', async () => {
-    const instances = new Set<object>();
-    class Counting {
-      readonly #path: string;
-      constructor(ctx: Context) {
-        this.#path = ctx.path;
-      }
-      index(ctx: Context) {
-        instances.add(this);
-        return { path: this.#path, version: ctx.state.apiVersion as unknown };
-      }
+it('an action runs on a new instance that has the context; it may be inherited, asynchronous, and pass the request on', async () => {
+  const instances = new Set<object>();
+  class Base {
+    readonly #path: string;
+    constructor(ctx: Context) {
+      this.#path = ctx.path;
     }
-    await using app = await serveController(Counting);
-    await app.get('/api/foo');
-    expect((await app.get('/api/foo')).text).toBe('{"path":"/api/foo","version":4}');
-    expect(instances.size).toBe(2);
-  });
-
-  it('may be inherited, asynchronous, and pass the request on', async () => {
-    class Base {
-      async index(_ctx: Context, next: () => Promise<unknown>) {
-        await next();
-      }
+    async index(ctx: Context, next: () => Promise<unknown>) {
+      instances.add(this);
+      await next();
+      ctx.body = { ...Object(ctx.body), path: this.#path, version: ctx.state.apiVersion as unknown };
     }
-    const router = new Router();
-    class Derived extends Base {}
-    declareOn(router, (it) => it.version(1, () => it.resources('foo', { only: 'index' })), {
-      controllers: () => Derived,
-    });
-    await using app = await ServedApp.start(appOf(router).use((ctx) => void (ctx.body = { next: true })));
-    const { headers, text } = await app.get('/api/foo');
-    expect([headers['content-type'], text]).toEqual(['application/vnd.acme+json; version=1', '{"next":true}']);
+  }
+  class Derived extends Base {}
+  const router = new Router();
+  declareOn(router, (it) => it.version(4, () => it.resources('foo', { only: 'index' })), {
+    controllers: () => Derived,
   });
+  await using app = await ServedApp.start(appOf(router).use((ctx) => void (ctx.body = { next: true })));
+  await app.get('/api/foo');
+  expect((await app.get('/api/foo')).text).toBe('{"next":true,"path":"/api/foo","version":4}');
+  expect(instances.size).toBe(2);
 });
 
 describe('a path', () => {
@@ -287,17 +275,6 @@ describe('a path', () => {
       '/api/admin/posts/7/replies/9/meta/rate-limits',
     );
   });
-
-  it('gives an action its own parameters, when paths of other versions match too', async () => {
-    await using app = await serve((it) => {
-      it.version(1, () => it.resources('posts', { only: 'edit' }));
-      it.version(2, () => it.resources('posts', { only: [] }, () => it.resources('edit', { only: 'index' })));
-    });
-    await app.expectAnswers({
-      'GET /api/posts/7/edit 1': 'api/v1/posts#edit {"id":"7"}',
-      'GET /api/posts/7/edit 2': 'api/v2/edit#index {"post_id":"7"}',
-    });
-  });
 });
 
 it('a resource of which there is one has the routes of Rails, without index and id, and is kept by a cache', async () => {
@@ -331,32 +308,24 @@ it('a resource of which there is one has the routes of Rails, without index and 
   expect(router.url('api_user_profile_post', { id: 7 })).toBe('/api/user-profile/posts/7');
 });
 
-describe('a cache', () => {
-  it('keeps the namespaces and resources inside it, and is declared again where it is inherited', async () => {
-    await using app = await serve((it) => {
-      it.version(1, () =>
-        it.namespace('one', () =>
-          it.cache({ as: 'kept' }, () => {
-            it.resources('posts', { only: 'index' }, () => it.resources('replies', { only: 'index' }));
-            it.namespace('inner', () => it.resources('foo', { only: 'index' }));
-          }),
-        ),
+it('a cache keeps the namespaces and resources inside it; a later one of the same name replaces it', async () => {
+  await using app = await serve((it) => {
+    it.version(1, () => {
+      it.cache({ as: 'kept' }, () => it.resources('bar'));
+      it.namespace('one', () =>
+        it.cache({ as: 'kept' }, () => {
+          it.resources('posts', { only: 'index' }, () => it.resources('replies', { only: 'index' }));
+          it.namespace('inner', () => it.resources('foo', { only: 'index' }));
+        }),
       );
-      it.version(2, () => it.namespace('two', () => it.inherit({ from: 'kept' })));
     });
-    await app.expectAnswers({
-      'GET /api/two/posts/1/replies 2': 'api/v2/two/replies#index {"post_id":"1"}',
-      'GET /api/two/inner/foo 2': 'api/v2/two/inner/foo#index {}',
-      'GET /api/one/inner/foo 2': '404',
-    });
+    it.version(2, () => it.namespace('two', () => it.inherit({ from: 'kept' })));
   });
-
-  it('is replaced by a later one of the same name', async () => {
-    await using app = await serve((it) => {
-      it.version(1, () => ['foo', 'bar'].forEach((name) => it.cache({ as: 'it' }, () => it.resources(name))));
-      it.version(2, () => it.inherit({ from: 'it' }));
-    });
-    await app.expectAnswers({ 'GET /api/foo 2': '404', 'GET /api/bar 2': 'api/v2/bar#index {}' });
+  await app.expectAnswers({
+    'GET /api/two/posts/1/replies 2': 'api/v2/two/replies#index {"post_id":"1"}',
+    'GET /api/two/inner/foo 2': 'api/v2/two/inner/foo#index {}',
+    'GET /api/one/inner/foo 2': '404',
+    'GET /api/two/bar 2': '404',
   });
 });
 

@@ -1,7 +1,7 @@
 import { Router } from '@koa/router';
 import Koa, { type Next } from 'koa';
 import { type Api, type DeclaredRoute, api } from '../../../src/http/versioning';
-import { ServedApp, acme, appOf, declareOn, describing } from './serve-api';
+import { ServedApp, appOf, declareOn, describing } from './serve-api';
 
 /** A router with a block, and its application. */
 function routed(declare: (it: Api) => void, router = new Router()) {
@@ -50,29 +50,28 @@ describe('with other routes of the router', () => {
     await before.expectAnswers({ 'GET /inner/api/foo': 'api/v1/foo#index {}' });
   });
 
-  it('a prefix may be optional', async () => {
+  it('a prefix may be optional, or have a parameter of the same name as a path', async () => {
     await using app = await routed(foo, new Router({ prefix: '{/:lang}' })).start();
     await app.expectAnswers({
       'GET /api/foo/3': 'api/v1/foo#show {"id":"3"}',
       'GET /en/api/foo/3': 'api/v1/foo#show {"lang":"en","id":"3"}',
       'GET /en/us/api/foo/3': '404',
     });
-  });
-
-  it('a prefix keeps its parameter when another matching path has one of the same name', async () => {
-    const { start } = routed(
-      (it) => {
-        it.version(1, () => it.resources('rules', { only: ['new', 'show'] }));
-        it.version(2, () => it.resources('rules', { only: 'edit' }));
-        it.version(3, () => it.resources('rules', { only: [] }, () => it.resources('edit', { only: 'index' })));
-      },
-      new Router({ prefix: '/orgs/:id' }),
-    );
-    await using app = await start();
-    await app.expectAnswers({
+    const router = new Router({ prefix: '/orgs/:id' });
+    const { values, note } = noting();
+    router.param('id', note);
+    const { start } = routed((it) => {
+      it.version(1, () => it.resources('rules', { only: 'new' }));
+      it.version(2, () => it.resources('rules', { only: ['show', 'edit'] }));
+      it.version(3, () => it.resources('rules', { only: [] }, () => it.resources('edit', { only: 'index' })));
+    }, router);
+    await using orgs = await start();
+    await orgs.expectAnswers({
       'GET /orgs/7/api/rules/new': 'api/v1/rules#new {"id":"7"}',
+      'GET /orgs/7/api/rules/new 2': 'api/v2/rules#show {"id":"new"}',
       'GET /orgs/7/api/rules/3/edit 3': 'api/v3/edit#index {"id":"7","rule_id":"3"}',
     });
+    expect(values).toEqual(['7', 'new', '7']);
   });
 
   it('allowedMethods before the routes changes nothing', async () => {
@@ -123,36 +122,30 @@ const READINGS: readonly [path: string, accept: string, id: string, params: stri
 
 describe('a handler of a parameter', () => {
   it.each(READINGS)('is called for %s of %s with the value that the action gets', async (path, accept, id, params) => {
-    const router = new Router();
-    const [before, after] = [noting(), noting()];
-    router.param('id', before.note);
-    declareBoth(router);
-    router.param('id', after.note);
-    await using app = await ServedApp.start(appOf(router));
-    await app.expectAnswers({ [`GET ${path} ${accept}`]: `api/v1/books#show ${params}` });
-    expect([before.values, after.values]).toEqual([[id], [id]]);
-  });
-
-  it.each(READINGS)('is called with it for %s of %s in a nested router, too', async (path, accept, id, params) => {
     const inner = new Router();
-    const [own, shared, outermost] = [noting(), noting(), noting()];
-    inner.param('id', own.note).param('id', shared.note);
+    const [before, shared, after, outermost] = [noting(), noting(), noting(), noting()];
+    inner.param('id', before.note).param('id', shared.note);
     declareBoth(inner);
+    inner.param('id', after.note);
+    const request = `GET ${path} ${accept}`;
+    await using app = await ServedApp.start(appOf(inner));
+    await app.expectAnswers({ [request]: `api/v1/books#show ${params}` });
+    expect([before, shared, after].map(({ values }) => values.splice(0))).toEqual([[id], [id], [id]]);
     const outer = new Router({ prefix: '/outer' });
     outer.param('id', shared.note);
     outer.use('/:tenant', inner.routes());
     outer.param('id', outermost.note);
-    await using app = await ServedApp.start(appOf(outer));
-    await app.expectAnswers({
-      [`GET /outer/t${path} ${accept}`]: `api/v1/books#show {"tenant":"t",${params.slice(1)}`,
-    });
-    expect([own.values, shared.values, outermost.values]).toEqual([[id], [id], [id]]);
+    await using nested = await ServedApp.start(appOf(outer));
+    const answer = `api/v1/books#show {"tenant":"t",${params.slice(1)}`;
+    await nested.expectAnswers({ [request.replace('/', '/outer/t/')]: answer });
+    expect([before, shared, after, outermost].map(({ values }) => values)).toEqual([[id], [id], [id], [id]]);
   });
 
   it('is called only for the selected path, whose parameters alone are in the context', async () => {
     const router = new Router();
     const seen: unknown[] = [];
-    router.param('id', (_id, ctx, next) => (seen.push({ ...ctx.params }), next()));
+    for (const name of ['post_id', 'id'])
+      router.param(name, (_id, ctx, next) => (seen.push({ ...ctx.params }), next()));
     const { start } = routed((it) => {
       it.version(1, () => it.resources('posts', { only: [] }, () => it.resources('edit', { only: 'index' })));
       it.version(2, () => it.resources('posts', { only: 'edit' }));
@@ -162,32 +155,7 @@ describe('a handler of a parameter', () => {
       'GET /api/posts/7/edit 2': 'api/v2/posts#edit {"id":"7"}',
       'GET /api/posts/8/edit 1': 'api/v1/edit#index {"post_id":"8"}',
     });
-    expect(seen).toEqual([{ id: '7' }]);
-  });
-
-  it('is called with the value of the path, when the prefix has a parameter of the same name', async () => {
-    const router = new Router({ prefix: '/orgs/:id' });
-    const { values, note } = noting();
-    router.param('id', note);
-    const { start } = routed((it) => {
-      it.version(1, () => it.resources('rules', { only: 'new' }));
-      it.version(2, () => it.resources('rules', { only: 'show' }));
-    }, router);
-    await using app = await start();
-    await app.expectAnswers({ 'GET /orgs/7/api/rules/new 2': 'api/v2/rules#show {"id":"new"}' });
-    expect(values).toEqual(['new']);
-  });
-
-  it('is called for each parameter that it is registered for', async () => {
-    const router = new Router();
-    const { values, note } = noting();
-    router.param('post_id', note).param('id', note);
-    const { start } = routed((it) => {
-      it.version(1, () => it.resources('posts', { only: [] }, () => it.resources('replies', { only: 'show' })));
-    }, router);
-    await using app = await start();
-    await app.get('/api/posts/7/replies/9');
-    expect(values).toEqual(['7', '9']);
+    expect(seen).toEqual([{ id: '7' }, { post_id: '8' }]);
   });
 
   it('is called once for a request that no version serves, and with the value of a route that is not versioned', async () => {
@@ -339,27 +307,29 @@ describe('a route name that two paths would have', () => {
     expect(router.url('api_user', { id: 3 })).toBe('/api/users/3');
   });
 
-  it('is that of the first path also when a later version declares the other', async () => {
+  it('is that of the first path also when a later version declares the other, unless that has a name of its own', async () => {
     const { routes, start } = routed((it) => {
-      it.version(1, () => it.cache({ as: 'v1' }, () => it.resource('user', { only: 'show' })));
+      it.version(1, () => {
+        it.cache({ as: 'v1' }, () => it.resource('user', { only: 'show' }));
+        it.resources('news', { only: ['index', 'show'] });
+      });
       it.version(2, () => {
         it.inherit({ from: 'v1' });
         it.resources('users', { only: 'show' });
+        it.resource('news', { only: 'show' });
       });
     });
-    expect(namesOf(routes)).toEqual({ '/api/user': 'api_user', '/api/users/:id': '' });
-    await using app = await start();
-    await app.expectAnswers({ 'GET /api/users/3 2': 'api/v2/users#show {"id":"3"}' });
-  });
-
-  it('is not taken from its path by another path, which has its own name from another version', async () => {
-    const { routes, start } = routed((it) => {
-      it.version(1, () => it.resources('news', { only: ['index', 'show'] }));
-      it.version(2, () => it.resource('news', { only: 'show' }));
+    expect(namesOf(routes)).toEqual({
+      '/api/user': 'api_user',
+      '/api/users/:id': '',
+      '/api/news': 'api_news_index',
+      '/api/news/:id': 'api_news',
     });
-    expect(namesOf(routes)).toEqual({ '/api/news': 'api_news_index', '/api/news/:id': 'api_news' });
     await using app = await start();
-    expect((await app.get('/api/news', acme(2))).text).toBe('api/v2/news#show {}');
+    await app.expectAnswers({
+      'GET /api/users/3 2': 'api/v2/users#show {"id":"3"}',
+      'GET /api/news 2': 'api/v2/news#show {}',
+    });
   });
 });
 
