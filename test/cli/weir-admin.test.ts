@@ -65,6 +65,21 @@ describe('weir-admin rules', () => {
   });
 });
 
+it.each([
+  ['helth', 'unexpected argument "helth"\nThe commands are rules, explain, counter get, '],
+  ['', 'a command is required\nThe commands are rules, '],
+  ['explain', 'flag -domain is required\n'],
+  ['explain -domain d', 'flag -descriptors is required\n'],
+  ['counter set -domain d -descriptors a=b', 'flag -count requires a whole number\n'],
+  ['counter get -domain d -descriptors a=b -descriptors a=b', 'a counter is that of one descriptor'],
+  ['counter get -domain d -descriptors a', 'invalid value "a" for flag -descriptors: '],
+  ['health -token_file /nonexistent', 'cannot use the file of the operator token: it cannot be read (ENOENT)'],
+])('weir-admin rejects the command line "%s"', async (line, message) => {
+  const { exitCode, stdout, stderr } = await runAdmin(line === '' ? [] : line.split(' '), {});
+  expect([exitCode, stdout]).toEqual([1, '']);
+  expect(stderr).toContain(`weir-admin: ${message}`);
+});
+
 it('weir-admin sends one request with its method, headers and body, and closes its connection', async () => {
   await using api = await recordingApi();
   await runAdmin(['health', '-address', api.address], { OPERATOR_TOKEN: TOKEN });

@@ -378,7 +378,7 @@ describe('weir-client with TLS prints', () => {
     const mutual = await weir({ ...certificate, clientCa: authority.ca });
     expect(await problem(mutual, ...TRUSTED)).toBe(missing);
     expect(await problem(await requiring('TLSv1.3'), ...TRUSTED)).toBe(missing);
-    // TLS 1.2 does not tell.
+    // TLS 1.2 does not report it.
     expect(await problem(await requiring('TLSv1.2'), ...TRUSTED)).toMatch(/it may require a client certificate/);
     expect(await problem(mutual, ...presenting('stranger'))).toBe(
       'the server closed the connection; it may reject the client certificate',

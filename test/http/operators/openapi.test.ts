@@ -36,7 +36,7 @@ interface Operation {
 let api: ServedApi;
 let document: Readonly<Record<string, unknown>>;
 let operations: readonly Operation[];
-/** Fails with the problems of a value that is not as a schema of the document says. */
+/** Fails with the problems of a value that does not match a schema of the document. */
 let expectValid: (schema: string, value: unknown) => void;
 
 beforeAll(async () => {
@@ -108,7 +108,7 @@ describe('/api/openapi.json', () => {
     expect(routes.length).toBeGreaterThan(8);
   });
 
-  it('describes the answers to its examples, with the token where it says that one is needed, and without it', async () => {
+  it('describes the answers to its examples, with and without the token that it requires', async () => {
     let secured = 0;
     for (const operation of operations) {
       if (operation.security !== undefined) {

@@ -99,7 +99,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
   expect(await response.json()).toMatchObject({ code: 'unknown_domain' });
 });
 
-it('/api/rules says that no rules are loaded, and why the last ones were rejected', async () => {
+it('/api/rules reports that no rules are loaded, and why the last ones were rejected', async () => {
   const rejected = { reason: 'a.yaml: empty', at: Date.parse('2026-02-03T04:05:07.000Z') };
   await using api = await ServedApi.start({ config$: always({ loaded: undefined, rejected }) });
   expect(await api.json('/api/rules')).toEqual({

@@ -196,7 +196,7 @@ describe('a controller in a file', () => {
     expect(await module.start(1, 'a')).toMatch(/^\d+$/);
   });
 
-  it('that cannot be loaded is an error that says why', async () => {
+  it('that cannot be loaded is an error with the reason', async () => {
     await using project = await Project.with({
       'v1/a-controller.mjs': `await 1;\nexport default ${CLASS}`,
       'v1/b-controller.ts': 'export default class Foo { index(): void {} show(): string { return "shown" } }',
