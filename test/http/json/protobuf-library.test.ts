@@ -170,7 +170,9 @@ describe('a request in JSON', () => {
 });
 
 const code = fc.constantFrom(Code.OK, Code.OVER_LIMIT);
-const uint32 = fc.oneof(fc.constantFrom(0, 4294967295), fc.nat());
+const uint32 = fc.oneof(fc.constantFrom(0, 1, 4294967295), fc.nat());
+/** Often one with characters that need escapes. */
+const anyText = fc.oneof(text, fc.constant('a "b"\\\n'));
 const verdict: fc.Arbitrary<Verdict> = fc.record({
   overallCode: code,
   statuses: fc.array(
@@ -180,7 +182,7 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
         fc.record({
           requestsPerUnit: uint32,
           unit: fc.integer({ min: 1, max: 7 }).map((it) => unitByNumber(it)!),
-          name: text,
+          name: anyText,
         }),
         { nil: undefined },
       ),
@@ -189,7 +191,7 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
     }),
     list,
   ),
-  responseHeaders: fc.array(fc.record({ key: text, value: text }), list),
+  responseHeaders: fc.array(fc.record({ key: anyText, value: anyText }), list),
   dynamicMetadata: fc.option(
     fc.constantFrom({ domain: 'd', list: [{ entries: ['"a"=b'] }], ratio: 0.5, none: null }, {}),
     {
