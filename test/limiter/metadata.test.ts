@@ -1,0 +1,190 @@
+import fc from 'fast-check';
+import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
+import type { LimiterOptions } from '../../src/limiter/options';
+import { Code, type Verdict } from '../../src/limiter/verdict';
+import { buildRuleset } from '../../src/rules/ruleset';
+import { unitByName } from '../../src/rules/unit';
+import { someOptions, someRequest, someRules } from '../support/data/explained-requests';
+import { descriptor, request } from '../support/data/requests';
+import { type RuleSketch, limit, unlimited } from '../support/data/rules';
+import { TestService } from '../support/data/service';
+import { call, hits, perMinute, rule, serve } from './serve';
+
+const METADATA = { dynamicMetadata: true };
+
+describe('the dynamic metadata', () => {
+  const rules: readonly RuleSketch[] = [
+    { key: 'a', rateLimit: perMinute(5), metadata: { tier: 'gold', nested: { one: 1 }, list: [1] } },
+    { key: 'b', rateLimit: perMinute(5), metadata: { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: 1 } },
+    { key: 'c', rateLimit: perMinute(5), metadata: { nested: { three: 3 }, tier: {} } },
+    { key: 'over', rateLimit: perMinute(0), metadata: { never: 1 } },
+    { key: 'u', rateLimit: unlimited(), metadata: { never: 2 } },
+  ];
+
+  it('contains the decoded request, and the metadata of the rules that allowed it', () => {
+    const override = descriptor('x=y', { limit: { requestsPerUnit: 7, unit: unitByName('WEEK') }, hitsAddend: 0 });
+    const all = request('shop', ['b=2', 'over=3', 'u=4', override], 2);
+    expect(serve(rules, METADATA).decide(all).dynamicMetadata).toEqual({
+      domain: 'shop',
+      hitsAddend: 2,
+      descriptors: [
+        { entries: ['b=2'] },
+        { entries: ['over=3'] },
+        { entries: ['u=4'] },
+        { entries: ['x=y'], limit: 'requests_per_unit:7 unit:WEEK', hitsAddend: 0 },
+      ],
+      metadata: { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: 1 },
+    });
+    expect(call(serve([], METADATA), 'a=1,b=2').dynamicMetadata).toEqual({
+      domain: 'shop',
+      descriptors: [{ entries: ['a=1', 'b=2'] }],
+    });
+  });
+
+  it.each([
+    ['a b c a', { tier: 'gold', nested: { one: 1, two: 2, three: 3 }, list: [1], more: 1 }],
+    ['c b', { tier: {}, nested: { one: 2, two: 2, three: 3 }, list: [2], more: 1 }],
+    ['b', { tier: 'silver', nested: { one: 2, two: 2 }, list: [2], more: 1 }],
+    ['a', { tier: 'gold', nested: { one: 1 }, list: [1] }],
+  ])('merges that of the rules %s in this order, and leaves the rules as they are', (keys, expected) => {
+    const service = serve(rules, METADATA);
+    call(service, 'c=1', 'b=1', 'a=1');
+    const { dynamicMetadata } = call(service, ...keys.split(' ').map((key) => `${key}=v`));
+    expect(dynamicMetadata?.['metadata']).toEqual(expected);
+  });
+
+  it('keeps a member named __proto__ that a rule file has', () => {
+    const metadata = JSON.parse('{"__proto__": {"x": 1}, "constructor": 2}');
+    const merged = call(serve([rule(5, { metadata })], METADATA), 'k=v').dynamicMetadata?.['metadata'];
+    expect(JSON.stringify(merged)).toBe('{"__proto__":{"x":1},"constructor":2}');
+  });
+});
+
+describe('the decisions in the dynamic metadata', () => {
+  const rules: readonly RuleSketch[] = [
+    { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
+    { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
+    { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
+    { key: 'old', rateLimit: perMinute(1, { name: 'replaced' }) },
+    { key: 'parent', descriptors: [{ key: 'child', value: 'a*', rateLimit: limit(5, 'HOUR') }] },
+  ];
+  const OF_ANNA = { requestsPerUnit: 2, unit: 'MINUTE', name: 'of anna' };
+
+  function decider(options: Partial<LimiterOptions> = {}) {
+    const service = serve(rules, { ...METADATA, metadataDecisions: true, ...options });
+    return (...of: readonly (string | Descriptor)[]) => call(service, ...of).dynamicMetadata?.['decisions'];
+  }
+
+  it('have rule, limit, count, code and reset of each descriptor, in the order of the request', () => {
+    const decide = decider();
+    expect(decide(hits('user=anna', 2), hits('parent=p,child=abc', 2))).toEqual([
+      {
+        ...{ code: 'OK', reason: 'within_limit', rule: 'shop.user_anna', count: 2, durationUntilReset: '50s' },
+        currentLimit: OF_ANNA,
+      },
+      {
+        ...{ code: 'OK', reason: 'within_limit', rule: 'shop.parent.child_a*', count: 2, durationUntilReset: '3590s' },
+        currentLimit: { requestsPerUnit: 5, unit: 'HOUR' },
+      },
+    ]);
+    const over = { reason: 'over_limit', rule: 'shop.user_anna', count: 3, durationUntilReset: '50s' };
+    expect(decide('user=anna')).toEqual([{ code: 'OVER_LIMIT', ...over, currentLimit: OF_ANNA }]);
+  });
+
+  it('say why no limit applies', () => {
+    expect(decider()('free=x', 'old=x', 'parent=x', 'user=ben')).toEqual([
+      { code: 'OK', reason: 'unlimited', rule: 'shop.free' },
+      { code: 'OK', reason: 'replaced', rule: 'shop.old' },
+      { code: 'OK', reason: 'no_limit', rule: 'shop.parent' },
+      { code: 'OK', reason: 'no_match' },
+    ]);
+    const service = serve(rules, { ...METADATA, metadataDecisions: true });
+    expect(service.decide(request('other', ['user=anna'])).dynamicMetadata).toMatchObject({
+      decisions: [{ code: 'OK', reason: 'unknown_domain' }],
+    });
+  });
+
+  it('have shadow mode, no rule for a limit of the request, and the count after negative hits', () => {
+    const decide = decider();
+    const currentLimit = { requestsPerUnit: 7, unit: 'DAY' };
+    const override = descriptor('x=y', { limit: { requestsPerUnit: 7, unit: unitByName('DAY') } });
+    decide(hits('user=anna', 3));
+    expect(decide('shadow=x', override, hits('user=anna', -1))).toEqual([
+      expect.objectContaining({ code: 'OK', reason: 'over_limit', rule: 'shop.shadow', count: 1, shadowMode: true }),
+      { code: 'OK', reason: 'within_limit', currentLimit, count: 1, durationUntilReset: '86390s' },
+      expect.objectContaining({ code: 'OK', reason: 'negative_hits', count: 2 }),
+    ]);
+  });
+
+  it('have no count when the local cache answers', () => {
+    const decide = decider({ localCacheBytes: 10_000 });
+    decide(hits('user=anna', 3));
+    const cached = { reason: 'over_limit_in_local_cache', rule: 'shop.user_anna', durationUntilReset: '50s' };
+    expect(decide('user=anna')).toEqual([{ code: 'OVER_LIMIT', ...cached, currentLimit: OF_ANNA }]);
+  });
+
+  it('are absent by default', () => {
+    expect(call(serve(rules, METADATA), 'user=anna').dynamicMetadata).not.toHaveProperty('decisions');
+  });
+
+  it('LIMIT_NAME_FROM_RULE gives a limit without a name the path of its rule, by which it cannot be replaced', () => {
+    const replacing = { key: 'b', rateLimit: perMinute(1, { replaces: ['shop.parent.child_a*'] }) };
+    function namesOf(options: Partial<LimiterOptions>) {
+      const service = serve([...rules, replacing], options);
+      const { statuses } = call(service, 'parent=p,child=abc', 'user=anna', 'free=x', 'b=x');
+      return statuses.map(({ currentLimit }) => currentLimit?.name);
+    }
+    expect(namesOf({ limitNameFromRule: true })).toEqual(['shop.parent.child_a*', 'of anna', undefined, 'shop.b']);
+    expect(namesOf({})).toEqual(['', 'of anna', undefined, '']);
+  });
+});
+
+describe('an explanation', () => {
+  /** What a decision would answer, according to an explanation. */
+  function explained(service: TestService, asked: RateLimitRequest): Verdict {
+    const explanation = service.limiter.explain(asked, service.ruleset, service.now);
+    const reads = explanation.operations.map(({ key, windowSeconds, limit: most }) => {
+      return { key, windowSeconds, limit: most, hits: 0, guard: undefined, after: 0 };
+    });
+    let isRead = false;
+    service.apply(reads, { settled: () => (isRead = true), failed: () => undefined });
+    expect(isRead).toBe(true);
+    return explanation.verdict(new Map(reads.map(({ key, after }) => [key, after])));
+  }
+
+  it('agrees with the decision that follows it, and counts nothing', async () => {
+    const requests = fc.array(someRequest('d'), { minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(someRules, someOptions, requests, async (descriptors, options, all) => {
+        const ruleset = buildRuleset([{ domain: 'd', descriptors }]);
+        const [service, reference] = [new TestService(ruleset, options), new TestService(ruleset, options)];
+        try {
+          for (const each of all) {
+            const expected = explained(service, each);
+            expect(explained(service, each)).toEqual(expected);
+            expect(service.moved()).toEqual({});
+            const decided = service.decide(each);
+            expect(expected).toEqual(decided);
+            // Explanations between decisions change no decision and no statistic.
+            expect(reference.decide(each)).toEqual(decided);
+            expect(service.moved()).toEqual(reference.moved());
+          }
+        } finally {
+          await service.close();
+          await reference.close();
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('removes a counter from the local cache before hits that follow negative ones in the request', () => {
+    const service = serve([{ key: 'k', rateLimit: limit(1, 'YEAR') }], { localCacheBytes: 10_000 });
+    call(service, hits('k=v', 3));
+    expect(explained(service, request('shop', ['k=v'])).overallCode).toBe(Code.OVER_LIMIT);
+    const both = request('shop', [hits('k=v', -5), 'k=v']);
+    const expected = explained(service, both);
+    expect(expected.overallCode).toBe(Code.OK);
+    expect(service.decide(both)).toEqual(expected);
+  });
+});

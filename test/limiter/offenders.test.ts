@@ -1,0 +1,224 @@
+import fc from 'fast-check';
+import { mergeOffenders } from '../../src/limiter/offenders/merge-offenders';
+import type { Offender, OffenderSummary } from '../../src/limiter/offenders/offender';
+import { Offenders } from '../../src/limiter/offenders/offenders';
+import type { LimiterOptions } from '../../src/limiter/options';
+import type { Descriptor } from '../../src/limiter/request';
+import { Code } from '../../src/limiter/verdict';
+import { unitByName } from '../../src/rules/unit';
+import { descriptor } from '../support/data/requests';
+import { type RuleSketch, limit } from '../support/data/rules';
+import { call, hits, perMinute, serve } from './serve';
+
+const START = 1_699_920_000_000;
+const PERIOD = 600;
+const BANNED: RuleSketch = { key: 'user', rateLimit: limit(0, 'SECOND') };
+
+function watch(rules: readonly RuleSketch[] = [BANNED], options: Partial<LimiterOptions> = {}, capacity = 10) {
+  const { cacheKeyPrefix = '' } = options;
+  const offenders = new Offenders({ capacity, windowSeconds: PERIOD, cacheKeyPrefix });
+  const service = serve(rules, { ...options, offenders }, START);
+  function top(more: { domain?: string; limit?: number } = {}) {
+    return offenders.top({ limit: 100, ...more }, Math.floor(service.now / 1000));
+  }
+  return {
+    service,
+    top,
+    call: (...of: readonly (string | Descriptor)[]) => call(service, ...of),
+    /** The offenders and their calls in short: `user=anna 3`. */
+    counts: () => top().map(({ descriptor: text, limited }) => `${text} ${limited}`),
+    summary: () => offenders.summary(Math.floor(service.now / 1000)),
+  };
+}
+
+describe('the offenders', () => {
+  it('are the descriptors of calls over a limit, with their rule, in any window of the limit', () => {
+    const free = { key: 'plan', value: 'free', rateLimit: limit(1, 'SECOND') };
+    const { service, call: decide, top } = watch([{ key: 'user', descriptors: [free] }]);
+    for (let second = 0; second < 3; second += 1) {
+      for (let made = 0; made < 3; made += 1) decide('user=anna,plan=free');
+      decide('user=ben,plan=free');
+      service.now += 1000;
+    }
+    decide('user=ben,plan=free', 'user=ben,plan=free');
+    const rule = { domain: 'shop', rule: 'shop.user.plan_free', isShadow: false, error: 0 };
+    expect(top()).toEqual([
+      { ...rule, descriptor: 'user=anna,plan=free', limited: 6 },
+      { ...rule, descriptor: 'user=ben,plan=free', limited: 1 },
+    ]);
+  });
+
+  it('include calls that the local cache answers, those that shadow mode lets pass, and limits of requests', () => {
+    const shadow = { key: 'path', rateLimit: perMinute(0), shadowMode: true };
+    const { call: decide, top } = watch([{ key: 'user', rateLimit: perMinute(1) }, shadow], {
+      localCacheBytes: 10_000,
+    });
+    for (let made = 0; made < 4; made += 1) decide('user=anna');
+    expect(decide('path=/a', 'path=/a').overallCode).toBe(Code.OK);
+    decide(descriptor('plan=x', { limit: { requestsPerUnit: 0, unit: unitByName('HOUR') } }));
+    expect(top()).toMatchObject([
+      { rule: 'shop.user', descriptor: 'user=anna', limited: 3, isShadow: false },
+      { rule: 'shop.path', descriptor: 'path=/a', limited: 2, isShadow: true },
+      { rule: '', descriptor: 'plan=x', limited: 1, isShadow: false },
+    ]);
+  });
+
+  it('do not include calls within limits, without a limit, and with negative hits', () => {
+    const { call: decide, top } = watch([{ key: 'user', rateLimit: perMinute(1) }]);
+    decide('user=anna', 'other=x', hits('user=anna', -5));
+    expect(top()).toEqual([]);
+  });
+
+  it('are one for all values that share a threshold, with the same texts under a prefix of the cache keys', () => {
+    const shared = { key: 'path', value: '/a/*', shareThreshold: true, rateLimit: perMinute(0) };
+    const { call: decide, counts } = watch([shared, BANNED], { cacheKeyPrefix: 'weir_' });
+    decide('path=/a/1', 'path=/a/22', 'user=a_b');
+    expect(counts()).toEqual(['path=/a/* 2', 'user=a_b 1']);
+  });
+
+  it('are two where two rules have the same cache key', () => {
+    const rules = ['a_b', 'a'].map((key) => ({ ...BANNED, key }));
+    const { call: decide, top } = watch(rules);
+    for (let made = 0; made < 2; made += 1) decide('a_b=c\n', 'a=b_c\n');
+    decide('a=b_c\n');
+    expect(top()).toMatchObject([
+      { rule: 'shop.a', descriptor: 'a=b_c\n', limited: 3 },
+      { rule: 'shop.a_b', descriptor: 'a_b=c\n', limited: 2 },
+    ]);
+  });
+
+  it('are those of a domain where one is given, up to a number', () => {
+    const { call: decide, top } = watch();
+    decide('user=a', 'user=b', 'user=b');
+    expect(top({ domain: 'shop', limit: 1 })).toMatchObject([{ descriptor: 'user=b' }]);
+    expect(top({ domain: 'other' })).toEqual([]);
+  });
+
+  it('keep the beginning of long texts, and tell texts with the same beginning apart', () => {
+    const { call: decide, counts } = watch();
+    const long = 'x'.repeat(50_000);
+    decide(`user=${long}1`, `user=${long}2`, `user=${long}2`);
+    const kept = `user=${'x'.repeat(251)}…`;
+    expect(counts()).toEqual([`${kept} 2`, `${kept} 1`]);
+  });
+
+  it('disappear after one to two periods', () => {
+    const { service, call: decide, counts } = watch();
+    decide('user=anna');
+    service.now += (PERIOD - 1) * 1000;
+    decide('user=ben');
+    service.now += 1000;
+    expect(counts()).toEqual(['user=anna 1', 'user=ben 1']);
+    decide('user=ben');
+    expect(counts()).toEqual(['user=ben 2', 'user=anna 1']);
+    service.now += PERIOD * 1000;
+    expect(counts()).toEqual(['user=ben 1']);
+    service.now += PERIOD * 1000;
+    expect(counts()).toEqual([]);
+  });
+
+  it('are counted again from zero after a jump of the clock, but not when a store answers late', () => {
+    const { service, call: decide, counts, summary } = watch();
+    decide('user=anna');
+    service.now -= 5000;
+    decide('user=anna');
+    expect([counts(), summary().since]).toEqual([['user=anna 2'], START / 1000]);
+    service.now += 86_400_000;
+    expect(counts()).toEqual([]);
+    decide('user=anna');
+    service.now -= 86_400_000;
+    expect(counts()).toEqual([]);
+    decide('user=ben');
+    expect([counts(), summary().since]).toEqual([['user=ben 1'], START / 1000 - 5]);
+  });
+
+  it('have the bounds of one count, of each period and of both, whoever calls: no caller counts too low', () => {
+    const keys = fc.oneof(
+      { weight: 3, arbitrary: fc.nat(3) },
+      { weight: 2, arbitrary: fc.integer({ min: 4, max: 60 }) },
+    );
+    const stream = fc.array(keys, { maxLength: 120 });
+    fc.assert(
+      fc.property(stream, stream, fc.integer({ min: 1, max: 20 }), (first, second, capacity) => {
+        const { service, call: decide, summary } = watch([BANNED], {}, capacity);
+        decide('user=0');
+        for (const key of first) decide(`user=${key}`);
+        expectBounds(summary(), [0, ...first], capacity, 1);
+        service.now += PERIOD * 1000;
+        for (const key of second) decide(`user=${key}`);
+        expectBounds(summary(), [0, ...first, ...second], capacity, 2);
+      }),
+    );
+  });
+});
+
+/** @param sketches of how many the summary is */
+function expectBounds(summary: OffenderSummary, calls: readonly number[], capacity: number, sketches: number): void {
+  const exact = new Map<string, number>();
+  for (const key of calls) exact.set(`user=${key}`, (exact.get(`user=${key}`) ?? 0) + 1);
+  const { offenders, floor } = summary;
+  expect(offenders).toHaveLength(Math.min(capacity, exact.size));
+  if (sketches === 1) expect(offenders.reduce((sum, { limited }) => sum + limited, 0)).toBe(calls.length);
+  expect(floor).toBeLessThanOrEqual((calls.length / capacity) * sketches);
+  expect(offenders).toEqual(offenders.toSorted((one, other) => other.limited - one.limited));
+  for (const { descriptor: text, limited, error } of offenders) {
+    const truth = exact.get(text) ?? 0;
+    expect([limited >= truth, limited - error <= truth, error <= floor]).toEqual([true, true, true]);
+    exact.delete(text);
+  }
+  // Every key that is not listed occurred at most `floor` times.
+  for (const truth of exact.values()) expect(truth).toBeLessThanOrEqual(floor);
+}
+
+describe('the offenders under load', () => {
+  it('are counted exactly up to 1,000 calls of each second, also when a store answers late or the clock goes back', () => {
+    const { service, call: decide, counts } = watch();
+    function counted(calls: number) {
+      const before = Number(counts()[0]?.split(' ')[1] ?? 0);
+      for (let made = 0; made < calls; made += 1) decide('user=anna');
+      return Number(counts()[0]?.split(' ')[1] ?? 0) - before;
+    }
+    expect(counted(1000)).toBe(1000);
+    // Each of 16 is counted as 16, after the first of them.
+    expect(counted(1) + counted(100)).not.toBe(101);
+    service.now -= 59_000;
+    expect(counted(1)).not.toBe(1);
+    service.now -= 1_000;
+    expect(counted(1000)).toBe(1000);
+    service.now += 60_000;
+    expect(counted(1000)).toBe(1000);
+  });
+
+  it('have counts that stand for all calls, of callers that take turns, too', () => {
+    const { call: decide, top } = watch([BANNED], {}, 16);
+    for (let made = 0; made < 20_000; made += 1) decide(...Array.from({ length: 16 }, (_, turn) => `user=${turn}`));
+    const limited = top().map(({ limited: count }) => count);
+    expect(limited).toHaveLength(16);
+    for (const count of limited) expect(Math.abs(count / 20_000 - 1)).toBeLessThan(0.2);
+    expect(Math.abs(limited.reduce((sum, count) => sum + count) / 320_000 - 1)).toBeLessThan(0.02);
+  });
+});
+
+describe('merged summaries of offenders', () => {
+  function listed(key: string, limited: number, error = 0): Offender & { key: string } {
+    return { key, domain: 'shop', rule: 'shop.user', descriptor: `user=${key}`, isShadow: false, limited, error };
+  }
+  const one = { since: 600, floor: 0, offenders: [listed('anna', 5), listed('ben', 2)] };
+  const other = { since: 300, floor: 0, offenders: [listed('ben', 4, 1)] };
+  const full = { since: 900, floor: 3, offenders: [listed('anna', 9), listed('ben', 3, 2)] };
+
+  it.each([
+    ['add up, and begin with the earliest', [one, other], 10, 300, 0, [listed('ben', 6, 1), listed('anna', 5)]],
+    [
+      'assume the floor of a part that does not list an offender',
+      [full, { ...other, offenders: [listed('eva', 1)] }],
+      10,
+      300,
+      3,
+      [listed('anna', 9), listed('eva', 4, 3), listed('ben', 3, 2)],
+    ],
+    ['raise the floor to what they leave out', [full, one], 1, 600, 5, [listed('anna', 14)]],
+  ])('%s', (_, parts, capacity, since, floor, offenders) => {
+    expect(mergeOffenders(parts, capacity)).toEqual({ since, floor, offenders });
+  });
+});
