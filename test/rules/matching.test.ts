@@ -1,189 +1,273 @@
-import { limit, rulesetOf, type RuleSketch, unlimited } from '../support/data/rules';
+import fc from 'fast-check';
+import type { Entry } from '../../src/limiter/request';
+import { explainMatch } from '../../src/rules/explain';
+import type { RuleConfig } from '../../src/rules/rule-config';
+import { buildRuleset, matchRule } from '../../src/rules/ruleset';
+import { TooMuchWork, WorkBudget } from '../../src/rules/wildcards/work-budget';
 import { entries } from '../support/data/requests';
-import { matchRule } from '../../src/rules/ruleset';
+import { type RuleSketch, limit, ruleConfig, rulesetOf, unlimited } from '../support/data/rules';
 
-function perMinute(requests: number) {
-  return limit(requests, 'MINUTE');
+/** A rule that is identified by the number of its limit. */
+function rule(number: number, key: string, value = '', ...descriptors: RuleSketch[]): RuleSketch {
+  return { key, value, rateLimit: limit(number, 'MINUTE'), descriptors };
 }
 
-/** The rule that a descriptor matches, identified by the number of its limit; undefined if it matches none. */
+/** The number of the rule that a descriptor matches; undefined if it matches none, or one without a limit. */
 function met(rules: readonly RuleSketch[], descriptor: string): number | undefined {
   const domain = rulesetOf('shop', ...rules).domain('shop');
   return domain && matchRule(domain, entries(descriptor))?.limit?.requestsPerUnit;
 }
 
-describe('domains', () => {
-  it('are separate: a descriptor matches only rules of its own domain', () => {
-    const ruleset = rulesetOf('shop', { key: 'user', rateLimit: perMinute(1) });
-    expect(ruleset.domain('shop')).toBeDefined();
-    expect(ruleset.domain('Shop')).toBeUndefined();
-    expect(ruleset.domain('')).toBeUndefined();
-  });
-});
+describe('a descriptor', () => {
+  const path = { key: 'user', value: 'anna', descriptors: [rule(1, 'path', '/a')] };
+  const depths = [rule(1, 'one'), { key: 'two', descriptors: [rule(2, 'deep')] }, rule(3, 'both', '', rule(4, 'deep'))];
+  const exempt = [rule(1, 'user'), { key: 'user', value: 'admin' }, { key: 'group', descriptors: [rule(2, 'user')] }];
+  const explicit = [rule(1, 'user'), rule(2, 'user', 'anna')];
+  const siblings = [path, { key: 'user', descriptors: [rule(2, 'path')] }];
+  const joined = [rule(1, 'a_b', 'c'), rule(2, 'a', 'b_c')];
 
-describe('an ordered, case-sensitive descriptor', () => {
-  const rules: RuleSketch[] = [
-    { key: 'user', value: 'anna', descriptors: [{ key: 'path', value: '/a', rateLimit: perMinute(1) }] },
-  ];
-  it.each([
-    ['user=anna,path=/a', 1],
-    ['path=/a,user=anna', undefined],
-    ['User=anna,path=/a', undefined],
-    ['user=Anna,path=/a', undefined],
-    ['user=anna,path=/A', undefined],
-    ['user=anna ,path=/a', undefined],
-  ])('%s matches %p', (descriptor, expected) => {
-    expect(met(rules, descriptor)).toBe(expected);
-  });
-
-  it('distinguishes key a_b with value c from key a with value b_c', () => {
-    const both: RuleSketch[] = [
-      { key: 'a_b', value: 'c', rateLimit: perMinute(1) },
-      { key: 'a', value: 'b_c', rateLimit: perMinute(2) },
-    ];
-    expect(met(both, 'a_b=c')).toBe(1);
-    expect(met(both, 'a=b_c')).toBe(2);
-  });
-});
-
-describe('a descriptor matches only rules of its own depth', () => {
-  const rules: RuleSketch[] = [
-    { key: 'one', rateLimit: perMinute(1) },
-    { key: 'two', descriptors: [{ key: 'deep', rateLimit: perMinute(2) }] },
-    { key: 'both', rateLimit: perMinute(3), descriptors: [{ key: 'deep', rateLimit: perMinute(4) }] },
-  ];
-  it.each([
-    ['one=x', 1],
-    ['one=x,deep=y', undefined],
-    ['two=x', undefined],
-    ['two=x,deep=y', 2],
-    ['two=x,deep=y,deeper=z', undefined],
-    ['both=x', 3],
-    ['both=x,deep=y', 4],
-    ['', undefined],
-  ])('%s matches %p', (descriptor, expected) => {
-    expect(met(rules, descriptor)).toBe(expected);
-  });
-});
-
-describe('an explicit value has precedence over the key alone', () => {
-  const explicitLast: RuleSketch[] = [
-    { key: 'user', rateLimit: perMinute(1) },
-    { key: 'user', value: 'anna', rateLimit: perMinute(2) },
-  ];
-  it.each([
-    ['user=anna', 2],
-    ['user=bert', 1],
-    ['user=', 1],
-    ['user=ann', 1],
-  ])('%s matches %p in any order of the file', (descriptor, expected) => {
-    expect(met(explicitLast, descriptor)).toBe(expected);
-    expect(met(explicitLast.toReversed(), descriptor)).toBe(expected);
+  it.each<[what: string, rules: readonly RuleSketch[], matches: Readonly<Record<string, number | undefined>>]>([
+    ['matches its entries in order', [path], { 'user=anna,path=/a': 1, 'path=/a,user=anna': undefined }],
+    ['is case-sensitive', [path], { 'User=anna,path=/a': undefined, 'user=Anna,path=/a': undefined }],
+    ['is compared in full', [path], { 'user=anna ,path=/a': undefined, 'user=ann,path=/a': undefined }],
+    ['matches rules of its own depth', depths, { 'one=x': 1, 'two=x,deep=y': 2, 'both=x': 3, 'both=x,deep=y': 4 }],
+    [
+      'that is deeper than the rules matches none',
+      depths,
+      { 'one=x,deep=y': undefined, 'two=x,deep=y,er=z': undefined },
+    ],
+    ['that is less deep matches no limit', depths, { 'two=x': undefined, '': undefined }],
+    ['matches an explicit value first', explicit, { 'user=anna': 2, 'user=bert': 1, 'user=': 1, 'user=ann': 1 }],
+    ['matches it in any order', explicit.toReversed(), { 'user=anna': 2, 'user=bert': 1 }],
+    ['is not tried with less specific rules', siblings, { 'user=anna,path=/b': undefined, 'user=bert,path=/b': 2 }],
+    ['has keys and values apart', joined, { 'a_b=c': 1, 'a=b_c': 2 }],
+    ['matches any text without value', [rule(1, 'user')], { 'user=': 1, 'user=*': 1, 'user=a=b': 1, 'user=ünï': 1 }],
+    ['is exempt by a rule without limit', exempt, { 'user=anna': 1, 'user=admin': undefined, 'group=a,user=b': 2 }],
+    ['has no wildcards of another key', [rule(1, 'user', '*')], { 'user_id=7': undefined }],
+    ['has no wildcards in keys', [rule(1, 'us*')], { 'user=7': undefined, 'us*=7': 1 }],
+  ])('%s', (_, rules, matches) => {
+    const found = Object.fromEntries(Object.keys(matches).map((descriptor) => [descriptor, met(rules, descriptor)]));
+    expect(found).toEqual(matches);
   });
 
-  it('does not backtrack: the nested rules of siblings are not tried', () => {
-    const rules: RuleSketch[] = [
-      { key: 'user', value: 'anna', descriptors: [{ key: 'path', value: '/a', rateLimit: perMinute(1) }] },
-      { key: 'user', descriptors: [{ key: 'path', rateLimit: perMinute(2) }] },
-    ];
-    expect(met(rules, 'user=anna,path=/a')).toBe(1);
-    expect(met(rules, 'user=anna,path=/b')).toBeUndefined();
-    expect(met(rules, 'user=bert,path=/b')).toBe(2);
+  it('matches only rules of its domain', () => {
+    const ruleset = rulesetOf('shop', rule(1, 'user'));
+    expect(['shop', 'Shop', ''].map((name) => ruleset.domain(name) !== undefined)).toEqual([true, false, false]);
   });
-});
 
-describe('a rule without value', () => {
-  const rules: RuleSketch[] = [{ key: 'user', rateLimit: perMinute(1) }];
-  it.each(['user=anna', 'user=', 'user=*', 'user=a=b', 'user=ünï'])('matches %s', (descriptor) => {
-    expect(met(rules, descriptor)).toBe(1);
+  it('is unlimited where the more specific rule is', () => {
+    const rules = [rule(1, 'user'), { key: 'user', value: 'vip', rateLimit: unlimited() }];
+    const domain = rulesetOf('shop', ...rules).domain('shop')!;
+    const found = ['user=vip', 'user=x'].map((text) => matchRule(domain, entries(text))?.limit?.unlimited);
+    expect(found).toEqual([true, false]);
   });
 });
 
 describe('wildcards', () => {
-  function wildcard(value: string): RuleSketch[] {
-    return [{ key: 'path', value, rateLimit: perMinute(1) }];
+  it.each([
+    ['/api/*', ['/api/users', '/api/'], ['/api']],
+    ['*.png', ['a.png', '.png'], ['a.png.gz']],
+    ['/a/*/c', ['/a/b/c', '/a//c'], ['/a/c']],
+    ['a*b*c', ['aXbYc', 'abc'], ['acb']],
+    ['a*a', ['aa', 'aba'], ['a']],
+    ['*ab*ab*', ['abab'], ['ab', 'aba']],
+    ['a*bc*c', ['abcc'], ['abc']],
+    ['*', ['', 'anything'], []],
+    ['**', ['', 'x'], []],
+    ['a**b', ['ab', 'a*b'], ['a']],
+    ['a.c*', ['a.c'], ['abc']],
+    ['[a]*', ['[a]b'], ['a']],
+    ['*😀*', ['a😀b'], ['😁', '\uD83D', '\uDE00\uD83D']],
+    ['*é', ['café'], ['cafe\u0301']],
+    ['\uFFFD*', ['\uFFFDx'], ['\uD800x']],
+  ])('%s match by their definition', (pattern, matching, others) => {
+    for (const count of [1, 12]) {
+      const rules = Array.from({ length: count }, (_, index) =>
+        rule(index, 'path', index === 0 ? pattern : `q${index}*`),
+      );
+      for (const value of matching) expect([value, met(rules, `path=${value}`)]).toEqual([value, 0]);
+      for (const value of others) expect([value, met(rules, `path=${value}`)]).toEqual([value, undefined]);
+    }
+  });
+
+  it('are tried in the order of the file, after the exact value, also of a pattern, and before the key alone', () => {
+    const rules = [rule(1, 'path'), rule(2, 'path', '/a*'), rule(3, 'path', '/ab*'), rule(4, 'path', '/abc')];
+    const found = ['/abc', '/abd', '/b', '/ab*'].map((value) => met(rules, `path=${value}`));
+    expect(found).toEqual([4, 2, 1, 3]);
+  });
+});
+
+/** The definition of a wildcard: the value can be split into the parts and arbitrary texts between them. */
+function isMatch([first = '', ...rest]: readonly string[], text: string): boolean {
+  if (rest.length === 0) return text === first;
+  if (!text.startsWith(first)) return false;
+  const after = text.slice(first.length);
+  return Array.from({ length: after.length + 1 }, (_, skip) => skip).some((skip) => isMatch(rest, after.slice(skip)));
+}
+
+/** The definition of matching, level by level, without any index. */
+function definition(level: readonly RuleConfig[], [entry, ...rest]: readonly Entry[]): RuleConfig | undefined {
+  if (entry === undefined) return undefined;
+  const sameKey = level.filter((each) => each.key === entry.key);
+  const matched =
+    sameKey.find((each) => each.value !== '' && each.value === entry.value) ??
+    sameKey.find((each) => each.value.includes('*') && isMatch(each.value.split('*'), entry.value)) ??
+    sameKey.find((each) => each.value === '');
+  return rest.length === 0 || matched === undefined ? matched : definition(matched.descriptors, rest);
+}
+
+describe('the matched rule is that of the definition', () => {
+  function textOf(letters: string, maxLength: number, minLength = 0) {
+    return fc.string({ unit: fc.constantFrom(...letters), minLength, maxLength });
   }
-  it.each([
-    ['/api/*', '/api/users', true],
-    ['/api/*', '/api/', true],
-    ['/api/*', '/api', false],
-    ['*.png', 'a.png', true],
-    ['*.png', '.png', true],
-    ['*.png', 'a.png.gz', false],
-    ['/a/*/c', '/a/b/c', true],
-    ['/a/*/c', '/a//c', true],
-    ['/a/*/c', '/a/c', false],
-    ['a*b*c', 'aXbYc', true],
-    ['a*b*c', 'abc', true],
-    ['a*b*c', 'acb', false],
-    ['a*a', 'a', false],
-    ['a*a', 'aa', true],
-    ['*ab*ab*', 'ab', false],
-    ['*ab*ab*', 'abab', true],
-    ['a*bc*c', 'abc', false],
-    ['a*bc*c', 'abcc', true],
-    ['*', '', true],
-    ['*', 'anything', true],
-    ['**', '', true],
-    ['a**b', 'ab', true],
-    ['a.c*', 'abc', false],
-    ['[a]*', 'a', false],
-  ])('%s matches %p: %p', (pattern, value, matches) => {
-    expect(met(wildcard(pattern), `path=${value}`)).toBe(matches ? 1 : undefined);
+
+  it('for a few rules, on several levels', () => {
+    const key = fc.constantFrom('a', 'b', 'a_b');
+    const { rules } = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
+      rules: fc
+        .uniqueArray(
+          fc.record({
+            key,
+            value: textOf('xy*', 4),
+            rateLimit: fc.constantFrom(undefined, limit(1, 'MINUTE')),
+            descriptors: fc.oneof({ depthSize: 'small', withCrossShrink: true }, fc.constant([]), tie('rules')),
+          }),
+          { maxLength: 6, selector: (each) => `${each.key}\u0000${each.value}` },
+        )
+        .map((sketches) => sketches.map((sketch) => ({ ...ruleConfig(sketch), descriptors: sketch.descriptors }))),
+    }));
+    const requests = fc.array(fc.record({ key, value: textOf('xy*', 6) }), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(rules, requests, (descriptors, requested) => {
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        const matched = matchRule(domain, requested);
+        const expected = definition(descriptors, requested);
+        expect(matched && [matched.key, matched.value, matched.limit?.requestsPerUnit]).toEqual(
+          expected && [expected.key, expected.value, expected.rateLimit?.requestsPerUnit],
+        );
+        if (matched !== undefined)
+          expect(matched.path.map((step) => step.key)).toEqual(requested.map((one) => one.key));
+      }),
+      { numRuns: 2000 },
+    );
   });
 
-  it('are tried in the order of the file, after the exact value and before the key alone', () => {
-    const rules: RuleSketch[] = [
-      { key: 'path', rateLimit: perMinute(1) },
-      { key: 'path', value: '/a*', rateLimit: perMinute(2) },
-      { key: 'path', value: '/ab*', rateLimit: perMinute(3) },
-      { key: 'path', value: '/abc', rateLimit: perMinute(4) },
-    ];
-    expect(met(rules, 'path=/abc')).toBe(4);
-    expect(met(rules, 'path=/abd')).toBe(2);
-    expect(met(rules, 'path=/b')).toBe(1);
-  });
-
-  it('match exactly when the value is the text of the pattern, even of a later one', () => {
-    const rules: RuleSketch[] = [
-      { key: 'path', value: '/a*', rateLimit: perMinute(1) },
-      { key: 'path', value: '/ab*', rateLimit: perMinute(2) },
-    ];
-    expect(met(rules, 'path=/ab*')).toBe(2);
-    expect(met(rules, 'path=/abc')).toBe(1);
-  });
-
-  it('apply to the value of their own key only, and are literal in a key', () => {
-    expect(met([{ key: 'user', value: '*', rateLimit: perMinute(1) }], 'user_id=7')).toBeUndefined();
-    expect(met([{ key: 'us*', rateLimit: perMinute(1) }], 'user=7')).toBeUndefined();
-    expect(met([{ key: 'us*', rateLimit: perMinute(1) }], 'us*=7')).toBe(1);
-  });
-});
-
-describe('a rule without rate_limit limits nothing', () => {
-  const rules: RuleSketch[] = [
-    { key: 'user', rateLimit: perMinute(1) },
-    { key: 'user', value: 'admin' },
-    { key: 'group', descriptors: [{ key: 'user', rateLimit: perMinute(2) }] },
-  ];
-  it.each([
-    ['user=anna', 1],
-    ['user=admin', undefined],
-    ['group=a', undefined],
-    ['group=a,user=b', 2],
-  ])('%s matches %p', (descriptor, expected) => {
-    expect(met(rules, descriptor)).toBe(expected);
+  // Small alphabets, so that parts overlap and are parts of each other.
+  it.each<[what: string, letters: string, patterns: fc.ArrayConstraints, patternLength: number, numRuns: number]>([
+    ['up to 20 wildcards of one letter', 'a', { minLength: 1, maxLength: 20 }, 8, 300],
+    ['up to 20 wildcards of two letters', 'ab', { minLength: 1, maxLength: 20 }, 7, 600],
+    ['up to 20 wildcards of three letters', 'abc', { minLength: 1, maxLength: 20 }, 9, 600],
+    ['hundreds of wildcards', 'abc', { minLength: 150, maxLength: 200, size: 'max' }, 10, 15],
+  ])('for %s', (_name, letters, size, patternLength, numRuns) => {
+    const pattern = textOf(`${letters}**`, patternLength, 1).map((text) => (text.includes('*') ? text : `${text}*`));
+    const values = fc.array(textOf(letters, 30), { minLength: 12, maxLength: 12, size: 'max' });
+    fc.assert(
+      fc.property(fc.uniqueArray(pattern, size), values, (patterns, sent) => {
+        // Patterns that match almost everything come last, so that the others matter.
+        const fixed = patterns.toSorted(
+          (one, other) => other.replaceAll('*', '').length - one.replaceAll('*', '').length,
+        );
+        const descriptors = fixed.map((value) => ruleConfig({ key: 'k', value }));
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        for (const value of sent) {
+          const expected = fixed.find((each) => isMatch(each.split('*'), value));
+          expect([value, matchRule(domain, [{ key: 'k', value }])?.value]).toEqual([value, expected]);
+        }
+      }),
+      { numRuns },
+    );
   });
 });
 
-describe('an unlimited rule', () => {
-  it('has precedence over a less specific rule with a limit', () => {
-    const domain = rulesetOf(
-      'shop',
-      { key: 'user', rateLimit: perMinute(1) },
-      { key: 'user', value: 'vip', rateLimit: unlimited() },
-    ).domain('shop');
-    expect(domain && matchRule(domain, entries('user=vip'))?.limit?.unlimited).toBe(true);
-    expect(domain && matchRule(domain, entries('user=x'))?.limit?.unlimited).toBe(false);
+describe('the work of matching wildcards', () => {
+  function search(count: number, make: (index: number) => string, value: string, steps: number): string | undefined {
+    const rules = Array.from({ length: count }, (_, index) => rule(index, 'path', make(index)));
+    const domain = rulesetOf('shop', ...rules).domain('shop')!;
+    return matchRule(domain, [{ key: 'path', value }], new WorkBudget(steps))?.value;
+  }
+
+  it.each<[what: string, count: number, make: (index: number) => string, value: string, expected: string | undefined]>([
+    ['parts at the start', 1000, (index) => `a${'a'.repeat(index)}*`, 'a'.repeat(4000), 'a*'],
+    ['parts at the end', 1000, (index) => `*b${'a'.repeat(index)}`, 'a'.repeat(4000), undefined],
+    ['parts anywhere', 1000, (index) => `*${'a'.repeat(index)}c*`, 'a'.repeat(4000), undefined],
+    ['parts that are different', 10_000, (index) => `/t-${index}/*/list`, '/t-7/x/list', '/t-7/*/list'],
+  ])('is within the smallest budget for many patterns with %s', (_, count, make, value, expected) => {
+    expect(search(count, make, value, 9)).toBe(expected);
+  });
+
+  it('ends with an error when the parts of many patterns end at each position of a value', () => {
+    function chain(index: number) {
+      return `*${'a'.repeat(index + 1)}*x*`;
+    }
+    expect(() => search(500, chain, 'a'.repeat(2000), 100_000)).toThrow(TooMuchWork);
+    expect(search(500, chain, 'a'.repeat(2000), Infinity)).toBeUndefined();
+    expect(search(500, chain, 'aaax', 100_000)).toBe('*a*x*');
+  });
+});
+
+describe('the explanation of a descriptor', () => {
+  const ruleset = rulesetOf(
+    'shop',
+    rule(1, 'user', 'anna'),
+    { key: 'user', value: 'bert' },
+    rule(2, 'user', 'b*'),
+    rule(3, 'user', '*t'),
+    rule(4, 'user', '', rule(5, 'path')),
+    { key: 'group', descriptors: [{ key: 'path', value: '/a' }] },
+  );
+
+  /** A short form of an explanation: a line for each level, and the outcome. */
+  function explain(descriptor: string, domain = 'shop', options = {}): readonly string[] {
+    const { levels, outcome, rule: last } = explainMatch(ruleset, { domain, entries: entries(descriptor) }, options);
+    const lines = levels.map(({ candidates, otherValues, omitted, keys }) =>
+      [
+        ...candidates.map(({ rule: { value }, outcome: how }) => `${value || '-'} ${how}`),
+        ...(otherValues > 0 ? [`${otherValues} others`] : []),
+        ...(omitted > 0 ? [`${omitted} omitted`] : []),
+        ...(keys.length > 0 ? [`keys ${keys.join(' ')}`] : []),
+      ].join(', '),
+    );
+    return [...lines, `${outcome} ${last?.limit?.requestsPerUnit ?? '-'}`];
+  }
+
+  const NONE = 'b* passed over, *t passed over, - chosen, 2 others';
+  it.each([
+    ['user=anna', ['anna chosen, b* not tried, *t not tried, - not tried, 1 others', 'limit 1']],
+    ['user=bt', ['b* chosen, *t not tried, - not tried, 2 others', 'limit 2']],
+    ['user=kurt', ['b* passed over, *t chosen, - not tried, 2 others', 'limit 3']],
+    ['user=carl', [NONE, 'limit 4']],
+    ['user=b*', ['b* chosen, *t not tried, - not tried, 2 others', 'limit 2']],
+    ['user=bert', ['bert chosen, b* not tried, *t not tried, - not tried, 1 others', 'no limit -']],
+    ['User=anna', ['keys user group', 'no match -']],
+    ['group=x,path=/b', ['- chosen', '1 others', 'no match -']],
+    ['group=x', ['- chosen', 'no limit -']],
+    ['user=c,path=/', [NONE, '- chosen', 'limit 5']],
+    ['group=x,path=/a,deep=1', ['- chosen', '/a chosen', 'too deep -']],
+    ['', ['no entries -']],
+  ])('shows the search for %s', (descriptor, expected) => {
+    expect(explain(descriptor)).toEqual(expected);
+  });
+
+  it('shows a domain without a rule file, and lists as much as it may', () => {
+    expect(explain('user=anna', 'forum')).toEqual(['unknown domain -']);
+    const options = { maxCandidates: () => 1, maxKeys: 1 };
+    expect(explain('user=kurt', 'shop', options)).toEqual([
+      'b* passed over, *t chosen, 2 others, 1 omitted',
+      'limit 3',
+    ]);
+    expect(explain('User=anna', 'shop', options)).toEqual(['keys user', 'no match -']);
+  });
+
+  it('ends at the rule that a decision matches', () => {
+    const key = fc.constantFrom('user', 'path', 'group', 'x');
+    const value = fc.constantFrom('', 'anna', 'bert', 'bt', 'b*', '*t', '/a', 'kurt');
+    fc.assert(
+      fc.property(fc.array(fc.record({ key, value }), { maxLength: 3 }), (descriptor) => {
+        const { outcome, rule: last } = explainMatch(ruleset, { domain: 'shop', entries: descriptor });
+        const matched = matchRule(ruleset.domain('shop')!, descriptor);
+        expect(outcome === 'limit' || outcome === 'no limit' ? last : undefined).toBe(matched);
+        expect(outcome === 'limit').toBe(matched?.limit !== undefined);
+      }),
+    );
   });
 });

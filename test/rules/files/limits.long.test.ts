@@ -1,0 +1,76 @@
+import { mkdirSync, mkdtempSync, rmSync, rmdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readRules } from '../../../src/cli/check/read-rules';
+import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import { MAX_FILE_BYTES, MAX_FILES, MAX_FOLDERS } from '../../../src/rules/files/size-limits';
+
+function read(text: string) {
+  return readRuleFiles([{ path: 'shop.yaml', content: new TextEncoder().encode(text) }], { mergeDomainConfigs: false });
+}
+
+// Each takes minutes in quadratic time.
+describe('a large rule file is read in linear time', () => {
+  it.each(['rate_limit: {unit: day, requests_per_unit: 1}', 'metadata: {a: 1}'])('with a repeated %s', (field) => {
+    // More often than a function can have arguments.
+    const { configs, errors } = read(`domain: d\ndescriptors:\n- key: k\n${`  ${field}\n`.repeat(400_000)}`);
+    expect([configs[0]?.descriptors.length, errors]).toEqual([1, []]);
+  });
+
+  it.each([
+    ['without an end', "- a: 'x\n"],
+    ['with a line that is not indented', 'a: "x\nb"\n'],
+  ])('with thousands of quoted values %s, which are all reported', (_, text) => {
+    const { errors } = read(text.repeat(10_000));
+    expect(errors).toHaveLength(10_000);
+    expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+  });
+
+  it('with many errors on one line, of which each shows a part', () => {
+    const { errors } = read(`{"domain": "d", "descriptors": [${'{"kex": "a"}, '.repeat(20_000)}{}]}`);
+    expect(errors).toHaveLength(40_001);
+    expect(Math.max(...errors.map(({ sourceLine }) => sourceLine.length))).toBeLessThanOrEqual(162);
+  });
+
+  it.each([
+    ['lists that are never closed', '['.repeat(1_000_000)],
+    ['mappings that are never closed', '{'.repeat(1_000_000)],
+    ['lists in one line', '- '.repeat(100_000)],
+    ['mappings in blocks', Array.from({ length: 5000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('')],
+  ])('with very deep %s, which are reported once', (_, text) => {
+    expect(read(text).errors.map(({ code }) => code)).toEqual(['nested-too-deeply']);
+  });
+});
+
+describe('a rule folder', () => {
+  let dir: string;
+  beforeEach(() => {
+    dir = mkdtempSync(join(tmpdir(), 'weir-large-folder-'));
+  });
+  afterEach(() => rmSync(dir, { recursive: true }));
+
+  async function excesses() {
+    const { errors } = await readRules(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
+    return errors.filter(({ code }) => code === 'folder-too-large').map(({ message }) => message);
+  }
+
+  it('with too many rule files is rejected without reading them', async () => {
+    for (let file = 0; file <= MAX_FILES; file += 1) writeFileSync(join(dir, `${file}.yaml`), '');
+    expect(await excesses()).toEqual(['the folder has more than 10000 rule files']);
+  });
+
+  it('with too many subfolders is rejected', async () => {
+    for (let folder = 0; folder <= MAX_FOLDERS; folder += 1) mkdirSync(join(dir, String(folder)));
+    expect(await excesses()).toEqual(['the folder has more than 1000 subfolders']);
+    rmdirSync(join(dir, '0'));
+    expect(await excesses()).toEqual([]);
+  });
+
+  it('with rule files of too many bytes in total is rejected', async () => {
+    for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) {
+      writeFileSync(join(dir, name), '#');
+      truncateSync(join(dir, name), MAX_FILE_BYTES);
+    }
+    expect(await excesses()).toEqual(['the folder has rule files of more than 67108864 bytes in total']);
+  });
+});

@@ -1,0 +1,287 @@
+import fc from 'fast-check';
+import { type RulesetChanges, compareRulesets } from '../../src/rules/compare-rulesets';
+import { explainMatch } from '../../src/rules/explain';
+import { readRuleFiles } from '../../src/rules/files/read-rule-files';
+import { nearestRule } from '../../src/rules/nearest-rule';
+import { rowsOfRuleset } from '../../src/rules/rows/rows-of-ruleset';
+import { type RuleRow, RowsBuilder, rowsOf } from '../../src/rules/rows/rule-rows';
+import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
+import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
+import { arbitraryDomains } from '../support/data/arbitrary-rules';
+import { entries } from '../support/data/requests';
+import { type RuleSketch, domainConfig, limit, linesOf, rulesetOf, unlimited } from '../support/data/rules';
+
+const USER: RuleSketch = { key: 'user', rateLimit: limit(5, 'MINUTE') };
+
+/** Runs a comparison to its end, and counts its interruptions. */
+function compare(before: Ruleset, after: Ruleset) {
+  const steps = compareRulesets(before, after);
+  for (let interruptions = 0; ; interruptions += 1) {
+    const { done, value } = steps.next();
+    if (done === true) return { changes: value, interruptions };
+  }
+}
+
+/** What has changed, without the kinds of changes that did not occur. */
+function changed(before: Ruleset, after: Ruleset) {
+  const changes: [string, RulesetChanges[keyof RulesetChanges]][] = Object.entries(compare(before, after).changes);
+  return Object.fromEntries(
+    changes.filter(([, { count }]) => count > 0).map(([kind, { names }]) => [kind, [...names].sort()]),
+  );
+}
+
+describe('the comparison of two rulesets', () => {
+  it('finds added and removed rules, at every level, with all rules nested in them, and nothing in equal ones', () => {
+    const free = { key: 'plan', value: 'free', metadata: { a: 1 }, descriptors: [{ key: 'a' }, { key: 'b' }] };
+    const [before, after] = [
+      [USER, free],
+      [USER, { key: 'plan', value: 'paid' }, { key: 'user', value: 'x*' }],
+    ];
+    const paid = ['shop.plan_paid', 'shop.user_x*'];
+    const gone = ['shop.plan_free', 'shop.plan_free.a', 'shop.plan_free.b'];
+    const [one, other] = [rulesetOf('shop', ...before), rulesetOf('shop', ...after)];
+    expect(changed(one, other)).toEqual({ rulesAdded: paid, rulesRemoved: gone });
+    expect(changed(other, one)).toEqual({ rulesAdded: gone, rulesRemoved: paid });
+    expect([changed(one, one), changed(one, rulesetOf('shop', ...before))]).toEqual([{}, {}]);
+    expect([one.size, other.size, rulesetOf('shop').size]).toEqual([4, 3, 0]);
+  });
+
+  it('finds added and removed domains, and counts their rules', () => {
+    expect(changed(rulesetOf('shop', USER), rulesetOf('edge', USER))).toEqual({
+      domainsAdded: ['edge'],
+      domainsRemoved: ['shop'],
+      rulesAdded: ['edge.user'],
+      rulesRemoved: ['shop.user'],
+    });
+  });
+
+  it.each<[string, Partial<RuleSketch>]>([
+    ['number of requests', { rateLimit: limit(6, 'MINUTE') }],
+    ['unit', { rateLimit: limit(5, 'HOUR') }],
+    ['lack of a limit', { rateLimit: undefined }],
+    ['lack of a bound', { rateLimit: limit(5, 'MINUTE', { unlimited: true }) }],
+    ['name', { rateLimit: limit(5, 'MINUTE', { name: 'x' }) }],
+    ['list of replaced rules', { rateLimit: limit(5, 'MINUTE', { replaces: ['x'] }) }],
+    ['shadow mode', { shadowMode: true }],
+    ['quota mode', { quotaMode: true }],
+    ['detailed metric', { detailedMetric: true }],
+    ['value in its metric', { valueToMetric: true }],
+    ['shared threshold', { shareThreshold: true }],
+    ['metadata', { metadata: { plan: 'free' } }],
+  ])('finds a rule with another %s', (_, difference) => {
+    const changes = changed(rulesetOf('shop', USER), rulesetOf('shop', { ...USER, ...difference }));
+    expect(changes).toEqual({ rulesChanged: ['shop.user'] });
+  });
+
+  it('counts all changes, names the first three, and is interrupted every 500 rules', () => {
+    function large(requests: number) {
+      return rulesetOf(
+        'shop',
+        ...Array.from({ length: 10_000 }, (_, index) => ({
+          ...USER,
+          value: `u${index}`,
+          rateLimit: limit(requests, 'DAY'),
+        })),
+      );
+    }
+    const { changes, interruptions } = compare(large(1), large(2));
+    expect(changes.rulesChanged).toEqual({ count: 10_000, names: ['shop.user_u0', 'shop.user_u1', 'shop.user_u2'] });
+    expect(interruptions).toBe(40);
+  });
+});
+
+/** The ruleset that is built from rows as they arrive in another thread. */
+function rebuilt(rows: Iterable<RuleRow>): Ruleset {
+  const builder = new RowsBuilder();
+  builder.add(structuredClone([...rows]));
+  return builder.done();
+}
+
+describe('a ruleset that was transferred as rows', () => {
+  it.each<[string, (ruleset: Ruleset, configs: Parameters<typeof rowsOf>[0]) => Iterable<RuleRow>]>([
+    ['a ruleset', (ruleset) => rowsOfRuleset(ruleset)],
+    ['configurations', (_, configs) => rowsOf(configs)],
+  ])('has the same rules as %s, in any order of domains', (_, rowsFrom) => {
+    fc.assert(
+      fc.property(arbitraryDomains, (configs) => {
+        const original = buildRuleset(configs);
+        const copy = rebuilt(rowsFrom(buildRuleset(configs.toReversed()), configs));
+        expect(copy.size).toBe(original.size);
+        expect(changed(original, copy)).toEqual({});
+        expect(linesOf(copy)).toEqual(linesOf(original));
+      }),
+    );
+  });
+
+  it('matches the same wildcard, where several do', () => {
+    const patterns = ['x*', '*y', 'a*', '*z*', 'xy*', '*', 'x*y', 'b*', 'c*', 'd*'];
+    const rules = patterns.map((value, index) => ({ key: 'path', value, rateLimit: limit(index, 'DAY') }));
+    const config = domainConfig('shop', { key: 'tenant', descriptors: rules }, ...rules, { key: 'few', value: 'x*' });
+    const original = buildRuleset([config]);
+    const copies = [original, rebuilt(rowsOf([config])), rebuilt(rowsOfRuleset(original))];
+    for (const value of ['xy', 'ay', 'xzy', 'd', 'q', 'xyz']) {
+      for (const text of [`path=${value}`, `tenant=t,path=${value}`]) {
+        const [expected, ...found] = copies.map((copy) => matchRule(copy.domain('shop')!, entries(text))?.value);
+        expect(expected).toBeDefined();
+        expect(found).toEqual([expected, expected]);
+      }
+    }
+  });
+
+  it('knows the file, line and column of its rules, as the one that was read; rows are made while they are taken', () => {
+    const texts = {
+      'a.yaml':
+        "domain: shop\ndescriptors:\n  - key: user\n    value: 'é😀'\n" +
+        '    descriptors: [{ value: x, key: path }, {   key: path   }]\n',
+      'sub/b.yaml':
+        'descriptors:\n    - rate_limit: { unit: hour, requests_per_unit: 1 }\n      key: plan\ndomain: shop\n',
+      'c.yaml': 'domain: other\ndescriptors: [{key: k}]\n',
+    };
+    const files = Object.entries(texts).map(([path, text]) => ({ path, content: Buffer.from(text) }));
+    const { configs, placeOf } = readRuleFiles(files, { mergeDomainConfigs: true });
+    function placesOf({ domains }: Ruleset) {
+      const [shop, other] = [...domains.values()];
+      const user = shop?.get('user', 'é😀');
+      const rules = [user, user?.nested?.get('path', 'x'), user?.nested?.get('path', ''), shop?.get('plan', '')];
+      return [...rules, other?.get('k', '')].map((rule) => rule?.place && Object.values(rule.place).join(':'));
+    }
+    const read = buildRuleset(configs, placeOf);
+    const rows = [...rowsOf(configs, placeOf)];
+    const expected = ['a.yaml:3:10', 'a.yaml:5:36', 'a.yaml:5:53', 'sub/b.yaml:3:12', 'c.yaml:2:21'];
+    for (const ruleset of [read, rebuilt(rows), rebuilt(rowsOfRuleset(read))])
+      expect(placesOf(ruleset)).toEqual(expected);
+    expect(placesOf(buildRuleset(configs))).toEqual(expected.map(() => undefined));
+    expect(rows.flatMap((row) => ('file' in row ? [row.file] : []))).toEqual(Object.keys(texts));
+    const lazy = rowsOfRuleset(read);
+    expect([lazy.next().value, lazy.next().value]).toEqual([{ domain: 'shop' }, { file: 'a.yaml' }]);
+  });
+});
+
+it('the list of rules shows an unlimited one as the Go service does, with a comment that tells it from a ban', () => {
+  const rules: RuleSketch[] = [
+    { key: 'user', rateLimit: limit(10, 'MINUTE'), quotaMode: true },
+    { key: 'staff', rateLimit: unlimited() },
+    { key: 'banned', rateLimit: limit(0, 'DAY'), shadowMode: true },
+    { key: 'exempt' },
+  ];
+  expect(linesOf(rulesetOf('shop', ...rules))).toEqual([
+    'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
+    'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
+    'shop.user: unit=MINUTE requests_per_unit=10, shadow_mode: false, quota_mode: true',
+  ]);
+});
+
+it('top-level rules of one domain from several files are joined in their order', () => {
+  const files = ['x*', '*'].map((value, index) =>
+    domainConfig('shop', { key: 'a', value, rateLimit: limit(index, 'MINUTE') }),
+  );
+  expect(matchRule(buildRuleset(files).domain('shop')!, entries('a=xy'))?.limit?.requestsPerUnit).toBe(0);
+});
+
+describe('the statistics key of a rule', () => {
+  const [D, V, S] = [{ detailedMetric: true }, { valueToMetric: true }, { shareThreshold: true }];
+  const { rateLimit } = USER;
+
+  function keysOf(rule: RuleSketch, text: string) {
+    const matched = matchRule(rulesetOf('shop', rule).domain('shop')!, entries(text))!;
+    const key = statisticsKey(matched, entries(text));
+    return { key, plain: plainStatisticsKey(matched), isRuntime: runtimeStatisticsLevels(matched).length > 0 };
+  }
+
+  // configured value, flags, request value, expected key, whether it contains the request value
+  it.each<[value: string, flags: Partial<RuleSketch>, sent: string, key: string, isRuntime: boolean]>([
+    ['', {}, 'x', 'shop.k', false],
+    ['', D, 'x', 'shop.k_x', true],
+    ['', D, '', 'shop.k_', true],
+    ['', V, 'x', 'shop.k_x', true],
+    ['', V, '', 'shop.k', true],
+    ['', { ...D, ...V }, '', 'shop.k_', true],
+    ['x', {}, 'x', 'shop.k_x', false],
+    ['x', D, 'x', 'shop.k_x', false],
+    ['x', V, 'x', 'shop.k_x', false],
+    ['a*', {}, 'abc', 'shop.k_a*', false],
+    ['a*', D, 'abc', 'shop.k_abc', true],
+    ['a*', V, 'abc', 'shop.k_abc', true],
+    ['a*', S, 'abc', 'shop.k_a*', false],
+    ['a*', { ...S, ...V }, 'abc', 'shop.k_a', false],
+    ['a*c*', { ...S, ...D }, 'abcd', 'shop.k_a', false],
+    ['*c', { ...S, ...V }, 'abc', 'shop.k_', false],
+    ['*', V, '', 'shop.k', true],
+  ])('with the value %p and %o for the request value %p is %s', (value, flags, sent, key, isRuntime) => {
+    const plain = value === '' ? 'shop.k' : `shop.k_${value}`;
+    expect(keysOf({ key: 'k', value, rateLimit, ...flags }, `k=${sent}`)).toEqual({ key, plain, isRuntime });
+  });
+
+  it.each<[name: string, outer: Partial<RuleSketch>, inner: Partial<RuleSketch>, key: string]>([
+    ['each level adds its key', {}, {}, 'shop.a.b'],
+    ['explicit values are included', { value: 'x' }, { value: 'y' }, 'shop.a_x.b_y'],
+    ['detailed_metric of the last rule includes the value of every level', {}, D, 'shop.a_x.b_y'],
+    ['detailed_metric of an outer rule alone has no effect', D, {}, 'shop.a.b'],
+    ['value_to_metric of the outer level includes its value', V, {}, 'shop.a_x.b'],
+    ['value_to_metric of the inner level includes its value', {}, V, 'shop.a.b_y'],
+    ['a shared outer level keeps its pattern', { value: 'x*', ...S }, V, 'shop.a_x*.b_y'],
+    ['a shared outer level under detailed_metric shows its prefix', { value: 'x*', ...S }, D, 'shop.a_x.b_y'],
+    ['a shared outer level with value_to_metric shows its prefix', { value: 'x*', ...S, ...V }, {}, 'shop.a_x.b'],
+  ])('of two levels: %s', (_name, outer, inner, key) => {
+    const nested = { key: 'a', ...outer, descriptors: [{ key: 'b', rateLimit, ...inner }] };
+    expect(keysOf(nested, 'a=x,b=y').key).toBe(key);
+  });
+});
+
+describe('the rule that a descriptor nearly matches', () => {
+  const LONG = 'x'.repeat(65);
+  const ruleset = rulesetOf(
+    'shop',
+    { key: 'user', value: 'anna' },
+    { key: 'user', value: 'bert', descriptors: [{ key: 'path', value: '/a' }] },
+    { key: 'group', descriptors: [{ key: 'plan' }] },
+    { key: 'tenant', value: LONG },
+  );
+  it.each([
+    ['shop', 'user=ana', "user=anna: entry 1 has the value 'ana', but the rule 'anna'"],
+    ['shop', 'user=carl', "user=anna: entry 1 has the value 'carl', but the rule 'anna'"],
+    ['shop', 'usr=anna', "user=anna: entry 1 has the key 'usr', but the rule 'user'"],
+    ['shop', 'user=bert,path=/b', "path=/a: entry 2 has the value '/b', but the rule '/a'"],
+    ['shop', 'user=bert,pat=/a', "path=/a: entry 2 has the key 'pat', but the rule 'path'"],
+    ['shop', 'x=1,group=2', "group=: entry 1 has the key 'x', but the rule 'group', which is that of entry 2"],
+    [
+      'shop',
+      'group=x',
+      "plan=: the descriptor has 1 entry; this rule, nested in 'group', needs another one with the key 'plan'",
+    ],
+    [
+      'shop',
+      'user=anna,x=1,y=1',
+      'user=anna: the descriptor has 3 entries, but no rules are nested in this one, which matches the first 1',
+    ],
+    [
+      'shop',
+      `tenant=${LONG}y`,
+      `tenant=${LONG}: entry 1 has the value '${LONG.slice(1)}…', but the rule '${LONG.slice(1)}…'`,
+    ],
+    ['Shop', 'user=anna', "-: the rules have the domain 'shop', not 'Shop'"],
+    ['forum', 'user=anna', undefined],
+    ['shop', 'something=else', undefined],
+    ['shop', 'user=anna', undefined],
+  ])('in the domain %s for %s', (domain, text, expected) => {
+    const asked = { domain, entries: entries(text) };
+    const nearest = nearestRule(ruleset, asked, explainMatch(ruleset, asked));
+    const { rule, difference } = nearest ?? {};
+    expect(nearest && `${rule ? `${rule.key}=${rule.value}` : '-'}: ${difference}`).toBe(expected);
+  });
+
+  it('is looked for among the first 200 texts', () => {
+    const rules = Array.from({ length: 202 }, (_, index) => ({ key: 'user', value: `${index} is far away` }));
+    const many = rulesetOf(
+      'shop',
+      ...rules.slice(0, 199),
+      { key: 'user', value: 'anna' },
+      { key: 'user', value: 'bert' },
+    );
+    const found = ['ana', 'bertt'].map((value) => {
+      const asked = { domain: 'shop', entries: [{ key: 'user', value }] };
+      return nearestRule(many, asked, explainMatch(many, asked))?.rule?.value;
+    });
+    expect(found).toEqual(['anna', '0 is far away']);
+  });
+});
