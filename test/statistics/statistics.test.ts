@@ -1,55 +1,241 @@
+import fc from 'fast-check';
+import { type Change, Changes } from '../../src/statistics/changes';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
+import { EvenSamples } from '../../src/statistics/even-samples';
+import { Histogram } from '../../src/statistics/histogram';
+import { QuantileSketch } from '../../src/statistics/quantile-sketch';
+import { RULE_STATS } from '../../src/statistics/rule-statistics';
 import { Statistics } from '../../src/statistics/statistics';
+import { type SampleRecorder, Timer } from '../../src/statistics/timer';
 
-describe('an escaped statistics key', () => {
-  it.each([
-    ['shop.k_v', 'shop.k_v'],
-    ['shop.k_a:b|c', 'shop.k_a_b_c'],
-    ['shop.ip_10.0.0.1', 'shop.ip_10_0_0_1'],
-    ['shop.ip_10.0.0.1.x_1.2.3.4', 'shop.ip_10_0_0_1.x_1_2_3_4'],
-    ['shop.v_1.2.3', 'shop.v_1.2.3'],
-    ['shop.ip_1:2.3.4.5', 'shop.ip_1_2_3_4_5'],
-    ['shop.v_1234.5.6.7', 'shop.v_1234_5_6_7'],
-    ['shop.k_line\nfeed\u0000\u007f', 'shop.k_line_feed__'],
-    ['shop.k_ünï cødé', 'shop.k_ünï cødé'],
-  ])('of %j is %j', (key, escaped) => {
-    expect(escapeStatisticsKey(key)).toBe(escaped);
-  });
+const RULE = 'ratelimit.service.rate_limit.';
+
+/** The values of statistics, by names below `ratelimit.`: those of rules, or of the registry itself. */
+function valuesOf(statistics: Statistics, ...names: readonly string[]) {
+  const values = new Map(statistics.entries());
+  return names.map((name) => values.get(name.startsWith('ratelimit.') ? name : RULE + name));
+}
+function hit(statistics: Statistics, key: string, rollUp = 'd.k'): void {
+  statistics.runtimeRule(key, rollUp).totalHits += 1;
+}
+
+it.each([
+  ['shop.k_v', 'shop.k_v'],
+  ['shop.k_a:b|c', 'shop.k_a_b_c'],
+  ['shop.ip_10.0.0.1.x_1.2.3.4', 'shop.ip_10_0_0_1.x_1_2_3_4'],
+  ['shop.v_1.2.3', 'shop.v_1.2.3'],
+  ['shop.ip_1:2.3.4.5', 'shop.ip_1_2_3_4_5'],
+  ['shop.v_1234.5.6.7', 'shop.v_1234_5_6_7'],
+  ['shop.k_line\nfeed\u0000\u007f', 'shop.k_line_feed__'],
+  ['shop.k_ünï cødé', 'shop.k_ünï cødé'],
+])('the statistics key %j is escaped as %j', (key, escaped) => {
+  expect(escapeStatisticsKey(key)).toBe(escaped);
 });
 
 describe('the statistics registry', () => {
-  function values(statistics: Statistics) {
-    return new Map(statistics.entries());
+  const SIZES = ['ratelimit.statistics.runtime_keys', 'ratelimit.statistics.rolled_up'];
+
+  it('returns the same counter for the same name, also for two runtime keys that escape to it', () => {
+    const statistics = new Statistics(10);
+    statistics.counter('ratelimit.a').add(1);
+    statistics.counter('ratelimit.a').add(2);
+    hit(statistics, 'd.k_a:b');
+    hit(statistics, 'd.k_a|b');
+    expect(valuesOf(statistics, 'ratelimit.a', 'd.k_a_b.total_hits')).toEqual([3, 2]);
+  });
+
+  it('limits the number of runtime keys of rules and unknown domains together, keeps existing ones, counts every hit', () => {
+    const statistics = new Statistics(1000);
+    const unknown = 'other.domain_not_found';
+    statistics.runtimeCounter('x.domain_not_found', unknown).add(1);
+    for (let value = 0; value < 10_000; value += 1) hit(statistics, `d.k_${value}`);
+    statistics.runtimeCounter('y.domain_not_found', unknown).add(1);
+    hit(statistics, 'd.k_1');
+    const names = ['d.k_1.total_hits', 'd.k_999.total_hits', 'd.k.total_hits', 'x.domain_not_found', unknown];
+    expect(valuesOf(statistics, ...names, ...SIZES)).toEqual([2, undefined, 9001, 1, 1, 1000, 9002]);
+    expect(statistics.rules.reduce((sum, { totalHits }) => sum + totalHits, 0)).toBe(10_001);
+    expect([...statistics.rolledUp('d.k')]).toHaveLength(1000);
+  });
+
+  it('limits the length of a runtime key, and the mean length of all, to limit memory', () => {
+    const statistics = new Statistics(100);
+    hit(statistics, 'd.k_'.padEnd(1024, 'x'));
+    hit(statistics, 'd.k_'.padEnd(1025, 'x'));
+    statistics.runtimeCounter('x'.repeat(1_000_000), 'other.domain_not_found').add(1);
+    expect(valuesOf(statistics, 'd.k.total_hits', 'other.domain_not_found', ...SIZES)).toEqual([1, 1, 1, 2]);
+    for (let value = 0; value < 100; value += 1) hit(statistics, `d.k_${value}`.padEnd(1024, 'x'));
+    expect(valuesOf(statistics, ...SIZES)).toEqual([25, 78]);
+  });
+});
+
+describe('changes since they were last confirmed', () => {
+  function confirmAll(changes: Changes): readonly Change[] {
+    const changed: Change[] = [];
+    for (const batch of changes.batches(3)) changed.push(...batch);
+    return changed;
+  }
+  /** A registry of counters, each of which has counted once. */
+  function countedOnce(...names: readonly string[]) {
+    const statistics = new Statistics(10);
+    for (const name of names) statistics.counter(name).add(1);
+    return { statistics, changes: new Changes(statistics) };
   }
 
-  it('returns the same counter for the same name', () => {
-    const statistics = new Statistics(1);
-    statistics.counter('a').add(1);
-    statistics.counter('a').add(2);
-    expect(values(statistics).get('a')).toBe(3);
+  it('are the growth of counters and rules, without those that did not change, and with what is counted meanwhile', () => {
+    const { statistics, changes } = countedOnce('a.b');
+    statistics.counter('still');
+    const rule = statistics.rule('d.k');
+    rule.totalHits += 5;
+    rule.overLimit += 1;
+    expect(confirmAll(changes)).toEqual([
+      { name: 'a.b', tags: {}, delta: 1 },
+      { name: `${RULE}d.k.total_hits`, tags: {}, delta: 5 },
+      { name: `${RULE}d.k.over_limit`, tags: {}, delta: 1 },
+    ]);
+    statistics.counter('a.b').add(1);
+    for (const _ of changes.batches(10)) statistics.counter('a.b').add(4);
+    expect(confirmAll(changes)).toEqual([{ name: 'a.b', tags: {}, delta: 4 }]);
+    expect(confirmAll(changes)).toEqual([]);
   });
 
-  it('combines two runtime keys that escape to the same name', () => {
-    const statistics = new Statistics(10);
-    statistics.runtimeRule('d.k_a:b', 'd.k').totalHits += 1;
-    statistics.runtimeRule('d.k_a|b', 'd.k').totalHits += 1;
-    expect(values(statistics).get('ratelimit.service.rate_limit.d.k_a_b.total_hits')).toBe(2);
+  it('contain the tags of a counter separately from its name, but none of a request value', () => {
+    const { statistics, changes } = countedOnce('ratelimit.memcache.multiget.__code=success');
+    hit(statistics, 'd.k_.__a=b');
+    statistics.runtimeCounter('x.__a=b.domain_not_found', 'other.domain_not_found').add(1);
+    const changed = confirmAll(changes);
+    expect(changed[0]).toEqual({ name: 'ratelimit.memcache.multiget', tags: { code: 'success' }, delta: 1 });
+    expect(changed.slice(1).map(({ tags }) => tags)).toEqual([{}, {}]);
   });
 
-  it('limits the number of runtime keys of rules and unknown domains together, and keeps existing ones', () => {
-    const statistics = new Statistics(2);
-    statistics.runtimeRule('d.k_1', 'd.k').totalHits += 1;
-    statistics.runtimeCounter('x.domain_not_found', 'other.domain_not_found').add(1);
-    statistics.runtimeRule('d.k_2', 'd.k').totalHits += 1;
-    statistics.runtimeCounter('y.domain_not_found', 'other.domain_not_found').add(1);
-    statistics.runtimeRule('d.k_1', 'd.k').totalHits += 1;
-    const found = values(statistics);
-    function rule(key: string) {
-      return found.get(`ratelimit.service.rate_limit.${key}`);
+  it('are confirmed when the next batch is requested, or up to a number if the loop is left', () => {
+    const { statistics, changes } = countedOnce('a', 'b', 'c', 'd', 'e');
+    for (const [first] of changes.batches(2)) if (first?.name === 'c') break;
+    for (const _ of changes.batches(2)) {
+      changes.confirmFirst(1);
+      break;
     }
-    expect([rule('d.k_1.total_hits'), rule('d.k.total_hits'), rule('d.k_2.total_hits')]).toEqual([2, 1, undefined]);
-    expect([rule('x.domain_not_found'), rule('other.domain_not_found')]).toEqual([1, 1]);
-    expect(found.get('ratelimit.statistics.runtime_keys')).toBe(2);
-    expect(found.get('ratelimit.statistics.rolled_up')).toBe(2);
+    statistics.counter('d').add(2);
+    expect(confirmAll(changes).map(({ name, delta }) => name + delta)).toEqual(['d3', 'e1']);
+  });
+
+  it('come in batches even if few of many statistics changed, so that the search does not block', () => {
+    const { statistics, changes } = countedOnce();
+    for (let index = 0; index < 100; index += 1) statistics.rule(`d.k${index}`);
+    const empty = [...changes.batches(10)];
+    expect([empty.length > 5, empty.flat()]).toEqual([true, []]);
+  });
+
+  it('add up to the counters for any sequence of counting, confirming and leaving the loop', () => {
+    const step = fc.record({ counter: fc.nat(4), amount: fc.nat(100), takes: fc.nat(8) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { statistics, changes } = countedOnce();
+        const received = new Map<string, number>();
+        function receive(most: number) {
+          let left = most;
+          for (const batch of changes.batches(2)) {
+            if (left === 0) return;
+            left -= 1;
+            for (const { name, delta } of batch) received.set(name, (received.get(name) ?? 0) + delta);
+          }
+        }
+        for (const { counter, amount, takes } of steps) {
+          statistics.counter(`c${counter}`).add(amount);
+          statistics.rule(`d.r${counter}`)[RULE_STATS[counter]?.[1] ?? 'totalHits'] += amount;
+          receive(takes);
+        }
+        receive(Infinity);
+        const counted = [...statistics.entries()].filter(
+          ([name, value]) => value !== 0 && !name.includes('.statistics.'),
+        );
+        expect(new Map(counted)).toEqual(new Map([...received].filter(([, value]) => value !== 0)));
+      }),
+    );
+  });
+});
+
+describe('a timer', () => {
+  function recorded(values: Iterable<number>, recorder: SampleRecorder): void {
+    const timer = new Timer('t');
+    timer.addRecorder(recorder);
+    for (const value of values) timer.record(value);
+    timer.flush();
+  }
+  function upTo(count: number): readonly number[] {
+    return Array.from({ length: count }, (_, index) => index);
+  }
+
+  it('passes every later sample once, in order, to each recorder, regardless of the batch size', () => {
+    const timer = new Timer('t');
+    timer.record(-1);
+    const seen: number[] = [];
+    timer.addRecorder({ add: (values, count) => seen.push(...values.subarray(0, count)) });
+    for (const value of upTo(1300)) timer.record(value);
+    timer.flush();
+    expect(seen).toEqual(upTo(1300));
+  });
+
+  it('is reported to listeners whether it was created before or after them', () => {
+    const statistics = new Statistics(0);
+    statistics.timer('a');
+    const names: string[] = [];
+    statistics.onTimer(({ name }) => names.push(name));
+    for (const name of ['b', 'a']) statistics.timer(name);
+    expect(names).toEqual(['a', 'b']);
+  });
+
+  it('has its count and quantiles among the statistics once there is a sample', () => {
+    const statistics = new Statistics(0);
+    const timer = statistics.timer('t');
+    function shown() {
+      return Object.fromEntries([...statistics.entries()].filter(([name]) => name.startsWith('t.')));
+    }
+    expect(shown()).toEqual({});
+    for (const value of upTo(101).slice(1)) timer.record(value);
+    const [half, most] = [expect.closeTo(50, -0.5), expect.closeTo(99, -0.5)];
+    expect(shown()).toEqual({ 't.count': 100, 't.p50_ms': half, 't.p99_ms': most, 't.max_ms': 100 });
+  });
+
+  it.each([
+    [3, 8, [0, 1, 2], 1],
+    [8, 8, [0, 1, 2, 3, 4, 5, 6, 7], 1],
+    [9, 8, [0, 2, 4, 6, 8], 0.5],
+    [17, 8, [0, 4, 8, 12, 16], 0.25],
+    [32, 8, [0, 4, 8, 12, 16, 20, 24, 28], 0.25],
+    [5000, 4, [0, 2048, 4096], 1 / 2048],
+  ])(
+    'of %i samples keeps up to %i that are evenly distributed, with their rate, and starts again',
+    (count, limit, values, rate) => {
+      const samples = new EvenSamples(limit);
+      recorded(upTo(count), samples);
+      expect(samples.take()).toEqual({ values, rate });
+      recorded([7], samples);
+      expect(samples.take()).toEqual({ values: [7], rate: 1 });
+    },
+  );
+
+  it('fills a histogram: a sample equal to a bound is in its bucket, one above all in the last; samples are scaled', () => {
+    const histogram = new Histogram([0.5, 1, 2.5], 0.5);
+    recorded([0, 1, 1.5, 2, 5.1, 100], histogram);
+    expect([...histogram.counts]).toEqual([2, 2, 0, 2]);
+    expect([histogram.count, histogram.sum]).toEqual([6, 54.8]);
+  });
+
+  it.each([0.0002, 0.05, 1, 250, 60_000])('has quantiles that are accurate to 1 %% around %d ms', (middle) => {
+    const sketch = new QuantileSketch();
+    const values = upTo(1001).map((value) => middle * (0.5 + value / 1000));
+    recorded(values, sketch);
+    for (const share of [0, 0.1, 0.5, 0.9, 0.99, 1]) {
+      const exact = values[Math.max(0, Math.ceil(share * values.length) - 1)]!;
+      expect(Math.abs(sketch.quantile(share) / exact - 1)).toBeLessThan(0.0079);
+    }
+  });
+
+  it('has no quantile without samples, and counts samples outside its range', () => {
+    const sketch = new QuantileSketch();
+    expect(sketch.quantile(0.5)).toBeNaN();
+    recorded([0, 1e12], sketch);
+    expect([sketch.count, sketch.max]).toEqual([2, 1e12]);
+    expect(sketch.quantile(0.5)).toBeLessThan(0.001);
   });
 });

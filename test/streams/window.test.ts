@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type CounterOperation, LARGEST_COUNT } from '../../src/limiter/counter-operation';
+import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { type WindowCall, type WindowOperation, Window } from '../../src/streams/window';
@@ -31,8 +31,15 @@ function call(steps: readonly Step[], isGuarded = false, windowSeconds = 60): Ca
   return new Call(steps.map((step) => ({ ...step, windowSeconds, guard, after: -1 })));
 }
 
-function add(key: string, hits: number): Call {
-  return call([{ key, hits, limit: 10 }]);
+/** A call of operations written as `a+1` or `a-5`. */
+function calls(...texts: readonly string[]): Call[] {
+  return texts.map((text) =>
+    call(text.split(' ').map((each) => ({ key: each[0] ?? '', hits: Number(each.slice(1)), limit: 10 }))),
+  );
+}
+
+function sentBy(all: readonly Call[]): string {
+  return new Window(all).batch.map(({ key, hits }) => `${key}${hits < 0 ? '' : '+'}${hits}`).join(' ');
 }
 
 async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T> {
@@ -44,156 +51,115 @@ async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T>
   }
 }
 
-function send(counters: MemoryCounters, calls: readonly Call[]): void {
-  const window = new Window(calls);
+function send(counters: MemoryCounters, all: readonly Call[]): void {
+  const window = new Window(all);
   if (window.batch.length > 0) counters.apply(window.batch).subscribe((counts) => window.settle(counts));
 }
 
-function arbitraryStep(hits: fc.Arbitrary<number>) {
-  return fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
-}
-const arbitraryCall = fc.oneof(
-  fc
-    .array(arbitraryStep(fc.integer({ min: -6, max: 6 })), { minLength: 1, maxLength: 4 })
-    .map((steps) => ({ steps, isGuarded: false })),
-  fc
-    .array(arbitraryStep(fc.integer({ min: 0, max: 6 })), { minLength: 2, maxLength: 4 })
-    .map((steps) => ({ steps, isGuarded: true })),
-);
-
-it('a merged window gives exactly the counts of the same operations sent one by one', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(arbitraryCall, { maxLength: 12 }), { maxLength: 4 }), async (windows) => {
-      await withCounters((merged) =>
-        withCounters((single) => {
-          for (const window of windows) {
-            const together = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            send(merged, together);
-            const alone = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            for (const one of alone) send(single, [one]);
-            expect(together.map(({ outcome }) => outcome)).toEqual(alone.map(({ outcome }) => outcome));
-          }
-          expect(merged.size).toBe(single.size);
-        }),
-      );
-    }),
-    { numRuns: 2000 },
-  );
-});
-
-it('a merged window judges hits that saturate a counter like the same operations sent one by one', async () => {
-  const hits = fc.constantFrom(1, 0, -1, 2 ** 32, LARGEST_COUNT, LARGEST_COUNT - 2 ** 32, 2 ** 52, -LARGEST_COUNT);
-  const aCall = fc.record({
-    steps: fc.array(arbitraryStep(hits), { minLength: 1, maxLength: 3 }),
-    isGuarded: fc.boolean(),
-  });
-  /** All counts above the largest limit, 2^32 − 1, are judged alike. */
-  function judged({ outcome }: Call) {
-    return Array.isArray(outcome) ? outcome.map((after: number) => Math.min(after, 2 ** 32)) : outcome;
+describe('a merged window gives the counts of the same operations sent one by one', () => {
+  function stepsOf(hits: fc.Arbitrary<number>, minLength: number) {
+    const step = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
+    return fc.array(step, { minLength, maxLength: 4 });
   }
-  await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(aCall, { maxLength: 8 }), { maxLength: 3 }), async (windows) => {
-      await withCounters((merged) =>
-        withCounters((single) => {
-          for (const window of windows) {
-            const together = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            send(merged, together);
-            const alone = window.map(({ steps, isGuarded }) => call(steps, isGuarded));
-            for (const one of alone) send(single, [one]);
-            expect(together.map(judged)).toEqual(alone.map(judged));
-          }
-        }),
-      );
-    }),
-    { numRuns: 2000 },
+  const few = fc.oneof(
+    fc.tuple(stepsOf(fc.integer({ min: -6, max: 6 }), 1), fc.constant(false)),
+    fc.tuple(stepsOf(fc.nat(6), 2), fc.constant(true)),
   );
+  const large = fc.constantFrom(1, 0, -1, 2 ** 32, LARGEST_COUNT, LARGEST_COUNT - 2 ** 32, 2 ** 52, -LARGEST_COUNT);
+
+  it.each([
+    ['exactly', few, Infinity],
+    // All counts above the largest limit, 2^32 − 1, are judged alike.
+    ['up to the largest limit where they saturate', fc.tuple(stepsOf(large, 1), fc.boolean()), 2 ** 32],
+  ])('%s', async (_, oneCall, most) => {
+    function judged({ outcome }: Call) {
+      return Array.isArray(outcome) ? outcome.map((after: number) => Math.min(after, most)) : outcome;
+    }
+    const windows = fc.array(fc.array(oneCall, { maxLength: 12 }), { maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(windows, async (all) => {
+        await withCounters((merged) =>
+          withCounters((single) => {
+            for (const window of all) {
+              const [together, alone] = [0, 1].map(() => window.map(([steps, isGuarded]) => call(steps, isGuarded)));
+              send(merged, together!);
+              for (const one of alone!) send(single, [one]);
+              expect(together!.map(judged)).toEqual(alone!.map(judged));
+            }
+            if (most === Infinity) expect(merged.size).toBe(single.size);
+          }),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
 });
 
 describe('a window', () => {
-  function hitsOf(batch: readonly CounterOperation[]) {
-    return batch.map(({ key, hits }) => `${key}${hits >= 0 ? '+' : ''}${hits}`);
-  }
+  const most = LARGEST_COUNT - 2 ** 32;
 
-  it('sends additions to one key as one operation', () => {
-    const window = new Window([add('a', 1), add('b', 2), add('a', 3), add('a', 0)]);
-    expect(hitsOf(window.batch)).toEqual(['a+4', 'b+2']);
-    expect(window.mergedHits).toBe(3);
+  it.each([
+    ['sends additions to one key as one operation', ['a+1', 'b+2', 'a+3', 'a+0'], 'a+4 b+2'],
+    ['keeps negative hits at their position', ['a+1', 'a+2', 'a-5', 'a+3', 'a+4'], 'a+3 a-5 a+7'],
+    ['merges up to the sum that shows each as over any limit', [`a+${most - 1}`, 'a+1', 'a+1'], `a+${most} a+1`],
+    ['does not merge with a saturating addition', [`a+${LARGEST_COUNT}`, 'a+1'], `a+${LARGEST_COUNT} a+1`],
+  ])('%s', (_, texts, sent) => {
+    expect(sentBy(calls(...texts))).toBe(sent);
   });
 
-  it('sends them with the longest window', () => {
+  it('counts merged hits, and sends them with the longest of their windows', () => {
+    expect(new Window(calls('a+1', 'b+2', 'a+3', 'a+4')).mergedHits).toBe(7);
     const seconds = [60, 3600, 1].map((windowSeconds) => call([{ key: 'a', hits: 1, limit: 1 }], false, windowSeconds));
-    expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600 }]);
-  });
-
-  it('keeps negative hits at their position between additions', () => {
-    const window = new Window([add('a', 1), add('a', 2), add('a', -5), add('a', 3), add('a', 4)]);
-    expect(hitsOf(window.batch)).toEqual(['a+3', 'a-5', 'a+7']);
+    expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600, limit: 1 }]);
   });
 
   it('keeps guarded operations together and at their position', () => {
     const guarded = call(
-      [
-        { key: 'a', hits: 1, limit: 1 },
-        { key: 'b', hits: 1, limit: 1 },
-      ],
+      ['a', 'b'].map((key) => ({ key, hits: 1, limit: 1 })),
       true,
     );
-    const window = new Window([add('a', 1), guarded, add('a', 1), add('c', 1), add('b', 1)]);
-    expect(hitsOf(window.batch)).toEqual(['a+1', 'a+1', 'b+1', 'a+1', 'c+1', 'b+1']);
-  });
-
-  it('merges additions only as long as a saturated count shows that each of them is over any limit', () => {
-    const most = LARGEST_COUNT - 2 ** 32;
-    expect(hitsOf(new Window([add('a', most - 1), add('a', 1), add('a', 1)]).batch)).toEqual([`a+${most}`, 'a+1']);
-    expect(hitsOf(new Window([add('a', LARGEST_COUNT), add('a', 1)]).batch)).toEqual([`a+${LARGEST_COUNT}`, 'a+1']);
+    const [first, ...others] = calls('a+1', 'a+1', 'c+1', 'b+1');
+    expect(sentBy([first!, guarded, ...others])).toBe('a+1 a+1 b+1 a+1 c+1 b+1');
   });
 
   it('gives each of its calls the saturated count', async () => {
     await withCounters((counters) => {
-      send(counters, [add('a', LARGEST_COUNT)]);
-      const calls = [add('a', 1), add('a', 0), add('a', 5)];
-      send(counters, calls);
-      expect(calls.map(({ outcome }) => outcome)).toEqual([[LARGEST_COUNT], [LARGEST_COUNT], [LARGEST_COUNT]]);
+      send(counters, calls(`a+${LARGEST_COUNT}`));
+      const all = calls('a+1', 'a+0', 'a+5');
+      send(counters, all);
+      expect(all.map(({ outcome }) => outcome)).toEqual([[LARGEST_COUNT], [LARGEST_COUNT], [LARGEST_COUNT]]);
     });
   });
 
   it('does not merge operations on keys that a map cannot find quickly, and counts them in order', async () => {
-    const long = 'x'.repeat(5000);
-    const calls = [add(long, 1), add('a', 1), add(long, 2), add('a', 2)];
-    expect(new Window(calls).batch.map(({ hits }) => hits)).toEqual([1, 3, 2]);
-    await withCounters((counters) => send(counters, calls));
-    expect(calls.map(({ outcome }) => outcome)).toEqual([[1], [1], [3], [3]]);
+    for (const [length, operations] of [
+      [4096, 2],
+      [4097, 3],
+    ] as const) {
+      const key = 'x'.repeat(length);
+      const all = [1, 2].flatMap((hits) => [call([{ key, hits, limit: 10 }]), ...calls(`a+${hits}`)]);
+      expect(new Window(all).batch).toHaveLength(operations);
+      await withCounters((counters) => send(counters, all));
+      expect(all.map(({ outcome }) => outcome)).toEqual([[1], [1], [3], [3]]);
+    }
   });
 
   it('leaves out cancelled calls, which get no outcome', async () => {
     await withCounters((counters) => {
-      const [cancelled, other] = [add('a', 5), add('a', 1)];
-      cancelled.isCancelled = true;
-      send(counters, [cancelled, other]);
-      expect(cancelled.outcome).toBeUndefined();
-      expect(other.outcome).toEqual([1]);
+      const [cancelled, other] = calls('a+5', 'a+1');
+      cancelled!.isCancelled = true;
+      send(counters, [cancelled!, other!]);
+      expect([cancelled!.outcome, other!.outcome]).toEqual([undefined, [1]]);
     });
   });
 
-  it('fails only the calls of an operation that failed by itself', () => {
-    const [one, both, other] = [
-      add('a', 1),
-      call([
-        { key: 'a', hits: 1, limit: 1 },
-        { key: 'b', hits: 1, limit: 1 },
-      ]),
-      add('b', 1),
-    ];
-    const window = new Window([one, both, other]);
-    const error = new DecisionError('store_failed', 'no');
+  it('fails only the calls of an operation that failed by itself, or every call when it fails as a whole', () => {
+    const [error, late] = [new DecisionError('store_failed', 'no'), new DecisionError('store_timeout', 'late')];
+    const all = calls('a+1', 'a+1 b+1', 'b+1');
+    const window = new Window(all);
     window.settle([error, 2]);
-    expect([one.outcome, both.outcome, other.outcome]).toEqual([error, error, [2]]);
-  });
-
-  it('fails every call when it fails as a whole', () => {
-    const calls = [add('a', 1), add('b', 1)];
-    const error = new DecisionError('store_timeout', 'late');
-    new Window(calls).fail(error);
-    expect(calls.map(({ outcome }) => outcome)).toEqual([error, error]);
+    expect(all.map(({ outcome }) => outcome)).toEqual([error, error, [2]]);
+    window.fail(late);
+    expect(all.map(({ outcome }) => outcome)).toEqual([late, late, late]);
   });
 });
