@@ -1,32 +1,57 @@
-import { type Observable, Subject, ignoreElements, map, of, throwError } from 'rxjs';
-import type { TestScheduler } from 'rxjs/testing';
+import { type Observable, Subject, map, of, throwError } from 'rxjs';
+import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
 import { Statistics } from '../../src/statistics/statistics';
-import type { CounterLane } from '../../src/streams/ports/counters';
 import { type Decisions, decisions } from '../../src/streams/decisions';
+import type { CounterLane, Counters } from '../../src/streams/ports/counters';
+import type { CallTrace, WindowTracer } from '../../src/streams/ports/tracer';
 import { descriptor, request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
-import { ScriptedLane, storeOf } from '../support/scripted-lanes';
+import { type LaneOptions, type Reply, ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
 
 const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') }, { key: 'free' });
+const SILENT = { verdict: () => undefined, error: () => undefined };
+const TIMEOUT = new DecisionError('store_timeout', 'the counter store did not answer');
 
-function path(lane: CounterLane, scheduler: TestScheduler) {
+interface PathOptions {
+  readonly countNow?: Counters['countNow'];
+  readonly tracer?: WindowTracer;
+  readonly limiter?: Partial<LimiterOptions>;
+}
+
+function path(lane: CounterLane, scheduler: TestScheduler, { countNow, tracer, limiter }: PathOptions = {}) {
   const statistics = new Statistics(10);
   const internalErrors: unknown[] = [];
   const made = decisions({
-    limiter: new Limiter(DEFAULT_OPTIONS, statistics),
+    limiter: new Limiter({ ...DEFAULT_OPTIONS, ...limiter }, statistics),
     ruleset: () => ruleset,
-    counters: storeOf(() => lane),
+    counters: { ...storeOf(() => lane), countNow },
     statistics,
     scheduler,
+    tracer,
     onInternalError: (error) => internalErrors.push(error),
   });
   return { ...made, statistics, internalErrors };
+}
+
+/** A decision path with one lane whose windows are subscribed to, in virtual time. */
+function scenario(
+  reply: (helpers: RunHelpers) => Reply,
+  play: (helpers: RunHelpers, service: ReturnType<typeof path>, lane: ScriptedLane) => void,
+  options: PathOptions & { readonly lane?: LaneOptions } = {},
+): void {
+  marbles((helpers, scheduler) => {
+    const lane = new ScriptedLane(reply(helpers), options.lane);
+    const service = path(lane, scheduler, options);
+    service.windows$.subscribe();
+    play(helpers, service, lane);
+  });
 }
 
 /** The outcome of each request: what is left of its limit, or the code of its error. */
@@ -42,113 +67,82 @@ function outcomes({ decide }: Decisions, requests$: Observable<string>): Observa
   return outcomes$;
 }
 
-function errorsCounted(kind: string, { statistics }: { statistics: Statistics }): number | undefined {
-  return new Map(statistics.entries()).get(`ratelimit.service.call.should_rate_limit.${kind}`);
+function storeErrors({ statistics }: { statistics: Statistics }): number {
+  return statistics.counter('ratelimit.service.call.should_rate_limit.redis_error').value;
+}
+function fresh(): Reply {
+  return (batch) => of(freshCounts(batch));
 }
 
 describe('the decision path', () => {
-  it('gathers requests into a window, merges them by key, and gives each its own count', () => {
+  it.each<[string, number[], Record<string, string>]>([
+    ['gives each its own count', [7, 1], { x: 'a:4', y: 'a:3', z: 'b:9' }],
+    [
+      'is over for all on a saturated counter',
+      [LARGEST_COUNT, LARGEST_COUNT],
+      { x: 'a:over', y: 'a:over', z: 'b:over' },
+    ],
+  ])('gathers requests into a window, merges them by key, and %s', (_, counts, values) => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('aab----');
-      const reply = cold('       --(r|)', { r: [7, 1] });
+      const reply = cold('       --(r|)', { r: counts });
       const expected = '      -----(xyz)';
-      const store = new ScriptedLane(() => reply);
-      const service = path(store, scheduler);
+      const lane = new ScriptedLane(() => reply);
+      const service = path(lane, scheduler);
       service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:4', y: 'a:3', z: 'b:9' });
+      expectObservable(outcomes(service, requests)).toBe(expected, values);
       flush();
       expectSubscriptions(reply.subscriptions).toBe('---^-!');
-      expect(store.sent).toEqual(['a+2 b+1']);
-    });
-  });
-
-  it('gives every request of a window on a saturated counter the verdict over the limit', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const requests = cold('aab----');
-      const reply = cold('       --(r|)', { r: [LARGEST_COUNT, LARGEST_COUNT] });
-      const expected = '      -----(xxy)';
-      const store = new ScriptedLane(() => reply);
-      const service = path(store, scheduler);
-      service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:over', y: 'b:over' });
-      expectSubscriptions(reply.subscriptions).toBe('---^-!');
-      flush();
-      expect(store.sent).toEqual(['a+2 b+1']);
-      expect(errorsCounted('redis_error', service)).toBe(0);
-    });
-  });
-
-  it('sends hits that would saturate a counter when merged as operations of their own', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests = cold('(alaa)--');
-      const expected = '      ---(wxyz)';
-      const store = new ScriptedLane(() => of([1, LARGEST_COUNT, LARGEST_COUNT]));
-      const service = path(store, scheduler);
-      service.windows$.subscribe();
-      const hits$ = requests.pipe(map((value) => (value === 'l' ? LARGEST_COUNT : 1)));
-      const outcomes$ = new Subject<Code>();
-      hits$.subscribe((hitsAddend) => {
-        service.decide(request('shop', [descriptor('k=a', { hitsAddend })]), {
-          verdict: ({ overallCode }) => outcomes$.next(overallCode),
-          error: (error) => outcomes$.error(error),
-        });
-      });
-      const over = Code.OVER_LIMIT;
-      expectObservable(outcomes$).toBe(expected, { w: Code.OK, x: over, y: over, z: over });
-      flush();
-      expect(store.sent).toEqual([`a+1 a+${LARGEST_COUNT} a+2`]);
+      expect([lane.sent, storeErrors(service)]).toEqual([['a+2 b+1'], 0]);
+      expect(service.statistics.readGauge('ratelimit.pipeline.window_size')).toBe(2);
+      expect(service.statistics.counter('ratelimit.pipeline.merged_hits').value).toBe(1);
     });
   });
 
   it('answers a request that needs no store synchronously, without a window', () => {
-    marbles(({ expectObservable, flush }, scheduler) => {
-      const store = new ScriptedLane(() => throwError(() => new Error('must not be called')));
-      const service = path(store, scheduler);
-      expectObservable(service.windows$).toBe('-');
-      const received: unknown[] = [];
-      service.decide(request('shop', ['free=x']), {
-        verdict: (verdict) => received.push(verdict.overallCode),
-        error: (e) => received.push(e),
-      });
-      expect(received).toEqual([Code.OK]);
-      flush();
-      expect(store.sent).toEqual([]);
-    });
+    scenario(
+      () => () => throwError(() => new Error('must not be called')),
+      ({ flush }, service, lane) => {
+        const received: unknown[] = [];
+        service.decide(request('shop', ['free=x']), {
+          ...SILENT,
+          verdict: ({ overallCode }) => received.push(overallCode),
+        });
+        expect(received).toEqual([Code.OK]);
+        flush();
+        expect(lane.sent).toEqual([]);
+      },
+    );
   });
 
   it('fails the calls of a window that fails, and sends the next window', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('ab--------c----');
-      const failure = cold<number[]>('-#', {}, new DecisionError('store_timeout', 'the counter store did not answer'));
+      const failure = cold<number[]>('-#', {}, TIMEOUT);
       const success = cold('               -(r|)', { r: [1] });
       const expected = '      ----(xy)------z';
       const replies = [failure, success];
       const service = path(new ScriptedLane(() => replies.shift() ?? failure), scheduler);
       service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, {
-        x: 'a:store_timeout',
-        y: 'b:store_timeout',
-        z: 'c:9',
-      });
+      const values = { x: 'a:store_timeout', y: 'b:store_timeout', z: 'c:9' };
+      expectObservable(outcomes(service, requests)).toBe(expected, values);
       expectSubscriptions(failure.subscriptions).toBe('---^!');
       expectSubscriptions(success.subscriptions).toBe('-------------^!');
       flush();
-      expect(errorsCounted('redis_error', service)).toBe(2);
-      expect(service.internalErrors).toEqual([]);
+      expect([storeErrors(service), service.internalErrors]).toEqual([2, []]);
     });
   });
 
   it('reports an unexpected error of the store, which fails only the calls of its window', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const requests = cold('a---');
-      const expected = '      ---x';
-      const bug = new TypeError('secret detail');
-      const service = path(new ScriptedLane(() => throwError(() => bug)), scheduler);
-      service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:store_failed' });
-      flush();
-      expect(service.internalErrors).toEqual([bug]);
-    });
+    const bug = new TypeError('secret detail');
+    scenario(
+      () => () => throwError(() => bug),
+      ({ cold, expectObservable, flush }, service) => {
+        expectObservable(outcomes(service, cold('a---'))).toBe('---x', { x: 'a:store_failed' });
+        flush();
+        expect([storeErrors(service), service.internalErrors]).toEqual([1, [bug]]);
+      },
+    );
   });
 
   it('continues to gather while the store is busy, so that a slow store gets larger windows', () => {
@@ -156,126 +150,189 @@ describe('the decision path', () => {
       const requests = cold('a---bcb---------');
       const reply = cold('       ------(r|)');
       const expected = '      ---------x-----(yzw)';
-      const store = new ScriptedLane((batch) => reply.pipe(map(() => batch.map(({ hits }) => hits))));
-      const service = path(store, scheduler);
+      const lane = new ScriptedLane((batch) => reply.pipe(map(() => freshCounts(batch))));
+      const service = path(lane, scheduler);
       service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
       expectSubscriptions(reply.subscriptions).toBe(['---^-----!', '---------^-----!']);
       flush();
-      expect(store.sent).toEqual(['a+1', 'b+2 c+1']);
+      expect(lane.sent).toEqual(['a+1', 'b+2 c+1']);
     });
   });
 
-  it('does not send a decision that was cancelled before its window closed, and counts it as a store error', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const store = new ScriptedLane((batch) => of(batch.map(({ hits }) => hits)));
-      const service = path(store, scheduler);
-      service.windows$.subscribe();
+  it('does not send a decision that was cancelled before its window closed, nor a window of such alone', () => {
+    scenario(fresh, ({ cold, flush }, service, lane) => {
       const received: string[] = [];
       const observer = { verdict: () => received.push('verdict'), error: () => received.push('error') };
-      const cancelled = service.decide(request('shop', ['k=a']), observer);
-      const late = service.decide(request('shop', ['k=a']), observer);
-      service.decide(request('shop', ['k=a']), observer);
-      const cancel = cold('  -c');
-      cancel.subscribe(() => {
-        cancelled.cancel('cancelled');
-        late.cancel('deadline_exceeded');
-      });
-      expectObservable(cancel).toBe('-c');
+      for (const reason of ['cancelled', 'deadline_exceeded', undefined] as const) {
+        const pending = service.decide(request('shop', ['k=a']), observer);
+        if (reason !== undefined) cold('-c').subscribe(() => pending.cancel(reason));
+      }
+      cold('-----c').subscribe(() => service.decide(request('shop', ['k=b']), observer).cancel('cancelled'));
       flush();
-      expect(store.sent).toEqual(['a+1']);
-      expect(received).toEqual(['verdict']);
-      expect(errorsCounted('redis_error', service)).toBe(2);
+      expect([lane.sent, received, storeErrors(service)]).toEqual([['a+1'], ['verdict'], 3]);
     });
   });
 
-  it('sends nothing to the store when every call of a window was cancelled', () => {
-    marbles(({ expectObservable, flush }, scheduler) => {
-      const store = new ScriptedLane(() => of([]));
-      const service = path(store, scheduler);
-      expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 0 });
-      scheduler.schedule(() => {
-        const silent = { verdict: () => undefined, error: () => undefined };
-        service.decide(request('shop', ['k=a']), silent).cancel('cancelled');
-      });
-      flush();
-      expect(store.sent).toEqual([]);
-    });
-  });
-
-  it('answers decisions in flight after completion, rejects further requests, and completes', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const requests = cold('a-b--------c');
-      const reply = cold('         --(r|)', { r: [1, 1] });
-      const complete = cold(' ---(c|)');
-      const expected = '      -----(xy)--z';
-      const done = '          -----|';
-      const store = new ScriptedLane(() => reply, { span: 9 });
-      const service = path(store, scheduler);
-      complete.subscribe(() => service.complete());
-      expectObservable(service.windows$.pipe(ignoreElements())).toBe(done);
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:shutting_down' });
-      expectSubscriptions(reply.subscriptions).toBe('---^-!');
-      flush();
-    });
+  it('delivers nothing to a decision that was cancelled while the store was called', () => {
+    scenario(
+      ({ cold }) =>
+        () =>
+          cold('----(r|)', { r: [1] }),
+      ({ cold, flush }, service, lane) => {
+        const received: string[] = [];
+        const pending = service.decide(request('shop', ['k=a']), {
+          ...SILENT,
+          verdict: () => received.push('verdict'),
+        });
+        cold('-----c').subscribe(() => pending.cancel('cancelled'));
+        flush();
+        expect([lane.sent, received, storeErrors(service)]).toEqual([['a+1'], [], 1]);
+      },
+    );
   });
 
   it('reports an observer that throws, and delivers the other outcomes of its window', () => {
-    marbles(({ expectObservable, flush }, scheduler) => {
-      const service = path(new ScriptedLane((batch) => of(batch.map(({ hits }) => hits))), scheduler);
-      expectObservable(service.windows$.pipe(map(({ batch }) => batch.length))).toBe('---n', { n: 1 });
+    scenario(fresh, ({ flush }, service) => {
       const broken = new Error('socket closed');
       const received: string[] = [];
-      scheduler.schedule(() => {
-        service.decide(request('shop', ['k=a']), {
-          verdict: () => {
-            throw broken;
-          },
-          error: () => received.push('error'),
-        });
-        service.decide(request('shop', ['k=a']), {
-          verdict: () => received.push('verdict'),
-          error: () => received.push('error'),
-        });
-      });
+      function verdict(): never {
+        throw broken;
+      }
+      service.decide(request('shop', ['k=a']), { ...SILENT, verdict });
+      service.decide(request('shop', ['k=a']), { ...SILENT, verdict: () => received.push('verdict') });
       flush();
-      expect(received).toEqual(['verdict']);
-      expect(service.internalErrors).toEqual([broken]);
+      expect([service.internalErrors, received]).toEqual([[broken], ['verdict']]);
     });
   });
 
-  it('fails calls that have waited for a free connection, with the behavior `fail`', () => {
+  it('removes a key from the local cache when negative hits on it fail or are cancelled, which may have been subtracted', () => {
+    for (const end of ['fails', 'is cancelled']) {
+      scenario(
+        ({ cold }) =>
+          (batch) =>
+            batch.some(({ hits }) => hits < 0) ? cold(end === 'fails' ? '-----#' : '-', {}, TIMEOUT) : of([101]),
+        ({ cold, flush }, service, lane) => {
+          function decide(hitsAddend: number, isNegativeHits = false) {
+            return service.decide(request('shop', [descriptor('k=a', { hitsAddend, isNegativeHits })]), SILENT);
+          }
+          const negative = decide(100, true);
+          cold('--a-a-').subscribe(() => decide(1));
+          if (end === 'is cancelled') cold('------c').subscribe(() => negative.cancel('cancelled'));
+          cold('---------a').subscribe(() => decide(1));
+          flush();
+          expect([end, lane.sent]).toEqual([end, ['a-100', 'a+1', 'a+1']]);
+        },
+        { lane: { span: 0, windowsInFlight: 9 }, limiter: { localCacheBytes: 10_000 } },
+      );
+    }
+  });
+});
+
+describe('the overflow of a full lane', () => {
+  it.each([
+    ['fail', 'a----bc---------', '----------(yz)-x', { x: 'a:9', y: 'b:store_pool_empty', z: 'c:store_pool_empty' }, 2],
+    ['exceed', 'a----b----------', '-----------x------y-', { x: 'a:9', y: 'b:9' }, 0],
+  ] as const)('is applied after its wait, with the behavior `%s`', (behavior, requests, expected, values, errors) => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const requests = cold('a----bc---------');
-      const reply = cold('       ------------(r|)', { r: [1] });
-      const expected = '      ----------(yz)-x';
-      const store = new ScriptedLane(() => reply, { whenFull: { behavior: 'fail', after: 2 } });
-      const service = path(store, scheduler);
+      const isFailing = behavior === 'fail';
+      const reply = cold(isFailing ? '------------(r|)' : '--------(r|)', { r: [1] });
+      const lane = new ScriptedLane(() => reply, { whenFull: { behavior, after: 2 } });
+      const service = path(lane, scheduler);
       service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, {
-        x: 'a:9',
-        y: 'b:store_pool_empty',
-        z: 'c:store_pool_empty',
-      });
-      expectSubscriptions(reply.subscriptions).toBe('---^-----------!');
+      expectObservable(outcomes(service, cold(requests))).toBe(expected, values);
+      expectSubscriptions(reply.subscriptions).toBe(
+        isFailing ? '---^-----------!' : ['---^-------!', '----------^-------!'],
+      );
       flush();
-      expect(store.sent).toEqual(['a+1']);
-      expect(errorsCounted('redis_error', service)).toBe(2);
+      expect([lane.sent, storeErrors(service)]).toEqual([isFailing ? ['a+1'] : ['a+1', 'b+1'], errors]);
     });
   });
+});
 
-  it('sends a window over the bound after its wait, with the behavior `exceed`', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const requests = cold('a----b----------');
-      const reply = cold('       --------(r|)', { r: [1] });
-      const expected = '      -----------x------y-';
-      const store = new ScriptedLane(() => reply, { whenFull: { behavior: 'exceed', after: 2 } });
-      const service = path(store, scheduler);
-      service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
-      expectSubscriptions(reply.subscriptions).toBe(['---^-------!', '----------^-------!']);
-      flush();
-      expect(store.sent).toEqual(['a+1', 'b+1']);
+describe('a store that counts at once', () => {
+  function atOnce(countNow: Counters['countNow'], tracer?: WindowTracer) {
+    const seen: string[] = [];
+    let result = {} as ReturnType<typeof path>;
+    scenario(
+      fresh,
+      ({ flush }, service) => {
+        result = service;
+        service.decide(request('shop', ['k=a']), {
+          verdict: ({ statuses }) => seen.push(`${statuses[0]?.limitRemaining} left`),
+          error: ({ code }) => seen.push(code),
+        });
+        seen.push('decided');
+        flush();
+      },
+      { ...(countNow && { countNow }), ...(tracer && { tracer }) },
+    );
+    return { seen, ...result };
+  }
+  function setCount(operations: Parameters<NonNullable<Counters['countNow']>>[0]): void {
+    for (const operation of operations) operation.after = 4;
+  }
+
+  it('answers each request before decide returns; traced windows are gathered', () => {
+    expect(atOnce(setCount).seen).toEqual(['6 left', 'decided']);
+    expect(atOnce(setCount, { beginWindow: () => ({ ended: () => undefined }) }).seen).toEqual(['decided', '9 left']);
+  });
+
+  it.each([
+    ['its error', TIMEOUT, 'store_timeout', []],
+    ['an internal error', TypeError('a bug'), 'store_failed', [TypeError('a bug')]],
+  ])('fails the request for which it throws with %s, and counts a store error', (_, thrown, code, internal) => {
+    const failed = atOnce(() => {
+      throw thrown;
     });
+    expect([failed.seen, storeErrors(failed), failed.internalErrors]).toEqual([[code, 'decided'], 1, internal]);
+  });
+});
+
+describe('the trip of a window to the store', () => {
+  const TRACE: CallTrace = { traceId: 'one', ended: () => undefined };
+  const OTHER: CallTrace = { ...TRACE, traceId: 'other' };
+
+  /** What the tracer records of calls on keys; traced ones have a trace, cancelled ones are cancelled. */
+  function recorded(
+    reply: () => Observable<readonly (number | DecisionError)[]>,
+    calls: readonly (readonly [string, trace?: CallTrace, end?: 'cancelled'])[],
+  ) {
+    const log: unknown[] = [];
+    const tracer: WindowTracer = {
+      beginWindow: (load, traces) => {
+        log.push(['begun', load, traces]);
+        return { ended: (failure) => log.push(['ended', failure]) };
+      },
+    };
+    scenario(
+      () => reply,
+      ({ flush }, { decide }) => {
+        for (const [value, trace, end] of calls) {
+          const pending = decide(request('shop', [`k=${value}`]), { ...SILENT, trace });
+          if (end !== undefined) pending.cancel(end);
+        }
+        flush();
+      },
+      { tracer },
+    );
+    return log;
+  }
+
+  it('is recorded from its beginning to its end, with the traced calls that are not cancelled', () => {
+    const log = recorded(() => of([3, 1]), [['a', TRACE], ['b'], ['a', OTHER], ['c', OTHER, 'cancelled']]);
+    expect(log).toEqual([
+      ['begun', { operations: 2, calls: 3 }, [TRACE, OTHER]],
+      ['ended', undefined],
+    ]);
+    expect(recorded(() => of([1]), [['a'], ['b', TRACE, 'cancelled']])).toEqual([]);
+  });
+
+  it.each<[what: string, reply: () => Observable<(number | DecisionError)[]>, code: string]>([
+    ['the store', () => throwError(() => TIMEOUT), 'store_timeout'],
+    ['an internal error', () => throwError(() => new TypeError('bug')), 'store_failed'],
+    ['one operation', () => of([1, TIMEOUT]), 'store_timeout'],
+  ])('ends with the failure of %s', (_, reply, code) => {
+    expect(recorded(reply, [['a', TRACE], ['b']])[1]).toEqual(['ended', code]);
   });
 });

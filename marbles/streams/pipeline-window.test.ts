@@ -1,23 +1,28 @@
-import { type Observable, map, of } from 'rxjs';
-import { pipelineWindow } from '../../src/streams/pipeline-window';
+import { type Observable, map } from 'rxjs';
+import { type PipelineWindowOptions, pipelineWindow } from '../../src/streams/pipeline-window';
 import { marbles } from '../support/marbles';
 
-type Send = (values: readonly string[]) => Observable<string>;
-function joined(values: readonly string[]) {
-  return values.join('');
+type Options = Partial<PipelineWindowOptions<string, string>> &
+  Pick<PipelineWindowOptions<string, string>, 'span' | 'scheduler'>;
+
+/** A store that replies with the values it was sent, when `reply` emits. */
+function echo(reply: Observable<string>) {
+  return (values: readonly string[]) => reply.pipe(map(() => values.join('')));
 }
-/** A store that replies synchronously with the values it was sent. */
-const immediate: Send = (values) => of(joined(values));
+
+/** The windows of a source, sent to a store one at a time. */
+function windowed(source: Observable<string>, store: Observable<string>, options: Options): Observable<string> {
+  return source.pipe(pipelineWindow({ windowsInFlight: 1, ...options }, echo(store)));
+}
 
 describe('a pipeline window', () => {
   it('opens with the first value, gathers for its span and closes; no value, no window', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  -ab-c------d-----');
       const expected = '     -----x---------y-';
-      const subscribed = '   ^----------------';
-      const sent$ = source.pipe(pipelineWindow({ span: 4, scheduler, windowsInFlight: 1 }, immediate));
-      expectObservable(sent$).toBe(expected, { x: 'abc', y: 'd' });
-      expectSubscriptions(source.subscriptions).toBe(subscribed);
+      expectObservable(windowed(source, cold('(s|)'), { span: 4, scheduler })).toBe(expected, { x: 'abc', y: 'd' });
+      expectObservable(windowed(cold('---|'), cold('(s|)'), { span: 2, scheduler })).toBe('---|');
+      expectSubscriptions(source.subscriptions).toBe('^----------------');
     });
   });
 
@@ -27,9 +32,7 @@ describe('a pipeline window', () => {
       const store = cold('     ------(s|)');
       const expected = '     --------x-----y-----z-';
       const windows = ['     --^-----!', '     --------^-----!', '     --------------^-----!'];
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1 }, send));
-      expectObservable(sent$).toBe(expected, { x: 'a', y: 'bc', z: 'd' });
+      expectObservable(windowed(source, store, { span: 2, scheduler })).toBe(expected, { x: 'a', y: 'bc', z: 'd' });
       expectSubscriptions(store.subscriptions).toBe(windows);
     });
   });
@@ -39,11 +42,9 @@ describe('a pipeline window', () => {
       const source = cold('  a--b-------------');
       const store = cold('     ------(s|)');
       const expected = '     --------x--y-----';
-      const windows = ['     --^-----!', '     -----^-----!'];
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 2 }, send));
+      const sent$ = windowed(source, store, { span: 2, scheduler, windowsInFlight: 2 });
       expectObservable(sent$).toBe(expected, { x: 'a', y: 'b' });
-      expectSubscriptions(store.subscriptions).toBe(windows);
+      expectSubscriptions(store.subscriptions).toBe(['--^-----!', '-----^-----!']);
     });
   });
 
@@ -52,9 +53,7 @@ describe('a pipeline window', () => {
       const source = cold('  -ab|');
       const store = cold('      --(s|)');
       const expected = '     -----(x|)';
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 9, scheduler, windowsInFlight: 1 }, send));
-      expectObservable(sent$).toBe(expected, { x: 'ab' });
+      expectObservable(windowed(source, store, { span: 9, scheduler })).toBe(expected, { x: 'ab' });
       expectSubscriptions(store.subscriptions).toBe('---^-!');
     });
   });
@@ -64,20 +63,8 @@ describe('a pipeline window', () => {
       const source = cold('  a--b|');
       const store = cold('    -----(s|)');
       const expected = '     ------x----(y|)';
-      const windows = ['     -^----!', '     ------^----!'];
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 1, scheduler, windowsInFlight: 1 }, send));
-      expectObservable(sent$).toBe(expected, { x: 'a', y: 'b' });
-      expectSubscriptions(store.subscriptions).toBe(windows);
-    });
-  });
-
-  it('completes with a source that has no values', () => {
-    marbles(({ cold, expectObservable }, scheduler) => {
-      const source = cold('  ---|');
-      const expected = '     ---|';
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1 }, immediate));
-      expectObservable(sent$).toBe(expected);
+      expectObservable(windowed(source, store, { span: 1, scheduler })).toBe(expected, { x: 'a', y: 'b' });
+      expectSubscriptions(store.subscriptions).toBe(['-^----!', '------^----!']);
     });
   });
 
@@ -86,9 +73,7 @@ describe('a pipeline window', () => {
       const source = cold('  a---b#');
       const store = cold('     -----s');
       const expected = '     -----#';
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 2 }, send));
-      expectObservable(sent$).toBe(expected);
+      expectObservable(windowed(source, store, { span: 2, scheduler, windowsInFlight: 2 })).toBe(expected);
       expectSubscriptions(store.subscriptions).toBe('--^--!');
     });
   });
@@ -98,8 +83,7 @@ describe('a pipeline window', () => {
       const source = cold('  a---b---');
       const store = cold('     -#');
       const expected = '     ---#';
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1 }, () => store));
-      expectObservable(sent$).toBe(expected);
+      expectObservable(windowed(source, store, { span: 2, scheduler })).toBe(expected);
       expectSubscriptions(source.subscriptions).toBe('^--!');
     });
   });
@@ -109,65 +93,58 @@ describe('a pipeline window', () => {
       const source = cold('  a---b----');
       const store = cold('     ------s');
       const unsubscribe = '  -----!';
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 2 }, send));
-      expectObservable(sent$, unsubscribe).toBe('');
+      expectObservable(windowed(source, store, { span: 2, scheduler, windowsInFlight: 2 }), unsubscribe).toBe('');
       expectSubscriptions(source.subscriptions).toBe('^----!');
       expectSubscriptions(store.subscriptions).toBe('--^--!');
     });
   });
+});
 
-  it('sends a window by the overflow after its wait; the overflow does not count as in flight', () => {
+describe('the overflow of a pipeline window', () => {
+  it('sends a window after its wait, and does not count as in flight', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  a--b-c--------d-----------');
       const store = cold('     -----------(s|)');
       const overflowing = cold('            ----------(s|)');
       const expected = '     -------------x-----y-------z';
-      const sent = ['     --^----------!', '     ----------------^----------!'];
-      const overflow = { after: 4, send: (values: readonly string[]) => overflowing.pipe(map(() => joined(values))) };
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1, overflow }, send));
+      const sent = ['        --^----------!', '     ----------------^----------!'];
+      const overflow = { after: 4, send: echo(overflowing) };
+      const sent$ = windowed(source, store, { span: 2, scheduler, overflow });
       expectObservable(sent$).toBe(expected, { x: 'a', y: 'bc', z: 'd' });
-      expectSubscriptions(store.subscriptions).toBe(sent);
+      expectSubscriptions(store.subscriptions).toBe(sent.map((each) => each.trim()));
       expectSubscriptions(overflowing.subscriptions).toBe('---------^---------!');
     });
   });
 
-  it('does not use the overflow when a window in flight is done in time', () => {
+  it('is not used when a window in flight is done in time', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
       const source = cold('  a--b----------');
       const store = cold('     -----(s|)');
       const expected = '     -------x----y-';
       const overflow = { after: 4, send: () => cold('#') };
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 2, scheduler, windowsInFlight: 1, overflow }, send));
-      expectObservable(sent$).toBe(expected, { x: 'a', y: 'b' });
+      expectObservable(windowed(source, store, { span: 2, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
     });
   });
 
-  it('completes when the overflow is done too, and applies its wait also after the source has completed', () => {
+  it('has to be done before the stream completes, and has its wait also after the source has completed', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
       const source = cold('  a--b|');
       const store = cold('    ----------(s|)');
       const overflowing = cold('          ------(s|)');
       const expected = '     -----------x-(y|)';
-      const overflow = { after: 3, send: (values: readonly string[]) => overflowing.pipe(map(() => joined(values))) };
-      const send: Send = (values) => store.pipe(map(() => joined(values)));
-      const sent$ = source.pipe(pipelineWindow({ span: 1, scheduler, windowsInFlight: 1, overflow }, send));
-      expectObservable(sent$).toBe(expected, { x: 'a', y: 'b' });
+      const overflow = { after: 3, send: echo(overflowing) };
+      expectObservable(windowed(source, store, { span: 1, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
     });
   });
 
-  it('cancels the wait for the overflow when it is unsubscribed from', () => {
+  it('is not waited for when the stream is unsubscribed from', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  a--b---------');
       const store = cold('     ----------s');
       const overflowing = cold('       -');
       const unsubscribe = '  ------!';
       const overflow = { after: 4, send: () => overflowing };
-      const send: Send = () => store;
-      const sent$ = source.pipe(pipelineWindow({ span: 1, scheduler, windowsInFlight: 1, overflow }, send));
-      expectObservable(sent$, unsubscribe).toBe('');
+      expectObservable(windowed(source, store, { span: 1, scheduler, overflow }), unsubscribe).toBe('');
       expectSubscriptions(store.subscriptions).toBe('-^----!');
       expectSubscriptions(overflowing.subscriptions).toBe([]);
     });

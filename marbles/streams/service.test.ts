@@ -3,6 +3,8 @@ import type { TestScheduler } from 'rxjs/testing';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
+import { checks, describeAwaited } from '../../src/streams/checks';
+import { type Health, STARTING } from '../../src/streams/health';
 import type { CounterLane } from '../../src/streams/ports/counters';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { type Service, type ServiceOptions, type ServiceSources, service } from '../../src/streams/service';
@@ -12,25 +14,36 @@ import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
 import { ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
 
-function loaded(version: string, ruleset = rulesetOf('shop')): RuleEvent {
-  return { kind: 'loaded', ruleset, origin: { source: 'xDS server xds:1', version }, warnings: [] };
+function loaded(version: string, ruleset = rulesetOf('shop')) {
+  return { kind: 'loaded', ruleset, origin: { source: 'xDS server xds:1', version }, warnings: [] } as const;
 }
 
-/** `1` rules of a domain, `0` rules of none, `x` rejected rules; `a` and `b` limit the key `k` to 10 and to 20 per minute. */
+const [A, B] = [10, 20].map((requests) => rulesetOf('shop', { key: 'k', rateLimit: limit(requests, 'MINUTE') }));
+/**
+ * `1` rules of a domain, `0` rules of none, `x` rejected rules, `r` and `y` the same again; `a` and `b` limit the key `k` to 10 and
+ * to 20 per minute.
+ */
 const RULES: Record<string, RuleEvent> = {
   0: loaded('0', buildRuleset([])),
   1: loaded('1'),
-  a: loaded('a', rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') })),
-  b: loaded('b', rulesetOf('shop', { key: 'k', rateLimit: limit(20, 'MINUTE') })),
-  x: { kind: 'rejected', reason: 'xDS server xds:1, version x: bad' },
+  a: loaded('a', A),
+  r: { ...loaded('a', A), isRepeated: true },
+  b: loaded('b', B),
+  x: { kind: 'rejected', reason: 'version x: bad' },
+  y: { kind: 'rejected', reason: 'version x: bad', isRepeated: true },
 };
 const PHASES = { s: 'starting', o: 'serving', d: 'draining' };
 const CONNECTED = { t: true, f: false };
+function unhealthy(...names: readonly string[]): Health {
+  return { healthy: false, unhealthy: names };
+}
+const HEALTHY: Health = { healthy: true, unhealthy: [] };
 const HEALTH = {
-  h: { healthy: true, unhealthy: [] },
-  c: { healthy: false, unhealthy: ['configuration'] },
-  s: { healthy: false, unhealthy: ['counter store'] },
-  t: { healthy: false, unhealthy: ['termination'] },
+  h: HEALTHY,
+  c: unhealthy('configuration'),
+  s: unhealthy('counter store'),
+  b: unhealthy('counter store', 'configuration'),
+  t: unhealthy('termination'),
 };
 
 type Given = Partial<ServiceSources & ServiceOptions> & { readonly lane?: CounterLane };
@@ -69,15 +82,12 @@ describe('the service opens its listeners', () => {
     ['never when a termination precedes the first rules', false, '   --------', '-----t-', 's----d--'],
     ['at once with FORCE_START_WITHOUT_INITIAL_CONFIG', true, '      ----1---', '-------', '(so)----'],
     ['at once with that setting, while rules are rejected', true, '  x---x---', '-------', '(so)----'],
-    ['and drains at a termination without any rules', true, '        --------', '-----t-', '(so)-d--'],
+    ['and drains at a termination without any rules', true, '        --------', '-----tt', '(so)-d--'],
   ])('%s', (_, startsWithoutRules, rules, termination, expected) => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
       const rules$ = cold(rules.trim(), RULES);
-      const { config$, phase$ } = serviceWith(scheduler, {
-        rules$,
-        termination$: hot(termination),
-        startsWithoutRules,
-      });
+      const termination$ = hot(termination);
+      const { config$, phase$ } = serviceWith(scheduler, { rules$, termination$, startsWithoutRules });
       const completes = termination.includes('t') ? expected.replace('d', '(d|)') : expected;
       expectObservable(config$.pipe(ignoreElements()), '^-------!').toBe('--------');
       expectObservable(phase$, ' ^-------!').toBe(completes, PHASES);
@@ -85,67 +95,108 @@ describe('the service opens its listeners', () => {
     });
   });
 
-  it('when the store has been reached and the first rules are loaded', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const rules$ = cold('      --1------', RULES);
-      const storeReady$ = cold(' -----(r|)');
-      const expected = '         s----o---';
-      const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
-      expectObservable(phase$, ' ^--------!').toBe(expected, PHASES);
-      expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
-      expectSubscriptions(rules$.subscriptions).toBe('     ^-!');
-    });
-  });
+  it.each([
+    ['--1--1---', '-----(r|)', 'a-s--(n|)', 's----o---', '^-!', '^----!'],
+    ['-----1---', '--r------', 'a-r--(n|)', 's----o---', '^----!', '^-!'],
+    ['--1------', '-----#   ', 'a-s--#   ', 's----#   ', '^-!', '^----!'],
+    ['---------', '---------', 'a--------', 's--------', '^--------!', '^--------!'],
+  ])(
+    'when the rules are loaded, %s, and the store has been reached, %s',
+    (rules, store, list, phases, untilRules, untilStore) => {
+      marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+        const rules$ = cold(rules.trim(), RULES);
+        const storeReady$ = cold(store.trim());
+        const { awaited$, phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
+        const LISTS = { a: ['rules', 'counter store'], r: ['rules'], s: ['counter store'], n: [] };
+        expectObservable(awaited$, '^--------!').toBe(list.trim(), LISTS);
+        expectObservable(phase$, '  ^--------!').toBe(phases.trim(), PHASES);
+        expectSubscriptions(rules$.subscriptions).toBe(untilRules);
+        expectSubscriptions(storeReady$.subscriptions).toBe(untilStore);
+      });
+    },
+  );
+});
 
-  it('never when the store is given up: the phases fail with its error', () => {
+describe('the active rules', () => {
+  it('stay while new ones are rejected, with the rejection until the next good ones; repeated events change nothing', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const rules$ = cold('      --1------', RULES);
-      const storeReady$ = cold(' -----#');
-      const expected = '         s----#';
-      const { phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
-      expectObservable(phase$).toBe(expected, PHASES);
-      expectSubscriptions(rules$.subscriptions).toBe('^-!');
-      expectSubscriptions(storeReady$.subscriptions).toBe('^----!');
+      const rules$ = cold(' x----a-r-x-y-b-', RULES);
+      const expected = '    (nx)-a---y---b-';
+      const { config$ } = serviceWith(scheduler, { rules$ });
+      function rejectedAt(at: number) {
+        return { reason: 'version x: bad', at };
+      }
+      const atA = { ruleset: A, origin: { source: 'xDS server xds:1', version: 'a' }, at: 5 };
+      const atB = { ruleset: B, origin: { source: 'xDS server xds:1', version: 'b' }, at: 13 };
+      expectObservable(config$, '^--------------!').toBe(expected, {
+        n: { loaded: undefined, rejected: undefined },
+        x: { loaded: undefined, rejected: rejectedAt(0) },
+        a: { loaded: atA, rejected: undefined },
+        y: { loaded: atA, rejected: rejectedAt(9) },
+        b: { loaded: atB, rejected: undefined },
+      });
+      expectSubscriptions(rules$.subscriptions).toBe('^--------------!');
     });
   });
 });
 
 describe('the health of the service', () => {
-  it.each<[string, string, string]>([
-    ['is good from the first rules with a domain on', '---1--1', 'c--h---'],
-    ['is bad with rules without a domain', '           ---0---', 'c------'],
-    ['is bad again when the last domain is removed', ' -1-0-1-', 'ch-c-h-'],
-    ['does not change with rejected rules', '           -x-1-x-', 'c--h---'],
-  ])('with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED %s', (_, rules, expected) => {
-    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+  it.each<[string, boolean, string, string, string, string]>([
+    ['is good from the first rules with a domain on', true, '---1--1', 't------', '-------', 'c--h---'],
+    ['is bad with rules without a domain', true, '           ---0---', 't------', '-------', 'c------'],
+    ['is bad again when the last domain is removed', true, ' -1-0-1-', 't------', '-------', 'ch-c-h-'],
+    ['does not change with rejected rules', true, '          -x-1-x-', 't------', '-------', 'c--h---'],
+    ['names each component that is bad', true, '             ---1--0', 'f-t--f-', '-------', 'b-ch-sb'],
+    ['does not need rules by default', false, '              -------', 't------', '-------', 'h------'],
+    ['follows the connection to the store', false, '         -------', 'f-tt-f-', '-------', 's-h--s-'],
+    ['is bad for good from a termination on', false, '       -------', 't------', '---t--t', 'h--t---'],
+    ['is not known before the store reports', false, '       -------', '--t----', '-------', '--h----'],
+  ])('%s', (_, needsDomain, rules, store, termination, expected) => {
+    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const rules$ = cold(rules.trim(), RULES);
-      const { health$ } = serviceWith(scheduler, { rules$, needsDomain: true });
+      const storeConnected$ = cold(store, CONNECTED);
+      const { health$ } = serviceWith(scheduler, {
+        rules$,
+        storeConnected$,
+        termination$: hot(termination),
+        needsDomain,
+      });
+      const before = health$.value;
       expectObservable(health$, '-------!').toBe(expected, HEALTH);
-      expectSubscriptions(rules$.subscriptions).toBe('^------!');
-    });
-  });
-
-  it('follows the connection to the store, and is bad for good from a termination on', () => {
-    marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      const storeConnected$ = cold('f--t--f-t-----', CONNECTED);
-      const termination$ = hot('    ----------t---');
-      const expected = '            s--h--s-h-t---';
-      const { health$ } = serviceWith(scheduler, { storeConnected$, termination$ });
-      expectObservable(health$, '   ^------------!').toBe(expected, HEALTH);
-      expectSubscriptions(storeConnected$.subscriptions).toBe('^------------!');
-    });
-  });
-
-  it('can be read between two changes', () => {
-    marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const storeConnected$ = cold('--t--f', CONNECTED);
-      const { health$ } = serviceWith(scheduler, { storeConnected$ });
-      const read: boolean[] = [];
-      for (const frame of [1, 3, 6]) scheduler.schedule(() => read.push(health$.value.healthy), frame);
-      expectObservable(health$).toBe('--h--s', HEALTH);
+      expectSubscriptions(rules$.subscriptions).toBe(needsDomain ? '^------!' : []);
+      expectSubscriptions(storeConnected$.subscriptions).toBe('^------!');
       flush();
-      expect(read).toEqual([false, true, false]);
+      expect([before, health$.value]).toEqual([
+        STARTING,
+        HEALTH[expected.replaceAll('-', '').at(-1) as keyof typeof HEALTH],
+      ]);
     });
+  });
+
+  const ALL = ['configuration', 'store', 'draining'];
+  it.each<[string, Health, Parameters<typeof checks>[1], Readonly<Record<string, string>>]>([
+    ['good', HEALTHY, { hasWorkers: true }, {}],
+    ['bad', HEALTH.c, { hasWorkers: true }, { configuration: 'no domain in the active rules' }],
+    ['bad', HEALTH.s, { hasWorkers: true }, { store: 'no connection to the counter store' }],
+    ['bad', unhealthy('workers'), { hasWorkers: true }, { workers: 'no worker is ready' }],
+    ['bad', HEALTH.t, { hasWorkers: false }, { draining: 'the process has received a termination signal' }],
+    [
+      'bad while something is awaited',
+      HEALTH.s,
+      { awaited: ['rules', 'counter store'], hasWorkers: false },
+      { configuration: 'waiting for the first valid rules', store: 'waiting for the counter store' },
+    ],
+    ['good', HEALTHY, { awaited: ['workers'], hasWorkers: true }, { workers: 'waiting for the workers' }],
+    ['not known', STARTING, { hasWorkers: false }, Object.fromEntries(ALL.map((name) => [name, 'not reported yet']))],
+    ['bad', unhealthy('x'), { hasWorkers: false }, Object.fromEntries(ALL.map((name) => [name, 'not reported yet']))],
+  ])('that is %s, %j with %j, fails the checks %j', (_, health, options, failures) => {
+    const all = checks(health, options);
+    expect(all.map(({ name }) => name)).toEqual(
+      options.hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL,
+    );
+    const failed = all.filter(({ failure }) => failure !== undefined).map(({ name, failure }) => [name, failure]);
+    expect(Object.fromEntries(failed)).toEqual(failures);
+    expect(describeAwaited('rules')).toBe('waiting for the first valid rules');
   });
 });
 
@@ -172,10 +223,7 @@ describe('the decisions of the service', () => {
       const expected = '        v----w---x---y----';
       const lane = new ScriptedLane((batch) => of(freshCounts(batch)), { span: 1 });
       const streams = serviceWith(scheduler, { rules$, lane });
-      expectObservable(
-        streams.config$.pipe(map(({ loaded: active }) => active?.origin.version)),
-        '^-----------------!',
-      );
+      expectObservable(streams.config$.pipe(ignoreElements()), '^-----------------!').toBe('-');
       expectObservable(streams.windows$.pipe(map(({ batch }) => batch.length))).toBe('-----1---1---1----', { 1: 1 });
       expectObservable(outcomes(streams, requests$)).toBe(expected, {
         v: 'v:no_configuration',
@@ -196,7 +244,7 @@ describe('the decisions of the service', () => {
       const expected = '        -----v-w---';
       const lane = new ScriptedLane((batch) => reply.pipe(map(() => freshCounts(batch))), { span: 1 });
       const streams = serviceWith(scheduler, { rules$, lane });
-      expectObservable(streams.config$.pipe(map(() => 'rules')), '^---------!');
+      expectObservable(streams.config$.pipe(ignoreElements()), '^---------!').toBe('-');
       expectObservable(streams.windows$.pipe(map(() => 'w'))).toBe('-----(w|)');
       complete$.subscribe(() => streams.complete());
       expectObservable(outcomes(streams, requests$)).toBe(expected, { v: 'v:9', w: 'w:shutting_down' });

@@ -1,0 +1,164 @@
+import { defer, of } from 'rxjs';
+import { lastFlush } from '../../src/main/last-flush';
+import { exhaustMapWithTrailing } from '../../src/streams/exhaust-map-with-trailing';
+import { flushing } from '../../src/streams/flushing';
+import { latest } from '../../src/streams/latest';
+import { refusalPhases } from '../../src/streams/refusals';
+import { marbles } from '../support/marbles';
+
+describe('exhaustMapWithTrailing', () => {
+  it('projects a value immediately when no inner observable runs', () =>
+    marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
+      const hints = hot('  -a-----b----');
+      const load = cold('   --x|       ');
+      const expected = '   ---x-----x--';
+      expectObservable(hints.pipe(exhaustMapWithTrailing(() => load))).toBe(expected);
+      expectSubscriptions(load.subscriptions).toBe(['-^--!', '-------^--!']);
+    }));
+
+  it('projects only the latest of the values that arrived while an inner observable ran, one after the other', () =>
+    marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
+      const hints = hot('  -abcd---e----');
+      const a = cold('      ----x|       ');
+      const d = cold('           ----y|  ');
+      const e = cold('                z| ');
+      const expected = '   -----x----yz-';
+      const loads: Record<string, typeof a> = { a, d, e };
+      expectObservable(hints.pipe(exhaustMapWithTrailing((hint) => loads[hint] ?? []))).toBe(expected);
+      expectSubscriptions(a.subscriptions).toBe('-^----!');
+      expectSubscriptions(d.subscriptions).toBe('------^----!');
+      expectSubscriptions(e.subscriptions).toBe('-----------^!');
+    }));
+
+  it('projects every value when the inner observables complete synchronously', () =>
+    marbles(({ hot, expectObservable, expectSubscriptions }) => {
+      const hints = hot('  -(abc)--d-|');
+      const expected = '   -(abc)--d-|';
+      expectObservable(hints.pipe(exhaustMapWithTrailing((hint) => of(hint)))).toBe(expected);
+      expectSubscriptions(hints.subscriptions).toBe('^---------!');
+    }));
+
+  it('projects the waiting value after the source has completed', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }) => {
+      const hints = cold(' -ab|');
+      const load = cold('   ---x|');
+      const expected = '   ----x---x|';
+      expectObservable(hints.pipe(exhaustMapWithTrailing(() => load))).toBe(expected);
+      expectSubscriptions(hints.subscriptions).toBe('^--!');
+      expectSubscriptions(load.subscriptions).toBe(['-^---!', '-----^---!']);
+    }));
+
+  it('unsubscribes from the source and the inner observable, also when that fails', () =>
+    marbles(({ hot, cold, expectObservable, expectSubscriptions }) => {
+      const hints = hot('  -ab-----');
+      const load = cold('   -------x|');
+      const failing = cold('-#', undefined, new Error('broken'));
+      expectObservable(hints.pipe(exhaustMapWithTrailing(() => load)), '^---!').toBe('-');
+      expectObservable(hints.pipe(exhaustMapWithTrailing(() => failing))).toBe('--#', undefined, new Error('broken'));
+      expectSubscriptions(load.subscriptions).toBe('-^--!');
+      expectSubscriptions(failing.subscriptions).toBe('-^!');
+      expectSubscriptions(hints.subscriptions).toBe(['^---!', '^-!']);
+    }));
+});
+
+describe('flushing', () => {
+  it.each([
+    ['starts a flush at every tick, and emits nothing', 'x|', ['----^!', '--------^!', '------------^-!'].slice(0, 2)],
+    ['skips the ticks during a slow flush', '------|', ['----^-----!']],
+    ['unsubscribes from the flush when it is unsubscribed from', '---------', ['----^------!']],
+  ])('%s', (_, flushed, subscriptions) => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const flush = cold(flushed);
+      expectObservable(
+        flushing(() => flush, 4, scheduler),
+        '^----------!',
+      ).toBe('------------');
+      expectSubscriptions(flush.subscriptions).toBe(subscriptions);
+    });
+  });
+
+  it('fails with a flush that fails', () => {
+    marbles(({ cold, expectObservable }, scheduler) => {
+      const flush = cold('             -#', {}, new Error('bug'));
+      expectObservable(flushing(() => flush, 4, scheduler)).toBe('-----#', {}, new Error('bug'));
+    });
+  });
+});
+
+describe('the last flush of an output', () => {
+  it('waits for a flush in flight, and then sends what that one has missed', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const first$ = cold(' ---(a|)');
+      const second$ = cold('-(b|)');
+      const flushes = [first$, second$];
+      const flush$ = defer(() => flushes.shift() ?? []);
+      expectObservable(lastFlush(flush$, scheduler)).toBe('---a(b|)');
+      expectSubscriptions(first$.subscriptions).toBe('^--!');
+      expectSubscriptions(second$.subscriptions).toBe('---^!');
+    }));
+
+  it('ends after two seconds when a flush does not', () =>
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const hanging$ = cold('-');
+      let isFirst = true;
+      const flush$ = defer(() => {
+        if (!isFirst) return hanging$;
+        isFirst = false;
+        return cold('500ms (a|)');
+      });
+      expectObservable(lastFlush(flush$, scheduler)).toBe('500ms a 1499ms |');
+      expectObservable(lastFlush(cold('-'), scheduler)).toBe('2s |');
+      expectSubscriptions(hanging$.subscriptions).toBe('500ms ^ 1499ms !');
+    }));
+});
+
+describe('the latest value of a stream', () => {
+  it('is the initial one before the source emits, then the last one, also after the source has failed', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const source = cold('  --a--b-#');
+      const values$ = latest(source, 'none');
+      const read: string[] = [];
+      for (const frame of [1, 3, 9]) scheduler.schedule(() => read.push(values$.value), frame);
+      expectObservable(values$).toBe('--a--b-#');
+      flush();
+      expect(read).toEqual(['none', 'a', 'b']);
+    });
+  });
+
+  it('is emitted at once to a late subscriber, from the one subscription, which ends with the last subscriber', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }) => {
+      const source = cold('  --a----b--');
+      const values$ = latest(source, 'none');
+      expectObservable(values$, '^--------!').toBe('    --a----b--');
+      expectObservable(values$, '----^----!').toBe('    ----a--b--');
+      flush();
+      expectSubscriptions(source.subscriptions).toBe('^--------!');
+      expect(values$.value).toBe('b');
+    });
+  });
+});
+
+describe('refused connections', () => {
+  const PHASES = {
+    b: { kind: 'began', first: 'a' },
+    e: { kind: 'ended', first: 'a', count: 1 },
+    f: { kind: 'ended', first: 'a', count: 3 },
+    c: { kind: 'began', first: 'd' },
+    g: { kind: 'ended', first: 'd', count: 1 },
+  };
+  it.each([
+    ['are no phase while there is none', '                  ----|', '               ----|'],
+    ['are one phase until five seconds after the last', '   -aaa 10s -', '            -b-- 4999ms f'],
+    ['are one while less than five seconds apart', '        a 4s a 4s a 9s -', '      b 4s - 4s - 4999ms f'],
+    ['are another phase after the end of one', '            a 6s d 9s -', '           b 4999ms e 1s c 4999ms g'],
+    ['end the phase in progress when they complete', '      a--|', '                b--(e|)'],
+    ['fail it when they fail', '                            a--#', '                b--#'],
+  ])('%s', (_, refused, expected) => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const refused$ = cold(refused.trim());
+      const ends = /[|#]/.test(refused);
+      expectObservable(refusalPhases(refused$, scheduler), '^ 20s !').toBe(expected.trim(), PHASES);
+      if (!ends) expectSubscriptions(refused$.subscriptions).toBe('^ 20s !');
+    });
+  });
+});
