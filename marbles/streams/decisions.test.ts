@@ -145,21 +145,6 @@ describe('the decision path', () => {
     );
   });
 
-  it('continues to gather while the store is busy, so that a slow store gets larger windows', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const requests = cold('a---bcb---------');
-      const reply = cold('       ------(r|)');
-      const expected = '      ---------x-----(yzw)';
-      const lane = new ScriptedLane((batch) => reply.pipe(map(() => freshCounts(batch))));
-      const service = path(lane, scheduler);
-      service.windows$.subscribe();
-      expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9', z: 'c:9', w: 'b:8' });
-      expectSubscriptions(reply.subscriptions).toBe(['---^-----!', '---------^-----!']);
-      flush();
-      expect(lane.sent).toEqual(['a+1', 'b+2 c+1']);
-    });
-  });
-
   it('does not send a decision that was cancelled before its window closed, nor a window of such alone', () => {
     scenario(fresh, ({ cold, flush }, service, lane) => {
       const received: string[] = [];
@@ -229,24 +214,18 @@ describe('the decision path', () => {
   });
 });
 
-describe('the overflow of a full lane', () => {
-  it.each([
-    ['fail', 'a----bc---------', '----------(yz)-x', { x: 'a:9', y: 'b:store_pool_empty', z: 'c:store_pool_empty' }, 2],
-    ['exceed', 'a----b----------', '-----------x------y-', { x: 'a:9', y: 'b:9' }, 0],
-  ] as const)('is applied after its wait, with the behavior `%s`', (behavior, requests, expected, values, errors) => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const isFailing = behavior === 'fail';
-      const reply = cold(isFailing ? '------------(r|)' : '--------(r|)', { r: [1] });
-      const lane = new ScriptedLane(() => reply, { whenFull: { behavior, after: 2 } });
-      const service = path(lane, scheduler);
-      service.windows$.subscribe();
-      expectObservable(outcomes(service, cold(requests))).toBe(expected, values);
-      expectSubscriptions(reply.subscriptions).toBe(
-        isFailing ? '---^-----------!' : ['---^-------!', '----------^-------!'],
-      );
-      flush();
-      expect([lane.sent, storeErrors(service)]).toEqual([isFailing ? ['a+1'] : ['a+1', 'b+1'], errors]);
-    });
+it('the decision path sends a window over the bound after its wait, with the behavior `exceed`', () => {
+  marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+    const requests = cold('a----b----------');
+    const reply = cold('       --------(r|)', { r: [1] });
+    const expected = '      -----------x------y-';
+    const lane = new ScriptedLane(() => reply, { whenFull: { behavior: 'exceed', after: 2 } });
+    const service = path(lane, scheduler);
+    service.windows$.subscribe();
+    expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
+    expectSubscriptions(reply.subscriptions).toBe(['---^-------!', '----------^-------!']);
+    flush();
+    expect([lane.sent, storeErrors(service)]).toEqual([['a+1', 'b+1'], 0]);
   });
 });
 

@@ -36,49 +36,37 @@ describe('a request', () => {
   }
   const wrongUnit = descriptor('k=x', { limit: { requestsPerUnit: 1, unit: undefined } });
 
-  it.each([
-    ['an empty domain', '', ['k=x'], 'invalid_request: rate limit domain must not be empty'],
-    ['no descriptors', 'shop', [], 'invalid_request: rate limit descriptor list must not be empty'],
-    ['an entry without a key', 'shop', ['k=x', '=y'], 'invalid_request: descriptor 2 has an entry without a key'],
-    [
-      'more hits than a counter can hold',
+  const rejected: Readonly<Record<string, readonly [domain: string, ...Parameters<typeof call>[1][]]>> = {
+    'invalid_request: rate limit domain must not be empty': ['', 'k=x'],
+    'invalid_request: rate limit descriptor list must not be empty': ['shop'],
+    'invalid_request: descriptor 2 has an entry without a key': ['shop', 'k=x', '=y'],
+    'invalid_request: hits_addend of descriptor 2 exceeds the largest count, 2^53 - 1': [
       'shop',
-      ['k=x', hits('k=x', 2 ** 53)],
-      'invalid_request: hits_addend of descriptor 2 exceeds the largest count, 2^53 - 1',
+      'k=x',
+      hits('k=x', 2 ** 53),
     ],
-    [
-      'a limit without a known unit',
+    'invalid_request: the limit of descriptor 2 has no valid unit': ['shop', 'k=x', wrongUnit],
+    'invalid_request: a request may have at most 1000 descriptors, this one has 1001': [
       'shop',
-      ['k=x', wrongUnit],
-      'invalid_request: the limit of descriptor 2 has no valid unit',
+      ...numbered(1001, () => 'k=x'),
     ],
-    [
-      'too many descriptors',
+    'too_much_work: a descriptor may have at most 100 entries, descriptor 2 has 101': ['shop', 'k=x', manyEntries(101)],
+    'too_much_work: the descriptors of a request may have at most 10000 entries, these have 10001': [
       'shop',
-      numbered(1001, () => 'k=x'),
-      'invalid_request: a request may have at most 1000 descriptors, this one has 1001',
+      'k=x',
+      ...numbered(100, () => manyEntries(100)),
     ],
-    [
-      'too many entries in a descriptor',
-      'shop',
-      ['k=x', manyEntries(101)],
-      'too_much_work: a descriptor may have at most 100 entries, descriptor 2 has 101',
-    ],
-    [
-      'too many entries in all',
-      'shop',
-      ['k=x', ...numbered(100, () => manyEntries(100))],
-      'too_much_work: the descriptors of a request may have at most 10000 entries, these have 10001',
-    ],
-    [
-      'too much text, domain included',
+    'too_much_work: the domain, keys and values of a request may have at most 262144 characters, these have 262145': [
       'd'.repeat(MAX_TEXT - 2),
-      ['k=vv'],
-      'too_much_work: the domain, keys and values of a request may have at most 262144 characters, these have 262145',
+      'k=vv',
     ],
-  ])('with %s is rejected, and only the error is counted', (_what, domain, descriptors, message) => {
-    expect(refusal(serve(RULES), request(domain, descriptors))).toBe(message);
-  });
+  };
+  it.each(Object.entries(rejected))(
+    'is rejected, and only the error is counted: %s',
+    (message, [domain, ...descriptors]) => {
+      expect(refusal(serve(RULES), request(domain, descriptors))).toBe(message);
+    },
+  );
 
   it('may be as large as each of the bounds', () => {
     const service = serve(RULES);

@@ -3,9 +3,9 @@ import { BoundRule } from '../../src/limiter/bound-rule';
 import { cacheKeyBody, windowStart } from '../../src/limiter/cache-key';
 import type { Rule } from '../../src/rules/rule-tree';
 import { matchRule } from '../../src/rules/ruleset';
-import { plainStatisticsKey, statisticsKey } from '../../src/rules/statistics-key';
+import { statisticsKey } from '../../src/rules/statistics-key';
 import { Statistics } from '../../src/statistics/statistics';
-import { entries } from '../support/data/requests';
+import { entries, request } from '../support/data/requests';
 import { type RuleSketch, rulesetOf } from '../support/data/rules';
 import { DEFAULT_OPTIONS } from '../support/data/service';
 import { call, perMinute, remaining, rule, serve } from './serve';
@@ -41,40 +41,30 @@ describe('the cache key of a counter, identical to that of the Go service', () =
   });
 });
 
-describe('the data that the limiter keeps of a rule', () => {
-  const NAME = 'ratelimit.service.rate_limit.';
-  const options = { ...DEFAULT_OPTIONS, cacheKeyPrefix: 'p_' };
-
+describe('a counter and its statistics', () => {
   /** Rules nested in each other, with the keys `k0`, `k1`, …; the last has the limit. */
   function nested([first, ...rest]: readonly Partial<RuleSketch>[], depth = 0): RuleSketch {
+    const below = rest.length === 0 ? { rateLimit } : { descriptors: [nested(rest, depth + 1)] };
+    return { ...first, key: `k${depth}`, ...below };
+  }
+  function textOf(values: readonly string[]): string {
+    return values.map((value, level) => `k${level}=${value}`).join(',');
+  }
+  /** A service with nested rules: the cache key of a call with these values, and the key of the statistics that it counts in. */
+  function keeper(...levels: readonly Partial<RuleSketch>[]) {
+    const service = serve([nested(levels)], { cacheKeyPrefix: 'p_' });
     return {
-      ...first,
-      key: `k${depth}`,
-      ...(rest.length === 0 ? { rateLimit } : { descriptors: [nested(rest, depth + 1)] }),
+      service,
+      keysOf: (...values: readonly string[]) => {
+        service.moved();
+        const { operations } = service.limiter.begin(request('shop', [textOf(values)]), service.ruleset, service.now);
+        const counted = Object.keys(service.moved()).map((name) => name.replace('.total_hits', ''));
+        return [operations[0]?.key, ...counted];
+      },
     };
   }
-  function entriesOf(values: readonly string[]) {
-    return values.map((value, level) => ({ key: `k${level}`, value }));
-  }
-  function bind(levels: readonly Partial<RuleSketch>[], maxRuntimeKeys: number) {
-    const bound = ruleFor(nested(levels), levels.map((_, level) => `k${level}=ab`).join(','));
-    const statistics = new Statistics(maxRuntimeKeys);
-    const data = new BoundRule(bound, options, statistics);
-    function keysOf(values: readonly string[], seconds = 0) {
-      const shared = data.sharedBy(entriesOf(values));
-      return {
-        shared,
-        name: shared.statistics.name,
-        key: data.cacheKey(shared, entriesOf(values), data.applied!, seconds),
-      };
-    }
-    function isKept(values: readonly string[]) {
-      return data.sharedBy(entriesOf(values)) === data.sharedBy(entriesOf(values));
-    }
-    return { rule: bound, statistics, keysOf, isKept };
-  }
 
-  it('gives the cache key and the statistics of their definitions, regardless of earlier calls', () => {
+  it('have the keys of their definitions, regardless of earlier calls', () => {
     const level = fc
       .record({ value: fc.constantFrom('', '', 'a*', 'ab'), detailedMetric: fc.boolean(), valueToMetric: fc.boolean() })
       .chain((sketch) => fc.boolean().map((is) => ({ ...sketch, shareThreshold: is && sketch.value === 'a*' })));
@@ -82,50 +72,41 @@ describe('the data that the limiter keeps of a rule', () => {
     const calls = fc.array(fc.tuple(values, fc.constantFrom(0, 30, 60, 61, 120)), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(fc.array(level, { minLength: 1, maxLength: 3 }), calls, (levels, all) => {
-        const { rule: bound, keysOf } = bind(levels, 1_000);
+        const { service, keysOf } = keeper(...levels);
         for (const [three, seconds] of all) {
           const sent = levels.map(({ value }, depth) => (value === 'ab' ? value : three[depth]!));
-          const { name, key } = keysOf(sent, seconds);
-          expect(name).toBe(NAME + statisticsKey(bound, entriesOf(sent)));
-          expect(key).toBe(`${cacheKeyBody('p_', 'shop', entriesOf(sent), bound)}${windowStart(seconds, 60)}`);
+          service.now = seconds * 1000;
+          const matched = ruleFor(nested(levels), textOf(sent));
+          const body = cacheKeyBody('p_', 'shop', entries(textOf(sent)), matched);
+          expect(keysOf(...sent)).toEqual([
+            `${body}${windowStart(seconds, 60)}`,
+            statisticsKey(matched, entries(textOf(sent))),
+          ]);
         }
       }),
     );
   });
 
-  it('is kept for values up to the maximum number of statistics; others count under the rule, by their own keys', () => {
-    const { rule: bound, keysOf, isKept } = bind([DETAILED], 1);
-    const rolledUp = NAME + plainStatisticsKey(bound);
-    expect(['a', 'b', 'c', 'b', 'a'].map((value) => keysOf([value])).map(({ name, key }) => [name, key])).toEqual([
-      [`${NAME}shop.k0_a`, 'p_shop_k0_a_0'],
-      [rolledUp, 'p_shop_k0_b_0'],
-      [rolledUp, 'p_shop_k0_c_0'],
-      [rolledUp, 'p_shop_k0_b_0'],
-      [`${NAME}shop.k0_a`, 'p_shop_k0_a_0'],
-    ]);
-    expect(['a', 'b'].map((value) => isKept([value]))).toEqual([true, false]);
-    const two = bind([{}, DETAILED], 3);
-    expect(['ab', 'ac', 'bb', 'bc', 'ab'].map((pair) => two.isKept([...pair]))).toEqual([
-      true,
-      true,
-      true,
-      false,
-      true,
-    ]);
-  });
-
-  it('is kept once per statistics key, however a text is split between levels', () => {
-    const { rule: bound, statistics, keysOf, isKept } = bind([DETAILED, DETAILED], 10);
+  it('share one statistics key where a text can be split between levels in several ways, but no counter', () => {
+    const { service, keysOf } = keeper(DETAILED, DETAILED);
     const parts = Array.from({ length: 100 }, () => 'x');
-    const splits = parts
-      .slice(1)
-      .map((_, index) => [parts.slice(0, index + 1), parts.slice(index + 1)].map((side) => side.join('.k1_')));
-    for (const values of splits) keysOf(values).shared.statistics.totalHits += 1;
-    expect(splits.filter(isKept)).toHaveLength(1);
-    // Each split has its own counter in the store, and all count under the one key.
-    expect(new Set(splits.map((values) => keysOf(values).key)).size).toBe(99);
-    const name = NAME + statisticsKey(bound, entriesOf(splits[0]!));
-    expect(statistics.rules.map((counted) => [counted.name, counted.totalHits])).toEqual([[name, 99]]);
-    expect(isKept(['a', 'b'])).toBe(true);
+    const keys = parts.slice(1).map((_, index) => {
+      const values = [parts.slice(0, index + 1), parts.slice(index + 1)].map((side) => side.join('.k1_'));
+      return keysOf(...values);
+    });
+    expect(new Set(keys.map(([key]) => key)).size).toBe(99);
+    expect(new Set(keys.map(([, statistics]) => statistics)).size).toBe(1);
+    expect(service.statistics.rules.map(({ totalHits }) => totalHits)).toEqual([99]);
+    expect(keysOf('a', 'b')).toEqual([expect.stringMatching(/^p_shop_k0_a_k1_b_/), 'shop.k0_a.k1_b']);
   });
+});
+
+it('the state that the limiter keeps of a rule is that of as many values as there are statistics keys', () => {
+  const both = ruleFor({ key: 'k0', ...DETAILED, descriptors: [{ key: 'k1', ...DETAILED, rateLimit }] }, 'k0=a,k1=a');
+  const bound = new BoundRule(both, DEFAULT_OPTIONS, new Statistics(2));
+  function isKept(text: string) {
+    return bound.sharedBy(entries(text)) === bound.sharedBy(entries(text));
+  }
+  const kept = ['k0=x,k1=y', 'k0=x.k1_y,k1=y', 'k0=x,k1=y.k1_y', 'k0=a,k1=b', 'k0=x,k1=y'].map(isKept);
+  expect(kept).toEqual([true, true, false, false, true]);
 });

@@ -49,34 +49,23 @@ descriptors:
     rate_limit:
       unit: minute
       requests_per_unit: 10
-      name: per-user
       replaces:
         - name: per-address
-    shadow_mode: true
     quota_mode: true
     metadata:
       plan: gold
   - key: path
     value: "/img/*"
     share_threshold: true
-    value_to_metric: true
     descriptors:
       - key: user
-        detailed_metric: true
         rate_limit: {unlimited: true}
-  - key: remote_address
-    rate_limit: {unit: hour, requests_per_unit: 5, name: per-address}
 `;
-    const user = { key: 'user', value: 'anna', shadowMode: true, quotaMode: true, metadata: { plan: 'gold' } };
-    const nested = [{ key: 'user', detailedMetric: true, rateLimit: unlimited() }];
-    const path = { key: 'path', value: '/img/*', shareThreshold: true, valueToMetric: true, descriptors: nested };
-    const config = domainConfig(
-      'shop',
-      { ...user, rateLimit: limit(10, 'MINUTE', { name: 'per-user', replaces: ['per-address'] }) },
-      path,
-      { key: 'remote_address', rateLimit: limit(5, 'HOUR', { name: 'per-address' }) },
-    );
-    expect(read(text)).toEqual({ configs: [config], errors: [], warnings: [] });
+    const rateLimit = limit(10, 'MINUTE', { replaces: ['per-address'] });
+    const user = { key: 'user', value: 'anna', rateLimit, quotaMode: true, metadata: { plan: 'gold' } };
+    const nested = [{ key: 'user', rateLimit: unlimited() }];
+    const path = { key: 'path', value: '/img/*', shareThreshold: true, descriptors: nested };
+    expect(read(text)).toMatchObject({ configs: [domainConfig('shop', user, path)], errors: [] });
   });
 
   it.each(['', ' \n\n  \n', '# one\n  # two\n', '---\n', '# one\n---\n# two\n...\n', '\ufeff'])(
@@ -322,80 +311,59 @@ describe('metadata', () => {
     expect(metadata).toEqual({ in: { [expected]: 1 }, list: [{ [expected]: 2 }] });
   });
 
-  const BASE = 'domain: d\ndescriptors:\n- &base {key: a, metadata: {team: x, deep: {one: 1}, tier: 1}}\n';
+  // After a merge, before one, by two of them, by a repeated key, and with an empty one in between.
   it.each([
-    [
-      'after a merge, extends the merged one',
-      '{<<: *base, key: b, metadata: {tier: 2, deep: {two: 2}}}',
-      { team: 'x', deep: { two: 2 }, tier: 2 },
-    ],
-    [
-      'before a merge, is extended by the merged one',
-      '{metadata: {own: 0, tier: 2}, <<: *base, key: b}',
-      { own: 0, team: 'x', deep: { one: 1 }, tier: 1 },
-    ],
-    [
-      'by two merges, has the keys of both',
-      '{<<: [{metadata: {tier: 3}}, *base], key: b}',
-      { team: 'x', deep: { one: 1 }, tier: 3 },
-    ],
-    [
-      'by a repeated key, has the keys of both',
-      '{key: b, metadata: {team: x, tier: 1}, metadata: {tier: 2}}',
-      { team: 'x', tier: 2 },
-    ],
-    [
-      'with an empty one in between, has only the keys of the last',
-      '{key: b, metadata: {team: x}, metadata: ~, metadata: {tier: 2}}',
-      { tier: 2 },
-    ],
-  ])('that is assigned twice, %s, as in the Go service', (_, rule, expected) => {
-    expect(rulesOf(`${BASE}- ${rule}`)[1]?.metadata).toEqual(expected);
+    ['<<: *base, metadata: {tier: 2, deep: {two: 2}}', { team: 'x', deep: { two: 2 }, tier: 2 }],
+    ['metadata: {own: 0, tier: 2}, <<: *base', { own: 0, team: 'x', deep: { one: 1 }, tier: 1 }],
+    ['<<: [{metadata: {tier: 3}}, *base]', { team: 'x', deep: { one: 1 }, tier: 3 }],
+    ['metadata: {team: x, tier: 1}, metadata: {tier: 2}', { team: 'x', tier: 2 }],
+    ['metadata: {team: x}, metadata: ~, metadata: {tier: 2}', { tier: 2 }],
+  ])('that is assigned twice, by %s, is extended as in the Go service', (fields, expected) => {
+    const base = '&base {key: a, metadata: {team: x, deep: {one: 1}, tier: 1}}';
+    expect(rulesOf(`domain: d\ndescriptors: [${base}, {${fields}, key: b}]`)[1]?.metadata).toEqual(expected);
   });
 });
 
 describe('anchors and merges', () => {
-  const DAY = 'rate_limit: {unit: day, requests_per_unit: 1, name: n}';
-  const day = limit(1, 'DAY', { name: 'n' });
+  const DAY = 'rate_limit: &l {unit: day, requests_per_unit: 1, name: n}';
+  const [day, five] = [1, 5].map((requests) => limit(requests, 'DAY', { name: 'n' }));
+  const FIRST = { value: 'x', shadowMode: true, rateLimit: day };
 
-  it.each<[what: string, rules: string, expected: Parameters<typeof ruleConfig>[0]]>([
+  const MORE = { rateLimit: day, descriptors: [{ key: 'n' }] };
+  it.each<[what: string, rules: string, expected: Partial<Parameters<typeof ruleConfig>[0]>]>([
     [
       'reuse parts of a rule',
-      `{key: a, rate_limit: &l {unit: day, requests_per_unit: 1, name: n}, descriptors: &n [{key: n}]}, {key: b, rate_limit: *l, descriptors: *n}`,
-      { key: 'b', rateLimit: day, descriptors: [{ key: 'n' }] },
+      `{key: a, ${DAY}, descriptors: &n [{key: n}]}, {key: b, rate_limit: *l, descriptors: *n}`,
+      MORE,
     ],
     [
       'let keys after a merge override it',
-      `&b {key: a, value: x, ${DAY}}, {<<: *b, value: y}`,
-      { key: 'a', value: 'y', rateLimit: day },
+      `&b {key: a, value: x, ${DAY}}, {<<: *b, key: b}`,
+      { value: 'x', rateLimit: day },
     ],
     [
-      'let a merge override keys above it, as the Go service does',
-      `&b {key: a, value: x}, {key: c, value: y, <<: *b, value: z}`,
-      { key: 'a', value: 'z' },
+      'let a merge override keys above it, as in Go',
+      `&b {key: b, value: x}, {key: c, value: y, <<: *b, value: z}`,
+      { value: 'z' },
     ],
     [
-      'extend a merged rate_limit by the written one, as the Go service does',
-      `&b {key: a, ${DAY}}, {<<: *b, value: y, rate_limit: {requests_per_unit: 5}}`,
-      { key: 'a', value: 'y', rateLimit: limit(5, 'DAY', { name: 'n' }) },
+      'extend a rate_limit, as in Go',
+      `&b {key: a, ${DAY}}, {<<: *b, key: b, rate_limit: {requests_per_unit: 5}}`,
+      { rateLimit: five },
+    ],
+    ['remove a merged rate_limit by an empty one', `&b {key: a, ${DAY}}, {<<: *b, key: b, rate_limit: ~}`, {}],
+    [
+      'use the first of several first',
+      `&x {key: x, value: x}, &y {key: y, value: y, shadow_mode: true, ${DAY}}, {<<: [*x, *y], key: b}`,
+      FIRST,
     ],
     [
-      'remove a merged rate_limit by an empty one',
-      `&b {key: a, ${DAY}}, {<<: *b, value: y, rate_limit: ~}`,
-      { key: 'a', value: 'y' },
-    ],
-    [
-      'give precedence to the first of several merged mappings',
-      `&a {key: a, value: x}, &b {key: a, value: y, shadow_mode: true, ${DAY}}, {<<: [*a, *b], key: c}`,
-      { key: 'c', value: 'x', shadowMode: true, rateLimit: day },
-    ],
-    [
-      'resolve an alias to the last anchor of its name above it',
-      '{key: &n a, value: &n b}, {key: &n c}, {key: *n, value: *n}',
-      { key: 'c', value: 'c' },
+      'resolve an alias to the last anchor of its name',
+      '{key: &n a, value: &n b}, {key: *n, value: *n}',
+      { value: 'b' },
     ],
   ])('%s', (_, rules, expected) => {
-    expect(rulesOf(`domain: d\ndescriptors: [${rules}]`).at(-1)).toEqual(ruleConfig(expected));
+    expect(rulesOf(`domain: d\ndescriptors: [${rules}]`).at(-1)).toEqual(ruleConfig({ key: 'b', ...expected }));
   });
 
   it('do not include a quoted <<, and have no warning about the precedence in a list', () => {
