@@ -159,17 +159,15 @@ describe('the decision path', () => {
     });
   });
 
-  it('delivers nothing to a decision that was cancelled while the store was called', () => {
+  it.each(['answers', 'fails'])('delivers nothing to a decision that was cancelled before the store %s', (how) => {
     scenario(
       ({ cold }) =>
         () =>
-          cold('----(r|)', { r: [1] }),
+          how === 'fails' ? cold('----#', {}, TIMEOUT) : cold('----(r|)', { r: [1] }),
       ({ cold, flush }, service, lane) => {
         const received: string[] = [];
-        const pending = service.decide(request('shop', ['k=a']), {
-          ...SILENT,
-          verdict: () => received.push('verdict'),
-        });
+        const observer = { verdict: () => received.push('verdict'), error: () => received.push('error') };
+        const pending = service.decide(request('shop', ['k=a']), observer);
         cold('-----c').subscribe(() => pending.cancel('cancelled'));
         flush();
         expect([lane.sent, received, storeErrors(service)]).toEqual([['a+1'], [], 1]);

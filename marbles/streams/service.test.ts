@@ -236,7 +236,7 @@ describe('the decisions of the service', () => {
   });
 
   it('in flight are answered after completion, further ones are rejected, and the windows complete', () => {
-    marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
+    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const rules$ = cold('     a----------', RULES);
       const requests$ = hot('   -v-----w---');
       const complete$ = hot('   ---c-------');
@@ -246,9 +246,17 @@ describe('the decisions of the service', () => {
       const streams = serviceWith(scheduler, { rules$, lane });
       expectObservable(streams.config$.pipe(ignoreElements()), '^---------!').toBe('-');
       expectObservable(streams.windows$.pipe(map(() => 'w'))).toBe('-----(w|)');
+      const reads: string[] = [];
+      function read(): void {
+        streams.apply([], { settled: () => reads.push('settled'), failed: ({ code }) => reads.push(code) });
+      }
+      read();
       complete$.subscribe(() => streams.complete());
+      complete$.subscribe(read);
       expectObservable(outcomes(streams, requests$)).toBe(expected, { v: 'v:9', w: 'w:shutting_down' });
       expectSubscriptions(reply.subscriptions).toBe('--^--!');
+      flush();
+      expect(reads).toEqual(['settled', 'shutting_down']);
     });
   });
 });

@@ -145,6 +145,10 @@ describe('a cache of keys over their limit', () => {
     const wide = new OverLimitCache(3 * (120 + 101));
     for (const key of ['1', '2', '3']) wide.add('鍵'.repeat(100) + key, 1, 1000, 100);
     expect([wide.size, wide.evicted]).toEqual([2, 1]);
+    const tiny = new OverLimitCache(121);
+    tiny.add('a', 1, 1000, 100);
+    tiny.add('too long', 1, 1000, 100);
+    expect([tiny.size, tiny.evicted]).toEqual([1, 0]);
   });
 
   it('starts again when the clock goes back, so that a window that comes again is counted by the store', () => {

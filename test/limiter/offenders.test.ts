@@ -74,6 +74,9 @@ describe('the offenders', () => {
     const { call: decide, counts } = watch([shared, BANNED], { cacheKeyPrefix: 'weir_' });
     decide('path=/a/1', 'path=/a/22', 'user=a_b');
     expect(counts()).toEqual(['path=/a/* 2', 'user=a_b 1']);
+    const long = watch([BANNED], { cacheKeyPrefix: 'p'.repeat(300) });
+    long.call('user=anna');
+    expect(long.counts()).toEqual(['user=anna 1']);
   });
 
   it('are two where two rules have the same cache key', () => {

@@ -170,11 +170,16 @@ it('the list of rules shows an unlimited one as the Go service does, with a comm
   ]);
 });
 
-it('top-level rules of one domain from several files are joined in their order', () => {
+it('top-level rules of one domain from several files are joined in their order; of equal ones the first counts', () => {
   const files = ['x*', '*'].map((value, index) =>
     domainConfig('shop', { key: 'a', value, rateLimit: limit(index, 'MINUTE') }),
   );
-  expect(matchRule(buildRuleset(files).domain('shop')!, entries('a=xy'))?.limit?.requestsPerUnit).toBe(0);
+  const ruleset = buildRuleset([
+    ...files,
+    domainConfig('shop', { key: 'a', value: 'x*' }, { key: 'b' }, { key: 'b', quotaMode: true }),
+  ]);
+  expect(matchRule(ruleset.domain('shop')!, entries('a=xy'))?.limit?.requestsPerUnit).toBe(0);
+  expect([ruleset.size, matchRule(ruleset.domain('shop')!, entries('b=x'))?.quotaMode]).toEqual([3, false]);
 });
 
 describe('the statistics key of a rule', () => {
