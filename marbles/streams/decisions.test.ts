@@ -1,4 +1,4 @@
-import { type Observable, Subject, map, of, throwError } from 'rxjs';
+import { Observable, ignoreElements, map, mergeMap, of, share, throwError } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
@@ -7,7 +7,7 @@ import type { LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
 import { Statistics } from '../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../src/streams/decisions';
-import type { CounterLane, Counters } from '../../src/streams/ports/counters';
+import type { Counters } from '../../src/streams/ports/counters';
 import type { CallTrace, WindowTracer } from '../../src/streams/ports/tracer';
 import { descriptor, request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
@@ -25,22 +25,37 @@ interface PathOptions {
   readonly limiter?: Partial<LimiterOptions>;
 }
 
-function path(lane: CounterLane, scheduler: TestScheduler, { countNow, tracer, limiter }: PathOptions = {}) {
+/**
+ * The decision path over one lane, or over lanes named by a letter, where the first letter of a value says which lane counts it. Its
+ * windows are subscribed to.
+ */
+function path(
+  lanes: ScriptedLane | Readonly<Record<string, ScriptedLane>>,
+  scheduler: TestScheduler,
+  { countNow, tracer, limiter }: PathOptions = {},
+) {
+  function laneOf({ key }: { readonly key: string }): ScriptedLane {
+    const lane = lanes instanceof ScriptedLane ? lanes : lanes[key.split('_')[2]?.[0] ?? ''];
+    if (lane === undefined) throw new Error(`no lane for ${key}`);
+    return lane;
+  }
   const statistics = new Statistics(10);
   const internalErrors: unknown[] = [];
   const made = decisions({
     limiter: new Limiter({ ...DEFAULT_OPTIONS, ...limiter }, statistics),
     ruleset: () => ruleset,
-    counters: { ...storeOf(() => lane), countNow },
+    counters: { ...storeOf(laneOf), countNow },
     statistics,
     scheduler,
     tracer,
     onInternalError: (error) => internalErrors.push(error),
   });
-  return { ...made, statistics, internalErrors };
+  const windows$ = made.windows$.pipe(share());
+  windows$.subscribe();
+  return { ...made, windows$, statistics, internalErrors };
 }
 
-/** A decision path with one lane whose windows are subscribed to, in virtual time. */
+/** A decision path with one lane, in virtual time. */
 function scenario(
   reply: (helpers: RunHelpers) => Reply,
   play: (helpers: RunHelpers, service: ReturnType<typeof path>, lane: ScriptedLane) => void,
@@ -49,22 +64,32 @@ function scenario(
   marbles((helpers, scheduler) => {
     const lane = new ScriptedLane(reply(helpers), options.lane);
     const service = path(lane, scheduler, options);
-    service.windows$.subscribe();
     play(helpers, service, lane);
   });
 }
 
-/** The outcome of each request: what is left of its limit, or the code of its error. */
+/** The outcome of each request, written as its values (`a1+b1`): what is left of each limit, `over`, or the code of its error. */
 function outcomes({ decide }: Decisions, requests$: Observable<string>): Observable<string> {
-  const outcomes$ = new Subject<string>();
-  requests$.subscribe((value) =>
-    decide(request('shop', [`k=${value}`]), {
-      verdict: ({ overallCode, statuses }) =>
-        outcomes$.next(`${value}:${overallCode === Code.OK ? statuses[0]?.limitRemaining : 'over'}`),
-      error: (error) => outcomes$.next(`${value}:${error.code}`),
-    }),
+  return requests$.pipe(
+    mergeMap(
+      (values) =>
+        new Observable<string>((subscriber) => {
+          const descriptors = values.split('+').map((value) => `k=${value}`);
+          decide(request('shop', descriptors), {
+            verdict: ({ statuses }) => {
+              const left = statuses.map(({ code, limitRemaining }) => (code === Code.OK ? limitRemaining : 'over'));
+              subscriber.next(`${values}:${left.join(' ')}`);
+            },
+            error: ({ code }) => subscriber.next(`${values}:${code}`),
+          });
+        }),
+    ),
   );
-  return outcomes$;
+}
+
+/** A lane that replies when `reply` emits, with counts of which every key is new. */
+function laneAfter(reply: Observable<unknown>, options: LaneOptions = {}): ScriptedLane {
+  return new ScriptedLane((batch) => reply.pipe(map(() => freshCounts(batch))), { span: 1, ...options });
 }
 
 function storeErrors({ statistics }: { statistics: Statistics }): number {
@@ -89,7 +114,6 @@ describe('the decision path', () => {
       const expected = '      -----(xyz)';
       const lane = new ScriptedLane(() => reply);
       const service = path(lane, scheduler);
-      service.windows$.subscribe();
       expectObservable(outcomes(service, requests)).toBe(expected, values);
       flush();
       expectSubscriptions(reply.subscriptions).toBe('---^-!');
@@ -123,7 +147,6 @@ describe('the decision path', () => {
       const expected = '      ----(xy)------z';
       const replies = [failure, success];
       const service = path(new ScriptedLane(() => replies.shift() ?? failure), scheduler);
-      service.windows$.subscribe();
       const values = { x: 'a:store_timeout', y: 'b:store_timeout', z: 'c:9' };
       expectObservable(outcomes(service, requests)).toBe(expected, values);
       expectSubscriptions(failure.subscriptions).toBe('---^!');
@@ -219,7 +242,6 @@ it('the decision path sends a window over the bound after its wait, with the beh
     const expected = '      -----------x------y-';
     const lane = new ScriptedLane(() => reply, { whenFull: { behavior: 'exceed', after: 2 } });
     const service = path(lane, scheduler);
-    service.windows$.subscribe();
     expectObservable(outcomes(service, requests)).toBe(expected, { x: 'a:9', y: 'b:9' });
     expectSubscriptions(reply.subscriptions).toBe(['---^-------!', '----------^-------!']);
     flush();
@@ -311,5 +333,132 @@ describe('the trip of a window to the store', () => {
     ['one operation', () => of([1, TIMEOUT]), 'store_timeout'],
   ])('ends with the failure of %s', (_, reply, code) => {
     expect(recorded(reply, [['a', TRACE], ['b']])[1]).toEqual(['ended', code]);
+  });
+});
+
+describe('a lane', () => {
+  it('that does not reply holds up only the calls that it counts', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const requests$ = cold('v---w---x---y--------- ', { v: 'a1', w: 'b1', x: 'a2', y: 'b2' });
+      const hanging = cold('----------#', {}, TIMEOUT);
+      const quick = cold('     --(r|)');
+      const expected = '       -------w---v---y-----x';
+      const service = path({ a: laneAfter(hanging), b: laneAfter(quick) }, scheduler);
+      expectObservable(outcomes(service, requests$)).toBe(expected, {
+        v: 'a1:store_timeout',
+        w: 'b1:9',
+        x: 'a2:store_timeout',
+        y: 'b2:9',
+      });
+      expectSubscriptions(quick.subscriptions).toBe(['-----^-!', '-------------^-!']);
+    });
+  });
+
+  it('has a window, a bound on windows in flight and a policy of its own', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests$ = cold('vw-x----y----------', { v: 'a1', w: 'b1', x: 'a2', y: 'b2' });
+      const reply = cold('      -----(r|)');
+      const expected = '        ------xv---w------y';
+      const a = laneAfter(reply, { span: 2, whenFull: { behavior: 'fail', after: 1 } });
+      const b = laneAfter(reply, { span: 5 });
+      const values = { v: 'a1:9', w: 'b1:9', x: 'a2:store_pool_empty', y: 'b2:9' };
+      expectObservable(outcomes(path({ a, b }, scheduler), requests$)).toBe(expected, values);
+      flush();
+      expect([a.sent, b.sent]).toEqual([['a1+1'], ['b1+1', 'b2+1']]);
+    });
+  });
+
+  it('that has retired sends what it has gathered, also what was on its way to it, and is not kept open', () => {
+    marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
+      const requests$ = cold('v---w-x----', { v: 'a1', w: 'a2', x: 'a3' });
+      const retired$ = hot('  --r--------');
+      const reply = cold('      --(r|)');
+      const expected = '      ----v-w-x--';
+      const service = path({ a: laneAfter(reply, { span: 9, retired$ }) }, scheduler);
+      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1:9', w: 'a2:9', x: 'a3:9' });
+      expectSubscriptions(reply.subscriptions).toBe(['--^-!', '----^-!', '------^-!']);
+      expectSubscriptions(retired$.subscriptions).toBe(['^-!', '----(^!)', '------(^!)']);
+    });
+  });
+});
+
+describe('a call of several lanes', () => {
+  it('waits for all of them, which count at the same time when they are of different instances', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const requests$ = cold('v----------', { v: 'a1+b1+a2' });
+      const slow = cold('      -----(r|)');
+      const quick = cold('     --(r|)');
+      const expected = '      ------v----';
+      const [a, b] = [laneAfter(slow), laneAfter(quick)];
+      expectObservable(outcomes(path({ a, b }, scheduler), requests$)).toBe(expected, { v: 'a1+b1+a2:9 9 9' });
+      expectSubscriptions(slow.subscriptions).toBe(' -^----!');
+      expectSubscriptions(quick.subscriptions).toBe('-^-!');
+      flush();
+      expect([a.sent, b.sent]).toEqual([['a1+1 a2+1'], ['b1+1']]);
+    });
+  });
+
+  it.each<[lanesAtOnce: number, subscriptions: [string, string, string], outcome: string]>([
+    [1, ['-^--!', '-----^--!', '---------^--!'], '------------v'],
+    [2, ['-^--!', '-^--!', '-----^--!'], '        --------v'],
+    [9, ['-^--!', '-^--!', '-^--!'], '            ----v'],
+  ])('uses %i lanes of one instance at a time', (lanesAtOnce, subscriptions, outcome) => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const requests$ = cold('v------------', { v: 'a1+b1+c1' });
+      const replies = { a: cold('---(r|)'), b: cold('---(r|)'), c: cold('---(r|)') };
+      const instance = { lanesAtOnce };
+      const lanes = Object.entries(replies).map(([name, reply]) => [name, laneAfter(reply, { instance })] as const);
+      const service = path(Object.fromEntries(lanes), scheduler);
+      expectObservable(outcomes(service, requests$)).toBe(outcome.trim(), { v: 'a1+b1+c1:9 9 9' });
+      const [onA, onB, onC] = subscriptions;
+      expectSubscriptions(replies.a.subscriptions).toBe(onA);
+      expectSubscriptions(replies.b.subscriptions).toBe(onB);
+      expectSubscriptions(replies.c.subscriptions).toBe(onC);
+    });
+  });
+
+  it('fails once, with the first lane that fails, and is not sent to lanes after it', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests$ = cold('v--------', { v: 'a1+b1+c1+d1' });
+      const expected = '      ----v----';
+      const instance = { lanesAtOnce: 2 };
+      const a = laneAfter(cold('---#', {}, TIMEOUT), { instance });
+      const b = laneAfter(cold('----#', {}, TIMEOUT), { instance });
+      const d = laneAfter(cold('(r|)'), { instance });
+      const service = path({ a, b, c: d, d }, scheduler);
+      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1+c1+d1:store_timeout' });
+      flush();
+      expect(d.sent).toEqual([]);
+    });
+  });
+
+  it('is answered when completion begins between two of its lanes', () => {
+    marbles(({ cold, expectObservable }, scheduler) => {
+      const requests$ = cold(' v---------', { v: 'a1+b1' });
+      const reply = cold('      --(r|)');
+      const complete$ = cold(' --c');
+      const expected = '       -----v----';
+      const instance = { lanesAtOnce: 1 };
+      const service = path({ a: laneAfter(reply, { instance }), b: laneAfter(reply, { instance }) }, scheduler);
+      complete$.subscribe(() => service.complete());
+      expectObservable(service.windows$.pipe(ignoreElements())).toBe('-----|');
+      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1:9 9' });
+    });
+  });
+
+  it('is read, then counted, under STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests$ = cold(' v---------', { v: 'a1+b1' });
+      const expected = '       ------v---';
+      const full = new ScriptedLane((batch) => cold('-(r|)', { r: batch.map(({ hits }) => 10 + hits) }), { span: 1 });
+      const room = new ScriptedLane((batch) => cold('--(r|)', { r: batch.map(({ hits }) => 3 + hits) }), { span: 1 });
+      const service = path({ a: full, b: room }, scheduler, { limiter: { stopIncrementWhenOverLimit: true } });
+      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1:over 7' });
+      flush();
+      expect([full.sent, room.sent]).toEqual([
+        ['a1+0', 'a1+1'],
+        ['b1+0', 'b1+0'],
+      ]);
+    });
   });
 });

@@ -110,6 +110,7 @@ describe('a ruleset that was transferred as rows', () => {
         expect(changed(original, copy)).toEqual({});
         expect(linesOf(copy)).toEqual(linesOf(original));
       }),
+      { numRuns: 40 },
     );
   });
 
