@@ -176,7 +176,7 @@ describe('an explanation', () => {
           await reference.close();
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 60 },
     );
   });
 
