@@ -78,6 +78,10 @@ descriptors:
     },
   );
 
+  it.each(['@', '"a'])('is rejected for an error in its first character: %s', (text) => {
+    expect(codes(read(text).errors)).toEqual(['yaml-syntax']);
+  });
+
   it('is rejected when its first document is empty, with a warning about the second one', () => {
     const { errors, warnings } = read('---\n---\ndomain: d\ndescriptors: [{key: k}]\n');
     expect([codes(errors), codes(warnings)]).toEqual([['empty-domain'], ['second-document']]);
