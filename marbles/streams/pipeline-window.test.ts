@@ -126,9 +126,9 @@ describe('the overflow of a pipeline window', () => {
     });
   });
 
-  it('has to be done before the stream completes, and has its wait also after the source has completed', () => {
+  it.each(['a--b|', 'a--b----|'])('has its wait, and is done, before the stream completes, whenever %s does', (marble) => {
     marbles(({ cold, expectObservable }, scheduler) => {
-      const source = cold('  a--b|');
+      const source = cold(marble);
       const store = cold('    ----------(s|)');
       const overflowing = cold('          ------(s|)');
       const expected = '     -----------x-(y|)';
