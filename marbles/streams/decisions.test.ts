@@ -421,14 +421,26 @@ describe('a call of several lanes', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const requests$ = cold('v--------', { v: 'a1+b1+c1+d1' });
       const expected = '      ----v----';
-      const instance = { lanesAtOnce: 2 };
-      const a = laneAfter(cold('---#', {}, TIMEOUT), { instance });
-      const b = laneAfter(cold('----#', {}, TIMEOUT), { instance });
-      const d = laneAfter(cold('(r|)'), { instance });
-      const service = path({ a, b, c: d, d }, scheduler);
-      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1+c1+d1:store_timeout' });
+      const instance = { lanesAtOnce: 3 };
+      const replies = [cold('---#', {}, TIMEOUT), cold('----#', {}, TIMEOUT), cold('-----(r|)'), cold('(r|)')];
+      const lanes = replies.map((reply) => laneAfter(reply, { instance }));
+      const byName = Object.fromEntries(lanes.map((lane, index) => ['abcd'.charAt(index), lane]));
+      const outcomes$ = outcomes(path(byName, scheduler), requests$);
+      expectObservable(outcomes$).toBe(expected, { v: 'a1+b1+c1+d1:store_timeout' });
       flush();
-      expect(d.sent).toEqual([]);
+      expect(lanes.map(({ sent }) => sent.length)).toEqual([1, 1, 1, 0]);
+    });
+  });
+
+  it('is not sent to further lanes once it is cancelled', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const instance = { lanesAtOnce: 1 };
+      const a = laneAfter(cold('---(r|)'), { instance });
+      const b = laneAfter(cold('---(r|)'), { instance });
+      const pending = path({ a, b }, scheduler).decide(request('shop', ['k=a1', 'k=b1']), SILENT);
+      cold('--c').subscribe(() => pending.cancel('cancelled'));
+      flush();
+      expect([a.sent, b.sent]).toEqual([['a1+1'], []]);
     });
   });
 

@@ -126,16 +126,19 @@ describe('the overflow of a pipeline window', () => {
     });
   });
 
-  it.each(['a--b|', 'a--b----|'])('has its wait, and is done, before the stream completes, whenever %s does', (marble) => {
-    marbles(({ cold, expectObservable }, scheduler) => {
-      const source = cold(marble);
-      const store = cold('    ----------(s|)');
-      const overflowing = cold('          ------(s|)');
-      const expected = '     -----------x-(y|)';
-      const overflow = { after: 3, send: echo(overflowing) };
-      expectObservable(windowed(source, store, { span: 1, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
-    });
-  });
+  it.each(['a--b|', 'a--b----|'])(
+    'has its wait, and is done, before the stream completes, whenever %s does',
+    (marble) => {
+      marbles(({ cold, expectObservable }, scheduler) => {
+        const source = cold(marble);
+        const store = cold('    ----------(s|)');
+        const overflowing = cold('          ------(s|)');
+        const expected = '     -----------x-(y|)';
+        const overflow = { after: 3, send: echo(overflowing) };
+        expectObservable(windowed(source, store, { span: 1, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
+      });
+    },
+  );
 
   it('is not waited for when the stream is unsubscribed from', () => {
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
