@@ -134,7 +134,8 @@ describe('the decision path', () => {
         });
         expect(received).toEqual([Code.OK]);
         flush();
-        expect(lane.sent).toEqual([]);
+        const size = service.statistics.readGauge('ratelimit.pipeline.window_size');
+        expect([lane.sent, size]).toEqual([[], 0]);
       },
     );
   });

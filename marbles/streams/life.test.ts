@@ -41,13 +41,13 @@ describe('a drain', () => {
 
   it('reports a step that fails and continues with the next one', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const calls = cold('     --#', {}, new Error('stuck'));
-      const windows = cold('    -|');
-      const { outcome$, log } = drained(scheduler, { calls, windows });
-      expectObservable(outcome$).toBe('---(d|)', OUTCOMES);
-      expectSubscriptions(windows.subscriptions).toBe('--^!');
+      const calls = cold('      --#', {}, new Error('stuck'));
+      const windows = cold('     -|');
+      const { outcome$, log } = drained(scheduler, { calls, windows }, { delay: 1 });
+      expectObservable(outcome$).toBe('----(d|)', OUTCOMES);
+      expectSubscriptions(windows.subscriptions).toBe('---^!');
       flush();
-      expect(log).toEqual(['begun at 0', 'calls: Error: stuck']);
+      expect(log).toEqual(['begun at 1', 'calls: Error: stuck']);
     });
   });
 

@@ -37,6 +37,14 @@ export function remaining({ statuses }: Verdict): readonly number[] {
   return statuses.map(({ limitRemaining }) => limitRemaining);
 }
 
+/** Codes and remaining requests of all descriptors: `OVER 0, OK 3`. */
+export function shown(verdict: Verdict): string {
+  const left = remaining(verdict);
+  return codes(verdict)
+    .map((code, index) => `${code} ${left[index]}`)
+    .join(', ');
+}
+
 /** A descriptor with hits of its own; negative ones are subtracted. */
 export function hits(text: string, count: number): Descriptor {
   return descriptor(text, { hitsAddend: Math.abs(count), isNegativeHits: count < 0 });
