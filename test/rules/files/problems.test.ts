@@ -101,6 +101,13 @@ describe('a problem', () => {
     expect(summarizeProblem(error)).toBe("shop.yaml:4:3: config error, unknown key 'vale'. Did you mean `value`?");
   });
 
+  it('shows at most five items, two levels and 200 characters of what is wrong', () => {
+    const { message } = errorOf('domain: d\ndescriptors: [[{a: 1}, [[a]], 2, 3, 4, 5, 6]]');
+    expect(message).toContain(': [map[a:1] [[…]] 2 3 4]');
+    const shown = [200, 201].map((length) => errorOf(`domain: d\n${'x'.repeat(length)}: 1`).message.slice(-3));
+    expect(shown).toEqual(["xx'", "x…'"]);
+  });
+
   it.each([
     ['a tab, which keeps its width', '{key: a,\tvale: b}', `${' '.repeat(22)}\t^^^^`, 24],
     ['wide characters, each of which takes two columns', '{key: 日本😀, vale: b}', `${' '.repeat(28)}^^^^`, 26],
@@ -141,8 +148,8 @@ describe('a very long line', () => {
 
   it('is never cut through a character, and has the column of a mark far behind', () => {
     for (let shift = 0; shift < 4; shift += 1) {
-      const line = `${begin}{key: "${'x'.repeat(shift)}${'😀'.repeat(1500)}", `;
-      const { sourceLine, column } = errorOf(`domain: d\n${line}vale: b}]`);
+      const line = `${begin}{key: "${'😀'.repeat(1500)}${'x'.repeat(shift)}", `;
+      const { sourceLine, column } = errorOf(`domain: d\n${line}vale: "${'😀'.repeat(300)}"}]`);
       // Encoding replaces a lone surrogate.
       expect(new TextDecoder().decode(new TextEncoder().encode(sourceLine))).toBe(sourceLine);
       expect(column).toBe(line.length - 1500 + 1);
