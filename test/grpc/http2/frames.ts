@@ -16,6 +16,10 @@ export interface Frame {
 export type SentField = readonly [name: string, value: string];
 
 const EMPTY = Buffer.alloc(0);
+/** As many times what `make` returns, one after the other. */
+export function times(count: number, make: (at: number) => Buffer): Buffer {
+  return Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+}
 export function bytesOf(...values: number[]): Buffer {
   return Buffer.from(values);
 }
@@ -25,16 +29,10 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** Any frame, valid or not. `length` overrides the length of the payload. */
-export function frame(
-  type: number,
-  flags: number,
-  stream: number,
-  payload: Buffer = EMPTY,
-  length = payload.length,
-): Buffer {
+/** Any frame, valid or not. */
+export function frame(type: number, flags: number, stream: number, payload: Buffer = EMPTY): Buffer {
   const header = Buffer.alloc(9);
-  header.writeUIntBE(length, 0, 3);
+  header.writeUIntBE(payload.length, 0, 3);
   header[3] = type;
   header[4] = flags;
   header.writeUInt32BE(stream >>> 0, 5);
@@ -170,6 +168,10 @@ export function headers(
   );
 }
 
+/** The stream of the request with this number, from 0. */
+export function streamOf(at: number): number {
+  return 2 * at + 1;
+}
 /** A complete request without a body. */
 export function get(stream: number, path = '/'): Buffer {
   return headers(stream, request(path), { endStream: true });
@@ -219,11 +221,19 @@ export function hello(...values: (readonly [setting: number, value: number])[]):
 
 // ---------------------------------------------------------------- reading the output of the server
 
+/** Decodes the header blocks of one connection. */
+export class BlockDecoder {
+  readonly #decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 1e6, maxHeaderFields: 1e4 });
+  readonly #table = new DynamicTable();
+
+  decode(bytes: Buffer): SentField[] {
+    this.#decoder.decode(this.#table, bytes, 0, bytes.length);
+    return this.#decoder.fields.slice(0, this.#decoder.count).map(({ name, value }) => [name.text, value]);
+  }
+}
 /** The fields of a response block, which does not use the dynamic table. */
 export function fieldsOf(bytes: Buffer): Record<string, string> {
-  const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
-  decoder.decode(new DynamicTable(), bytes, 0, bytes.length);
-  return Object.fromEntries(decoder.fields.slice(0, decoder.count).map(({ name, value }) => [name.text, value]));
+  return Object.fromEntries(new BlockDecoder().decode(bytes));
 }
 
 export interface Goaway {

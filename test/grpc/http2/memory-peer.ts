@@ -1,12 +1,13 @@
 import { Connection } from '../../../src/grpc/http2/connection/connection';
 import type { ConnectionContext } from '../../../src/grpc/http2/connection/connection-context';
+import { TurnQueue } from '../../../src/grpc/http2/connection/turn-queue';
 import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
 import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
 import { HeldBytes } from '../../../src/grpc/http2/streams/held-bytes';
 import { WorkPacing } from '../../../src/grpc/http2/streams/work-pacing';
-import { type Frame, parseFrames } from './frames';
+import { type Frame, hello, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
 /** A transport in memory whose peer reads only if the test permits it. */
@@ -41,60 +42,93 @@ class MemoryTransport implements Transport {
   }
 }
 
+/** The turns of the real event loop, on a clock that the test moves. */
+export class EventLoop {
+  time = 1_000;
+  /** How often the clock was read. */
+  reads = 0;
+  readonly queue = new TurnQueue(this, DEFAULT_LIMITS.roundMs);
+
+  now(): number {
+    this.reads += 1;
+    return this.time;
+  }
+}
+
+interface Options {
+  readonly application?: TestApplication;
+  /** Another connection of the same server. */
+  readonly beside?: MemoryPeer | undefined;
+  /** If absent, a turn ends with each chunk that is sent. */
+  readonly eventLoop?: EventLoop;
+}
+
 /** How bytes are split into chunks. A number is the position at which they are split in two. */
 export type Cut = 'in one chunk' | 'byte by byte' | number;
 
-/** A connection without a socket. The test controls its clock and its turns. */
+/** A connection without a socket: bytes into it, and out of it. The test controls its clock and its turns. */
 export class MemoryPeer {
   readonly transport = new MemoryTransport();
   readonly rejections: Rejection[] = [];
   readonly internalErrors: unknown[] = [];
+  readonly application: TestApplication;
   time = 1_000;
   /** Whether the process has more work than time. */
   isBusy = false;
   #idle = 0;
-  readonly connection: Connection<string, never>;
+  readonly #connection: Connection<string, never>;
+  readonly #context: ConnectionContext<string, never>;
   #toFlush = false;
   #toRun = false;
-  readonly context: ConnectionContext<string, never>;
+  /** How many requests had begun to run when each turn left some of them to the next. */
+  readonly runsAtTurns: number[] = [];
 
-  constructor(
-    limits: Partial<Limits> = {},
-    readonly application: TestApplication = new TestApplication(),
-    shared: Partial<ConnectionContext<string, never>> = {},
-  ) {
+  constructor(limits: Partial<Limits> = {}, { beside, eventLoop, ...options }: Options = {}) {
     const all = { ...DEFAULT_LIMITS, ...limits };
-    this.context = {
-      application,
+    this.application = options.application ?? beside?.application ?? new TestApplication();
+    const shared = beside && beside.#context;
+    this.time = beside?.time ?? this.time;
+    this.#context = {
+      application: this.application,
       limits: all,
-      headerBlocks: new HeaderBlockReader(application, all),
-      heldBytes: new HeldBytes(all),
+      headerBlocks: shared?.headerBlocks ?? new HeaderBlockReader(this.application, all),
+      heldBytes: shared?.heldBytes ?? new HeldBytes(all),
       openStreams: 0,
-      workPacing: new WorkPacing(all, { idle: () => this.#idle }, this.time),
-      now: () => this.time,
+      workPacing: shared?.workPacing ?? new WorkPacing(all, { idle: () => this.#idle }, this.time),
+      now: () => eventLoop?.now() ?? this.time,
       rejected: (kind) => this.rejections.push(kind),
       internalError: (error) => this.internalErrors.push(error),
-      flushLater: () => {
-        this.#toFlush = true;
+      flushLater: (task) => {
+        if (eventLoop === undefined) this.#toFlush = true;
+        else eventLoop.queue.flushLater(task);
       },
-      runLater: () => {
-        this.#toRun = true;
+      runLater: (task) => {
+        this.runsAtTurns.push(this.application.runs);
+        if (eventLoop === undefined) this.#toRun = true;
+        else eventLoop.queue.runLater(task);
       },
-      ...shared,
     };
-    this.connection = new Connection(this.context, this.transport);
+    this.#connection = new Connection(this.#context, this.transport);
+  }
+
+  /** A connection whose client has begun as it should. */
+  static connected(limits: Partial<Limits> = {}, options: Options = {}): MemoryPeer {
+    return new MemoryPeer(limits, options).send(hello());
   }
 
   /** Sends bytes to the server. */
   send(bytes: Buffer, cut: Cut = 'in one chunk'): this {
-    // Each chunk is a copy, as with a socket: the bytes must not change while the server keeps them.
-    if (cut === 'in one chunk') this.connection.receive(Buffer.from(bytes));
-    else if (cut === 'byte by byte') for (const byte of bytes) this.connection.receive(Buffer.from([byte]));
-    else {
-      this.connection.receive(Buffer.from(bytes.subarray(0, cut)));
-      this.connection.receive(Buffer.from(bytes.subarray(cut)));
-    }
+    if (cut === 'in one chunk') this.receive(bytes);
+    else if (cut === 'byte by byte') for (const byte of bytes) this.receive(Buffer.from([byte]));
+    else this.receive(bytes.subarray(0, cut)).receive(bytes.subarray(cut));
     return this.endTurns();
+  }
+
+  /** Sends bytes in a chunk, after which the turn goes on. */
+  receive(bytes: Buffer): this {
+    // A copy, as with a socket: the bytes must not change while the server keeps them.
+    this.#connection.receive(Buffer.from(bytes));
+    return this;
   }
 
   /** Ends turns of the event loop until nothing is left to do. */
@@ -103,8 +137,8 @@ export class MemoryPeer {
       const run = this.#toRun;
       this.#toFlush = false;
       this.#toRun = false;
-      if (run) this.connection.runScheduled();
-      this.connection.flush();
+      if (run) this.#connection.runScheduled();
+      this.#connection.flush();
     }
     if (this.transport.isRead && this.transport.isLate) this.transport.writableLength = 0;
     return this;
@@ -116,9 +150,9 @@ export class MemoryPeer {
     while (this.time < until) {
       this.time = Math.min(until, this.time + step);
       if (!this.isBusy) this.#idle += step;
-      this.context.workPacing.check(this.time);
-      this.context.heldBytes.check(this.time);
-      this.connection.tick(this.time);
+      this.#context.workPacing.check(this.time);
+      this.#context.heldBytes.check(this.time);
+      this.#connection.tick(this.time);
       this.endTurns();
     }
     return this;
@@ -127,10 +161,45 @@ export class MemoryPeer {
   /** The peer reads all output that is waiting. */
   readAll(): this {
     this.transport.writableLength = 0;
-    this.connection.drained();
+    this.#connection.drained();
     return this.endTurns();
   }
 
+  /** Answers the first `count` of the requests that are held. */
+  finish(count = 1, text = 'done'): this {
+    for (const stream of this.application.held.splice(0, count)) this.application.finish(stream, text);
+    return this.endTurns();
+  }
+
+  /** Begins a graceful shutdown. */
+  shutDown(reason = '', graceMs = Infinity): this {
+    this.#connection.shutDown(reason, graceMs);
+    return this.endTurns();
+  }
+
+  /** The server ends the connection at once. */
+  abort(): void {
+    this.#connection.abort('');
+  }
+
+  /** The socket is closed. */
+  close(): this {
+    this.#connection.transportClosed();
+    return this;
+  }
+
+  get hasEnded(): boolean {
+    return this.#connection.hasEnded;
+  }
+  /** Bytes of incomplete requests that are kept on all connections of the server. */
+  get heldBytes(): number {
+    return this.#context.heldBytes.total;
+  }
+  /** The requests that wait because the process has more work than time. */
+  get waiting(): number {
+    return this.#connection.waitingStreams;
+  }
+  /** All frames that the server has sent. */
   get frames(): Frame[] {
     return parseFrames(Buffer.concat(this.transport.sent)).frames;
   }

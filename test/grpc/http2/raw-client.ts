@@ -76,14 +76,6 @@ export class RawClient {
   }
 }
 
-/** Waits for a condition that has no event, by polling. Fails with its description if it is not met in time. */
-export async function eventually(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + TIMEOUT_MS; !holds();) {
-    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 type Address = net.AddressInfo | string;
 
 export function connectPlain(address: Address): RawClient {

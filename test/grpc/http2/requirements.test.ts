@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { ErrorCode } from '../../../src/grpc/http2/frames/protocol';
+import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
+import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
 import { endedOf, goawaysOf, ping, resetsOf } from './frames';
 import { type Cut, MemoryPeer } from './memory-peer';
 import { REQUIREMENTS } from './requirements';
@@ -6,29 +9,45 @@ import { seededRandom } from './seeded-random';
 
 const random = seededRandom('the cuts of requirements.test.ts');
 
-describe.each(REQUIREMENTS)('$reference: $title', ({ before, bytes, then }) => {
+it.each(REQUIREMENTS)('$reference: $title, however the bytes are split', ({ before, bytes, then }) => {
   const cuts: Cut[] = ['in one chunk', 1 + Math.floor(random() * (bytes.length - 1))];
   // Byte by byte, the long cases would take long and test nothing more.
   if (bytes.length < 5_000) cuts.push('byte by byte');
-
-  it.each(cuts)('has the required effect, received %s', (cut) => {
-    const peer = new MemoryPeer();
-    if (before.length > 0) peer.send(before);
-    peer.send(bytes, cut);
-
+  for (const cut of cuts) {
+    const peer = new MemoryPeer().send(before).send(bytes, cut);
+    const { frames, rejections } = peer;
     expect(peer.internalErrors).toEqual([]);
     if ('goaway' in then) {
-      expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: then.goaway })]);
-      expect(resetsOf(peer.frames)).toEqual([]);
+      expect(goawaysOf(frames)).toEqual([expect.objectContaining({ code: then.goaway })]);
+      expect(resetsOf(frames)).toEqual([]);
       expect(peer.transport.isEnded).toBe(true);
-      expect(peer.rejections).toEqual(then.goaway === ErrorCode.NO_ERROR ? [] : [then.as]);
-      return;
+      expect(rejections).toEqual(then.goaway === ErrorCode.NO_ERROR ? [] : [then.as]);
+      continue;
     }
-    expect(goawaysOf(peer.frames)).toEqual([]);
-    expect(resetsOf(peer.frames)).toEqual('resets' in then ? then.resets : []);
-    expect(peer.rejections).toEqual('resets' in then && then.as !== undefined ? [then.as] : []);
-    if ('answers' in then) expect(endedOf(peer.frames)).toEqual(then.answers);
+    expect(goawaysOf(frames)).toEqual([]);
+    expect(resetsOf(frames)).toEqual('resets' in then ? then.resets : []);
+    expect(rejections).toEqual('resets' in then && then.as !== undefined ? [then.as] : []);
+    if ('answers' in then) expect(endedOf(frames)).toEqual(then.answers);
     peer.send(ping('alive...'));
     expect(peer.frames.at(-1)?.payload.toString()).toBe('alive...');
+  }
+});
+
+describe('the README of the HTTP/2 server', () => {
+  const readme = readFileSync(`${__dirname}/../../../src/grpc/http2/README.md`, 'utf8');
+  const [, section] = /## Limits\n(.*?)\n## /s.exec(readme)!;
+  const rows = section!.split('\n').filter((line) => /^\| `/.test(line));
+  function namesIn(text: string): string[] {
+    return Array.from(text.matchAll(/`(\w+)`/g), ([, name]) => name!);
+  }
+
+  it('lists every limit, and no other', () => {
+    const listed = rows.flatMap((row) => namesIn(row.split('|')[1]!));
+    expect(listed.toSorted()).toEqual(Object.keys(DEFAULT_LIMITS).toSorted());
+  });
+
+  it('names every kind of rejection, and none that does not exist', () => {
+    expect(namesIn(readme)).toEqual(expect.arrayContaining([...REJECTIONS]));
+    expect(REJECTIONS).toEqual(expect.arrayContaining(rows.flatMap((row) => namesIn(row.split('|').at(-2)!))));
   });
 });

@@ -1,35 +1,25 @@
 import { Flag, FrameType } from '../../../../src/grpc/http2/frames/protocol';
-import { DynamicTable } from '../../../../src/grpc/http2/headers/hpack/dynamic-table';
-import { FieldNames } from '../../../../src/grpc/http2/headers/hpack/field-names';
-import { FieldSectionDecoder } from '../../../../src/grpc/http2/headers/hpack/field-section-decoder';
-import { type Frame, ping } from '../frames';
-
-/** The connection was closed without GOAWAY. */
-export const CLOSED = 'closed';
+import { BlockDecoder, type Frame, ping } from '../frames';
 
 /** The PING that follows a step; its acknowledgement is the end of the reaction. */
 export function barrier(step: number): Buffer {
-  return ping(opaqueOf(step));
-}
-
-function opaqueOf(step: number): string {
-  return `step${String(step).padStart(4, '0')}`;
+  return ping(`step${String(step).padStart(4, '0')}`);
 }
 
 /**
  * Reduces the frames of a server to its reaction to a step, which is the same on every server that behaves equally: `1:200` are
- * response headers on stream 1, `1:end` is END_STREAM, `1:200,end,reset 0` both and RST_STREAM, `goaway 1` ends the connection.
+ * response headers on stream 1, `1:end` is END_STREAM, `1:200,end,reset 0` both and RST_STREAM, `goaway 1` ends the connection,
+ * `closed` is its end without GOAWAY.
  */
 export class ReactionReader {
-  readonly #decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
-  readonly #table = new DynamicTable();
+  readonly #decoder = new BlockDecoder();
   #streams = new Map<number, string[]>();
   #goaway: number | undefined;
   #acknowledged = -1;
 
   read({ type, flags, stream, payload }: Frame): void {
     const events: string[] = [];
-    if (type === FrameType.HEADERS) events.push(this.#statusOf(payload));
+    if (type === FrameType.HEADERS) events.push(new Map(this.#decoder.decode(payload)).get(':status') ?? 'trailers');
     const canEnd = type === FrameType.HEADERS || type === FrameType.DATA;
     if (canEnd && (flags & Flag.END_STREAM) !== 0) events.push('end');
     if (type === FrameType.RST_STREAM) events.push(`reset ${payload.readUInt32BE()}`);
@@ -55,13 +45,7 @@ export class ReactionReader {
     this.#streams = new Map();
     const reaction = withoutStreams ? [] : streams;
     if (this.#goaway !== undefined) reaction.push(`goaway ${this.#goaway}`);
-    else if (isClosed) reaction.push(CLOSED);
+    else if (isClosed) reaction.push('closed');
     return reaction.join(' ');
-  }
-
-  #statusOf(block: Buffer): string {
-    this.#decoder.decode(this.#table, block, 0, block.length);
-    const fields = this.#decoder.fields.slice(0, this.#decoder.count);
-    return fields.find(({ name }) => name.text === ':status')?.value ?? 'trailers';
   }
 }

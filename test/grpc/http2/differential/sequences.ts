@@ -1,10 +1,41 @@
-import { FLOODS, floodBytes } from './floods';
+import { Flag, FrameType, MAX_31_BITS, PREFACE } from '../../../../src/grpc/http2/frames/protocol';
+import {
+  block,
+  continuation,
+  data,
+  frame,
+  get,
+  headers,
+  hello,
+  indexed,
+  inserted,
+  ping,
+  priority,
+  request,
+  rstStream,
+  settings,
+  streamOf,
+  times,
+  windowUpdate,
+} from '../frames';
 import { RandomFrames } from '../random-frames';
 import { REQUIREMENTS } from '../requirements';
 import { seededRandom } from '../seeded-random';
-import { type Step, stepsOf } from './steps';
 
 const RANDOM_SEQUENCES = 5_000;
+const HEADER_BYTES = 9;
+const FRAME_NAMES = Object.keys(FrameType);
+
+/** A part of a client's input, after which the reaction of the server is read. */
+export interface Step {
+  readonly bytes: Buffer;
+  /** The type of its last frame. */
+  readonly frame: string;
+  /** The stream of that frame; -1 without a frame. */
+  readonly stream: number;
+  /** It ends with a complete frame outside of a header block, so that a PING can follow. */
+  readonly isComplete: boolean;
+}
 
 /** The input of one connection, which is sent to both servers. */
 export interface Sequence {
@@ -15,12 +46,67 @@ export interface Sequence {
   readonly isFlood: boolean;
 }
 
+const MANY = 20_000;
+const keptRequest = headers(1, request('/keep'));
+
+/** What attackers send, by its description. The server must limit its cost or be able to bear it. */
+const FLOODS: Readonly<Record<string, Buffer>> = {
+  'PING frames': times(MANY, () => ping()),
+  'SETTINGS frames': times(MANY, () => settings()),
+  'PRIORITY frames': times(MANY, (at) => priority(streamOf(at), 0)),
+  'frames of an unknown type': times(MANY, () => frame(0xfa, 0, 0)),
+  'WINDOW_UPDATE frames of 1': times(MANY, () => windowUpdate(0, 1)),
+  'empty DATA frames': Buffer.concat([keptRequest, times(MANY, () => data(1, ''))]),
+  'DATA frames of one byte': Buffer.concat([keptRequest, times(MANY, () => data(1, 'x'))]),
+  'requests that are reset at once': times(MANY, (at) =>
+    Buffer.concat([get(streamOf(at), '/hold'), rstStream(streamOf(at))]),
+  ),
+  'malformed requests': times(MANY, (at) => get(streamOf(at), '')),
+  'CONTINUATION frames': Buffer.concat([
+    headers(1, request(), { endHeaders: false }),
+    times(MANY, (at) => continuation(1, block([['x', 'y'.repeat(20)]]), at === MANY - 1)),
+  ]),
+  'references to a header of 4,000 bytes': headers(
+    1,
+    Buffer.concat([request(), inserted(['x', 'y'.repeat(4_000)]), times(10_000, () => indexed(62))]),
+    { endStream: true },
+  ),
+};
+
+/** Splits the input of a connection into frames. A header block is one step, and the preface belongs to the first frame. */
+function stepsOf(bytes: Buffer): readonly Step[] {
+  if (!bytes.subarray(0, PREFACE.length).equals(PREFACE))
+    return [{ bytes, frame: 'no preface', stream: -1, isComplete: false }];
+  const steps: Step[] = [];
+  let start = 0;
+  let at = PREFACE.length;
+  let isInBlock = false;
+  let name = 'unknown';
+  let stream = -1;
+  while (bytes.length - at >= HEADER_BYTES) {
+    const end = at + HEADER_BYTES + bytes.readUIntBE(at, 3);
+    const type = bytes[at + 3]!;
+    if (end > bytes.length) break;
+    if (type === FrameType.HEADERS || type === FrameType.CONTINUATION || type === FrameType.PUSH_PROMISE) {
+      isInBlock = (bytes[at + 4]! & Flag.END_HEADERS) === 0;
+    }
+    name = FRAME_NAMES[type] ?? 'unknown';
+    stream = bytes.readUInt32BE(at + 5) & MAX_31_BITS;
+    at = end;
+    if (isInBlock) continue;
+    steps.push({ bytes: bytes.subarray(start, at), frame: name, stream, isComplete: true });
+    start = at;
+  }
+  if (start === bytes.length) return steps;
+  return [...steps, { bytes: bytes.subarray(start), frame: name, stream, isComplete: false }];
+}
+
 function inSteps(name: string, bytes: Buffer): Sequence {
   return { name, bytes, steps: stepsOf(bytes), isFlood: false };
 }
 
 function flood([name, frames]: readonly [string, Buffer]): Sequence {
-  const bytes = floodBytes(frames);
+  const bytes = Buffer.concat([hello(), frames]);
   return { name, bytes, steps: [{ bytes, frame: 'flood', stream: 0, isComplete: true }], isFlood: true };
 }
 

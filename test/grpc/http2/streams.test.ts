@@ -1,0 +1,354 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import type { Limits } from '../../../src/grpc/http2/limits/limits';
+import { collectGarbage } from '../../support/processes/collect-garbage';
+import { data, endedOf, get, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
+import { EventLoop, MemoryPeer } from './memory-peer';
+import { seededRandom } from './seeded-random';
+import { TestApplication } from './test-application';
+
+const { connected } = MemoryPeer;
+const KIB = 1_024;
+const TICK = 50;
+const NO_LIMIT = { burst: 1e9, perSecond: 0 };
+
+/** Integers from 0 to below a bound. */
+function integersOf(seed: string): (bound: number) => number {
+  const random = seededRandom(seed);
+  return (bound) => Math.floor(random() * bound);
+}
+
+describe('the open streams of a connection', () => {
+  it('are those that have begun and not ended, whatever their ids', () => {
+    const below = integersOf('open streams');
+    const peer = connected({ resets: NO_LIMIT, faults: NO_LIMIT });
+    const { application, transport } = peer;
+    const open = new Set<number>();
+    let id = 1;
+    let resets = 0;
+    for (let step = 0; step < 10_000; step += 1) {
+      transport.sent = [];
+      const chosen = [...open][below(open.size)];
+      if (chosen === undefined || (below(100) < 52 && open.size < 500)) {
+        // Many of the ids have the same place in the table.
+        id += below(2) === 0 ? 2 : 64;
+        peer.send(get(id, '/hold'));
+        open.add(id);
+        continue;
+      }
+      const isReset = below(3) === 0;
+      if (isReset) peer.send(rstStream(chosen));
+      const at = application.held.findIndex((stream) => stream.id === chosen);
+      application.finish(application.held.splice(at, 1)[0]!, 'done');
+      peer.endTurns();
+      open.delete(chosen);
+      resets += isReset ? 1 : 0;
+      expect([step, endedOf(peer.frames)]).toEqual([step, isReset ? [] : [chosen]]);
+    }
+    peer.send(data(id + 2, 'x'));
+
+    // An idle stream is not taken for one of them; the others end with the connection.
+    expect(peer.rejections).toEqual(['protocol_error']);
+    expect(open.size).toBeGreaterThan(10);
+    expect(application.cancelled - resets).toBe(open.size);
+  });
+
+  it('are not kept when they are closed, however many are opened and reset before the next turn', async () => {
+    const application = new TestApplication();
+    const opened: WeakRef<object>[] = [];
+    const open = application.open.bind(application);
+    application.open = (...[stream, ...others]) => {
+      opened.push(new WeakRef(stream));
+      open(stream, ...others);
+    };
+    const limits = { maxConcurrentStreams: 10, dispatchesPerTurn: 1, resets: NO_LIMIT };
+    const peer = connected(limits, { application });
+    // The second of these waits for the next turn, which does not come.
+    peer.receive(Buffer.concat([get(1, '/hold'), get(3, '/hold')]));
+    for (let at = 50; at < 2_050; at += 1) {
+      peer.receive(Buffer.concat([get(streamOf(at)), rstStream(streamOf(at))]));
+    }
+    // A weak reference keeps its target until the end of the turn in which it was created.
+    await nextTurn();
+    collectGarbage();
+
+    expect(opened).toHaveLength(2_002);
+    expect(opened.filter((stream) => stream.deref() !== undefined).length).toBeLessThanOrEqual(22);
+  });
+});
+
+describe('the work of the connections of a server', () => {
+  /** An application in which the stream of `/<name>/<n>` takes n milliseconds. */
+  class CostlyApplication extends TestApplication {
+    readonly #ran: string[] = [];
+    readonly eventLoop = new EventLoop();
+
+    override run(stream: TestApplication['held'][number]): void {
+      const [, name, cost] = stream.state!.path.split('/');
+      this.#ran.push(name!);
+      this.eventLoop.time += Number(cost);
+      super.run(stream);
+    }
+
+    /** What ran since the last call. */
+    ran(): string {
+      return this.#ran.splice(0).join(' ');
+    }
+
+    async ranInNextTurn(): Promise<string> {
+      await nextTurn();
+      return this.ran();
+    }
+  }
+
+  function connect(count: number): [CostlyApplication, ...MemoryPeer[]] {
+    const application = new CostlyApplication();
+    const { eventLoop } = application;
+    return [application, ...Array.from({ length: count }, () => connected({}, { application, eventLoop }))];
+  }
+
+  /** Requests with a body of 4 KiB, from the stream `first` on. */
+  function requests(name: string, cost: number, count: number, first = 1): Buffer {
+    const body = Buffer.alloc(4_096);
+    return times(count, (at) => {
+      const id = first + 2 * at;
+      return Buffer.concat([headers(id, request(`/${name}${at + 1}/${cost}`)), data(id, body, true)]);
+    });
+  }
+
+  it('is done in turn when it is expensive, and more input does not make it more', async () => {
+    const [all, first, second] = connect(2);
+    first!.send(requests('a', 3, 3));
+    second!.send(requests('b', 3, 2));
+    for (let at = 0; at < 10; at += 1) first!.send(requests('more', 0, 1, 101 + 2 * at));
+    expect(all.ran()).toBe('a1 b1');
+    expect(await all.ranInNextTurn()).toBe('a2 b2');
+    expect(await all.ranInNextTurn()).toBe(`a3`);
+    expect(await all.ranInNextTurn()).toBe(Array.from({ length: 10 }, () => 'more1').join(' '));
+    expect(endedOf(first!.frames)).toHaveLength(13);
+  });
+
+  it('is not delayed by that of others when it is cheap', async () => {
+    const [all, expensive, cheap] = connect(2);
+    expensive!.send(requests('a', 3, 4));
+    cheap!.send(requests('b', 0, 3));
+    expect(all.ran()).toBe('a1 b1 b2 b3');
+    expect(await all.ranInNextTurn()).toBe('a2');
+    cheap!.send(requests('c', 0, 3, 101));
+    expect(all.ran()).toBe('c1 c2 c3');
+    expect(await all.ranInNextTurn()).toBe('a3');
+  });
+
+  it('shares the time of a turn, and what got none comes first in the next', async () => {
+    const [all, ...peers] = connect(3);
+    for (const [index, peer] of peers.entries()) peer.send(requests('abc'[index]!, 3, 3));
+    expect(all.ran()).toBe('a1 b1 c1');
+    expect(await all.ranInNextTurn()).toBe('a2 b2');
+    expect(await all.ranInNextTurn()).toBe('c2 a3');
+    expect(await all.ranInNextTurn()).toBe('b3 c3');
+  });
+
+  it('is at most 256 streams of a connection in a turn, after every 16 of which the clock is read', async () => {
+    const [all, peer] = connect(1);
+    const before = all.eventLoop.reads;
+    peer!.send(times(300, (at) => get(streamOf(at), '/x/0')));
+    expect(all.ran().split(' ')).toHaveLength(256);
+    // One at the beginning of the chunk.
+    expect(all.eventLoop.reads - before).toBe(1 + 256 / 16);
+    expect((await all.ranInNextTurn()).split(' ')).toHaveLength(44);
+  });
+});
+
+describe('a connection of a busy process', () => {
+  const CALLS = 10;
+  const LIMIT = 3;
+  const calls = times(CALLS, (at) => get(streamOf(at), '/hold'));
+
+  function busy(more: Partial<Limits> = {}): MemoryPeer {
+    const peer = connected({ pacedStreams: LIMIT, ...more });
+    peer.isBusy = true;
+    return peer.wait(TICK);
+  }
+
+  it('runs few streams at once, and the others as these end, except those that are reset meanwhile', () => {
+    const peer = busy().send(calls);
+    const { application } = peer;
+    const beside = connected({}, { beside: peer }).send(get(1, '/hold'));
+    expect([application.opened, application.runs, peer.waiting]).toEqual([CALLS + 1, LIMIT, CALLS - LIMIT]);
+    peer.send(rstStream(streamOf(CALLS - 1)));
+    expect([peer.waiting, application.waited]).toEqual([CALLS - LIMIT - 1, CALLS - LIMIT + 1]);
+    while (application.held.length > 0) {
+      peer.finish();
+      beside.endTurns();
+    }
+
+    expect([application.runs, application.mostRunning, peer.waiting]).toEqual([CALLS, LIMIT, 0]);
+    expect([...endedOf(peer.frames), ...endedOf(beside.frames)]).toHaveLength(CALLS);
+  });
+
+  it('runs all of them when the process is idle, although none has ended', () => {
+    const peer = busy().send(calls);
+    peer.isBusy = false;
+    expect(peer.wait(4 * TICK).application.runs).toBe(CALLS);
+  });
+
+  it('does not count the resets of streams that wait as rapid ones, until it does not wait any more', () => {
+    const peer = busy({ resets: { burst: 3, perSecond: 0 } }).send(calls);
+    for (let at = LIMIT; at < CALLS; at += 1) peer.send(rstStream(streamOf(at)));
+    expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
+    peer.finish(LIMIT);
+    for (let id = 101; id <= 107; id += 2) peer.send(Buffer.concat([get(id, '/hold'), rstStream(id)]));
+    expect(peer.rejections).toEqual(['rapid_reset']);
+  });
+});
+
+describe('the memory for incomplete requests', () => {
+  /** A pool of 1 MiB, of which a connection may use 128 KiB. */
+  const LIMITS = { maxHeldBytes: 1_024 * KIB, maxHeldBytesPerConnection: 128 * KIB, heldStallMs: 1_000 };
+
+  /** Connections that share the memory and a clock. */
+  class Pool {
+    readonly peers: MemoryPeer[] = [];
+
+    connect(count = 1): MemoryPeer[] {
+      return Array.from({ length: count }, () => {
+        const peer = connected(LIMITS, { application: new TestApplication(), beside: this.peers[0] });
+        this.peers.push(peer);
+        return peer;
+      });
+    }
+
+    wait(ms: number): void {
+      for (const peer of this.peers) peer.wait(ms, ms);
+      this.settle();
+    }
+
+    /** Another connection may have written to any connection. */
+    settle(): void {
+      for (const peer of this.peers) peer.endTurns();
+    }
+
+    /** Sends part of an incomplete request, in frames of up to 16 KiB. */
+    send(peer: MemoryPeer, id: number, bytes: number, isFirst = true): void {
+      if (isFirst) peer.send(headers(id, request('/keep')));
+      for (let left = bytes; left > 0; left -= 16 * KIB) peer.send(data(id, Buffer.alloc(Math.min(left, 16 * KIB))));
+      this.settle();
+    }
+
+    get heldBytes(): number {
+      return this.peers[0]!.heldBytes;
+    }
+    get rejections(): string[] {
+      return this.peers.flatMap(({ rejections }) => rejections);
+    }
+  }
+
+  it('is limited for each connection, and free when it has closed', () => {
+    const pool = new Pool();
+    const [peer] = pool.connect();
+    pool.send(peer!, 1, 80 * KIB);
+    pool.send(peer!, 3, 64 * KIB);
+
+    expect(resetsOf(peer!.frames)).toEqual([[3, ErrorCode.ENHANCE_YOUR_CALM]]);
+    expect([peer!.rejections, pool.heldBytes]).toEqual([['request_memory'], 80 * KIB]);
+    expect(peer!.close().heldBytes).toBe(0);
+  });
+
+  it('is available to a client while a hundred connections hold incomplete requests', () => {
+    const pool = new Pool();
+    for (const attacker of pool.connect(100)) pool.send(attacker, 1, Math.ceil((1.2 * LIMITS.maxHeldBytes) / 100));
+    pool.wait(260);
+    const [client] = pool.connect();
+    pool.send(client!, 1, 127 * KIB);
+    client!.send(data(1, '', true));
+
+    expect(client!.application.bodies.map(({ length }) => length)).toEqual([127 * KIB]);
+    expect(client!.rejections).toEqual([]);
+    expect(pool.heldBytes).toBeLessThanOrEqual(LIMITS.maxHeldBytes);
+  });
+
+  it('is taken from the largest request of the connection that holds the most', () => {
+    const pool = new Pool();
+    const [largest] = pool.connect(10);
+    for (const peer of pool.peers) pool.send(peer, 1, 96 * KIB);
+    pool.send(largest!, 3, 32 * KIB);
+    const [client] = pool.connect();
+    pool.send(client!, 1, 48 * KIB);
+
+    expect(resetsOf(largest!.frames)).toEqual([[1, ErrorCode.ENHANCE_YOUR_CALM]]);
+    expect([pool.rejections, client!.rejections]).toEqual([['request_memory'], []]);
+  });
+
+  it('stays with requests without progress while at most half of it is in use', () => {
+    const pool = new Pool();
+    for (const peer of pool.connect(4)) pool.send(peer, 1, 127 * KIB);
+    pool.wait(20_000);
+
+    expect(pool.rejections).toEqual([]);
+  });
+
+  it('is taken from requests without progress while more than half of it is in use, not from empty ones', () => {
+    const pool = new Pool();
+    const [empty, idle, slow, ...steady] = pool.connect(8);
+    empty!.send(headers(1, request('/keep'))).send(data(1, ''));
+    for (const peer of [idle!, slow!, ...steady]) pool.send(peer, 1, 80 * KIB);
+    for (let step = 0; step < 22; step += 1) {
+      pool.wait(TICK);
+      pool.send(slow!, 1, KIB / 4, false);
+      for (const peer of steady) pool.send(peer, 1, KIB, false);
+    }
+
+    expect([idle!.rejections, slow!.rejections]).toEqual([['request_memory'], ['request_memory']]);
+    expect([empty!, ...steady].flatMap(({ rejections }) => rejections)).toEqual([]);
+  });
+
+  it('is not taken from complete requests', () => {
+    const pool = new Pool();
+    const working = pool.connect(8);
+    for (const peer of working) {
+      peer.application.run = (stream) => void peer.application.held.push(stream);
+      pool.send(peer, 1, 127 * KIB);
+      peer.send(data(1, Buffer.alloc(KIB), true));
+    }
+    const [client] = pool.connect();
+    pool.wait(5_000);
+    pool.send(client!, 1, 16 * KIB);
+    expect([pool.rejections, client!.rejections]).toEqual([['request_memory'], ['request_memory']]);
+    for (const peer of working) expect(endedOf(peer.finish().frames)).toEqual([1]);
+    expect(pool.heldBytes).toBe(0);
+  });
+
+  it('adds up, whatever connections send, and is free when they have closed', () => {
+    const below = integersOf('the memory of incomplete requests');
+    const pool = new Pool();
+    pool.connect(40);
+    const next = new Map<MemoryPeer, number>();
+    let displaced = 0;
+    for (let step = 0; step < 8_000; step += 1) {
+      const at = below(40);
+      const peer = pool.peers[at]!;
+      const id = next.get(peer) ?? 1;
+      const open = Math.max(1, id - 2 * (1 + below(4)));
+      const kind = below(10);
+      if (kind < 3) {
+        peer.send(headers(id, request('/keep')));
+        next.set(peer, id + 2);
+      } else if (kind === 3 && id > 1) peer.send(rstStream(open));
+      else if (id > 1) peer.send(data(open, Buffer.alloc(1 + below(16 * KIB)), below(8) === 0));
+      if (below(50) === 0) pool.wait(below(400));
+      pool.settle();
+      if (peer.hasEnded) {
+        displaced += peer.application.timesDisplaced;
+        pool.peers.splice(at, 1);
+        pool.connect();
+      }
+      expect(pool.heldBytes).toBeLessThanOrEqual(LIMITS.maxHeldBytes);
+      expect(pool.heldBytes).toBeGreaterThanOrEqual(0);
+    }
+    for (const { application } of pool.peers) displaced += application.timesDisplaced;
+    for (const peer of pool.peers) peer.close();
+
+    expect(displaced).toBeGreaterThan(20);
+    expect(pool.heldBytes).toBe(0);
+  });
+});
