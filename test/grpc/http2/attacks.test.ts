@@ -29,9 +29,8 @@ import {
   times,
   windowUpdate,
 } from './frames';
-import { MemoryPeer } from './memory-peer';
+import { MemoryPeer, connected } from './memory-peer';
 
-const { connected } = MemoryPeer;
 const { ENHANCE_YOUR_CALM, REFUSED_STREAM, CANCEL, SETTINGS_TIMEOUT } = ErrorCode;
 
 function expectCalm(peer: MemoryPeer, as: Rejection): void {

@@ -14,9 +14,7 @@ import {
   times,
   windowUpdate,
 } from './frames';
-import { MemoryPeer } from './memory-peer';
-
-const { connected } = MemoryPeer;
+import { MemoryPeer, connected } from './memory-peer';
 
 /** The lengths of the DATA frames of a stream. */
 function bodies({ frames }: MemoryPeer, stream: number): number[] {

@@ -38,7 +38,7 @@ function outcomeOf(chunks: readonly Buffer[], isBusy: boolean): Outcome {
 }
 
 /** Sends random sequences on as many connections in memory. */
-export function fuzzConnections(connections: number, seed: string): void {
+export function expectHarmless(connections: number, seed: string): void {
   const frames = new RandomFrames(seededRandom(seed));
   const outcomes = { ended: 0, alive: 0, 'without room': 0 };
   for (let number = 0; number < connections; number += 1) {
@@ -56,7 +56,7 @@ export function fuzzConnections(connections: number, seed: string): void {
 }
 
 /** Sends random sequences on as many connections over sockets, while another client is served. */
-export async function fuzzSockets(connections: number, seed: string): Promise<void> {
+export async function expectHarmlessOverSockets(connections: number, seed: string): Promise<void> {
   const frames = new RandomFrames(seededRandom(`${seed} over sockets`));
   const internalErrors: unknown[] = [];
   const server = await startServer({

@@ -1,8 +1,7 @@
 import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/frames/protocol';
 import { data, endedOf, get, goaway, goawaysOf, headers, ping, request, resetsOf, streamOf } from './frames';
-import { MemoryPeer } from './memory-peer';
+import { type MemoryPeer, connected } from './memory-peer';
 
-const { connected } = MemoryPeer;
 const { NO_ERROR, CANCEL } = ErrorCode;
 
 /** Acknowledges the last PING, as a client does with the one that follows the first GOAWAY. */

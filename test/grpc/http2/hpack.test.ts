@@ -25,7 +25,7 @@ import {
   streamOf,
   string,
 } from './frames';
-import { MemoryPeer } from './memory-peer';
+import { connected } from './memory-peer';
 
 const PAST_THE_END = 'index past the end';
 
@@ -230,7 +230,7 @@ describe('the interpretation of a header block', () => {
 
   /** The paths that were interpreted; the interpretations of the other blocks were remembered. */
   function interpreted(...blocks: Buffer[]): string[] {
-    const peer = MemoryPeer.connected();
+    const peer = connected();
     for (const [at, block] of blocks.entries()) peer.send(headers(streamOf(at), block, { endStream: true }));
     expect([goawaysOf(peer.frames), peer.rejections]).toEqual([[], []]);
     return peer.application.interpreted;

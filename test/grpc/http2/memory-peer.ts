@@ -111,11 +111,6 @@ export class MemoryPeer {
     this.#connection = new Connection(this.#context, this.transport);
   }
 
-  /** A connection whose client has begun as it should. */
-  static connected(limits: Partial<Limits> = {}, options: Options = {}): MemoryPeer {
-    return new MemoryPeer(limits, options).send(hello());
-  }
-
   /** Sends bytes to the server. */
   send(bytes: Buffer, cut: Cut = 'in one chunk'): this {
     if (cut === 'in one chunk') this.receive(bytes);
@@ -203,4 +198,9 @@ export class MemoryPeer {
   get frames(): Frame[] {
     return parseFrames(Buffer.concat(this.transport.sent)).frames;
   }
+}
+
+/** A connection whose client has begun as it should. */
+export function connected(limits: Partial<Limits> = {}, options: Options = {}): MemoryPeer {
+  return new MemoryPeer(limits, options).send(hello());
 }

@@ -1,13 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode } from '../../../src/grpc/http2/frames/protocol';
 import type { Limits } from '../../../src/grpc/http2/limits/limits';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, endedOf, get, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
-import { EventLoop, MemoryPeer } from './memory-peer';
+import { EventLoop, type MemoryPeer, connected } from './memory-peer';
 import { seededRandom } from './seeded-random';
 import { TestApplication } from './test-application';
 
-const { connected } = MemoryPeer;
 const KIB = 1_024;
 const TICK = 50;
 const NO_LIMIT = { burst: 1e9, perSecond: 0 };

@@ -1,6 +1,11 @@
 import { isUtf8 } from 'node:buffer';
+import { isDeepStrictEqual } from 'node:util';
+import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
+import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
 import { unitByNumber } from '../../../src/rules/unit';
+import { seededRandom } from '../http2/seeded-random';
+import { mutatedMessage } from './mutated-messages';
 
 /** A request as the recordings have it: see bench/conformance/protobuf/main.go. */
 export interface ParsedRequest {
@@ -175,4 +180,32 @@ export function withoutRounding(request: RateLimitRequest): RateLimitRequest {
 
 function countable(hits: number): number {
   return Math.min(hits, 2 ** 53);
+}
+
+/** The decoded request; undefined if the decoder rejects it. */
+export function decode(bytes: Buffer): RateLimitRequest | undefined {
+  try {
+    return withoutRounding(decodeRequest(bytes));
+  } catch (error) {
+    if (error instanceof ProtobufError) return undefined;
+    throw error;
+  }
+}
+
+/** Compares the decoder with the reference parser on mutated messages. */
+export function expectSameAsReference(messages: number, seed: string): void {
+  const random = seededRandom(seed);
+  const differences: string[] = [];
+  let accepted = 0;
+  for (let left = messages; left > 0; left -= 1) {
+    const bytes = mutatedMessage(random);
+    const parsed = parseByReference(bytes);
+    if (parsed !== undefined) accepted += 1;
+    if (!isDeepStrictEqual(decode(bytes), parsed && asDecoded(parsed))) differences.push(bytes.toString('hex'));
+  }
+
+  expect(differences).toEqual([]);
+  // Otherwise the messages test one side only.
+  expect(accepted / messages).toBeGreaterThan(0.3);
+  expect(accepted / messages).toBeLessThan(0.7);
 }

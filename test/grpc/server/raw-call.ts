@@ -1,10 +1,7 @@
-import { FrameType } from '../../../src/grpc/http2/frames/protocol';
-import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field-section-decoder';
-import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
-import { FieldNames } from '../../../src/grpc/http2/headers/hpack/field-names';
-import { block, data, headers, hello, windowUpdate } from '../http2/frames';
-import { connectPlain } from '../http2/raw-client';
 import type { AddressInfo } from 'node:net';
+import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { BlockDecoder, block, data, headers, hello, request, windowUpdate } from '../http2/frames';
+import { connectPlain } from '../http2/raw-client';
 
 /** A message with its five-byte prefix. */
 export function prefixed(message: Buffer | string, flag = 0): Buffer {
@@ -15,9 +12,21 @@ export function prefixed(message: Buffer | string, flag = 0): Buffer {
   return Buffer.concat([prefix, bytes]);
 }
 
+/** The HEADERS of a call of the test service. */
+export function callHeaders(stream: number, method: string, ...more: [string, string][]): Buffer {
+  const path = `/test.Service/${method}`;
+  return headers(stream, request(path, ['content-type', 'application/grpc'], ['te', 'trailers'], ...more));
+}
+/** A call of the test service with one message. */
+export function callFrames(stream: number, method: string, message = 'x', ...more: [string, string][]): Buffer {
+  return Buffer.concat([callHeaders(stream, method, ...more), data(stream, prefixed(message), true)]);
+}
+
 export interface RawCall {
-  /** Undefined leaves the field out. */
-  readonly fields?: Readonly<Record<string, string | undefined>>;
+  /** Of the test service. */
+  readonly method?: string;
+  /** In addition to the fields of every call. Undefined leaves a field out. */
+  readonly fields?: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The payloads of DATA frames; the last one ends the stream unless {@link isOpen}. */
   readonly body?: readonly Buffer[];
   /** Whether the request stays open after the last DATA frame. */
@@ -39,25 +48,26 @@ export interface RawResponse {
 /** Makes one call on its own connection, frame by frame. */
 export async function callRaw(
   address: AddressInfo,
-  { fields = {}, body = [prefixed('hello')], isOpen = false }: RawCall,
+  { method = 'Echo', fields = {}, body = [prefixed('hello')], isOpen = false }: RawCall,
 ): Promise<RawResponse> {
-  const all: Record<string, string | undefined> = {
+  const all: NonNullable<RawCall['fields']> = {
     ':method': 'POST',
     ':scheme': 'http',
-    ':path': '/test.Service/Echo',
+    ':path': `/test.Service/${method}`,
     ':authority': 'weir',
     'content-type': 'application/grpc',
     te: 'trailers',
     ...fields,
   };
-  const sent = Object.entries(all).filter((field): field is [string, string] => field[1] !== undefined);
+  const sent = Object.entries(all).flatMap(([name, values = []]) =>
+    [values].flat().map((value) => [name, value] as const),
+  );
   const client = connectPlain(address);
-  const frames = body.map((bytes, at) => data(1, bytes, at === body.length - 1 && !isOpen));
   client.send(
     hello([4, 2 ** 31 - 1]),
     windowUpdate(0, 2 ** 30),
     headers(1, block(sent), { endStream: body.length === 0 }),
-    ...frames,
+    ...body.map((bytes, at) => data(1, bytes, at === body.length - 1 && !isOpen)),
   );
   try {
     await client.until('a response', () =>
@@ -70,14 +80,9 @@ export async function callRaw(
     client.close();
   }
   const own = client.frames.filter(({ stream }) => stream === 1);
-  const decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 65_536, maxHeaderFields: 100 });
-  const table = new DynamicTable();
-  const received: Record<string, string> = {};
+  const decoder = new BlockDecoder();
   const blocks = own.filter(({ type }) => type === FrameType.HEADERS);
-  for (const { payload } of blocks) {
-    decoder.decode(table, payload, 0, payload.length);
-    for (const { name, value } of decoder.fields.slice(0, decoder.count)) received[name.text] = value;
-  }
+  const received = Object.fromEntries(blocks.flatMap(({ payload }) => decoder.decode(payload)));
   let bytes = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
   const messages: string[] = [];
   while (bytes.length >= 5) {
