@@ -80,8 +80,6 @@ export class MemoryPeer {
   readonly #context: ConnectionContext<string, never>;
   #toFlush = false;
   #toRun = false;
-  /** How many requests had begun to run when each turn left some of them to the next. */
-  readonly runsAtTurns: number[] = [];
 
   constructor(limits: Partial<Limits> = {}, { beside, eventLoop, ...options }: Options = {}) {
     const all = { ...DEFAULT_LIMITS, ...limits };
@@ -103,7 +101,6 @@ export class MemoryPeer {
         else eventLoop.queue.flushLater(task);
       },
       runLater: (task) => {
-        this.runsAtTurns.push(this.application.runs);
         if (eventLoop === undefined) this.#toRun = true;
         else eventLoop.queue.runLater(task);
       },

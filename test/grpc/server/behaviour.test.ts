@@ -111,6 +111,16 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
     { ...gzipped(prefixed(gzipSync('a'), 1), Buffer.concat([prefixed('b'), prefixed('c')])), method: 'Talk' },
     { ...OK, messages: ['A', 'B', 'C'] },
   ],
+  [
+    'answers a bidirectional stream that ends inside a message with INTERNAL',
+    { method: 'Talk', body: splitByBytes.slice(0, 7) },
+    failed(13),
+  ],
+  [
+    'answers a bidirectional stream whose deadline has passed on arrival with DEADLINE_EXCEEDED',
+    { method: 'Talk', fields: { 'grpc-timeout': '0m' } },
+    failed(4),
+  ],
   ['ends a bidirectional stream without messages with OK', { method: 'Talk', body: [] }, { ...OK, messages: [] }],
   [
     'ignores the messages of a bidirectional stream after it has failed',
