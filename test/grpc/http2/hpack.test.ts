@@ -1,10 +1,6 @@
-import http2 from 'node:http2';
-import net, { type AddressInfo } from 'node:net';
 import fc from 'fast-check';
-import { FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
 import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
 import { STATIC_TABLE } from '../../../src/grpc/http2/headers/hpack/static-table';
-import { until } from '../../support/waiting/until';
 import {
   BlockDecoder,
   type SentField,
@@ -18,9 +14,6 @@ import {
   integer,
   literal,
   packBits,
-  parseFrames,
-  settings,
-  settingsAck,
   sizeUpdate,
   streamOf,
   string,
@@ -177,44 +170,6 @@ describe('a header block', () => {
     const statuses: SentField[] = [200, 404, 431].map((status) => [':status', String(status)]);
     const fields: SentField[] = [...statuses, ['content-type', 'application/grpc'], ['grpc-message', 'x'.repeat(1e3)]];
     expect(decode(encodeBlock(fields))).toEqual(fields);
-  });
-
-  it('of a Node client is decoded correctly, for a sequence of requests', async () => {
-    const blocks: Buffer[] = [];
-    let received = Buffer.alloc(0);
-    const server = net.createServer((socket) => {
-      socket.write(Buffer.concat([settings(), settingsAck]));
-      socket.on('error', () => {});
-      socket.on('data', (chunk: Buffer) => {
-        received = Buffer.concat([received, chunk]);
-        const { frames } = parseFrames(received.subarray(PREFACE.length));
-        const requests = frames.filter(({ type }) => type === FrameType.HEADERS);
-        blocks.push(...requests.slice(blocks.length).map(({ payload }) => payload));
-      });
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    session.on('error', () => {});
-    const sent = Array.from({ length: 40 }, (_, at) => ({
-      ':method': 'POST',
-      ':path': `/service/method-${at % 3}`,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      'grpc-timeout': `${at * 7_919}u`,
-      'x-long': 'Ünïcode % ~'.repeat(at % 9),
-      ...(at % 5 === 0 && { [`x-new-${at}`]: 'once' }),
-    }));
-    try {
-      for (const fields of sent) session.request(fields, { endStream: true }).on('error', () => {});
-      await until('all requests have arrived', () => blocks.length === sent.length);
-      const decoder = new BlockDecoder();
-      for (const [at, block] of blocks.entries()) {
-        expect(Object.fromEntries(decoder.decode(block))).toMatchObject(sent[at]!);
-      }
-    } finally {
-      session.destroy();
-      server.close();
-    }
   });
 });
 

@@ -114,59 +114,45 @@ export class RandomFrames {
     return Buffer.concat(fields);
   }
 
+  #headers(stream: number, padding: number | undefined): Buffer {
+    const options = {
+      endStream: !this.#isOnceIn(3),
+      endHeaders: !this.#isOnceIn(10),
+      ...(padding !== undefined && { padding }),
+      ...(this.#isOnceIn(8) && { dependency: this.#stream() }),
+    };
+    return headers(stream, this.#block(), options);
+  }
+
   #frame(): Buffer {
     const stream = this.#stream();
     const padding = this.#isOnceIn(6) ? this.below(40) : undefined;
-    switch (this.below(16)) {
-      case 0:
-      case 1:
-      case 2:
-      case 3: {
-        const options = {
-          endStream: !this.#isOnceIn(3),
-          endHeaders: !this.#isOnceIn(10),
-          ...(padding !== undefined && { padding }),
-          ...(this.#isOnceIn(8) && { dependency: this.#stream() }),
-        };
-        return headers(stream, this.#block(), options);
-      }
-      case 4: {
-        const block = this.#block();
-        const middle = this.below(block.length);
-        const begun = headers(stream, block.subarray(0, middle), { endHeaders: false, endStream: this.#isOnceIn(2) });
-        return Buffer.concat([begun, continuation(stream, block.subarray(middle), !this.#isOnceIn(6))]);
-      }
-      case 5:
-      case 6:
-      case 7:
-        return data(
-          stream,
-          Buffer.alloc(this.#isOnceIn(6) ? this.below(16_384) : this.below(40)),
-          this.#isOnceIn(2),
-          padding,
-        );
-      case 8:
-        return rstStream(stream, this.#number());
-      case 9:
-        return windowUpdate(stream, this.#isOnceIn(3) ? this.#number() : 1 + this.below(70_000));
-      case 10:
-        return settings(...this.#settings());
-      case 11:
-        return ping('pingping', this.#pick(0, 0, 1));
-      case 12:
-        return priority(stream, this.#stream());
-      case 13:
-        return this.#isOnceIn(3) ? goaway(this.#stream(), this.#number()) : settingsAck;
-      case 14:
-        return frame(this.below(14), this.below(256), stream, this.#bytesOf(40));
-      default:
-        return frame(
-          this.#pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
-          0,
-          0,
-          Buffer.concat([uint32(this.#number()), this.#bytesOf(4)]),
-        );
+    const kind = this.below(16);
+    if (kind < 4) return this.#headers(stream, padding);
+    if (kind === 4) {
+      const block = this.#block();
+      const middle = this.below(block.length);
+      const begun = headers(stream, block.subarray(0, middle), { endHeaders: false, endStream: this.#isOnceIn(2) });
+      return Buffer.concat([begun, continuation(stream, block.subarray(middle), !this.#isOnceIn(6))]);
     }
+    if (kind < 8) {
+      const body = Buffer.alloc(this.#isOnceIn(6) ? this.below(16_384) : this.below(40));
+      return data(stream, body, this.#isOnceIn(2), padding);
+    }
+    const others = [
+      () => rstStream(stream, this.#number()),
+      () => windowUpdate(stream, this.#isOnceIn(3) ? this.#number() : 1 + this.below(70_000)),
+      () => settings(...this.#settings()),
+      () => ping('pingping', this.#pick(0, 0, 1)),
+      () => priority(stream, this.#stream()),
+      () => (this.#isOnceIn(3) ? goaway(this.#stream(), this.#number()) : settingsAck),
+      () => frame(this.below(14), this.below(256), stream, this.#bytesOf(40)),
+      () => {
+        const type = this.#pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY);
+        return frame(type, 0, 0, Buffer.concat([uint32(this.#number()), this.#bytesOf(4)]));
+      },
+    ];
+    return others[kind - 8]!();
   }
 
   /** The bytes with one to three damages: a byte or bit changed, some bytes lost or inserted. */

@@ -266,18 +266,6 @@ describe('the memory for incomplete requests', () => {
     expect(pool.heldBytes).toBeLessThanOrEqual(LIMITS.maxHeldBytes);
   });
 
-  it('is taken from the largest request of the connection that holds the most', () => {
-    const pool = new Pool();
-    const [largest] = pool.connect(10);
-    for (const peer of pool.peers) pool.send(peer, 1, 96 * KIB);
-    pool.send(largest!, 3, 32 * KIB);
-    const [client] = pool.connect();
-    pool.send(client!, 1, 48 * KIB);
-
-    expect(resetsOf(largest!.frames)).toEqual([[1, ErrorCode.ENHANCE_YOUR_CALM]]);
-    expect([pool.rejections, client!.rejections]).toEqual([['request_memory'], []]);
-  });
-
   it('stays with requests without progress while at most half of it is in use', () => {
     const pool = new Pool();
     for (const peer of pool.connect(4)) pool.send(peer, 1, 127 * KIB);

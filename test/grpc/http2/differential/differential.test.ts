@@ -63,7 +63,7 @@ describe(`the HTTP/2 server, compared with golang.org/x/net ${recording.version}
     const keys = new Set(all.map(keyOf));
     const recorded = Object.keys(recording.reactions);
 
-    expect(recorded.filter((key) => !keys.has(key))).toEqual([]);
+    expect(recorded.filter((key) => !keys.has(key)).slice(0, 3)).toEqual([]);
     // The others are cases of requirements.ts that are new since the last recording.
     expect(recorded.length).toBeGreaterThan(0.99 * keys.size);
   });
