@@ -126,6 +126,8 @@ describe('decodeRequest', () => {
   });
 });
 
+/** A message with it may need two bytes for its length. */
+const longText = fc.string({ maxLength: 300, size: 'max' });
 const uint32 = fc.oneof(fc.nat(300), fc.integer({ min: 0, max: 0xffffffff }));
 const code = fc.constantFrom(Code.OK, Code.OVER_LIMIT);
 const unit = fc.integer({ min: 1, max: 7 }).map((number) => unitByNumber(number)!);
@@ -140,7 +142,7 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
     }),
     { maxLength: 30 },
   ),
-  responseHeaders: fc.array(fc.record({ key: text, value: fc.string({ maxLength: 300 }) }), { maxLength: 3 }),
+  responseHeaders: fc.array(fc.record({ key: text, value: longText }), { maxLength: 3 }),
   dynamicMetadata: fc.option(fc.constant({ domain: 'd', list: [1, 'two', null, { three: true }] }), { nil: undefined }),
 });
 

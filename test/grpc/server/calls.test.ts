@@ -8,6 +8,7 @@ import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { observedMethods } from '../../../src/grpc/observed-methods';
 import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
+import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
 import { Statistics } from '../../../src/statistics/statistics';
 import { newAuthority } from '../../support/data/certificates';
 import { collectGarbage } from '../../support/processes/collect-garbage';
@@ -153,6 +154,17 @@ describe('a status message', () => {
 });
 
 describe('a call with a deadline', () => {
+  it.each([
+    ['3H', 10_800_000],
+    ['12M', 720_000],
+    ['45S', 45_000],
+    ['99999999m', 99_999_999],
+    ['2000u', 2],
+    ['3000000n', 3],
+  ])('has as many milliseconds as its grpc-timeout says: %s', (timeout, ms) => {
+    expect(parseTimeout(timeout)).toBeCloseTo(ms, 6);
+  });
+
   it('does not run its handler when the deadline has passed before it is scheduled', async () => {
     const server = await start();
     const late = callFrames(1, 'Echo', 'late', ['grpc-timeout', '0n']);
