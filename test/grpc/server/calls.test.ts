@@ -9,6 +9,7 @@ import { GrpcStatus } from '../../../src/grpc/method';
 import { observedMethods } from '../../../src/grpc/observed-methods';
 import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
 import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
+import { grpcGauges } from '../../../src/main/decision-servers';
 import { Statistics } from '../../../src/statistics/statistics';
 import { newAuthority } from '../../support/data/certificates';
 import { collectGarbage } from '../../support/processes/collect-garbage';
@@ -409,8 +410,12 @@ describe('a server with more work than time', () => {
       client.send(callFrames(streamOf(sent), method, message, ...fields));
       return streamOf(sent);
     }
+    grpcGauges(statistics, () => grpcServer);
+    function statistic(name: string): number | undefined {
+      return new Map(statistics.entries()).get(`ratelimit_server.${name}`);
+    }
     function total(): number | undefined {
-      return new Map(statistics.entries()).get('ratelimit_server.Hold.total_requests');
+      return statistic('Hold.total_requests');
     }
     await until('a call waits', async () => {
       send('Hold');
@@ -418,13 +423,13 @@ describe('a server with more work than time', () => {
       return grpcServer.waitingStreams > 0;
     });
     const handled = seen.held.length;
-    expect([total(), grpcServer.waitingStreams]).toEqual([handled, sent - handled]);
+    expect([total(), statistic('grpc.waiting_calls')]).toEqual([handled, sent - handled]);
 
     const { heldBytes } = grpcServer;
     const message = 'long'.repeat(3_000);
     const long = [send('Hold', message), send('Hold', message), send('Hold', message)];
     expect(await statusOf(client, long[2]!)).toBe(RESOURCE_EXHAUSTED);
-    expect([total(), grpcServer.heldBytes]).toEqual([handled + 1, heldBytes + 2 * message.length]);
+    expect([total(), statistic('grpc.held_bytes')]).toEqual([handled + 1, heldBytes + 2 * message.length]);
 
     const waiting = grpcServer.waitingStreams;
     const cancelled = send('Hold');
