@@ -336,6 +336,17 @@ describe('the messages of a bidirectional call', () => {
     expect([code, messages.length]).toEqual(['0', 60]);
   });
 
+  it('are handled in turn with other calls of their connection', async () => {
+    const messages = Buffer.concat(['a', 'b', 'c'].map((text) => prefixed(text)));
+    const talk = Buffer.concat([callHeaders(1, 'Talk'), data(1, messages, true)]);
+    const client = rawClientOf(await start(), talk, callFrames(3, 'Echo', 'd'));
+    function answered(): number[] {
+      return client.frames.filter(({ type }) => type === FrameType.DATA).map(({ stream }) => stream);
+    }
+    await client.until('all answers', () => answered().length === 4);
+    expect(answered()).toEqual([1, 3, 1, 1]);
+  });
+
   it('get no WINDOW_UPDATE while their caller does not read the responses, and go on when it does', async () => {
     const { address } = await start({ limits: { pingStrikes: 1_000 } });
     // An initial window of 0: no response can be sent.
