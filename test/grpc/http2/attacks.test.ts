@@ -73,6 +73,13 @@ describe('a rapid reset (CVE-2023-44487)', () => {
     expect(new Set(peer.rejections)).toEqual(new Set(['streams', 'faults']));
   });
 
+  it('is permitted once more for each response', () => {
+    const peer = connected({ resets: { burst: 1, perSecond: 0 } });
+    for (let at = 0; at < 100; at += 2) peer.send(openAndReset(at)).send(get(streamOf(at + 1)));
+    expect(peer.rejections).toEqual([]);
+    expectCalm(peer.send(Buffer.concat([openAndReset(100), openAndReset(101)])), 'rapid_reset');
+  });
+
   it('is not detected in a proxy that resets every request that is answered late', () => {
     const peer = connected();
     // 5,000 calls a second for 5 seconds, each reset 20 ms after its request, each answered too late.

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
+import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/headers/hpack/huffman-code-lengths';
 import { STATIC_TABLE } from '../../../src/grpc/http2/headers/hpack/static-table';
 import {
   BlockDecoder,
@@ -85,6 +86,11 @@ describe('a Huffman string', () => {
       return undefined;
     }
   }
+
+  it('has a code whose lengths, with that of EOS, leave no other codes', () => {
+    const share = HUFFMAN_CODE_LENGTHS.reduce((sum, bits) => sum + 2 ** -bits, 2 ** -30);
+    expect([HUFFMAN_CODE_LENGTHS.length, share]).toEqual([256, 1]);
+  });
 
   it('is decoded for every byte', () => {
     for (let byte = 0; byte < 256; byte += 1) {

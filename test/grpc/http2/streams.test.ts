@@ -303,6 +303,12 @@ describe('the memory for incomplete requests', () => {
     expect([pool.rejections, client!.rejections]).toEqual([['request_memory'], ['request_memory']]);
     for (const peer of working) expect(endedOf(peer.finish().frames)).toEqual([1]);
     expect(pool.heldBytes).toBe(0);
+
+    // Their next requests are not complete, and the largest of them gives way.
+    for (const peer of working) pool.send(peer, 3, 127 * KIB);
+    const [late] = pool.connect();
+    pool.send(late!, 1, 64 * KIB);
+    expect(late!.rejections).toEqual([]);
   });
 
   it('adds up, whatever connections send, and is free when they have closed', () => {
