@@ -120,7 +120,7 @@ describe('a TLS handshake', () => {
   });
 
   it('must be followed by a preface within the time limit', async () => {
-    await start({}, { prefaceMs: 4_000, lingerMs: 50 });
+    await start({}, { prefaceMs: 6_000, lingerMs: 50 });
     const client = connect();
     await client.until('the end', () => client.isEnded);
     expect(rejections).toEqual(['preface_timeout']);

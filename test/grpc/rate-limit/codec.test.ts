@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import {
   RateLimitRequest as GeneratedRequest,
@@ -10,6 +11,7 @@ import { MAX_TEXT } from '../../../src/limiter/request-bounds';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { unitByNumber } from '../../../src/rules/unit';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
+import { type ParsedRequest, asDecoded, decode, expectSameAsReference, parseByReference } from './reference-parser';
 
 const text = fc.string({ unit: fc.constantFrom('a', 'k', '\0', '~', 'é', '€', '漢', '😀'), maxLength: 40 });
 
@@ -111,18 +113,34 @@ describe('decodeRequest', () => {
     expect(decodeRequest(reused).domain).toBe('path');
     expect(decodeRequest(delimited(0x0a, Buffer.from('user'))).domain).toBe('user');
   });
+});
 
-  it('decodes or rejects arbitrary bytes, and terminates', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        try {
-          decodeRequest(bytes);
-        } catch (error) {
-          expect(error).toBeInstanceOf(ProtobufError);
-        }
-      }),
-      { numRuns: 5_000 },
-    );
+const recordings = readFileSync(`${__dirname}/fixtures/parsed-by-go.txt`, 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => {
+    const space = line.indexOf(' ');
+    const result = line.slice(space + 1);
+    return {
+      bytes: Buffer.from(line.slice(0, space), 'hex'),
+      parsed: result === 'rejected' ? undefined : (JSON.parse(result) as ParsedRequest),
+    };
+  });
+
+describe('decodeRequest, and the reference parser,', () => {
+  it('accept and reject the recorded messages as the protobuf library of Go does, with the same results', () => {
+    expect(recordings).toHaveLength(4_000);
+    expect(recordings.filter(({ parsed }) => parsed === undefined).length).toBeGreaterThan(1_000);
+    for (const { bytes, parsed } of recordings) {
+      const hex = bytes.toString('hex');
+      expect({ hex, request: decode(bytes) }).toEqual({ hex, request: parsed && asDecoded(parsed) });
+      expect({ hex, request: parseByReference(bytes) }).toEqual({ hex, request: parsed });
+    }
+  });
+
+  // The long suite compares more.
+  it('accept and reject 10,000 mutated messages alike, with the same results', () => {
+    expectSameAsReference(10_000, 'strictness');
   });
 });
 
