@@ -12,6 +12,8 @@ import { expectSameAsReference } from './rate-limit/reference-parser';
 import { prefixed } from './server/raw-call';
 import { startServer } from './server/servers';
 
+jest.setTimeout(3_600_000);
+
 const SEED = process.env['WEIR_SEED'] ?? 'long fuzz';
 
 describe.each(TRANSPORTS)('an HTTP/2 server over %s', (transport) => {

@@ -274,6 +274,30 @@ describe('a flood', () => {
     expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.COMPRESSION_ERROR })]);
   });
 
+  it.each<[what: string, as: Rejection, burst: number, perSecond: number, make: (at: number) => Buffer]>([
+    // The first SETTINGS is that of the preface.
+    ['SETTINGS', 'settings_flood', 99, 1, () => settings()],
+    ['faults', 'faults', 200, 10, () => settingsAck],
+    ['rapid resets', 'rapid_reset', 10_000, 1_000, (at) => Buffer.concat([get(streamOf(at)), rstStream(streamOf(at))])],
+  ])('of %s is detected when there are more per second than permitted', (_what, as, burst, perSecond, make) => {
+    let sent = 0;
+    const peer = connected();
+    function send(count: number): void {
+      const first = sent;
+      sent += count;
+      peer.send(times(count, (at) => make(first + at)));
+    }
+    send(burst);
+    for (let second = 0; second < 5; second += 1) {
+      peer.wait(1_000, 1_000);
+      send(perSecond);
+    }
+    expectAlive(peer);
+    peer.wait(1_000, 1_000);
+    send(perSecond + 1);
+    expectCalm(peer, as);
+  });
+
   it.each<[traffic: string, send: (peer: MemoryPeer, at: number) => void, rounds: number]>([
     ['one SETTINGS frame per second', (peer) => peer.wait(1_000, 1_000).send(settings()), 160],
     ['one PING every ten seconds, from a proxy', (peer) => peer.wait(10_000, 1_000).send(ping()), 100],
