@@ -90,7 +90,9 @@ describe('a Huffman string', () => {
     expect([HUFFMAN_CODE_LENGTHS.length, share]).toEqual([256, 1]);
   });
 
-  it('is decoded for every byte', () => {
+  it('is decoded for every byte, and however long it is', () => {
+    const long = 'w'.repeat(20_000);
+    expect(decoded(packBits(huffmanBits(Buffer.from(long))))).toBe(long);
     for (let byte = 0; byte < 256; byte += 1) {
       expect(decoded(packBits(huffmanBits([byte])))).toBe(String.fromCharCode(byte));
     }

@@ -50,6 +50,7 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
     failing('3 ünïcode 100% ~'),
     { ...failed(3), message: '%C3%BCn%C3%AFcode 100%25 ~' },
   ],
+  ['sends a long message', failing(`5 ${'long '.repeat(90)}.`), { ...failed(5), message: `${'long '.repeat(90)}.` }],
   ['percent-encodes a line feed', failing('3 two\nlines'), { ...failed(3), message: 'two%0Alines' }],
   ['percent-encodes spaces at the ends', failing('3  padded '), { ...failed(3), message: '%20padded%20' }],
   ['hides what a handler has thrown', { method: 'Throw' }, { ...failed(13), message: 'internal error' }],
