@@ -267,6 +267,9 @@ describe('a flood', () => {
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 0, code: ENHANCE_YOUR_CALM, debug: 'too_many_pings' }]);
     expect(peer.frames.filter(({ type, flags }) => type === FrameType.PING && flags === Flag.ACK)).toHaveLength(3);
     expect(peer.rejections).toEqual(['ping_flood']);
+    const slower = connected();
+    for (let at = 0; at < 4; at += 1) slower.wait(9_900, 100).send(ping());
+    expect(slower.rejections).toEqual(['ping_flood']);
   });
 
   it('of table size updates ends the connection', () => {
