@@ -313,7 +313,7 @@ function valueOf({ kind, name, metric }: DocumentedStatistic, values: ReadonlyMa
   return kind === 'gauge' ? Math.max(0, ...found) : found.reduce((sum, value) => sum + value, 0);
 }
 
-/** Of a process with more work than time, which is simulated in grpc/server/busy-server.test.ts. */
+/** Of a process with more work than time, which is simulated in grpc/server/calls.test.ts. */
 const WAITING_CALLS = 'ratelimit_server.grpc.waiting_calls';
 /** Those of several processes are tested in e2e/workers/merged.test.ts. */
 const OF_ONE_PROCESS = DOCUMENTED.filter(
