@@ -1,5 +1,12 @@
-import { type Deployment, readDeployment } from '../../../src/sinks/counters/kvstore/stores/deployment';
+import { isServer, isSocketPath } from '../../../src/settings/values/addresses';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import {
+  type Deployment,
+  describeDeployment,
+  readDeployment,
+  replacementProblem,
+} from '../../../src/sinks/counters/kvstore/stores/deployment';
+import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
 import { instance } from './options';
 
 function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
@@ -8,6 +15,10 @@ function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
 
 function tcp(host: string, port: number, family = 0): object {
   return { kind: 'tcp', host, port, family };
+}
+
+function user(username: string | undefined, password: string): object {
+  return { username, password };
 }
 
 describe('the address of a single server', () => {
@@ -24,45 +35,39 @@ describe('the address of a single server', () => {
     expect(read(url).servers).toEqual({ kind: 'single', server });
   });
 
-  it('may contain user, password and database, percent-encoded or as query parameters', () => {
-    expect(read('redis://ann:s%40cret%3A@store:1/2')).toMatchObject({
-      credentials: { username: 'ann', password: 's@cret:' },
-      db: 2,
-      tls: false,
-    });
-    expect(read('redis://store?username=ann&password=x&db=4')).toMatchObject({
-      credentials: { username: 'ann', password: 'x' },
-      db: 4,
-    });
-    expect(read('rediss://:x@store')).toMatchObject({ credentials: { username: undefined, password: 'x' }, tls: true });
+  it.each([
+    '/run/memcached.sock',
+    'unix:/run/memcached.sock',
+    'unix:///run/memcached.sock',
+    '10.0.0.1:1',
+    '[::1]:11211',
+  ])('%s is accepted by the settings and by every store, with the name of log lines', (text) => {
+    expect(isServer(text) || isSocketPath(text)).toBe(true);
+    expect(nameOf(parseServer(text))).toBe(text.replace(/^unix:(\/\/)?/, ''));
   });
 
-  it('is overridden by KVSTORE_AUTH, which is split at the first colon', () => {
-    expect(read('redis://ann:old@store', { auth: 'bob:a:b' }).credentials).toEqual({
-      username: 'bob',
-      password: 'a:b',
-    });
-    expect(read('redis://ann:old@store', { auth: 'alone' }).credentials).toEqual({
-      username: undefined,
-      password: 'alone',
-    });
+  it.each<readonly [url: string, more: Partial<InstanceOptions>, expected: Partial<Deployment>]>([
+    ['redis://ann:s%40cret%3A@store:1/2', {}, { credentials: user('ann', 's@cret:') as never, db: 2, tls: false }],
+    ['redis://store?username=ann&password=x&db=4', {}, { credentials: user('ann', 'x') as never, db: 4 }],
+    ['rediss://:x@store', {}, { credentials: user(undefined, 'x') as never, tls: true }],
+    // KVSTORE_AUTH takes precedence, and is split at the first colon.
+    ['redis://ann:old@store', { auth: 'bob:a:b' }, { credentials: user('bob', 'a:b') as never }],
+    ['redis://ann:old@store', { auth: 'alone' }, { credentials: user(undefined, 'alone') as never }],
+    ['store:1', { tls: true }, { credentials: undefined, db: 0, tls: true }],
+    ['store:1', { socketType: 'tcp6' }, { servers: { kind: 'single', server: tcp('store', 1, 6) as never } }],
+    ['store:1', { socketType: 'tcp4' }, { servers: { kind: 'single', server: tcp('store', 1, 4) as never } }],
+    ['[::1]:1', { socketType: 'tcp6' }, { servers: { kind: 'single', server: tcp('::1', 1, 6) as never } }],
+  ])('%s with %o has credentials, a database and TLS', (url, more, expected) => {
+    expect(read(url, more)).toMatchObject(expected);
   });
 
-  it('must agree with KVSTORE_SOCKET_TYPE, which also selects the IP version', () => {
-    expect(read('store:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('store', 1, 6) });
-    expect(() => read('store:1', { socketType: 'unix' })).toThrow(
-      'REDIS_SOCKET_TYPE is unix, but REDIS_URL is host and port',
-    );
-    expect(() => read('/run/x', { socketType: 'tcp' })).toThrow(
-      'REDIS_SOCKET_TYPE is tcp, but REDIS_URL is a socket path',
-    );
-    expect(() => read('10.0.0.1:1', { socketType: 'tcp6' })).toThrow(
-      'REDIS_SOCKET_TYPE is tcp6, but REDIS_URL is an IPv4 address',
-    );
-    expect(() => read('[::1]:1', { socketType: 'tcp4' })).toThrow(
-      'REDIS_SOCKET_TYPE is tcp4, but REDIS_URL is an IPv6 address',
-    );
-    expect(read('[::1]:1', { socketType: 'tcp6' }).servers).toMatchObject({ server: tcp('::1', 1, 6) });
+  it.each([
+    ['store:1', 'unix', 'REDIS_SOCKET_TYPE is unix, but REDIS_URL is host and port'],
+    ['/run/x', 'tcp', 'REDIS_SOCKET_TYPE is tcp, but REDIS_URL is a socket path'],
+    ['10.0.0.1:1', 'tcp6', 'REDIS_SOCKET_TYPE is tcp6, but REDIS_URL is an IPv4 address'],
+    ['[::1]:1', 'tcp4', 'REDIS_SOCKET_TYPE is tcp4, but REDIS_URL is an IPv6 address'],
+  ] as const)('%s contradicts KVSTORE_SOCKET_TYPE=%s', (url, socketType, problem) => {
+    expect(() => read(url, { socketType })).toThrow(problem);
   });
 
   it.each([
@@ -83,50 +88,71 @@ describe('the address of a single server', () => {
   });
 });
 
-describe('the addresses of sentinels', () => {
-  const sentinel = { type: 'sentinel' } as const;
+const SENTINEL = { type: 'sentinel' } as const;
+const CLUSTER = { type: 'cluster' } as const;
 
-  it('consist of the name of the master and at least one sentinel', () => {
-    expect(read('counters, a:1 ,b:2', { ...sentinel, sentinelAuth: 'watch:x', auth: 'y' })).toEqual({
+describe('the addresses of several servers', () => {
+  it('are the name of the master and at least one sentinel, with the credentials of sentinels and the database', () => {
+    const deployment = read('counters, a:1 ,b:2', { ...SENTINEL, sentinelAuth: 'watch:x', auth: 'y' });
+    expect(deployment).toEqual({
       servers: {
         kind: 'sentinel',
         masterName: 'counters',
         sentinels: [tcp('a', 1), tcp('b', 2)],
-        sentinelCredentials: { username: 'watch', password: 'x' },
+        sentinelCredentials: user('watch', 'x'),
       },
-      credentials: { username: undefined, password: 'y' },
+      credentials: user(undefined, 'y'),
       db: 0,
       tls: false,
     });
-  });
-
-  it('contain the credentials of the sentinels and the database of the master', () => {
-    expect(read('counters,redis://s:x@a:1/2', sentinel)).toMatchObject({
-      servers: { sentinelCredentials: { username: 's', password: 'x' } },
+    expect(describeDeployment(deployment)).toBe('sentinel counters at a:1,b:2');
+    expect(read('counters,redis://s:x@a:1/2', SENTINEL)).toMatchObject({
+      servers: { sentinelCredentials: user('s', 'x') },
       credentials: undefined,
       db: 2,
     });
   });
 
-  it.each(['counters', 'counters,', ',a:1', ''])('%p is rejected', (url) => {
-    expect(() => read(url, sentinel)).toThrow(/REDIS_URL/);
+  it('are the nodes to read the topology of a cluster from', () => {
+    const deployment = read('a:1,b:2', { ...CLUSTER, tls: true });
+    expect(deployment.servers).toEqual({ kind: 'cluster', seeds: [tcp('a', 1), tcp('b', 2)] });
+    expect(describeDeployment(deployment)).toBe('cluster a:1,b:2 over TLS');
+  });
+
+  const MASTER = 'REDIS_URL must be the name of the master, then at least one sentinel as host:port';
+  it.each([
+    ['counters', SENTINEL, MASTER],
+    ['counters,', SENTINEL, 'REDIS_URL: item 2 is not host:port'],
+    [',a:1', SENTINEL, MASTER],
+    ['', SENTINEL, MASTER],
+    ['a:1,', CLUSTER, 'REDIS_URL: item 2 is not host:port'],
+    ['a:1,/run/x', CLUSTER, 'REDIS_URL: item 2 is a socket path; host:port is required'],
+    ['redis://a:1/3', CLUSTER, 'REDIS_URL names a database; a cluster has only database 0'],
+    ['redis://a:1,rediss://b:1', CLUSTER, 'REDIS_URL has items with different schemes'],
+    ['redis://x:y@a:1,redis://x:z@b:1', CLUSTER, 'REDIS_URL has items with different credentials'],
+  ])('%p of %o are rejected', (url, more, problem) => {
+    expect(() => read(url, more)).toThrow(problem);
   });
 });
 
-describe('the addresses of a cluster', () => {
-  const cluster = { type: 'cluster' } as const;
-
-  it('are the nodes to read the topology from', () => {
-    expect(read('a:1,b:2', cluster).servers).toEqual({ kind: 'cluster', seeds: [tcp('a', 1), tcp('b', 2)] });
-  });
+describe('an address replaces that at start', () => {
+  const single = instance('redis://:one@h:1/2');
+  const cluster = instance('a:1,b:2', CLUSTER);
+  const DIFFERS = /^more than its credentials differs/;
 
   it.each([
-    ['a:1,', 'REDIS_URL: item 2 is not host:port'],
-    ['a:1,/run/x', 'REDIS_URL: item 2 is a socket path; host:port is required'],
-    ['redis://a:1/3', 'REDIS_URL names a database; a cluster has only database 0'],
-    ['redis://a:1,rediss://b:1', 'REDIS_URL has items with different schemes'],
-    ['redis://x:y@a:1,redis://x:z@b:1', 'REDIS_URL has items with different credentials'],
-  ])('%p is rejected', (url, problem) => {
-    expect(() => read(url, cluster)).toThrow(problem);
+    [single, 'redis://:two@h:1/2', undefined],
+    [single, 'redis://ann:two@h:1/2', undefined],
+    [cluster, 'redis://:two@a:1,redis://:two@b:2', undefined],
+    [single, 'redis://:one@h:2/2', DIFFERS],
+    [single, 'redis://:one@h:1/3', DIFFERS],
+    [single, 'rediss://:one@h:1/2', DIFFERS],
+    [cluster, 'redis://:two@a:1', DIFFERS],
+    [single, 'redis://:hidden%zz@h:1/2', /^REDIS_URL: the address has a % that is not followed by/],
+  ])('of %o with %s only if nothing but the credentials differs', (main, url, problem) => {
+    const found = replacementProblem(main, url);
+    if (problem === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatch(problem);
+    expect(found ?? '').not.toContain('hidden');
   });
 });

@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import type { Count, CounterOperation } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
 import type { Counters } from '../../../src/streams/ports/counters';
@@ -138,4 +139,14 @@ export interface Mistakes {
   /** Calls that returned a count of the hot key that another call had returned. */
   readonly wrongCounts: number;
   readonly unexpected: readonly unknown[];
+}
+
+/** The counts that a server holds for these keys, read by the test's own client; 0 for an absent key. */
+export async function storedCounts(control: Redis, keys: readonly string[]): Promise<readonly number[]> {
+  const counts: number[] = [];
+  for (let begin = 0; begin < keys.length; begin += 1000) {
+    const part = keys.slice(begin, begin + 1000);
+    if (part.length > 0) counts.push(...(await control.mget(...part)).map(Number));
+  }
+  return counts;
 }

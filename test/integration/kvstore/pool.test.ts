@@ -4,34 +4,37 @@ import type { DecisionError } from '../../../src/limiter/decision-error';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { Statistics } from '../../../src/statistics/statistics';
-import { FaultProxy } from '../../support/servers/fault-proxy';
-import { freePorts } from '../../support/processes/free-ports';
-import { RecordedLog } from '../../support/data/recorded-log';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { LaneClient } from '../../support/clients/lane-client';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { freePorts } from '../../support/processes/free-ports';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { type Reply, CommandServer } from '../../support/servers/command-server';
+import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
+import { storedCounts } from './load';
 import { instance, options } from './options';
-import { storedCounts } from './stored-counts';
 
-/** Of a window, in milliseconds. */
-const TIMEOUT = 2_000;
+/** KVSTORE_TIMEOUT of the tests whose calls exceed it, in milliseconds. */
+const TIMEOUT = 1_000;
 
 let server: RedisProcess;
+let second: RedisProcess;
 let proxy: FaultProxy;
 const opened: KvstoreCounters[] = [];
 
 beforeAll(async () => {
-  server = await RedisProcess.start();
+  [server, second] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
 });
 beforeEach(async () => {
   proxy = await FaultProxy.start(() => server);
 });
 afterEach(async () => {
+  second.signal('SIGCONT');
   await Promise.all(opened.splice(0).map((counters) => counters.close()));
   await proxy[Symbol.asyncDispose]();
 });
-afterAll(() => server[Symbol.asyncDispose]());
+afterAll(() => Promise.all([server[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]));
 
 function openUnready(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOptions> = {}): KvstoreCounters {
   const counters = kvstoreCounters(options(instance(proxy.address, main), more));
@@ -45,55 +48,50 @@ async function open(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOp
   return counters;
 }
 
+function statistic(statistics: Statistics, name: string, pool = 'redis_pool'): number {
+  return new Map(statistics.entries()).get(`ratelimit.${pool}.cx_${name}`) ?? 0;
+}
+
 /** Opens two connections, and waits until both can carry windows: a connection is not yet ready when the proxy accepts it. */
 async function openBoth(main: Partial<InstanceOptions>, statistics = new Statistics(10)): Promise<KvstoreCounters> {
   const counters = await open({ poolOnEmptyWaitDuration: 1, timeout: TIMEOUT, ...main }, { statistics });
-  await until('the pool is full', () => statistic(statistics, 'ratelimit.redis_pool.cx_active') === 2);
+  await until('the pool is full', () => statistic(statistics, 'active') === 2);
   return counters;
 }
 
-/** Sends windows whose replies the proxy holds back: they occupy their connections until the timeout. */
-async function occupy(client: LaneClient, windows: number): Promise<Promise<unknown>[]> {
+/** Sends two windows whose replies the proxy holds back: they occupy their connections until the timeout. */
+async function occupyBoth(client: LaneClient): Promise<Promise<unknown>[]> {
   proxy.fault = 'black hole';
   const calls: Promise<unknown>[] = [];
-  for (let window = 0; window < windows; window += 1) {
+  for (let window = 0; window < 2; window += 1) {
     calls.push(client.call([operation('busy', 1)]).catch((error: unknown) => error));
     await setImmediate();
   }
   return calls;
 }
 
-function statistic(statistics: Statistics, name: string): number {
-  return new Map(statistics.entries()).get(name) ?? 0;
-}
-
 describe('a lane whose connections are all busy', () => {
   it('fails further windows when KVSTORE_POOL_ON_EMPTY_BEHAVIOR is ERROR', async () => {
-    const counters = await openBoth({ poolOnEmptyBehavior: 'ERROR' });
-    using client = new LaneClient(counters);
-    const busy = await occupy(client, 2);
+    using client = new LaneClient(await openBoth({ poolOnEmptyBehavior: 'ERROR' }));
+    const busy = await occupyBoth(client);
     await expect(client.call([operation('k', 1)])).rejects.toMatchObject({ code: 'store_pool_empty' });
     await Promise.all(busy);
   });
 
   it('opens a connection for each further window when it is CREATE, and closes it after the window', async () => {
     const statistics = new Statistics(10);
-    const counters = await openBoth({ poolOnEmptyBehavior: 'CREATE' }, statistics);
-    using client = new LaneClient(counters);
-    const busy = await occupy(client, 2);
+    using client = new LaneClient(await openBoth({ poolOnEmptyBehavior: 'CREATE' }, statistics));
+    const busy = await occupyBoth(client);
     proxy.fault = 'none';
     expect(await client.call([operation('created', 1)])).toEqual([1]);
-    await until(
-      'the extra connection is closed',
-      () => statistic(statistics, 'ratelimit.redis_pool.cx_local_close') >= 1,
-    );
+    await until('the extra connection is closed', () => statistic(statistics, 'local_close') >= 1);
+    expect(statistic(statistics, 'total')).toBeGreaterThanOrEqual(3);
     await Promise.all(busy);
   });
 
   it('lets further windows wait for a connection when it is WAIT', async () => {
-    const counters = await openBoth({ poolOnEmptyBehavior: 'WAIT' });
-    using client = new LaneClient(counters);
-    const busy = await occupy(client, 2);
+    using client = new LaneClient(await openBoth({ poolOnEmptyBehavior: 'WAIT' }));
+    const busy = await occupyBoth(client);
     const waiting = client.call([operation('k', 1)]).catch((failure: DecisionError) => failure.code);
     expect(await Promise.race([waiting, ...busy])).toMatchObject({ code: 'store_timeout' });
     expect(['store_timeout', 'store_failed']).toContain(await waiting);
@@ -101,8 +99,7 @@ describe('a lane whose connections are all busy', () => {
   });
 
   it('sends windows in the order in which they were gathered', async () => {
-    const counters = await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 });
-    using client = new LaneClient(counters);
+    using client = new LaneClient(await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 }));
     const calls: Promise<readonly number[]>[] = [];
     for (let index = 0; index < 20; index += 1) {
       calls.push(client.call([operation('in order', 1)]));
@@ -112,94 +109,81 @@ describe('a lane whose connections are all busy', () => {
   });
 });
 
-describe('the statistics of a pool', () => {
-  it('count open, opened and closed connections', async () => {
+describe('the connections of a pool', () => {
+  it('are counted when they are opened and closed, and opened again when they are lost', async () => {
     const statistics = new Statistics(10);
-    await open({ poolSize: 3 }, { statistics, perSecond: instance(server.address, { poolSize: 2 }) });
-    function pool(stat: string): number {
-      return statistic(statistics, `ratelimit.redis_pool.cx_${stat}`);
-    }
-    await until('all connections are open', () => pool('active') === 3);
-    await until(
-      'all connections are open',
-      () => statistic(statistics, 'ratelimit.redis_per_second_pool.cx_active') === 2,
-    );
-    expect([pool('total'), pool('local_close')]).toEqual([3, 0]);
+    const perSecond = instance(second.address, { poolSize: 2 });
+    const counters = await open({ poolSize: 3 }, { statistics, perSecond });
+    await until('all are open', () => statistic(statistics, 'active') === 3);
+    await until('all are open', () => statistic(statistics, 'active', 'redis_per_second_pool') === 2);
+    expect([statistic(statistics, 'total'), statistic(statistics, 'local_close')]).toEqual([3, 0]);
     proxy.cut();
-    await until('all connections are open again', () => pool('total') === 6);
-    expect([pool('active'), pool('local_close')]).toEqual([3, 3]);
+    await until('all are open again', () => statistic(statistics, 'total') === 6);
+    expect([statistic(statistics, 'active'), statistic(statistics, 'local_close')]).toEqual([3, 3]);
+    await counters.close();
+    expect([statistic(statistics, 'active'), statistic(statistics, 'local_close')]).toEqual([0, 6]);
   });
-});
 
-describe('connected$', () => {
-  it('follows the state of the connections', async () => {
-    const counters = await open();
+  it('are those of the states of connected$, also of one of two instances', async () => {
+    const counters = await open({}, { perSecond: instance(second.address) });
     const states: boolean[] = [];
     const subscription = counters.connected$.subscribe((state) => states.push(state));
     proxy.fault = 'refused';
     proxy.cut();
     await until('it is not connected', () => states.at(-1) === false);
+    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({
+      code: 'store_failed',
+      message: 'there is no connection to the counter store',
+    });
     proxy.fault = 'none';
     await until('it is connected', () => states.at(-1) === true);
     subscription.unsubscribe();
     expect(states).toEqual([true, false, true]);
   });
 
-  it('is false when one of two instances is not connected', async () => {
-    const counters = await open({}, { perSecond: instance(server.address) });
-    proxy.fault = 'refused';
-    proxy.cut();
-    expect(await firstValueFrom(counters.connected$)).toBe(true);
-    await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
-  });
-
-  it('turns false when the server no longer answers, also without calls', async () => {
-    const counters = await open({ timeout: 200 });
-    expect(await firstValueFrom(counters.connected$)).toBe(true);
-    proxy.fault = 'black hole';
-    await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
-  });
-});
-
-describe('counters at start', () => {
-  it('wait for the store, and log one line when it is unavailable and one when it is connected', async () => {
+  it('are cut while they are idle when the server no longer answers, and not before', async () => {
+    const { setInterval: original } = globalThis;
+    const intervals = jest.spyOn(globalThis, 'setInterval');
+    // The checks follow one another without the seconds between them.
+    intervals.mockImplementation((check: () => void) => original(check, 20));
+    let [pings, isMute] = [0, false];
+    await using peer = await CommandServer.start(() => {
+      pings += 1;
+      return isMute ? new Promise(() => undefined) : 'PONG';
+    });
     const log = new RecordedLog();
-    proxy.fault = 'refused';
-    const counters = openUnready({}, { log });
-    await expect(apply(counters, operation('k', 1)).catch((error: DecisionError) => error.code)).resolves.toBe(
-      'store_failed',
-    );
-    await until('several attempts were made', () => proxy.accepted > 3);
-    proxy.fault = 'none';
-    await firstValueFrom(counters.ready$);
-    expect(log.messages).toEqual(['cannot connect to the counter store; retrying', 'connected to the counter store']);
+    const counters = await open({ url: peer.address, poolSize: 1, timeout: TIMEOUT }, { log });
+    intervals.mockRestore();
+    await until('it is checked', () => pings > 10);
+    expect(log.messages).toEqual([]);
+    isMute = true;
+    await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
   });
 
-  it('fail with the reason when the store is not connected within KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
-    const [port] = await freePorts(1);
-    const counters = kvstoreCounters(
-      options(instance(`redis://:secret@127.0.0.1:${port}`), {
-        startup: { initialInterval: 10, maxInterval: 20, maxElapsedTime: 100 },
-      }),
-    );
-    opened.push(counters);
-    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(
-      /^cannot connect to the counter store within 100 ms: .*ECONNREFUSED/,
-    );
+  it('are not given to a window once they have been cut', async () => {
+    let isWrong = true;
+    await using peer: CommandServer = await CommandServer.start((name, args) => {
+      if (name !== 'evalsha' || !isWrong) return answerTo(name, args, peer.port);
+      isWrong = false;
+      return [];
+    });
+    const statistics = new Statistics(10);
+    const counters = await open({ url: peer.address }, { statistics });
+    await until('both are open', () => statistic(statistics, 'active') === 2);
+    // Its reply is of no use for the window, so what follows on this connection would not be either.
+    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_failed' });
+    expect(await apply(counters, operation('k', 1))).toEqual([1]);
   });
 
-  it('fail when the server accepts connections but never replies', async () => {
-    proxy.fault = 'black hole';
-    const counters = openUnready(
-      { timeout: 100 },
-      { startup: { initialInterval: 10, maxInterval: 20, maxElapsedTime: 300 } },
-    );
-    await expect(firstValueFrom(counters.ready$)).rejects.toThrow('no reply within 100 ms');
+  it('are closed when the windows in flight have ended', async () => {
+    const counters = await open();
+    const last = apply(counters, operation('last', 1));
+    await counters.close();
+    expect(await last).toEqual([1]);
+    await until('all are closed', () => proxy.connections === 0);
   });
-});
 
-describe('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', () => {
-  it('closes the connection to a read-only replica, and the caller gets the error', async () => {
+  it('are closed when KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR is set and the server has become a replica', async () => {
     const counters = await open({ poolSize: 1 }, { closeConnectionOnReadonlyError: true });
     await server.control.call('REPLICAOF', '127.0.0.1', '1');
     try {
@@ -213,39 +197,207 @@ describe('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', () => {
   });
 });
 
-it('a window whose reply arrives while the event loop stands still is counted', async () => {
-  const statistics = new Statistics(10);
-  // Without the proxy, which would stand still too.
-  const counters = await open({ url: server.address, poolSize: 1, timeout: TIMEOUT }, { statistics });
-  expect(await apply(counters, operation('still', 1))).toEqual([1]);
-  await setImmediate();
-  const counts = apply(counters, operation('still', 1));
-  const end = performance.now() + TIMEOUT + 10;
-  while (performance.now() < end);
-  expect(await counts).toEqual([2]);
-  expect(statistic(statistics, 'ratelimit.redis_pool.cx_local_close')).toBe(0);
+it.each([
+  ['READONLY You may not write', 'the counter store is a read-only replica'],
+  // Redis 6.0 and 6.2 put the line of the script before the error of a command in it.
+  [
+    "@user_script: 6: -READONLY You can't write against a read only replica.",
+    'the counter store is a read-only replica',
+  ],
+  [
+    '@user_script:1: -MISCONF Redis is configured to save',
+    'the counter store rejects writes because it cannot save them',
+  ],
+  [
+    "@user_script: 9: The user executing the script can't run this command or subcommand",
+    'the user of the counter store lacks a permission',
+  ],
+  ['ERR value is not an integer or out of range', 'the key of a counter holds a value that is not an integer'],
+  ['something without a code', 'the counter store replied with the error ERR'],
+])('the reply “%s” to a step fails its call with a message for callers', async (reply, message) => {
+  await using peer: CommandServer = await CommandServer.start((name, args) =>
+    name === 'evalsha' ? [1, new Error(reply)] : answerTo(name, args, peer.port),
+  );
+  const counters = await open({ url: peer.address });
+  const counts = await apply(counters, operation('fine', 1), operation('k', 1));
+  expect(counts).toMatchObject([1, { code: 'store_failed', message }]);
 });
 
-it('a part of a window is not sent after the time of the window, when the reply to the part before is read so late', async () => {
-  const counters = await open({ url: server.address, poolSize: 1, timeout: TIMEOUT });
-  const keys = Array.from({ length: 600 }, (_, index) => `part-${index}`);
-  expect(await apply(counters, operation('loads the script', 1))).toEqual([1]);
-  await setImmediate();
-  const applied = apply(counters, ...keys.map((key) => operation(key, 1)));
-  const end = performance.now() + TIMEOUT + 10;
-  while (performance.now() < end);
-  const counts = await applied;
-  const unsent = counts.findIndex((count) => typeof count !== 'number');
-  // One part has at most 256 keys.
-  expect(unsent).toBe(256);
-  for (const failure of counts.slice(unsent)) expect(failure).toMatchObject({ code: 'store_timeout' });
-  expect(await storedCounts(server.control, keys)).toEqual(keys.map((_, index) => (index < unsent ? 1 : 0)));
+describe('counters at start', () => {
+  it('wait for the store, and log one line when it is unavailable and one when it is connected', async () => {
+    const log = new RecordedLog();
+    proxy.fault = 'refused';
+    const counters = openUnready({}, { log });
+    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_failed' });
+    await until('several attempts were made', () => proxy.accepted > 3);
+    proxy.fault = 'none';
+    await firstValueFrom(counters.ready$);
+    expect(log.messages).toEqual(['cannot connect to the counter store; retrying', 'connected to the counter store']);
+  });
+
+  it('fail with the reason when the store is not connected within KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
+    const [port] = await freePorts(1);
+    const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 100 };
+    const refused = openUnready({ url: `redis://:secret@127.0.0.1:${port}` }, { startup });
+    await expect(firstValueFrom(refused.ready$)).rejects.toThrow(
+      /^cannot connect to the counter store within 100 ms: .*ECONNREFUSED/,
+    );
+    proxy.fault = 'black hole';
+    const mute = openUnready({ timeout: 100 }, { startup });
+    await expect(firstValueFrom(mute.ready$)).rejects.toThrow('no reply within 100 ms');
+  });
 });
 
-it('close waits for the windows in flight, then closes all connections', async () => {
-  const counters = await open();
-  const last = apply(counters, operation('last', 1));
-  await counters.close();
-  expect(await last).toEqual([1]);
-  await until('all connections are closed', () => proxy.connections === 0);
+/** Stands still, after the sockets were read and before the timers run. */
+function standStill(milliseconds: number): void {
+  const end = performance.now() + milliseconds;
+  while (performance.now() < end);
+}
+
+/** How a server that holds the counters, a sentinel and a node of a cluster answer. */
+function answerTo(name: string, args: readonly string[], port: number): Reply {
+  if (name === 'evalsha' || name === 'eval') return Array.from({ length: Number(args[1]) }, () => 1);
+  if (name === 'role') return ['master', 0, []];
+  if (name === 'cluster') return [[0, 16_383, ['127.0.0.1', port]]];
+  if (name !== 'sentinel') return name === 'subscribe' ? ['subscribe', args[0]!, 1] : 'PONG';
+  return args[0] === 'get-master-addr-by-name' ? ['127.0.0.1', String(port)] : [];
+}
+
+describe('when the event loop stands still for longer than KVSTORE_TIMEOUT, a reply that has arrived in time', () => {
+  it.each<readonly [of: string, type: InstanceOptions['type'], command: string]>([
+    ['to a window', 'single', 'evalsha'],
+    ['to the handshake of a connection', 'single', 'ping'],
+    ['of a sentinel', 'sentinel', 'sentinel'],
+    ['about the slots of a cluster', 'cluster', 'cluster'],
+  ])('%s counts', async (_, type, command) => {
+    let isDue = true;
+    await using peer: CommandServer = await CommandServer.start((name, args) => {
+      if (name === command && isDue) {
+        isDue = false;
+        // The reply is written before; a sentinel has twice the timeout.
+        globalThis.setImmediate(() => standStill((type === 'sentinel' ? 2 : 1) * TIMEOUT + 10));
+      }
+      return answerTo(name, args, peer.port);
+    });
+    const log = new RecordedLog();
+    const url = type === 'sentinel' ? `counters,${peer.address}` : peer.address;
+    const counters = await open({ type, url, poolSize: 1, timeout: TIMEOUT }, { log });
+    const counts = await until('the connection is open', () =>
+      apply(counters, operation('still', 1)).catch((error: DecisionError) => error.code !== 'store_failed' && []),
+    );
+    expect(counts).toEqual([1]);
+    expect(isDue).toBe(false);
+    expect(log.lines.filter(({ level }) => level !== 'notice' && level !== 'info')).toEqual([]);
+  });
+
+  it('counts for its window, but the next window is not sent after its own time', async () => {
+    const received: string[] = [];
+    await using peer = await CommandServer.start((name, args) => {
+      received.push(name);
+      if (name === 'evalsha' && received.filter((each) => each === name).length === 1) {
+        globalThis.setImmediate(() => standStill(TIMEOUT + 10));
+      }
+      return answerTo(name, args, 0);
+    });
+    const statistics = new Statistics(10);
+    const counters = await open({ url: peer.address, poolSize: 1, timeout: TIMEOUT }, { statistics });
+    const lane = counters.laneOf(operation('k', 1));
+    const [first, next] = ['one', 'two'].map((key) => firstValueFrom(lane.apply([operation(key, 1)])));
+    await Promise.all([
+      expect(first).resolves.toEqual([1]),
+      expect(next).rejects.toMatchObject({ code: 'store_timeout' }),
+    ]);
+    expect(received.filter((name) => name === 'evalsha')).toHaveLength(1);
+    expect(await apply(counters, operation('three', 1))).toEqual([1]);
+    expect(statistic(statistics, 'local_close')).toBe(0);
+  });
+
+  it('counts for its part of a large window, whose other parts are not sent any more', async () => {
+    // Without the proxy, which would stand still too.
+    const counters = await open({ url: server.address, poolSize: 1, timeout: TIMEOUT });
+    const keys = Array.from({ length: 600 }, (_, index) => `part-${index}`);
+    expect(await apply(counters, operation('loads the script', 1))).toEqual([1]);
+    await setImmediate();
+    const applied = apply(counters, ...keys.map((key) => operation(key, 1)));
+    standStill(TIMEOUT + 10);
+    const counts = await applied;
+    // One part has at most 256 keys.
+    expect(counts.findIndex((count) => typeof count !== 'number')).toBe(256);
+    for (const failure of counts.slice(256)) expect(failure).toMatchObject({ code: 'store_timeout' });
+    expect(await storedCounts(server.control, keys)).toEqual(keys.map((_, index) => (index < 256 ? 1 : 0)));
+  });
+});
+
+/** What became of calls, in the order in which they end. */
+class Outcomes {
+  readonly ended: string[] = [];
+  readonly #calls: Promise<void>[] = [];
+
+  add(name: string, call: Promise<readonly number[]>): void {
+    this.#calls.push(
+      call.then(
+        () => void this.ended.push(`${name}: OK`),
+        ({ code }: DecisionError) => void this.ended.push(`${name}: ${code}`),
+      ),
+    );
+  }
+
+  get done(): Promise<unknown> {
+    return Promise.all(this.#calls);
+  }
+}
+
+const PER_SECOND = { windowSeconds: 1 };
+
+describe('a per-second instance that hangs', () => {
+  it('delays only calls with an operation on it', async () => {
+    using client = new LaneClient(await open({}, { perSecond: instance(second.address) }));
+    const outcomes = new Outcomes();
+    second.signal('SIGSTOP');
+    outcomes.add('both', client.call([operation('b', 1), operation('b', 1, PER_SECOND)]));
+    for (let call = 0; call < 100; call += 1) {
+      if (call % 10 === 0) outcomes.add('per second', client.call([operation('s', 1, PER_SECOND)]));
+      outcomes.add('main', client.call([operation('m', 1)]));
+      await setImmediate();
+    }
+    await until('the main calls have ended', () => outcomes.ended.length >= 100);
+    expect(outcomes.ended).toEqual(Array.from({ length: 100 }, () => 'main: OK'));
+    second.signal('SIGCONT');
+    await outcomes.done;
+    expect(outcomes.ended.slice(100)).toContain('both: OK');
+  });
+
+  it('fails its calls by its own pool policy', async () => {
+    const perSecond = instance(second.address, {
+      ...{ timeout: 2 * TIMEOUT, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 100, poolSize: 1 },
+    });
+    using client = new LaneClient(await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 }, { perSecond }));
+    const outcomes = new Outcomes();
+    second.signal('SIGSTOP');
+    outcomes.add('first', client.call([operation('s', 1, PER_SECOND)]));
+    await setImmediate();
+    outcomes.add('second', client.call([operation('s', 1, PER_SECOND)]));
+    outcomes.add('main', client.call([operation('m', 1)]));
+    outcomes.add('both', client.call([operation('b', 1), operation('s', 1, PER_SECOND)]));
+    await outcomes.done;
+    const before = ['both: store_pool_empty', 'main: OK', 'second: store_pool_empty'];
+    expect([outcomes.ended.slice(0, 3).toSorted(), outcomes.ended[3]]).toEqual([before, 'first: store_timeout']);
+  });
+});
+
+it('a per-second instance has its own pipeline window', async () => {
+  const perSecond = instance(second.address, { pipelineWindow: 200 });
+  using client = new LaneClient(await open({}, { perSecond }));
+  async function commands(): Promise<number> {
+    return Number(/total_commands_processed:(\d+)/.exec(await second.control.info())?.[1]);
+  }
+  const before = await commands();
+  const calls: Promise<unknown>[] = [];
+  for (let call = 0; call < 20; call += 1) {
+    calls.push(client.call([operation('w', 1, PER_SECOND)]));
+    await setImmediate();
+  }
+  await Promise.all(calls);
+  // One window: its script call, the INFO itself, and what loads the script; 20 windows would be 20 calls at least.
+  expect((await commands()) - before).toBeLessThan(15);
 });

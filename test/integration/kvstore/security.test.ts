@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +7,11 @@ import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counte
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RecordedLog } from '../../support/data/recorded-log';
-import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
-import { type Authority, newAuthority } from '../../support/data/certificates';
 import { apply, operation } from '../counters/scenarios';
-import { NO_TLS_FILES, instance, options } from './options';
+import { instance, options } from './options';
 
 const PASSWORD = 'hidden:pass word';
 const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
@@ -38,6 +36,14 @@ async function counts(given: Attempt): Promise<unknown> {
   await firstValueFrom(counters.ready$);
   const [count] = await apply(counters, operation(`k${Math.random()}`, 1));
   return count;
+}
+
+/** The count of the first call that succeeds: those of the time without a connection fail. */
+function nextCount(counters: KvstoreCounters): Promise<number> {
+  return until('a call succeeds', async () => {
+    const [result] = await apply(counters, operation('again', 1)).catch(() => []);
+    return typeof result === 'number' && result;
+  });
 }
 
 describe('credentials', () => {
@@ -121,142 +127,100 @@ describe('credentials', () => {
     const counters = attempt({ main: instance(server.address, { auth: 'narrow:x' }) });
     await firstValueFrom(counters.ready$);
     expect(await apply(counters, operation('mine', 1))).toEqual([1]);
-    const [failure] = await apply(counters, operation('yours', 1));
-    expect(failure).toMatchObject({
-      code: 'store_failed',
-      message: 'the user of the counter store lacks a permission',
-    });
-  });
-});
-
-describe('credentials of sentinels and clusters', () => {
-  it('differ between the sentinels and the servers', async () => {
-    await using sentinels = await RedisSentinels.start({
-      directives: ['--requirepass', 'data', '--masterauth', 'data'],
-      control: { password: 'data' },
-      sentinelLines: ['sentinel auth-pass counters data', 'requirepass watch', 'sentinel sentinel-pass watch'],
-      sentinelOptions: { control: { password: 'watch' } },
-    });
-    const main = instance(sentinels.url, { type: 'sentinel', auth: 'data', sentinelAuth: 'watch' });
-    expect(await counts({ main })).toBe(1);
-    await expect(counts({ main: { ...main, sentinelAuth: undefined } })).rejects.toThrow('NOAUTH');
-    await expect(counts({ main: { ...main, auth: 'wrong' } })).rejects.toThrow('WRONGPASS');
+    expect(await apply(counters, operation('yours', 1))).toMatchObject([
+      { code: 'store_failed', message: 'the user of the counter store lacks a permission' },
+    ]);
   });
 
-  it('are used for every node of the cluster', async () => {
-    await using cluster = await RedisCluster.start({
-      directives: ['--requirepass', 'data'],
-      control: { password: 'data' },
-    });
-    const counters = attempt({ main: instance(cluster.url, { type: 'cluster', auth: 'data' }) });
+  it('are those of the moment for each new connection, and no rejected one appears in a log line', async () => {
+    await server.control.call('ACL', 'SETUSER', 'rotating', 'on', '>first', '~*', '&*', '+@all');
+    let url = `redis://rotating:first@${server.address}`;
+    const main = instance(url);
+    const log = new RecordedLog();
+    const counters = attempt({ main: { ...main, current: () => ({ ...main, url }) }, log });
     await firstValueFrom(counters.ready$);
-    const steps = Array.from({ length: 50 }, (_, index) => operation(`k${index}`, 0));
-    const results = await until('all nodes are connected', async () => {
-      const found = await apply(counters, ...steps);
-      return found.every((count) => typeof count === 'number') && found;
-    });
-    expect(new Set(results)).toEqual(new Set([0]));
+    url = `redis://rotating:hidden-word@${server.address}`;
+    await server.control.call('ACL', 'SETUSER', 'rotating', 'resetpass', '>second');
+    await server.control.call('CLIENT', 'KILL', 'USER', 'rotating');
+    await until('the log has the reason', () => log.text.includes('WRONGPASS'));
+    url = `redis://rotating:second@${server.address}`;
+    expect(await nextCount(counters)).toBeGreaterThan(0);
+    expect(log.text).not.toContain('hidden-word');
   });
 });
 
 describe('TLS', () => {
-  let authority: Authority;
-  let folder: string;
+  let tls: RedisTls;
   let server: RedisProcess;
   let files: StoreTlsFiles;
+  let folder: string;
 
+  /** Writes a file. Returns its path. */
   function file(name: string, text: string): string {
     const path = join(folder, name);
     writeFileSync(path, text);
     return path;
   }
-
-  /** A server that accepts only TLS and requires a client certificate. */
-  function tlsServer(name: string): Promise<RedisProcess> {
-    const own = authority.issue(name);
-    return RedisProcess.start({
-      isTls: true,
-      directives: [
-        ...['--tls-cert-file', file(`${name}.pem`, own.cert), '--tls-key-file', file(`${name}.key`, own.key)],
-        ...['--tls-ca-cert-file', file('ca.pem', authority.ca)],
-      ],
-      control: { tls: { ca: authority.ca, ...client, checkServerIdentity: () => undefined } },
-    });
+  function textOf(path: string | undefined): string {
+    return readFileSync(path ?? '', 'utf8');
   }
 
-  let client: { readonly cert: string; readonly key: string };
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'weir-tls-'));
-    authority = newAuthority();
-    client = authority.issue('weir');
-    files = {
-      ...NO_TLS_FILES,
-      caFile: file('ca.pem', authority.ca),
-      certFile: file('client.pem', client.cert),
-      keyFile: file('client.key', client.key),
-    };
-    server = await tlsServer('localhost');
+    tls = new RedisTls();
+    files = tls.files({ withCertificate: true });
+    // It accepts only TLS and requires a client certificate.
+    server = await RedisProcess.start({ ...tls.server, directives: tls.directives('localhost') });
   });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
-    authority.dispose();
+    tls[Symbol.dispose]();
     await rm(folder, { recursive: true });
   });
 
+  /** The server by the name in its certificate. */
+  function byName(more: Partial<InstanceOptions> = {}): InstanceOptions {
+    return instance(`localhost:${server.port}`, { tls: true, ...more });
+  }
+
   it('is used with the configured CA and certificate when the setting or the scheme requires it', async () => {
-    expect(await counts({ main: instance(`localhost:${server.port}`, { tls: true }), tlsFiles: files })).toBe(1);
+    expect(await counts({ main: byName(), tlsFiles: files })).toBe(1);
     expect(await counts({ main: instance(`rediss://localhost:${server.port}`), tlsFiles: files })).toBe(1);
   });
 
-  it('verifies the name in the certificate unless KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION is set', async () => {
+  it('verifies the name unless KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION is set, and the chain of certificates anyway', async () => {
     const main = instance(server.address, { tls: true });
+    const skipping = { ...files, skipHostnameVerification: true };
     await expect(counts({ main, tlsFiles: files })).rejects.toThrow(/does not match certificate|altnames/);
-    expect(await counts({ main, tlsFiles: { ...files, skipHostnameVerification: true } })).toBe(1);
-  });
-
-  it('verifies the certificate chain even when the name is not verified', async () => {
-    const main = instance(server.address, { tls: true });
-    const withoutCa = { ...files, caFile: undefined, skipHostnameVerification: true };
-    await expect(counts({ main, tlsFiles: withoutCa })).rejects.toThrow(/certificate/);
+    expect(await counts({ main, tlsFiles: skipping })).toBe(1);
+    await expect(counts({ main, tlsFiles: { ...skipping, caFile: undefined } })).rejects.toThrow(/certificate/);
   });
 
   it('fails without the client certificate that the server requires', async () => {
-    const main = instance(`localhost:${server.port}`, { tls: true });
-    const withoutPair = { ...files, certFile: undefined, keyFile: undefined };
-    await expect(counts({ main, tlsFiles: withoutPair })).rejects.toThrow('cannot connect to the counter store');
+    const tlsFiles = { ...files, certFile: undefined, keyFile: undefined };
+    await expect(counts({ main: byName(), tlsFiles })).rejects.toThrow('cannot connect to the counter store');
   });
 
-  it.each([0, 5_000])(
-    'reports at once that the server does not speak TLS, with a timeout of %i ms',
-    async (timeout) => {
-      await using plain = await RedisProcess.start();
-      const log = new RecordedLog();
-      const main = instance(`localhost:${plain.port}`, { tls: true, timeout });
-      await expect(counts({ main, tlsFiles: files, log })).rejects.toThrow(
-        'the server does not speak TLS, but is configured with TLS',
-      );
-      expect(log.text).toContain('the server does not speak TLS');
-    },
-  );
-
-  it('reports that the server speaks only TLS when the setting is missing', async () => {
+  it('is reported when only one side uses it', async () => {
     const log = new RecordedLog();
+    await using plain = await RedisProcess.start({ directives: ['--maxclients', '2'] });
+    const onlyHere = 'the server does not speak TLS, but is configured with TLS';
+    for (const timeout of [0, 5_000]) {
+      const main = instance(plain.address, { tls: true, timeout });
+      await expect(counts({ main, tlsFiles: files, log })).rejects.toThrow(onlyHere);
+    }
+    // A server that answers before it has read anything.
+    await plain.control.config('SET', 'maxclients', '1');
+    await expect(counts({ main: instance(plain.address, { tls: true }), tlsFiles: files })).rejects.toThrow(onlyHere);
     await expect(counts({ main: instance(server.address), log })).rejects.toThrow(
       'the server speaks only TLS, but is configured without TLS',
     );
-    expect(log.text).toContain('the server speaks only TLS');
-  });
-
-  it('reports that a server which answers without TLS does not speak TLS', async () => {
-    await using full = await RedisProcess.start({ directives: ['--maxclients', '1'] });
-    const main = instance(full.address, { tls: true, timeout: 0 });
-    await expect(counts({ main, tlsFiles: files })).rejects.toThrow('the server does not speak TLS');
+    expect(log.text).toMatch(/does not speak TLS[^]*speaks only TLS/);
   });
 
   it('rejects files that cannot be used with an error that names them, before it connects', () => {
-    const main = instance(`localhost:${server.port}`, { tls: true });
     function open(more: Partial<StoreTlsFiles>) {
-      return () => attempt({ main, tlsFiles: { ...files, ...more } });
+      return () => attempt({ main: byName(), tlsFiles: { ...files, ...more } });
     }
     expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(
       /cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/,
@@ -264,34 +228,26 @@ describe('TLS', () => {
     expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(
       /cannot use the TLS files KVSTORE_TLS_CACERT=.*text\.pem, KVSTORE_TLS_CLIENT_CERT=.*, KVSTORE_TLS_CLIENT_KEY=/,
     );
-    expect(open({ keyFile: file('other.key', authority.issue('other').key) })).toThrow(
-      /cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*other\.key/,
+    using others = new RedisTls();
+    expect(open({ keyFile: others.files({ withCertificate: true }).keyFile })).toThrow(
+      /cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*client\.key/,
     );
   });
 
   it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
-    const main = instance(`localhost:${server.port}`, { tls: true, poolSize: 1 });
-    const rotated = {
-      ...files,
-      certFile: file('rotated.pem', client.cert),
-      keyFile: file('rotated.key', client.key),
-    };
-    const counters = attempt({ main, tlsFiles: rotated, log });
+    const certFile = file('rotated.pem', textOf(files.certFile));
+    const keyFile = file('rotated.key', textOf(files.keyFile));
+    const counters = attempt({ main: byName({ poolSize: 1 }), tlsFiles: { ...files, certFile, keyFile }, log });
     await firstValueFrom(counters.ready$);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await until('calls succeed again', () =>
-        apply(counters, operation('again', 1)).then(
-          () => true,
-          () => false,
-        ),
-      );
+      await nextCount(counters);
     }
     file('rotated.pem', 'broken');
     await again();
     await again();
-    file('rotated.pem', client.cert);
+    file('rotated.pem', textOf(files.certFile));
     await again();
     const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
@@ -301,22 +257,17 @@ describe('TLS', () => {
   });
 
   it('uses a new pair after the server has rejected the previous one', async () => {
-    const stranger = newAuthority();
-    try {
-      const { cert, key } = stranger.issue('stranger');
-      const changing = { ...files, certFile: file('changing.pem', cert), keyFile: file('changing.key', key) };
-      const counters = kvstoreCounters(
-        options(instance(`localhost:${server.port}`, { tls: true }), { tlsFiles: changing }),
-      );
-      opened.push(counters);
-      const isConnectedBefore = await firstValueFrom(counters.connected$);
-      file('changing.pem', client.cert);
-      file('changing.key', client.key);
-      await firstValueFrom(counters.ready$);
-      expect(isConnectedBefore).toBe(false);
-      expect(await apply(counters, operation('changed', 1))).toEqual([1]);
-    } finally {
-      stranger.dispose();
-    }
+    using strangers = new RedisTls();
+    const stranger = strangers.files({ withCertificate: true });
+    const certFile = file('changing.pem', textOf(stranger.certFile));
+    const keyFile = file('changing.key', textOf(stranger.keyFile));
+    const log = new RecordedLog();
+    const counters = kvstoreCounters(options(byName(), { tlsFiles: { ...files, certFile, keyFile }, log }));
+    opened.push(counters);
+    await until('it is rejected', () => log.text.includes('cannot connect'));
+    file('changing.pem', textOf(files.certFile));
+    file('changing.key', textOf(files.keyFile));
+    await firstValueFrom(counters.ready$);
+    expect(await apply(counters, operation('changed', 1))).toEqual([1]);
   });
 });

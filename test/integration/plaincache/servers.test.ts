@@ -1,95 +1,135 @@
-import { firstValueFrom, merge } from 'rxjs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { firstValueFrom, merge, take, toArray } from 'rxjs';
+import {
+  type PlaincacheCounters,
+  type PlaincacheOptions,
+  plaincacheCounters,
+} from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/nodes/srv-records';
+import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
-import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
-import { lookUpSrv } from '../../../src/sinks/counters/plaincache/nodes/srv-records';
+import { type Authority, newAuthority } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { SrvServer } from '../../support/servers/srv-server';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
+import rows from './nodes-of-keys.json';
 import { plaincacheTestOptions } from './options';
 
 const RECORD = '_memcache._tcp.example.test';
 
 let first: MemcachedProcess;
 let second: MemcachedProcess;
+let log: RecordedLog;
+const opened: PlaincacheCounters[] = [];
 beforeAll(async () => {
   [first, second] = await Promise.all([MemcachedProcess.start(), MemcachedProcess.start()]);
 });
+beforeEach(() => {
+  log = new RecordedLog();
+});
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 afterAll(() => Promise.all([first, second].map((server) => server[Symbol.asyncDispose]())));
 
-function recordOf(server: MemcachedProcess) {
-  const [name, port] = server.address.split(':');
+function open(servers: readonly { readonly address: string }[], more: Partial<PlaincacheOptions> = {}) {
+  const counters = plaincacheCounters(plaincacheTestOptions(servers, { log, ...more }));
+  opened.push(counters);
+  return counters;
+}
+
+function recordOf({ address }: MemcachedProcess) {
+  const [name, port] = address.split(':');
   return { name: name!, port: Number(port) };
 }
 
+/** The lanes of many keys. */
+function lanesOf(counters: PlaincacheCounters): ReadonlySet<CounterLane> {
+  return new Set(Array.from({ length: 40 }, (_, index) => counters.laneOf(operation(`k${index}`, 1))));
+}
+
+/** Recorded with Go: `crc32.ChecksumIEEE([]byte(key)) % n`, for n from 1 to 7. */
+const NODES = rows as unknown as readonly (readonly [key: string, ...nodes: number[]])[];
+
+describe('the server of a key', () => {
+  it.each([1, 2, 3, 4, 5, 6, 7])('is that of the Go service, for 200 keys and %i servers', (count) => {
+    const addresses = Array.from({ length: count }, (_, index) => ({ address: `127.0.0.1:${index + 1}` }));
+    const counters = open(addresses);
+    const nodeOf = new Map<CounterLane, number>();
+    for (const [key, ...nodes] of NODES) {
+      const lane = counters.laneOf(operation(key, 1));
+      if (!nodeOf.has(lane)) nodeOf.set(lane, nodes[count - 1]!);
+      expect([key, nodeOf.get(lane)]).toEqual([key, nodes[count - 1]]);
+    }
+    expect([NODES.length, new Set(nodeOf.values()).size]).toEqual([200, count]);
+  });
+});
+
 describe('memcached servers from a DNS record', () => {
-  let dns: SrvServer;
-  let log: RecordedLog;
-  beforeEach(async () => {
-    dns = await SrvServer.start();
-    log = new RecordedLog();
-  });
-  afterEach(() => dns[Symbol.asyncDispose]());
-
-  function open(refresh: number) {
-    const servers = { record: RECORD, refresh };
-    return plaincacheCounters(plaincacheTestOptions([], { servers, log, lookUp: dns.lookUp }));
-  }
-
-  it('are looked up at start, as often as it takes', async () => {
-    const counters = open(0);
-    try {
-      await until('the failure is logged', () => log.lines.length === 1);
-      expect(log.lines[0]?.fields).toEqual({ record: RECORD, reason: expect.stringContaining('querySrv') as string });
-      dns.records = [recordOf(first)];
-      await firstValueFrom(counters.ready$);
-      expect(await apply(counters, operation('srv_start', 2))).toEqual([2]);
-      expect(log.lines.map(({ message }) => message)).toEqual([
-        'cannot look up the memcached servers; keeping those that are known',
-        'the memcached servers can be looked up again',
-      ]);
-    } finally {
-      await counters.close();
-    }
-  });
-
-  it('are replaced when the record changes, and only then', async () => {
+  it('are looked up at start, as often as it takes, and replaced when the record changes, and only then', async () => {
+    await using dns = await SrvServer.start();
+    const counters = open([], { servers: { record: RECORD, refresh: 20 }, lookUp: dns.lookUp });
+    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({
+      message: 'the memcached servers are not known yet',
+    });
+    await until('the failure is logged', () => log.lines.length === 1);
+    expect(log.lines[0]?.fields).toEqual({ record: RECORD, reason: expect.stringContaining('querySrv') as string });
     dns.records = [recordOf(first), recordOf(second)];
-    const counters = open(20);
-    try {
-      await firstValueFrom(counters.ready$);
-      const key = operation('srv_refresh', 1);
-      const lanes = new Set<CounterLane>(
-        Array.from({ length: 40 }, (_, index) => counters.laneOf(operation(`k${index}`, 1))),
-      );
-      expect(lanes.size).toBe(2);
+    await firstValueFrom(counters.ready$);
+    expect(await apply(counters, operation('at_start', 2))).toEqual([2]);
+    const lanes = lanesOf(counters);
+    expect(lanes.size).toBe(2);
 
-      const asked = dns.queries;
-      dns.records = [recordOf(second), recordOf(first)];
-      await until('the record is looked up again', () => dns.queries > asked + 2);
-      expect(lanes).toContain(counters.laneOf(key));
+    const asked = dns.queries;
+    dns.records = [recordOf(second), recordOf(first)];
+    await until('the record is looked up again', () => dns.queries > asked + 2);
+    dns.fails = true;
+    await until('the failure is logged', () => log.lines.length === 3);
+    dns.fails = false;
+    expect(lanesOf(counters)).toEqual(lanes);
+    expect(log.messages).toEqual([
+      'cannot look up the memcached servers; keeping those that are known',
+      'the memcached servers can be looked up again',
+      'cannot look up the memcached servers; keeping those that are known',
+    ]);
 
-      dns.fails = true;
-      await until('the failure is logged', () => log.lines.length === 1);
-      expect(lanes).toContain(counters.laneOf(key));
-      dns.fails = false;
+    const retired = firstValueFrom(merge(...[...lanes].map((lane) => lane.retired$)));
+    dns.records = [recordOf(second)];
+    await retired;
+    expect(lanesOf(counters).size).toBe(1);
+    expect(await apply(counters, operation('after', 1))).toEqual([1]);
+    await counters.close();
+    expect(await second.value('after')).toBe('1');
+  });
 
-      const retired = firstValueFrom(merge(...[...lanes].map((lane) => lane.retired$)));
-      dns.records = [recordOf(second)];
-      await retired;
-      expect(new Set(Array.from({ length: 40 }, (_, index) => counters.laneOf(operation(`k${index}`, 1)))).size).toBe(
-        1,
-      );
-      expect(await apply(counters, operation('after', 1))).toEqual([1]);
-      expect(await apply(counters, operation('after', 0))).toEqual([1]);
-      expect(await second.value('after')).toBe('1');
-    } finally {
-      await counters.close();
-    }
+  it('are in the order of the Go service, without those that mean that the service is not available', async () => {
+    // Node has an empty name for the target `.`.
+    const unavailable = [...['', '.', '/foo', 'foo bar'].map((name) => ({ name, port: 1 })), { name: 'foo', port: 0 }];
+    // Names are sorted with the dot that ends them, and ports as texts.
+    const sorted = ['foo-a.test:1', 'foo:1', 'foo.test:10', 'foo.test:9', 'foo1.test:2'];
+    const records = sorted.map((each) => each.split(':')).map(([name, port]) => ({ name: name!, port: Number(port) }));
+    const dotted = { name: 'foo-a.test.', port: 1 };
+    const answers = [
+      [...unavailable, ...records.slice(1).toReversed(), dotted],
+      unavailable,
+      unavailable,
+      records.slice(1),
+    ];
+    const servers$ = srvServers({
+      ...{ record: RECORD, refresh: 1, log },
+      lookUp: () => Promise.resolve(answers.shift() ?? []),
+    });
+    expect(await firstValueFrom(servers$.pipe(take(2), toArray()))).toEqual([sorted, sorted.slice(1)]);
+    expect(log.lines).toMatchObject([
+      { fields: { reason: 'the record lists no servers' } },
+      { message: 'the memcached servers can be looked up again' },
+    ]);
   });
 
   it('are not waited for longer than a few seconds when the name server is mute', async () => {
+    await using dns = await SrvServer.start();
     dns.isMute = true;
     await expect(dns.lookUp(RECORD, 200)).rejects.toThrow('queryS');
     await expect(lookUpSrv('_memcache._tcp.invalid')).rejects.toThrow(/query/);
@@ -97,37 +137,92 @@ describe('memcached servers from a DNS record', () => {
 });
 
 describe('the health of the store', () => {
-  it('follows the servers: it is lost when none answers', async () => {
+  it('is lost when no server answers, and kept while one of two does', async () => {
     await using only = await MemcachedProcess.start();
-    const counters = plaincacheCounters(plaincacheTestOptions([only]));
     const states: boolean[] = [];
-    const subscription = counters.connected$.subscribe((state) => states.push(state));
+    const subscription = open([only]).connected$.subscribe((state) => states.push(state));
+    const ofBoth: boolean[] = [];
+    subscription.add(open([only, first]).connected$.subscribe((state) => ofBoth.push(state)));
     try {
       expect(states).toEqual([true]);
       await only.crash();
-      await until('the store is not connected', () => states.length === 2);
+      await until('the server is missed by both', () => log.lines.length === 2);
+      expect([states, ofBoth]).toEqual([[true, false], [true]]);
       await only.run();
       await until('the store is connected', () => states.length === 3);
       expect(states).toEqual([true, false, true]);
     } finally {
       subscription.unsubscribe();
-      await counters.close();
     }
   });
+});
 
-  it('is kept while one of two servers answers', async () => {
-    await using away = await MemcachedProcess.start();
-    const log = new RecordedLog();
-    const counters = plaincacheCounters(plaincacheTestOptions([away, first], { log }));
-    const states: boolean[] = [];
-    const subscription = counters.connected$.subscribe((state) => states.push(state));
-    try {
-      await away.crash();
-      await until('the server is missed', () => log.lines.length > 0);
-      expect(states).toEqual([true]);
-    } finally {
-      subscription.unsubscribe();
-      await counters.close();
+describe('memcached over TLS', () => {
+  let folder: string;
+  let authority: Authority;
+  let other: Authority;
+  let server: MemcachedProcess;
+  let misnamed: MemcachedProcess;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'weir-memcached-tls-'));
+    [authority, other] = [newAuthority(), newAuthority()];
+    await writeFile(file('ca.pem'), authority.ca);
+    await writeFile(file('other-ca.pem'), other.ca);
+    for (const [name, host] of [
+      ['server', '127.0.0.1'],
+      ['misnamed', 'elsewhere.test'],
+      ['client', 'client.test'],
+    ] as const) {
+      const { cert, key } = authority.issue(host);
+      await writeFile(file(`${name}.pem`), cert);
+      await writeFile(file(`${name}.key`), key);
     }
+    [server, misnamed] = (await Promise.all(
+      ['server', 'misnamed'].map((name) =>
+        MemcachedProcess.start({
+          args: [
+            ...['-Z', '-o', `ssl_chain_cert=${file(`${name}.pem`)}`, '-o', `ssl_key=${file(`${name}.key`)}`],
+            ...['-o', 'ssl_verify_mode=2', '-o', `ssl_ca_cert=${file('ca.pem')}`],
+          ],
+        }),
+      ),
+    )) as [MemcachedProcess, MemcachedProcess];
+  });
+  afterAll(async () => {
+    await Promise.all([server, misnamed].map((each) => each[Symbol.asyncDispose]()));
+    for (const each of [authority, other]) each.dispose();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  function file(name: string): string {
+    return join(folder, name);
+  }
+
+  const skipping = { skipHostnameVerification: true };
+  const withoutPair = { certFile: undefined, keyFile: undefined };
+  it.each<readonly [to: string, how: string, more: Partial<StoreTlsFiles> | undefined, problem: RegExp | undefined]>([
+    ['server', 'its CA, a client certificate and its name', {}, undefined],
+    ['misnamed', 'names that are not verified', skipping, undefined],
+    ['misnamed', 'another name', {}, /does not match certificate's altnames/],
+    ['server', 'another CA', { ...skipping, caFile: 'other-ca.pem' }, /certificate/],
+    ['server', 'no client certificate', withoutPair, /certificate required|closed the connection|ECONNRESET/i],
+    ['server', 'no TLS', undefined, /closed the connection|ECONNRESET|did not answer/],
+  ])('reaches %s with %s only if both sides accept', async (to, _, more, problem) => {
+    const { caFile = 'ca.pem', ...rest } = more ?? {};
+    const tlsFiles: StoreTlsFiles = {
+      ...{ caFile: file(caFile ?? ''), certFile: file('client.pem'), keyFile: file('client.key') },
+      skipHostnameVerification: false,
+      variables: { caFile: 'PLAINCACHE_TLS_CACERT', certFile: '…_CERT', keyFile: '…_KEY' },
+      ...rest,
+    };
+    const counters = open([to === 'server' ? server : misnamed], { tlsFiles: more && tlsFiles });
+    const key = operation(`tls_${Math.random()}`, 1);
+    await apply(counters, key);
+    expect(await apply(counters, key)).toEqual([problem === undefined ? 2 : 1]);
+    const reason = log.lines[0]?.fields['reason'];
+    expect(reason).toEqual(problem && expect.stringMatching(problem));
+    const absent = { ...tlsFiles, caFile: file('absent.pem') };
+    expect(() => open([server], { tlsFiles: absent })).toThrow(/PLAINCACHE_TLS_CACERT=.*absent\.pem/);
   });
 });

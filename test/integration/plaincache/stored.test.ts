@@ -1,33 +1,42 @@
-import type { Counters } from '../../../src/streams/ports/counters';
-import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
-import { PlaincacheStatistics } from '../../../src/sinks/counters/plaincache/counting/plaincache-statistics';
+import type { CounterOperation } from '../../../src/limiter/counter-operation';
+import {
+  type PlaincacheCounters,
+  type PlaincacheOptions,
+  plaincacheCounters,
+} from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
+import { SlowMemcached } from '../../support/servers/slow-memcached';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { plaincacheTestOptions } from './options';
 
 let server: MemcachedProcess;
-let counters: Counters;
 let log: RecordedLog;
 let statistics: Statistics;
+const opened: PlaincacheCounters[] = [];
 
 beforeAll(async () => {
   server = await MemcachedProcess.start();
 });
 afterAll(() => server[Symbol.asyncDispose]());
-
 beforeEach(async () => {
   await server.command('flush_all\r\n');
   log = new RecordedLog();
   statistics = new Statistics(100);
-  counters = plaincacheCounters(plaincacheTestOptions([server], { log, statistics, expirationJitterMaxSeconds: 0 }));
 });
-afterEach(() => counters.close());
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 
-function counted(name: string): number {
-  return statistics.counter(`ratelimit.memcache.${name}`).value;
+function open(more: Partial<PlaincacheOptions> = {}, at: { readonly address: string } = server): PlaincacheCounters {
+  const own = { log, statistics, expirationJitterMaxSeconds: 0, ...more };
+  const counters = plaincacheCounters(plaincacheTestOptions([at], own));
+  opened.push(counters);
+  return counters;
+}
+
+function counted(...names: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(names.map((name) => [name, statistics.counter(`ratelimit.memcache.${name}`).value]));
 }
 
 /** The time to live of a key in seconds. */
@@ -45,20 +54,25 @@ function ownClock(): number {
 }
 
 describe('a counter in memcached', () => {
-  it('is a decimal number under its cache key', async () => {
-    await apply(counters, operation('shop_user_é_1700000000', 3));
-    await apply(counters, operation('shop_user_é_1700000000', 0));
-    expect(await server.value(Buffer.from('shop_user_é_1700000000').toString('latin1'))).toBe('3');
+  it('is a decimal number under its cache key in UTF-8', async () => {
+    const counters = open();
+    const key = 'shop_user_é_鍵\u00a0_1700000000';
+    await apply(counters, operation(key, 3), operation('x'.repeat(250), 1));
+    await counters.close();
+    expect(await server.value(Buffer.from(key).toString('latin1'))).toBe('3');
+    expect(await server.value('x'.repeat(250))).toBe('1');
   });
 
   it.each([
-    ['a second', 1, 2],
-    ['a day', 86_400, 86_401],
-    ['a month', 2_592_000, 2_592_001],
-    ['a year', 31_536_000, 31_536_001],
-  ])('of %s expires after it, not before', async (_, windowSeconds, longest) => {
+    ['a second', 1],
+    ['a day', 86_400],
+    ['a month', 2_592_000],
+    ['a year', 31_536_000],
+  ])('of %s expires after it, not before', async (_, windowSeconds) => {
+    const counters = open();
     // Up to a month, the expiry is a time to live by the clock of the server; above, a time by that of the client.
     async function measured(key: string) {
+      const longest = windowSeconds + 1;
       const earliest = Math.min(ownClock(), await serverClock()) + longest;
       await apply(counters, operation(key, 1, { windowSeconds }));
       const latest = Math.max(ownClock(), await serverClock()) + longest;
@@ -76,105 +90,62 @@ describe('a counter in memcached', () => {
     expect(found.readAfter + found.ttl).toBeLessThanOrEqual(found.latest);
   });
 
-  it('keeps its expiry when it is incremented and decremented', async () => {
-    await server.command('add k 0 1000 1\r\n5\r\n');
-    expect(await apply(counters, operation('k', 2), operation('k', -3))).toEqual([7, 4]);
-    await apply(counters, operation('k', 0));
-    expect(await server.value('k')).toBe('4');
+  it('expires after a random time below the jitter more', async () => {
+    const counters = open({ expirationJitterMaxSeconds: 10_000 });
+    await apply(counters, ...Array.from({ length: 20 }, (_, index) => operation(`k${index}`, 1)));
+    await counters.close();
+    const found = await Promise.all(Array.from({ length: 20 }, (_, index) => ttlOf(`k${index}`)));
+    expect(new Set(found).size).toBeGreaterThan(10);
+    expect(Math.max(...found)).toBeLessThanOrEqual(10_061);
+  });
+
+  it('keeps its expiry when it is incremented and decremented, which leaves a blank', async () => {
+    const counters = open();
+    await server.command('add k 0 1000 3\r\n100\r\n');
+    expect(await apply(counters, operation('k', 2), operation('k', -3))).toEqual([102, 99]);
+    expect(await apply(counters, operation('k', 0))).toEqual([99]);
+    expect(await server.value('k')).toBe('99 ');
     expect(await ttlOf('k')).toBeGreaterThan(900);
   });
 
-  it('is read with the blanks that a decrement leaves', async () => {
-    await apply(counters, operation('k', 100), operation('k', -1));
-    expect(await apply(counters, operation('k', 0))).toEqual([99]);
-    expect(await server.value('k')).toBe('99 ');
-  });
-
-  it('that another process adds first is incremented', async () => {
-    const others = Array.from({ length: 4 }, () => plaincacheCounters(plaincacheTestOptions([server])));
-    try {
-      for (let round = 0; round < 20; round += 1) {
-        const key = `race_${round}`;
-        await Promise.all(others.map((other) => apply(other, operation(key, 1), operation(key, 2))));
-        await Promise.all(others.map((other) => apply(other, operation(key, 0))));
-        expect(await server.value(key)).toBe('12');
-      }
-    } finally {
-      await Promise.all(others.map((other) => other.close()));
-    }
+  it('that another process adds first is incremented, and one that is closed has written its hits', async () => {
+    const others = Array.from({ length: 4 }, () => open());
+    const keys = Array.from({ length: 20 }, (_, round) => `race_${round}`);
+    for (const key of keys)
+      await Promise.all(others.map((other) => apply(other, operation(key, 1), operation(key, 2))));
+    await Promise.all(others.map((other) => other.close()));
+    expect(await Promise.all(keys.map((key) => server.value(key)))).toEqual(keys.map(() => '12'));
   });
 
   it('with a key that memcached does not allow fails alone', async () => {
-    const results = await apply(
-      counters,
-      operation('a', 1),
-      operation('b c', 1),
-      operation('d'.repeat(251), 1),
-      operation('e', 1),
-    );
-    expect(results).toEqual([
+    const counters = open();
+    function tooLong(bytes: number): string {
+      return `the key of its counter has ${bytes} bytes, and memcached allows 250`;
+    }
+    const blank = 'the key of its counter contains white space or a control character, which memcached does not allow';
+    const rows = [
+      ...['a b', 'a\tb', 'a\r\nflush_all', 'a\u0000', 'a\u007f'].map((key) => [key, blank] as const),
+      ['d'.repeat(251), tooLong(251)] as const,
+      ['é'.repeat(126), tooLong(252)] as const,
+    ];
+    const steps = [operation('a', 1), ...rows.map(([key]) => operation(key, 1)), operation('e', 1)];
+    expect(await apply(counters, ...steps)).toMatchObject([
       1,
-      expect.objectContaining({ code: 'invalid_request' }),
-      expect.objectContaining({
+      ...rows.map(([, problem]) => ({
         code: 'invalid_request',
-        message: 'a descriptor cannot be counted: the key of its counter has 251 bytes, and memcached allows 250',
-      }),
+        message: `a descriptor cannot be counted: ${problem}`,
+      })),
       1,
     ]);
     expect(await apply(counters, operation('a', 0), operation('e', 0))).toEqual([1, 1]);
+    await expect(counters.readCounter({ key: 'a b', windowSeconds: 60 })).rejects.toMatchObject({
+      code: 'invalid_request',
+    });
   });
 
-  it('that is closed has written its hits', async () => {
-    const other = plaincacheCounters(plaincacheTestOptions([server]));
-    await apply(other, operation('last', 7));
-    await other.close();
-    expect(await server.value('last')).toBe('7');
-  });
-});
-
-describe('the statistics of memcached', () => {
-  it('have the names and numbers of the Go service', async () => {
-    await apply(counters, operation('new', 1), operation('other', 1));
-    await apply(counters, operation('new', 1), operation('absent', 0));
-    await counters.close();
-    const names = [
-      'multiget.__code=success',
-      'multiget.__code=error',
-      'increment.__code=success',
-      'increment.__code=miss',
-    ];
-    const more = ['increment.__code=error', 'add.__code=success', 'add.__code=error', 'add.__code=not_stored'];
-    expect(
-      [...names, ...more, 'keys_requested', 'keys_found', 'dropped_hits'].map((name) => [name, counted(name)]),
-    ).toEqual([
-      ['multiget.__code=success', 2],
-      ['multiget.__code=error', 0],
-      ['increment.__code=success', 1],
-      ['increment.__code=miss', 2],
-      ['increment.__code=error', 0],
-      ['add.__code=success', 2],
-      ['add.__code=error', 0],
-      ['add.__code=not_stored', 0],
-      ['keys_requested', 4],
-      ['keys_found', 1],
-      ['dropped_hits', 0],
-    ]);
-  });
-
-  it('count hits that were not stored', () => {
-    const own = new PlaincacheStatistics(statistics);
-    own.wrote({ kind: 'add', key: 'k', hits: 3, lifetime: 60 }, 'not stored');
-    own.wrote({ kind: 'incr', key: 'k', hits: 3, lifetime: 60 }, new Error('no'));
-    own.wrote({ kind: 'decr', key: 'k', hits: 3, lifetime: 60 }, undefined);
-    expect([counted('add.__code=not_stored'), counted('increment.__code=error'), counted('dropped_hits')]).toEqual([
-      1, 1, 3,
-    ]);
-  });
-});
-
-describe('a value that is not a number', () => {
-  it('counts as 0, and is logged once', async () => {
+  it('whose value is not a number counts as 0, which is logged once', async () => {
     await server.command('set k 0 1000 3\r\nfoo\r\n');
+    const counters = open();
     expect(await apply(counters, operation('k', 1), operation('other', 1))).toEqual([1, 1]);
     expect(await apply(counters, operation('k', 1), operation('other', 1))).toEqual([1, 2]);
     await until('both are logged', () => log.lines.length >= 2);
@@ -187,5 +158,88 @@ describe('a value that is not a number', () => {
       ],
     ]);
     expect(await server.value('k')).toBe('foo');
+    expect(await counters.readCounter({ key: 'k', windowSeconds: 60 })).toMatchObject({ count: 0 });
+  });
+
+  it('is counted in the statistics of the Go service', async () => {
+    const counters = open();
+    await apply(counters, operation('new', 1), operation('other', 1));
+    await apply(counters, operation('new', 1), operation('absent', 0));
+    await counters.close();
+    const expected = {
+      'multiget.__code=success': 2,
+      'multiget.__code=error': 0,
+      'increment.__code=success': 1,
+      'increment.__code=miss': 2,
+      'increment.__code=error': 0,
+      'add.__code=success': 2,
+      'add.__code=error': 0,
+      'add.__code=not_stored': 0,
+      keys_requested: 4,
+      keys_found: 1,
+      dropped_hits: 0,
+    };
+    expect(counted(...Object.keys(expected))).toEqual(expected);
+  });
+});
+
+/** One operation on each of this many keys, `k0` and so on unless named otherwise. */
+function window(keys: number, hits: number, nameOf = (index: number) => `k${index}`): CounterOperation[] {
+  return Array.from({ length: keys }, (_, index) => operation(nameOf(index), hits));
+}
+
+function repeated(count: number, times: number): number[] {
+  return Array.from({ length: times }, () => count);
+}
+
+describe('a window of many keys', () => {
+  it('is counted by a server that takes longer than the timeout for it, but not for a part of it', async () => {
+    // 1.44 seconds to read all keys, and again to write them; 0.18 seconds for a thousand.
+    await using slow = await SlowMemcached.start({ timePerKey: 0.18 });
+    for (let index = 0; index < 8_000; index += 1) slow.values.set(`k${index}`, 5);
+    const counters = open({ timeout: 1_200 }, slow);
+    expect(await apply(counters, ...window(8_000, 3))).toEqual(repeated(8, 8_000));
+    await counters.close();
+    expect(log.lines).toEqual([]);
+    expect(counted('dropped_hits', 'multiget.__code=success', 'keys_requested', 'keys_found')).toEqual({
+      ...{ dropped_hits: 0, 'multiget.__code=success': 1, keys_requested: 8_000, keys_found: 8_000 },
+    });
+    expect(new Set(slow.values.values())).toEqual(new Set([8]));
+  });
+
+  it('is counted exactly by a real server, with keys nearly as long as it allows', async () => {
+    await using large = await MemcachedProcess.start({ args: ['-m', '128'] });
+    const counters = open({}, large);
+    function longKey(index: number): string {
+      return `${'v'.repeat(230)}_${index}`;
+    }
+    for (let count = 1; count <= 2; count += 1) {
+      expect(await apply(counters, ...window(5_500, 1, longKey))).toEqual(repeated(count, 5_500));
+    }
+    await counters.close();
+    const stored = await Promise.all([0, 999, 1_000, 5_499].map((index) => large.value(longKey(index))));
+    expect([stored, counted('dropped_hits')]).toEqual([repeated(2, 4).map(String), { dropped_hits: 0 }]);
+  });
+
+  it('whose server stops answering has the counts that have arrived, counts the others as 0, and drops its hits', async () => {
+    await using slow = await SlowMemcached.start({ keys: 2_000 });
+    for (let index = 0; index < 3_000; index += 1) slow.values.set(`k${index}`, 5);
+    const counters = open({ timeout: 500 }, slow);
+    expect(await apply(counters, ...window(3_000, 1))).toEqual([...repeated(6, 2_000), ...repeated(1, 1_000)]);
+    await counters.close();
+    expect(log.lines.map(({ fields }) => fields['reason'])).toContain('the server did not answer within 500 ms');
+    expect(counted('dropped_hits', 'multiget.__code=error', 'keys_found')).toEqual({
+      ...{ dropped_hits: 3_000, 'multiget.__code=error': 1, keys_found: 2_000 },
+    });
+  });
+
+  it('counts every hit that was not written as dropped, also those that were to create their key', async () => {
+    await using slow = await SlowMemcached.start({ keys: 2_500 + 1_200 });
+    slow.values.set('k0', 5);
+    const counters = open({ timeout: 500 }, slow);
+    await apply(counters, ...window(2_500, 1));
+    await counters.close();
+    expect([slow.values.get('k0'), slow.values.size]).toEqual([6, 1]);
+    expect(counted('dropped_hits')).toEqual({ dropped_hits: 2_499 });
   });
 });

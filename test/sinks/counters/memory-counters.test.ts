@@ -1,30 +1,36 @@
-import type { Count, CounterOperation } from '../../../src/limiter/counter-operation';
-import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import fc from 'fast-check';
+import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import { KEY_OVERHEAD_BYTES } from '../../../src/sinks/counters/memory/expiring-counts';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 
 const opened: MemoryCounters[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+beforeEach(() => jest.useFakeTimers());
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((counters) => counters.close()));
+  jest.useRealTimers();
+});
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-
-beforeEach(() => jest.useFakeTimers());
-afterEach(() => jest.useRealTimers());
 
 /** Counters whose clock starts at a full day; {@link pass} moves it together with the timers, `clock.now` alone makes it jump. */
 function memory({ maxKeys = 100, maxBytes = 1_000_000 } = {}) {
   const clock = { now: 20_000 * 24 * HOUR };
   const counters = new MemoryCounters({ maxKeys, maxBytes, now: () => clock.now });
   opened.push(counters);
-  function count(key: string, hits: number, windowSeconds = 60): Count {
-    const operation: CounterOperation = { key, hits, windowSeconds, guard: undefined, limit: 0 };
-    let result: Count | undefined;
-    counters.apply([operation]).subscribe(([first]) => {
-      result = first;
-    });
-    return result as Count;
+  function apply(...operations: readonly CounterOperation[]): readonly number[] {
+    let counts: readonly number[] = [];
+    counters.apply(operations).subscribe((result) => (counts = result));
+    return counts;
+  }
+  function count(key: string, hits: number, windowSeconds = 60): number {
+    return apply({ key, hits, windowSeconds, guard: undefined, limit: 0 })[0]!;
+  }
+  /** Adds one hit to each of `n` keys. */
+  function flood(n: number, prefix: string, windowSeconds = 60): void {
+    for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, windowSeconds);
   }
   function pass(milliseconds: number): void {
     for (let passed = 0; passed < milliseconds; passed += SECOND) {
@@ -32,40 +38,136 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000 } = {}) {
       jest.advanceTimersByTime(SECOND);
     }
   }
-  return { counters, clock, count, pass };
+  return { counters, clock, apply, count, flood, pass };
+}
+
+interface Entry {
+  readonly key: string;
+  count: number;
+  /** Of its window, in seconds. */
+  start: number;
+  end: number;
+  /** The length of the longest window in which the key counts. */
+  seconds: number;
+  /** When that window begins, if it is not the one of `start` and `end`. */
+  later: number | undefined;
+}
+
+function costOf(key: string): number {
+  return KEY_OVERHEAD_BYTES + (key.startsWith('鍵') ? 2 : 1) * key.length;
+}
+
+/** The same as MemoryCounters while the clock runs evenly, found by looking at every key. */
+class Model {
+  /** In the order in which they have come to their windows. */
+  entries: Entry[] = [];
+  evictions = 0;
+
+  constructor(
+    readonly maxKeys: number,
+    readonly maxBytes: number,
+  ) {}
+
+  get bytes(): number {
+    return this.entries.reduce((sum, { key }) => sum + costOf(key), 0);
+  }
+
+  count(key: string, hits: number, { now, seconds }: { readonly now: number; readonly seconds: number }): number {
+    const start = Math.floor(now / 1000 / seconds) * seconds;
+    let entry = this.entries.find((each) => each.key === key);
+    if (hits <= 0 && entry === undefined) return 0;
+    if (entry === undefined) {
+      while (this.entries.length > 0 && this.#isFull(key)) this.#evict(now);
+      entry = { key, count: 0, start, end: start + seconds, seconds, later: undefined };
+      this.entries.push(entry);
+    } else if (hits > 0 && entry.seconds < seconds) Object.assign(entry, { seconds, later: start });
+    entry.count = Math.max(0, entry.count + hits);
+    return entry.count;
+  }
+
+  /** Removes the keys of windows that ended a second ago. */
+  sweep(now: number): void {
+    for (let first = this.#first(); first !== undefined && first.end * 1000 <= now - 1000; first = this.#first()) {
+      this.#drop(first);
+    }
+  }
+
+  #isFull(key: string): boolean {
+    return this.entries.length >= this.maxKeys || this.bytes + costOf(key) > this.maxBytes;
+  }
+
+  #evict(now: number): void {
+    const first = this.#first()!;
+    if (this.#drop(first) && first.end * 1000 > now) this.evictions += 1;
+  }
+
+  /** The entry whose window ends first. */
+  #first(): Entry | undefined {
+    return this.entries.toSorted((a, b) => a.end - b.end || a.start - b.start)[0];
+  }
+
+  /** Returns false if the entry only goes to its later window, as the newest there. */
+  #drop(entry: Entry): boolean {
+    const { later, seconds } = entry;
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    if (later === undefined) return true;
+    this.entries.push({ ...entry, start: later, end: later + seconds, later: undefined });
+    return false;
+  }
 }
 
 describe('counters in memory', () => {
-  it('keep their counts to the end of their window, whenever it was hit first, and are then removed', () => {
-    const { count, counters, pass } = memory();
-    pass(30 * SECOND);
-    expect([count('a', 1), count('a', 2)]).toEqual([1, 3]);
-    pass(30 * SECOND);
-    expect(count('a', 0)).toBe(3);
-    pass(2 * SECOND);
-    expect(counters.size).toBe(0);
-    expect(count('a', 0)).toBe(0);
+  it('have the counts, evictions and bytes of a plain list of keys, for random hits, windows and bounds', () => {
+    const keys = Array.from({ length: 12 }, (_, index) =>
+      index % 3 === 0 ? `鍵${'k'.repeat(index * 9)}` : `key ${index}`,
+    );
+    const step = fc.record({
+      passes: fc.oneof(
+        { weight: 3, arbitrary: fc.constant(0) },
+        { weight: 1, arbitrary: fc.integer({ min: 1, max: 5 }) },
+      ),
+      key: fc.constantFrom(...keys),
+      hits: fc.integer({ min: -3, max: 5 }),
+      // Windows of the first three often end together.
+      seconds: fc.constantFrom(1, 2, 4, 60, 3600),
+    });
+    const bounds = fc.record({ maxKeys: fc.integer({ min: 1, max: 12 }), maxBytes: fc.integer({ min: 1, max: 1600 }) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), bounds, (steps, { maxKeys, maxBytes }) => {
+        const { counters, clock, count, pass } = memory({ maxKeys, maxBytes });
+        const model = new Model(maxKeys, maxBytes);
+        for (const { passes, key, hits, seconds } of steps) {
+          for (let second = 0; second < passes; second += 1) {
+            pass(SECOND);
+            model.sweep(clock.now);
+          }
+          expect(count(key, hits, seconds)).toBe(model.count(key, hits, { now: clock.now, seconds }));
+          const { entries, bytes, evictions } = model;
+          expect([counters.size, counters.bytes, counters.evictions]).toEqual([entries.length, bytes, evictions]);
+        }
+        void counters.close();
+      }),
+      { numRuns: 400 },
+    );
   });
 
-  it('are kept for a moment after their window, for hits that were matched before its end', () => {
+  it('keep their counts to the end of their window and a moment longer, for hits that were matched before its end', () => {
     const { count, counters, clock, pass } = memory();
-    count('a', 3);
-    pass(59 * SECOND);
+    pass(30 * SECOND);
+    expect([count('a', 1), count('a', 2)]).toEqual([1, 3]);
+    pass(29 * SECOND);
     clock.now += SECOND;
     count('of the next window', 1);
     expect(count('a', 1)).toBe(4);
-    expect(counters.size).toBe(2);
-  });
-
-  it('create no key for reads or subtractions', () => {
-    const { count, counters } = memory();
-    expect([count('a', 0), count('a', -3)]).toEqual([0, 0]);
-    expect(counters.size).toBe(0);
+    jest.advanceTimersByTime(SECOND);
+    expect(count('a', 0)).toBe(4);
+    pass(2 * SECOND);
+    expect([counters.size, count('a', 0)]).toEqual([1, 0]);
   });
 
   it('are removed in portions, so that a million that end together do not delay decisions', () => {
-    const { count, counters, pass } = memory({ maxKeys: 50_000, maxBytes: 100_000_000 });
-    for (let key = 0; key < 50_000; key += 1) count(`k${key}`, 1, 1);
+    const { count, counters, flood, pass } = memory({ maxKeys: 50_000, maxBytes: 100_000_000 });
+    flood(50_000, 'k', 1);
     count('long', 1, 3600);
     pass(2 * SECOND);
     expect(counters.size).toBe(30_000);
@@ -74,133 +176,85 @@ describe('counters in memory', () => {
     pass(2 * SECOND);
     expect(counters.size).toBe(2);
   });
-});
 
-describe('counters in memory at MEMORY_MAX_KEYS', () => {
-  it('evict the keys that would expire first, in whatever order keys were created', () => {
-    const { count, counters } = memory({ maxKeys: 3 });
-    count('day', 7, 86_400);
-    count('second', 7, 1);
-    count('minute', 7, 60);
-    count('new', 1, 60);
-    expect(counters.size).toBe(3);
-    expect(counters.evictions).toBe(1);
-    expect([count('day', 0), count('second', 0), count('minute', 0)]).toEqual([7, 0, 7]);
-  });
-
-  it('evict only short-lived keys under a flood of short-lived keys', () => {
-    const { count, counters } = memory();
-    for (let key = 0; key < 50; key += 1) count(`day${key}`, 1, 86_400);
-    for (let key = 0; key < 10_000; key += 1) count(`flood${key}`, 1, 1);
-    expect(counters.size).toBe(100);
-    for (let key = 0; key < 50; key += 1) expect(count(`day${key}`, 0)).toBe(1);
-  });
-
-  it('evict no key for further hits on existing keys', () => {
-    const { count, counters } = memory({ maxKeys: 2 });
-    count('a', 1);
-    count('b', 1);
-    for (let hit = 0; hit < 10; hit += 1) count('a', 1);
-    expect(counters.evictions).toBe(0);
-  });
-});
-
-describe('counters in memory at MEMORY_MAX_BYTES', () => {
-  const KEY = 'a key of thirty-two characters …'.slice(0, 31);
-
-  it('evict the keys that would expire first, until the new key fits', () => {
-    const { count, counters } = memory({ maxBytes: 10 * (KEY_OVERHEAD_BYTES + 3) });
-    count('day', 7, 86_400);
-    for (let key = 10; key < 19; key += 1) count(`s${key}`, 1, 1);
-    expect(counters.evictions).toBe(0);
-    count(KEY.padEnd(200, '.'), 1, 60);
-    expect(counters.evictions).toBe(3);
-    expect(counters.bytes).toBeLessThanOrEqual(10 * (KEY_OVERHEAD_BYTES + 3));
-    expect([count('day', 0), count('s12', 0), count('s13', 0)]).toEqual([7, 0, 1]);
-  });
-
-  it('count two bytes for each character of a key that has one outside Latin-1', () => {
-    const { count, counters } = memory();
-    count('schlüssel', 1);
-    expect(counters.bytes).toBe(KEY_OVERHEAD_BYTES + 9);
-    count('鍵', 1);
-    expect(counters.bytes).toBe(2 * KEY_OVERHEAD_BYTES + 9 + 2);
-  });
-
-  it('hold no bytes when every key has been removed', () => {
-    const { count, counters, pass } = memory();
-    for (let key = 0; key < 50; key += 1) count(`鍵${key}`, 1, key % 2 === 0 ? 1 : 60);
+  it('that many keys have, are evicted in their order', () => {
+    const { counters, count, flood, pass } = memory({ maxKeys: 3000 });
+    flood(10_000, 'k');
+    expect([counters.size, counters.evictions]).toEqual([3000, 7000]);
+    for (let key = 0; key < 10_000; key += 1) expect(count(`k${key}`, 0)).toBe(key < 7000 ? 0 : 1);
     pass(62 * SECOND);
     expect([counters.size, counters.bytes]).toEqual([0, 0]);
   });
 
-  it('count long keys apart, each for the memory of a digest, and survive a flood of them', () => {
-    const { count, counters } = memory({ maxKeys: 1000, maxBytes: 20_000 });
-    const long = 'x'.repeat(100_000);
-    expect([count(`${long}1`, 1), count(`${long}2`, 1), count(`${long}1`, 1)]).toEqual([1, 1, 2]);
-    expect(count(`${long}2`, -1)).toBe(0);
-    expect(counters.bytes).toBe(2 * (KEY_OVERHEAD_BYTES + 44));
-    count('day', 3, 86_400);
-    for (let key = 0; key < 1000; key += 1) count(`${long}_${key}`, 1);
-    expect(counters.bytes).toBeLessThanOrEqual(20_000);
-    expect(count('day', 0)).toBe(3);
+  it('of a longer window are not evicted by a flood of short-lived keys, and evict none by further hits', () => {
+    const { count, counters, flood } = memory();
+    flood(50, 'day', 86_400);
+    flood(50, 'day', 86_400);
+    expect(counters.evictions).toBe(0);
+    flood(10_000, 'flood', 1);
+    expect(counters.size).toBe(100);
+    for (let key = 0; key < 50; key += 1) expect(count(`day${key}`, 0)).toBe(2);
   });
 
-  it('compare the stored counts of long keys with their limits in a guarded step', () => {
-    const { counters } = memory();
-    const guard = { operations: 2 };
-    const [key, other] = ['x', 'y'].map((letter) => letter.repeat(LONGEST_TABLE_KEY + 1));
-    function step(): readonly Count[] {
-      let counts: readonly Count[] = [];
-      const more = { hits: 1, windowSeconds: 60, guard };
-      const operations = [
-        { ...more, key: key as string, limit: 1 },
-        { ...more, key: other as string, limit: 9 },
-      ];
-      counters.apply(operations).subscribe((result) => (counts = result));
-      return counts;
-    }
-    expect(step()).toEqual([1, 1]);
-    expect(step()).toEqual([2, 1]);
+  it('of two windows are evicted when room is needed, after a few of them have gone to the longer one', () => {
+    const { count, counters, flood } = memory({ maxKeys: 1000 });
+    flood(1000, 'k', 60);
+    flood(1000, 'k', 3600);
+    count('new', 1, 60);
+    expect([counters.size, counters.evictions]).toEqual([1000, 1]);
+    expect(Array.from({ length: 17 }, (_, key) => count(`k${key}`, 0))).toEqual([
+      ...Array.from({ length: 16 }, () => 2),
+      0,
+    ]);
+  });
+
+  it('with long keys are counted apart, each for the memory of a digest, and survive a flood of them', () => {
+    const { apply, count, counters, flood } = memory({ maxKeys: 1000, maxBytes: 20_000 });
+    const long = 'x'.repeat(100_000);
+    expect([count(`${long}1`, 1), count(`${long}2`, 1), count(`${long}1`, 1), count(`${long}2`, -1)]).toEqual([
+      1, 1, 2, 0,
+    ]);
+    expect(counters.bytes).toBe(2 * (KEY_OVERHEAD_BYTES + 44));
+    count('day', 3, 86_400);
+    flood(1000, long);
+    expect(counters.bytes).toBeLessThanOrEqual(20_000);
+    expect(count('day', 0)).toBe(3);
+    const shared = { hits: 1, windowSeconds: 60, guard: { operations: 2 } };
+    const [key, other] = ['x', 'y'].map((letter) => letter.repeat(LONGEST_TABLE_KEY + 1)) as [string, string];
+    const step = [
+      { ...shared, key, limit: 1 },
+      { ...shared, key: other, limit: 9 },
+    ];
+    expect([apply(...step), apply(...step)]).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
   });
 });
 
 describe('counters in memory whose clock jumps', () => {
-  it('keep the counters of windows that last when a call is ahead by two hours, under a flood of short-lived keys', () => {
-    const { count, counters, clock, pass } = memory();
+  it.each([
+    ['ahead', 2 * HOUR],
+    ['behind', -2 * HOUR],
+  ])('keep the windows that last when it is %s for half a minute, and remove what was created meanwhile', (_, jump) => {
+    const { count, counters, clock, flood, pass } = memory();
     count('hour', 990, 3600);
-    clock.now += 2 * HOUR;
-    count('ahead', 1, 1);
-    clock.now -= 2 * HOUR;
+    // For one call.
+    clock.now += jump;
+    count('once', 1, 1);
+    clock.now -= jump;
     for (let second = 0; second < 5; second += 1) {
-      for (let key = 0; key < 1000; key += 1) count(`${second} ${key}`, 1, 1);
+      flood(1000, `${second} `, 1);
       pass(SECOND);
     }
     expect(count('hour', 0)).toBe(990);
     pass(3 * SECOND);
     expect(counters.size).toBe(1);
-  });
-
-  it('keep the counters of windows that last when the clock is ahead for half a minute, then remove what was created ahead', () => {
-    const { count, counters, clock, pass } = memory();
-    count('hour', 990, 3600);
-    clock.now += 2 * HOUR;
-    for (let key = 0; key < 50; key += 1) count(`ahead ${key}`, 1, 3600);
+    clock.now += jump;
+    flood(50, 'meanwhile', 3600);
     pass(30 * SECOND);
-    clock.now -= 2 * HOUR;
-    pass(SECOND);
-    expect(count('hour', 0)).toBe(990);
-    expect(counters.size).toBe(1);
-  });
-
-  it('keep the counters of windows that last when the clock is behind for half a minute, then remove what was created behind', () => {
-    const { count, counters, clock, pass } = memory();
-    count('hour', 990, 3600);
-    clock.now -= 2 * HOUR;
-    for (let key = 0; key < 50; key += 1) count(`behind ${key}`, 1, 3600);
-    pass(30 * SECOND);
-    expect(count('behind 0', 0)).toBe(1);
-    clock.now += 2 * HOUR;
+    if (jump < 0) expect(count('meanwhile0', 0)).toBe(1);
+    clock.now -= jump;
     pass(SECOND);
     expect(count('hour', 0)).toBe(990);
     expect(counters.size).toBe(1);
@@ -210,25 +264,39 @@ describe('counters in memory whose clock jumps', () => {
     ['back', -2 * HOUR],
     ['ahead', 2 * HOUR],
   ])(
-    'remove the counters of other windows a minute after the clock was set %s, and keep those of the current ones',
+    'remove the counters of other windows a minute after it was set %s, and keep those of the current ones',
     (_, jump) => {
-      const { count, counters, clock, pass } = memory();
-      for (let key = 0; key < 50; key += 1) count(`before ${key}`, 1, 3600);
+      const { count, counters, clock, flood, pass } = memory();
+      flood(50, 'before', 3600);
       count('day', 5, 86_400);
       clock.now += jump;
       // The clock has passed midnight if it was set back.
       const isSameDay = jump > 0;
       count('after', 1, 3600);
       pass(30 * SECOND);
+      // Another jump starts the minute again.
+      clock.now += MINUTE;
+      pass(55 * SECOND);
       expect(counters.size).toBe(52);
-      pass(35 * SECOND);
-      expect(count('after', 0)).toBe(1);
-      expect(count('day', 0)).toBe(isSameDay ? 5 : 0);
+      pass(10 * SECOND);
+      expect([count('after', 0), count('day', 0)]).toEqual([1, isSameDay ? 5 : 0]);
       expect(counters.size).toBe(isSameDay ? 2 : 1);
     },
   );
 
-  it('keep the counter of a window that lasts after the clock was set back within it', () => {
+  it('follow a late timer at once', () => {
+    const { clock, count, counters, pass } = memory();
+    count('a', 1, 1);
+    clock.now += 9 * SECOND;
+    pass(SECOND);
+    expect(counters.size).toBe(0);
+    count('a', 1, 1);
+    clock.now += 12 * SECOND;
+    pass(SECOND);
+    expect(counters.size).toBe(1);
+  });
+
+  it('keep the counter of a window that lasts after it was set back within the window', () => {
     const { count, clock, pass } = memory();
     pass(40 * MINUTE);
     count('hour', 990, 3600);
@@ -240,14 +308,23 @@ describe('counters in memory whose clock jumps', () => {
   });
 
   it('evict keys of windows that have not begun before all others, so that a clock set back does not block the memory', () => {
-    const { count, counters, clock } = memory();
+    const { count, counters, clock, flood } = memory();
     clock.now += 2 * HOUR;
-    for (let key = 0; key < 100; key += 1) count(`ahead ${key}`, 1, 60);
+    flood(100, 'ahead');
     clock.now -= 2 * HOUR;
-    for (let key = 0; key < 100; key += 1) count(`live ${key}`, 1, 1);
-    for (let key = 0; key < 100; key += 1) expect(count(`live ${key}`, 1, 1)).toBe(2);
+    flood(100, 'live', 1);
+    for (let key = 0; key < 100; key += 1) expect(count(`live${key}`, 1, 1)).toBe(2);
     expect(counters.evictions).toBe(0);
     count('one more', 1, 1);
     expect(counters.evictions).toBe(1);
   });
+});
+
+it('counters in memory gather windows only if they are to: then no call is counted at once', () => {
+  const now = Date.now;
+  const [atOnce, gathering] = [0, 5].map((windowSpan) => new MemoryCounters({ maxKeys: 10, windowSpan, now }));
+  opened.push(atOnce!, gathering!);
+  const operation = { key: 'k', hits: 2, windowSeconds: 60, guard: undefined, limit: 0, after: 0 };
+  atOnce!.countNow!([operation]);
+  expect([operation.after, gathering!.countNow, gathering!.pipeline.span]).toEqual([2, undefined, 5]);
 });

@@ -1,13 +1,14 @@
 import { firstValueFrom } from 'rxjs';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/connections/options';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { instance, options } from './options';
+import { NO_TLS_FILES, instance, options } from './options';
 
 /** Enough keys to have some on every node of a cluster. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
@@ -26,7 +27,7 @@ afterAll(() => {
 const opened: KvstoreCounters[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 
-function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime: number): KvstoreCounters {
+function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime = 0): KvstoreCounters {
   const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime };
   const counters = kvstoreCounters(options(main, { startup, tlsFiles }));
   opened.push(counters);
@@ -34,14 +35,14 @@ function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime: nu
 }
 
 /** Opens counters and waits until they are connected. */
-async function connected(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<KvstoreCounters> {
-  const counters = open(main, tlsFiles, 0);
+async function connected(main: InstanceOptions, tlsFiles: StoreTlsFiles = NO_TLS_FILES): Promise<KvstoreCounters> {
+  const counters = open(main, tlsFiles);
   await firstValueFrom(counters.ready$);
   return counters;
 }
 
 /** Rejects with the reason why the store cannot be connected to. */
-function failToConnect(main: InstanceOptions, tlsFiles: StoreTlsFiles): Promise<void> {
+function failToConnect(main: InstanceOptions, tlsFiles: StoreTlsFiles = NO_TLS_FILES): Promise<void> {
   return firstValueFrom(open(main, tlsFiles, 200).ready$);
 }
 
@@ -163,5 +164,63 @@ describe('a cluster with TLS that requires client certificates', () => {
     await expect(failToConnect(main(), { ...files, skipHostnameVerification: true })).rejects.toThrow(
       /no cluster node.*certificate/,
     );
+  });
+});
+
+/** Changes the password of a user and cuts the connections of all users but the test's own. */
+async function rotate({ control }: RedisProcess, user: string, password: string): Promise<void> {
+  await control.call('ACL', 'SETUSER', user, 'resetpass', `>${password}`);
+  for (const type of ['normal', 'pubsub']) await control.call('CLIENT', 'KILL', 'TYPE', type, 'SKIPME', 'yes');
+}
+
+function connects({ control }: RedisProcess, user: string): Promise<unknown> {
+  return until(`${user} is connected`, async () =>
+    String(await control.call('CLIENT', 'LIST')).includes(`user=${user} `),
+  );
+}
+
+const USER = ['--user', 'ann', 'on', '>first', '~*', '&*', '+@all'];
+
+describe('credentials of sentinels and clusters', () => {
+  it('differ between the sentinels and the servers', async () => {
+    await using sentinels = await RedisSentinels.start({
+      directives: ['--requirepass', 'data', '--masterauth', 'data'],
+      control: { password: 'data' },
+      sentinelLines: ['sentinel auth-pass counters data', 'requirepass watch', 'sentinel sentinel-pass watch'],
+      sentinelOptions: { control: { password: 'watch' } },
+    });
+    const main = instance(sentinels.url, { type: 'sentinel', auth: 'data', sentinelAuth: 'watch' });
+    expect(await apply(await connected(main), operation('k', 1))).toEqual([1]);
+    await expect(failToConnect({ ...main, sentinelAuth: undefined })).rejects.toThrow('NOAUTH');
+    await expect(failToConnect({ ...main, auth: 'wrong' })).rejects.toThrow('WRONGPASS');
+  });
+
+  it('are those of the moment for each new connection to a sentinel and to the master', async () => {
+    await using master = await RedisProcess.start({ directives: USER });
+    await using sentinel = await RedisProcess.start({
+      mode: ['--sentinel'],
+      configuration: () => [`sentinel monitor counters 127.0.0.1 ${master.port} 1`, 'user bob on >first ~* &* +@all'],
+    });
+    const auths = { auth: 'ann:first', sentinelAuth: 'bob:first' };
+    const main = instance(`counters,${sentinel.address}`, { type: 'sentinel', ...auths });
+    let secrets: InstanceSecrets = main;
+    const counters = await connected({ ...main, current: () => secrets });
+    await connects(sentinel, 'bob');
+    secrets = { ...main, auth: 'ann:second', sentinelAuth: 'bob:second' };
+    await rotate(sentinel, 'bob', 'second');
+    await connects(sentinel, 'bob');
+    await rotate(master, 'ann', 'second');
+    expect(await countUntilSuccess(counters, 'k')).toBeGreaterThan(0);
+  });
+
+  it('are used, as they are at the moment, for every node of a cluster', async () => {
+    await using cluster = await RedisCluster.start({ directives: USER });
+    const main = instance(cluster.url, { type: 'cluster', auth: 'ann:first' });
+    let { auth } = main;
+    const counters = await connected({ ...main, current: () => ({ ...main, auth }) });
+    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
+    auth = 'ann:second';
+    for (const node of cluster.masters) await rotate(node, 'ann', 'second');
+    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBeGreaterThan(1);
   });
 });

@@ -1,0 +1,301 @@
+import type { Socket } from 'node:net';
+import { firstValueFrom } from 'rxjs';
+import type { DecisionError } from '../../../src/limiter/decision-error';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
+import { LaneClient } from '../../support/clients/lane-client';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { freePorts } from '../../support/processes/free-ports';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { type Reply, CommandServer } from '../../support/servers/command-server';
+import { until } from '../../support/waiting/until';
+import { apply, operation } from '../counters/scenarios';
+import { instance, options } from './options';
+import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
+
+const opened: KvstoreCounters[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+async function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
+  const counters = kvstoreCounters(options(instance(url, { type: 'cluster', ...more }), { log }));
+  opened.push(counters);
+  await firstValueFrom(counters.ready$);
+  return counters;
+}
+
+function keysNamed(name: string, count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `${name}_${index}`);
+}
+
+describe('a cluster', () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await RedisCluster.start();
+  });
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  it('holds keys in the slots that keySlot returns', async () => {
+    const [{ control }] = cluster.masters as [(typeof cluster.masters)[0]];
+    const braces = ['{a}b', 'b{a}', '{}a', '{}{a}', '{a}{b}', '{{a}}', 'a{', 'a}', '}{a}'];
+    for (const key of ['', 'a', ...braces, 'schlüssel', '鍵{🔑}', 'x'.repeat(300)]) {
+      expect([key, keySlot(key)]).toEqual([key, await control.cluster('KEYSLOT', key)]);
+    }
+  });
+
+  it.each([
+    [0, 4, 4],
+    [1, 4, 1],
+    [3, 2, 2],
+    [9, 4, 4],
+  ])(
+    'with parallelism %i and a pool of %i works on at most %i nodes for a call at a time',
+    async (parallelism, poolSize, expected) => {
+      const counters = await countersAt(cluster.url, { poolSize, clusterPipelineParallelism: parallelism });
+      expect(counters.laneOf(operation('k', 1)).instance.lanesAtOnce).toBe(expected);
+      using client = new LaneClient(counters);
+      const keys = keysNamed(`width_${parallelism}_${poolSize}`, 12);
+      expect(await client.call(keys.map((key) => operation(key, 1)))).toEqual(keys.map(() => 1));
+      expect(await cluster.storedCounts(keys)).toEqual(keys.map(() => 1));
+    },
+  );
+
+  it.each([0, 1])(
+    'does not delay the keys of other nodes while one hangs, with parallelism %i',
+    async (parallelism) => {
+      const stopped = cluster.servers[0]!;
+      const counters = await countersAt(cluster.url, { timeout: 2_000, clusterPipelineParallelism: parallelism });
+      using client = new LaneClient(counters);
+      const keys = keysNamed(`hangs_${parallelism}`, 30);
+      const owners = await Promise.all(keys.map((key) => cluster.ownerOf(keySlot(key))));
+      const ended: string[] = [];
+      stopped.signal('SIGSTOP');
+      try {
+        await Promise.all(
+          keys.map(async (key, index) => {
+            const outcome = await client.call([operation(key, 1)]).catch(({ code }: DecisionError) => code);
+            ended.push(`${owners[index] === stopped ? 'on it' : 'elsewhere'}: ${String(outcome)}`);
+          }),
+        );
+      } finally {
+        stopped.signal('SIGCONT');
+      }
+      const held = owners.filter((owner) => owner === stopped).length;
+      expect(ended).toEqual([
+        ...Array.from({ length: 30 - held }, () => 'elsewhere: 1'),
+        ...Array.from({ length: held }, () => 'on it: store_timeout'),
+      ]);
+      expect([held > 0, held < 30]).toEqual([true, true]);
+    },
+  );
+
+  describe('one of whose slots moves to another node', () => {
+    /** Two counters of this slot. */
+    const STORED = { key: '{slot}_stored', windowSeconds: 3600 };
+    const ABSENT = { key: '{slot}_absent', windowSeconds: 3600 };
+    let counters: KvstoreCounters;
+
+    async function counts(): Promise<readonly number[]> {
+      const stored = await Promise.all([counters.readCounter(STORED), counters.readCounter(ABSENT)]);
+      return stored.map(({ count }) => count);
+    }
+
+    it('is counted on, and its counters are read, set and cleared, while it moves and afterwards', async () => {
+      counters = await countersAt(cluster.url);
+      await apply(counters, operation(STORED.key, 5, STORED));
+      await cluster.move([keySlot(STORED.key)], async () => {
+        expect(await counts()).toEqual([5, 0]);
+        // The first node still has the one, the node that imports the slot gets the other.
+        expect(await counters.setCounter(STORED, 7)).toMatchObject({ count: 5 });
+        expect(await counters.setCounter(ABSENT, 3)).toMatchObject({ count: 0 });
+        expect(await apply(counters, operation(ABSENT.key, 1, ABSENT))).toEqual([4]);
+        expect(await counters.clearCounter(ABSENT)).toMatchObject({ count: 4 });
+      });
+      expect(await counters.setCounter(STORED, 9)).toMatchObject({ count: 7 });
+      expect(await counts()).toEqual([9, 0]);
+      expect(await apply(counters, operation(STORED.key, 1, STORED))).toEqual([10]);
+    });
+  });
+});
+
+const NOSCRIPT = new Error('NOSCRIPT No matching script.');
+
+/** Nodes of a cluster that count with the scripts and the plain commands of weir. The first one owns all slots. */
+class FakeNodes implements AsyncDisposable {
+  readonly #nodes: CommandServer[] = [];
+  /** How often each key was counted, by the node. */
+  readonly counted: Map<string, number>[] = [];
+  /** The commands that each node has received to count, with the key. */
+  readonly received: string[][] = [];
+  readonly clients: Set<Socket>[] = [];
+  /** The reply to CLUSTER SLOTS. */
+  slots: () => Reply = () => [[0, 16_383, ['127.0.0.1', this.portOf(0)]]];
+
+  /** Adds a node. @param answer called with each of these commands; undefined: the command is run */
+  async add(answer: (name: string, key: string) => Error | undefined = () => undefined): Promise<void> {
+    const counted = new Map<string, number>();
+    const received: string[] = [];
+    const clients = new Set<Socket>();
+    const node = await CommandServer.start((name, args, client) => {
+      clients.add(client);
+      if (name === 'cluster') return this.slots();
+      if (name === 'ttl') return 60;
+      if (!['eval', 'evalsha', 'incrby'].includes(name)) return 'PONG';
+      const key = args[name === 'incrby' ? 0 : 2] as string;
+      received.push(`${name} ${key}`);
+      const error = answer(name, key);
+      if (error !== undefined) return error;
+      const count = (counted.get(key) ?? 0) + 1;
+      counted.set(key, count);
+      return name === 'incrby' ? count : [count];
+    });
+    this.#nodes.push(node);
+    this.counted.push(counted);
+    this.received.push(received);
+    this.clients.push(clients);
+  }
+
+  portOf(index: number): number {
+    return this.#nodes[index]!.port;
+  }
+
+  address(index: number): string {
+    return `127.0.0.1:${this.portOf(index)}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#nodes.map((node) => node[Symbol.asyncDispose]()));
+  }
+}
+
+describe.each(['MOVED', 'ASK'])('a slot that moves (%s) just before the call that loads the script', (redirect) => {
+  it('does not fail the other keys, and no key is counted twice', async () => {
+    await using nodes = new FakeNodes();
+    let isLoaded = false;
+    await nodes.add((name, key) => {
+      if (name === 'evalsha' && !isLoaded) return NOSCRIPT;
+      if (name === 'eval' && key === 'a') return new Error(`${redirect} ${keySlot(key)} ${nodes.address(1)}`);
+      isLoaded = true;
+      return undefined;
+    });
+    await nodes.add();
+    const counters = await countersAt(nodes.address(0));
+    const batch = ['a', 'b', 'c', 'd'].map((key) => operation(key, 1));
+    expect(await apply(counters, ...batch)).toEqual([1, 1, 1, 1]);
+    expect(Object.fromEntries(nodes.counted[0]!)).toEqual({ b: 1, c: 1, d: 1 });
+    expect(Object.fromEntries(nodes.counted[1]!)).toEqual({ a: 1 });
+    expect(nodes.received[0]).toEqual([
+      ...['evalsha a', 'evalsha b', 'evalsha c', 'evalsha d'],
+      ...['eval a', 'evalsha b', 'evalsha c', 'evalsha d'],
+      ...['eval b', 'eval c', 'eval d'],
+    ]);
+  });
+});
+
+describe('a node of a cluster', () => {
+  it.each([
+    ['NOPERM', "NOPERM User weir has no permissions to run the 'eval' command"],
+    ['ERR', "ERR unknown command 'EVAL', with args beginning with: "],
+  ])(
+    'that rejects EVAL but not EVALSHA (%s) counts the keys that it holds with plain commands',
+    async (reason, message) => {
+      await using nodes = new FakeNodes();
+      await nodes.add((name, key) => {
+        if (name === 'evalsha') return NOSCRIPT;
+        if (key === 'a') return new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`);
+        return name === 'eval' ? new Error(message) : undefined;
+      });
+      await nodes.add();
+      const log = new RecordedLog();
+      const counters = await countersAt(nodes.address(0), { poolSize: 1 }, log);
+      const batch = ['a', 'b', 'c'].map((key) => operation(key, 1));
+      expect(await apply(counters, ...batch)).toEqual([1, 1, 1]);
+      expect(nodes.received[0]?.slice(-4)).toEqual(['eval b', 'eval c', 'incrby b', 'incrby c']);
+      expect(await apply(counters, ...batch)).toEqual([2, 2, 2]);
+      expect(log.lines.filter(({ message: line }) => line.includes('rejects scripts'))).toMatchObject([
+        { fields: { store: 'main', reason } },
+      ]);
+    },
+  );
+
+  it('that replies NOSCRIPT to every call fails the calls', async () => {
+    await using nodes = new FakeNodes();
+    await nodes.add(() => NOSCRIPT);
+    const counters = await countersAt(nodes.address(0));
+    expect(await apply(counters, operation('a', 1))).toMatchObject([{ code: 'store_failed' }]);
+  });
+
+  it('that sends a step to itself is asked six times', async () => {
+    await using nodes = new FakeNodes();
+    // Without a host, the node that replies is meant.
+    await nodes.add((_, key) => new Error(`MOVED ${keySlot(key)} :${nodes.portOf(0)}`));
+    const counters = await countersAt(nodes.address(0));
+    expect(await apply(counters, operation('a', 1))).toMatchObject([
+      { code: 'store_failed', message: 'the slot of a counter has moved to another node of the cluster' },
+    ]);
+    expect(nodes.received[0]).toHaveLength(6);
+  });
+
+  it('that holds no slots any more is left', async () => {
+    await using nodes = new FakeNodes();
+    let owner = 0;
+    nodes.slots = () => [[0, 16_383, ['127.0.0.1', nodes.portOf(owner)]]];
+    await nodes.add((_, key) => (owner === 0 ? undefined : new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`)));
+    await nodes.add();
+    const counters = await countersAt(nodes.address(0));
+    expect(await apply(counters, operation('a', 1))).toEqual([1]);
+    const retired = firstValueFrom(counters.laneOf(operation('b', 1)).retired$);
+    owner = 1;
+    expect(await apply(counters, operation('a', 1))).toEqual([1]);
+    await retired;
+    await until('its other slots are those of the other node', async () => {
+      return (await apply(counters, operation('b', 1)).catch(() => [])).length > 0;
+    });
+    expect([...nodes.counted[0]!.keys(), ...nodes.counted[1]!.keys()]).toEqual(['a', 'a', 'b']);
+    await until('its connections are closed', () => [...nodes.clients[0]!].every(({ destroyed }) => destroyed));
+  });
+});
+
+it('keys of guards on a cluster are short in every table: V8 hashes texts above 16,383 characters by their length alone', async () => {
+  await using nodes = new FakeNodes();
+  await nodes.add();
+  const counters = await countersAt(nodes.address(0));
+  const guard = { operations: 2 };
+  const batch = ['1', '2'].map((end) => operation('x'.repeat(20_000) + end, 1, { guard, limit: 9 }));
+  const set = jest.spyOn(Map.prototype, 'set');
+  const counts = await apply(counters, ...batch);
+  const lengths = set.mock.calls.map(([key]) => `${key}`.length);
+  set.mockRestore();
+  expect(counts).toEqual([2, 2]);
+  // Those of the server in this process.
+  expect(lengths.filter((length) => length > LONGEST_TABLE_KEY)).toHaveLength(4);
+});
+
+describe('the slots of a cluster', () => {
+  it('are read from the first node that answers, and keys whose slot no node holds fail alone', async () => {
+    await using nodes = new FakeNodes();
+    await nodes.add();
+    const [held, alone] = [keySlot('held'), keySlot('alone')];
+    // A node that does not know its own host omits it; `?` is one whose host the others do not know.
+    nodes.slots = () => [
+      [held, held, [null, nodes.portOf(0)]],
+      [alone, alone, ['?', 1]],
+    ];
+    const [dead] = await freePorts(1);
+    const counters = await countersAt(`127.0.0.1:${dead},${nodes.address(0)}`);
+    const counts = await apply(counters, operation('held', 1), operation('alone', 1));
+    expect(counts).toMatchObject([1, { code: 'store_failed', message: 'no cluster node holds the slot of a counter' }]);
+  });
+
+  it('that cannot be read fail the start with the reason of each node', async () => {
+    await using nodes = new FakeNodes();
+    await nodes.add();
+    nodes.slots = () => [];
+    const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 50 };
+    const counters = kvstoreCounters(options(instance(nodes.address(0), { type: 'cluster' }), { startup }));
+    opened.push(counters);
+    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(
+      `no cluster node returned the slots (${nodes.address(0)}: the list of slots is empty)`,
+    );
+  });
+});

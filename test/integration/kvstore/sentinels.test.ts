@@ -1,0 +1,274 @@
+import { firstValueFrom } from 'rxjs';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { freePorts } from '../../support/processes/free-ports';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { FakeSentinel, type SentinelView } from '../../support/servers/fake-sentinel';
+import { SilentPeer } from '../../support/servers/silent-peer';
+import { until } from '../../support/waiting/until';
+import { apply, operation } from '../counters/scenarios';
+import { instance, options } from './options';
+
+/** More than any test opens. */
+const MAX_CLIENTS = 1_000;
+/** Sooner than any timeout of these tests and any check of a sentinel without a reason, in milliseconds. */
+const SOON = 10_000;
+
+const disposed: AsyncDisposable[] = [];
+const opened: KvstoreCounters[] = [];
+
+/** Two servers that both answer as masters, as when the old one is cut off from the sentinels. */
+let old: RedisProcess;
+let current: RedisProcess;
+
+beforeAll(async () => {
+  [old, current] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((counters) => counters.close()));
+  await Promise.all(disposed.splice(0).map((server) => server[Symbol.asyncDispose]()));
+  await old.control.call('REPLICAOF', 'NO', 'ONE');
+  await current.control.call('CONFIG', 'SET', 'maxclients', String(MAX_CLIENTS));
+  await Promise.all([old.control.flushall(), current.control.flushall()]);
+});
+afterAll(() => Promise.all([old[Symbol.asyncDispose](), current[Symbol.asyncDispose]()]));
+
+async function sentinelsOf(...views: readonly SentinelView[]): Promise<[FakeSentinel, FakeSentinel]> {
+  const started = await Promise.all(views.map((view) => FakeSentinel.start(view)));
+  disposed.push(...started);
+  return started as [FakeSentinel, FakeSentinel];
+}
+
+/** A view that no test changes: an object of its own for each sentinel. */
+function twice(view: SentinelView): readonly [SentinelView, SentinelView] {
+  return [{ ...view }, { ...view }];
+}
+
+function countersFor(
+  sentinels: readonly { readonly address: string }[],
+  more: Partial<InstanceOptions> = {},
+  log = new RecordedLog(),
+): KvstoreCounters {
+  const url = ['counters', ...sentinels.map(({ address }) => address)].join(',');
+  const counters = kvstoreCounters(options(instance(url, { type: 'sentinel', ...more }), { log }));
+  opened.push(counters);
+  return counters;
+}
+
+/** Counters whose connections are open, and which every sentinel has been queried for. */
+async function countersOf(sentinels: readonly FakeSentinel[]): Promise<KvstoreCounters> {
+  const counters = countersFor(sentinels);
+  await firstValueFrom(counters.ready$);
+  await until('every sentinel has a subscriber', () =>
+    sentinels.every(({ subscribers, queries }) => subscribers === 1 && queries > 0),
+  );
+  return counters;
+}
+
+/** Sends hits until one is on the server. Resolves with how many are. */
+function hitsArrivingOn(server: RedisProcess, counters: KvstoreCounters): Promise<number> {
+  return until(
+    'hits are counted on the server',
+    async () => {
+      await apply(counters, operation('hits', 1)).catch(() => undefined);
+      const hits = await hitsOn(server);
+      return hits > 0 && hits;
+    },
+    SOON,
+  );
+}
+
+async function hitsOn({ control }: RedisProcess): Promise<number> {
+  return Number(await control.get('hits'));
+}
+
+async function info({ control }: RedisProcess, name: string): Promise<number> {
+  return Number(new RegExp(`${name}:(\\d+)`).exec(await control.info())?.[1]);
+}
+
+/** Clients of the server in addition to that of the test. */
+async function clientsOf(server: RedisProcess): Promise<number> {
+  return (await info(server, 'connected_clients')) - 1;
+}
+
+describe('a failover that the first sentinel has not noticed', () => {
+  it.each([
+    ['with the versions of their configurations', 1, 2],
+    ['without permission to read the versions', undefined, undefined],
+  ])('is followed as soon as another sentinel announces it, %s', async (_, before, after) => {
+    const [first, second] = await sentinelsOf(...twice({ master: old, epoch: before }));
+    const counters = await countersOf([first, second]);
+    await apply(counters, operation('hits', 1));
+    expect(await hitsOn(old)).toBe(1);
+    // New connections query this one first.
+    first.held = new Promise(() => undefined);
+    second.announce({ master: current, epoch: after });
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    const late = await hitsOn(old);
+    for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
+    expect(await hitsOn(old)).toBe(late);
+    expect(await clientsOf(old)).toBe(0);
+  });
+
+  it('is followed while the old master does not accept connections, also without an announcement', async () => {
+    const [dead] = await freePorts(1);
+    const stale = { master: { port: dead }, epoch: 1 };
+    const sentinels = await sentinelsOf(...twice(stale), { master: current, epoch: 1 });
+    // `ready$` waits for the master.
+    expect(await hitsArrivingOn(current, await countersOf(sentinels))).toBeGreaterThan(0);
+  });
+
+  it('is followed while the old master hangs, without waiting for its timeout', async () => {
+    const hung = await SilentPeer.start();
+    disposed.push(hung);
+    const sentinels = await sentinelsOf(...twice({ master: { port: Number(hung.address.split(':')[1]) }, epoch: 1 }));
+    const counters = countersFor(sentinels, { timeout: 60_000 });
+    await until('the subscription', () => sentinels[1].subscribers === 1 && sentinels[1].queries > 0);
+    sentinels[1].announce({ master: current, epoch: 2 });
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+  });
+
+  it('is followed when the old master replies that it is a read-only replica', async () => {
+    const sentinels = await sentinelsOf(...twice({ master: old }));
+    const counters = await countersOf(sentinels);
+    sentinels[1].view = { master: current };
+    await old.control.call('REPLICAOF', '127.0.0.1', '1');
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+  });
+
+  it('is followed after a connect to a sentinel whose message was missed', async () => {
+    const sentinels = await sentinelsOf(...twice({ master: old, epoch: 1 }));
+    const counters = await countersOf(sentinels);
+    sentinels[1].view = { master: current, epoch: 2 };
+    sentinels[1].cut();
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    expect(await clientsOf(old)).toBe(0);
+  });
+
+  it('is found among sentinels that disagree when the service starts', async () => {
+    const counters = await countersOf(await sentinelsOf({ master: old, epoch: 1 }, { master: current, epoch: 2 }));
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+  });
+});
+
+describe('a sentinel with an older configuration', () => {
+  it('does not move the connections when it announces its master, or is connected to again', async () => {
+    const [wrong, second] = await sentinelsOf(...twice({ master: current, epoch: 2 }));
+    const counters = await countersOf([wrong, second]);
+    const before = await info(current, 'total_connections_received');
+    async function queried(cause: () => void): Promise<void> {
+      const { queries } = wrong;
+      cause();
+      await until('it is queried', () => wrong.subscribers === 1 && wrong.queries > queries);
+    }
+    // A message that arrives late: the sentinel itself knows of the later switch.
+    await queried(() => wrong.sendSwitch(1, old.port));
+    await queried(() => wrong.announce({ master: old, epoch: 1 }));
+    await queried(() => wrong.cut());
+    await apply(counters, operation('hits', 1));
+    expect(await hitsOn(current)).toBe(1);
+    expect(await info(current, 'total_connections_received')).toBe(before);
+  });
+
+  it('is not queried when one of several connections to the master cannot be opened', async () => {
+    const [stale, second] = await sentinelsOf({ master: old }, { master: old });
+    const counters = await countersOf([stale, second]);
+    second.announce({ master: current });
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    await until('both connections are open', async () => (await clientsOf(current)) === 2);
+    const before = await hitsOn(old);
+    await current.control.call('CONFIG', 'SET', 'maxclients', '2');
+    const clients = String(await current.control.call('CLIENT', 'LIST', 'TYPE', 'normal'));
+    const own = String(await current.control.call('CLIENT', 'ID'));
+    const [id] = [...clients.matchAll(/^id=(\d+)/gm)].map(([, each]) => each!).filter((each) => each !== own);
+    await current.control.call('CLIENT', 'KILL', 'ID', id!);
+    await until('connections are rejected', async () => (await info(current, 'rejected_connections')) > 0);
+    await current.control.call('CONFIG', 'SET', 'maxclients', String(MAX_CLIENTS));
+    await until('both connections are open again', async () => (await clientsOf(current)) === 2);
+    for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
+    expect(await hitsOn(old)).toBe(before);
+  });
+
+  it('is believed when no other answers, or the master of the newer one does not accept connections', async () => {
+    const [dead] = await freePorts(1);
+    const [newer, older] = await sentinelsOf({ master: old, epoch: 3 }, { master: current, epoch: 2 });
+    const counters = await countersOf([newer, older]);
+    newer.view = { master: { port: dead }, epoch: 50 };
+    await old.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    await newer[Symbol.asyncDispose]();
+    disposed.splice(disposed.indexOf(newer), 1);
+    await current.control.flushall();
+    await current.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+  });
+});
+
+it('a start without a sentinel that knows the master fails with the reason of each', async () => {
+  const [dead] = await freePorts(1);
+  const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 50 };
+  const main = instance(`counters,127.0.0.1:${dead}`, { type: 'sentinel' });
+  const counters = kvstoreCounters(options(main, { startup }));
+  opened.push(counters);
+  await expect(firstValueFrom(counters.ready$)).rejects.toThrow(
+    new RegExp(`no sentinel returned the address of the master counters \\(127.0.0.1:${dead}: .*ECONNREFUSED`),
+  );
+});
+
+const REJECTED = 'a sentinel rejects SUBSCRIBE; failovers may be noticed late';
+const ACCEPTED = 'a sentinel accepts SUBSCRIBE again';
+
+describe('a sentinel that rejects the subscription', () => {
+  beforeEach(() => {
+    const { setTimeout: original } = globalThis;
+    // The attempts follow one another without the seconds between them.
+    jest
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementation((callback: () => void, time?: number) => original(callback, time === 5_000 ? 100 : time));
+  });
+  afterEach(() => jest.restoreAllMocks());
+
+  async function sentinelFor(permissions: string): Promise<RedisProcess> {
+    const sentinel = await RedisProcess.start({
+      mode: ['--sentinel'],
+      configuration: () => [`sentinel monitor counters 127.0.0.1 ${old.port} 1`, `user ann on >word ${permissions}`],
+    });
+    disposed.push(sentinel);
+    return sentinel;
+  }
+
+  it.each([
+    ['to the command', '~* &* +@all -subscribe', '+subscribe', "'subscribe' command"],
+    ['to the channel', '~* resetchannels +@all', '&+switch-master', 'channels'],
+  ])('is logged once, until the user gets the permission %s', async (_, permissions, missing, reason) => {
+    const sentinel = await sentinelFor(permissions);
+    const log = new RecordedLog();
+    const counters = countersFor([sentinel], { sentinelAuth: 'ann:word' }, log);
+    await firstValueFrom(counters.ready$);
+    await until('the subscription was rejected again', async () => {
+      const entries = (await sentinel.control.call('ACL', 'LOG')) as (string | number)[][];
+      return entries.reduce((sum, [, count]) => sum + Number(count), 0) > 1;
+    });
+    expect(await apply(counters, operation('key', 0))).toEqual([expect.any(Number)]);
+    await sentinel.control.call('ACL', 'SETUSER', 'ann', missing);
+    await until('the subscription is accepted', () => log.messages.includes(ACCEPTED));
+    expect(log.lines.filter(({ message }) => message === REJECTED)).toEqual([
+      {
+        level: 'warn',
+        message: REJECTED,
+        fields: { store: 'main', sentinel: sentinel.address, reason: expect.stringContaining(reason) as string },
+      },
+    ]);
+  });
+
+  it('is queried for the master instead', async () => {
+    const sentinel = await sentinelFor('~* &* +@all -subscribe');
+    const log = new RecordedLog();
+    const counters = countersFor([sentinel], { sentinelAuth: 'ann:word' }, log);
+    await until('the subscription was rejected', () => log.messages.includes(REJECTED));
+    await sentinel.control.call('SENTINEL', 'REMOVE', 'counters');
+    await sentinel.control.call('SENTINEL', 'MONITOR', 'counters', '127.0.0.1', current.port, 1);
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+  });
+});

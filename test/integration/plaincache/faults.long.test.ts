@@ -1,0 +1,3 @@
+import { memcachedFaultTests } from './memcached-faults';
+
+memcachedFaultTests('long');

@@ -1,0 +1,322 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
+import {
+  type PlaincacheCounters,
+  type PlaincacheOptions,
+  plaincacheCounters,
+} from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import { Statistics } from '../../../src/statistics/statistics';
+import { RecordedLog } from '../../support/data/recorded-log';
+import { until } from '../../support/waiting/until';
+import { apply, operation } from '../counters/scenarios';
+import { plaincacheTestOptions } from './options';
+
+/** The reply to a line that a server receives; undefined: none now. */
+type Answer = (line: string, socket: Socket) => string | undefined;
+
+/** A server that answers each line as the test says. */
+class ScriptedServer implements AsyncDisposable {
+  /** The lines that were received, without those that ask for the version. */
+  readonly received: string[] = [];
+  readonly sockets: Socket[] = [];
+  answer: Answer;
+  /** How many bytes of a reply are written at once, each time in a turn of the event loop of its own. */
+  readonly #chunk: number;
+  readonly #server = createServer((socket) => this.#serve(socket));
+
+  private constructor(answer: Answer, chunk: number) {
+    this.answer = answer;
+    this.#chunk = chunk;
+  }
+
+  static async start(answer: Answer, chunk = Infinity): Promise<ScriptedServer> {
+    const started = new ScriptedServer(answer, chunk);
+    started.#server.listen(0, '127.0.0.1');
+    await once(started.#server, 'listening');
+    return started;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #serve(socket: Socket): void {
+    this.sockets.push(socket.setNoDelay(true).on('error', () => undefined));
+    let written = Promise.resolve();
+    socket.setEncoding('latin1').on('data', (text: string) => {
+      for (const line of text.split('\r\n').slice(0, -1)) {
+        if (line !== 'version') this.received.push(line);
+        const reply = this.answer(line, socket);
+        if (reply !== undefined) written = written.then(() => this.#write(socket, reply));
+      }
+    });
+  }
+
+  async #write(socket: Socket, reply: string): Promise<void> {
+    for (let at = 0; at < reply.length; at += this.#chunk) {
+      socket.write(reply.slice(at, at + this.#chunk), 'latin1');
+      if (this.#chunk < reply.length) await nextTurn();
+    }
+  }
+}
+
+/** Answers the first words of lines with these replies; values follow `add` and `set` on lines of their own, without a reply. */
+function replies(byCommand: Readonly<Record<string, string>>): Answer {
+  return (line) => byCommand[line.split(' ')[0]!] ?? (line === 'version' ? 'VERSION 1.6.18\r\n' : undefined);
+}
+
+let log: RecordedLog;
+let statistics: Statistics;
+const opened: PlaincacheCounters[] = [];
+beforeEach(() => {
+  log = new RecordedLog();
+  statistics = new Statistics(100);
+});
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+function countersOf(server: { readonly address: string }, more: Partial<PlaincacheOptions> = {}): PlaincacheCounters {
+  const own = { log, statistics, expirationJitterMaxSeconds: 0, ...more };
+  const counters = plaincacheCounters(plaincacheTestOptions([server], own));
+  opened.push(counters);
+  return counters;
+}
+
+/** Hits on keys, as `a+1 b-2`. */
+function hits(text: string) {
+  return text.split(' ').map((each) => operation(each.slice(0, 1), Number(each.slice(1))));
+}
+
+function counted(name: string): number {
+  return statistics.counter(`ratelimit.memcache.${name}`).value;
+}
+
+describe('the commands for a batch', () => {
+  it.each([
+    [
+      'join additions to a key, with operations on other keys between them',
+      'a+1 b+1 a+2 a+0 b+5',
+      [11, 1, 13, 13, 6],
+      ['get a b', 'incr a 3', 'incr b 6'],
+    ],
+    [
+      'do not join additions across a subtraction, which may reach 0',
+      'a+1 a-30 a+2 a+2',
+      [11, 0, 2, 4],
+      ['get a', 'incr a 1', 'decr a 30', 'incr a 4'],
+    ],
+    ['are none for reads, and for a subtraction from an absent key', 'a+0 b-1', [10, 0], ['get a b']],
+    [
+      'add only the hits that fit below the largest count',
+      `c+1 c+5 c+5`,
+      [LARGEST_COUNT - 2, LARGEST_COUNT, LARGEST_COUNT],
+      ['get c', 'incr c 3'],
+    ],
+    ['add to a value that is not a number as to 0', 'd+1', [1], ['get d', 'incr d 1']],
+  ])('%s', async (_, batch, counts, commands) => {
+    const stored: Readonly<Record<string, string>> = { a: '10 ', c: String(LARGEST_COUNT - 3), d: '1.5' };
+    await using server = await ScriptedServer.start((line) => {
+      const [command, ...keys] = line.split(' ');
+      if (command !== 'get') return '1\r\n';
+      const values = keys
+        .filter((key) => key in stored)
+        .map((key) => `VALUE ${key} 0 ${stored[key]!.length}\r\n${stored[key]}\r\n`);
+      return `${values.join('')}END\r\n`;
+    });
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits(batch))).toEqual(counts);
+    await counters.close();
+    expect(server.received).toEqual(commands);
+  });
+
+  it('create absent keys, and are repeated for keys that another process creates or removes meanwhile', async () => {
+    await using server = await ScriptedServer.start(
+      replies({ get: 'END\r\n', incr: 'NOT_FOUND\r\n', decr: 'NOT_FOUND\r\n', add: 'NOT_STORED\r\n' }),
+    );
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits('a+3 a-1 a+2'))).toEqual([3, 2, 4]);
+    await counters.close();
+    expect(server.received).toEqual([
+      ...['get a', 'incr a 3', 'decr a 1', 'incr a 2'],
+      ...['add a 0 61 1', '3', 'decr a 1', 'incr a 2'],
+      ...['incr a 3', 'add a 0 61 1', '2'],
+    ]);
+    expect(['increment.__code=miss', 'add.__code=not_stored'].map(counted)).toEqual([4, 2]);
+    // Those that were not counted in any of the three rounds.
+    expect(counted('dropped_hits')).toBe(5);
+  });
+
+  it('use one connection, and another one without an error when the server has closed it while it was idle', async () => {
+    await using server = await ScriptedServer.start(replies({ get: 'VALUE a 0 1\r\n4\r\nEND\r\n', incr: '5\r\n' }));
+    const counters = countersOf(server);
+    for (let call = 0; call < 5; call += 1) expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+    await apply(counters, ...hits('a+0'));
+    expect(server.sockets).toHaveLength(1);
+    server.sockets[0]!.destroy();
+    expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+    expect([server.sockets.length, log.lines]).toEqual([2, []]);
+  });
+});
+
+describe('replies', () => {
+  it('are the same wherever they are split', async () => {
+    const values =
+      'VALUE a 0 2\r\n17\r\nVALUE b 0 3 99\r\n99 \r\nVALUE c 0 3\r\n1.5\r\nVALUE d 0 20\r\n18446744073709551615\r\nEND\r\n';
+    const error = 'CLIENT_ERROR cannot increment or decrement non-numeric value\r\n';
+    const answer = replies({ get: values, incr: '18\r\n', decr: '98 \r\n', add: 'STORED\r\n' });
+    await using server = await ScriptedServer.start((line, socket) => {
+      if (line === 'incr c 1') return error;
+      return line === 'incr e 1' ? 'NOT_FOUND\r\n' : answer(line, socket);
+    }, 1);
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits('a+1 b-1 c+1 d+1 e+1'))).toEqual([18, 98, 1, LARGEST_COUNT, 1]);
+    await counters.close();
+    expect(server.received.slice(1)).toEqual(['incr a 1', 'decr b 1', 'incr c 1', 'incr e 1', 'add e 0 61 1', '1']);
+    expect(log.lines.map(({ message, fields }) => [message, fields['reason']])).toEqual([
+      ['a memcached server rejected a counter', 'a counter holds a value that is not a number'],
+      ['a memcached server rejected a counter', `the server replied ${JSON.stringify(error.trim())}`],
+    ]);
+    expect(
+      ['increment.__code=success', 'increment.__code=miss', 'increment.__code=error', 'dropped_hits'].map(counted),
+    ).toEqual([1, 1, 1, 1]);
+  });
+
+  const LINE_TOO_LONG = /a line is too long/;
+  it.each([
+    [
+      'get',
+      'a key that was not requested',
+      'VALUE x 0 1\r\n1\r\nEND\r\n',
+      /instead of a value, the server sent "VALUE x 0 1"/,
+      7,
+    ],
+    ['get', 'an error', 'SERVER_ERROR out of memory\r\n', /instead of a value, the server sent "SERVER_ERROR/, 7],
+    ['get', 'a value that is longer than announced', 'VALUE a 0 1\r\n17\r\nEND\r\n', /not as long as announced/, 7],
+    ['get', 'a value that is too long for a count', 'VALUE a 0 1025\r\n', /a value has 1025 bytes/, 7],
+    ['get', 'bytes after its end', 'END\r\nEND\r\n', /bytes follow the end of the values/, 7],
+    ['get', 'a line without end', 'x'.repeat(3000), LINE_TOO_LONG, 7],
+    ['incr', 'the reply of another command', 'STORED\r\n', /in reply to incr, the server sent "STORED"/, 7],
+    [
+      'incr',
+      'an error after which the connection is unusable',
+      'CLIENT_ERROR line too long\r\n',
+      /in reply to incr/,
+      7,
+    ],
+    ['incr', 'an unknown command', 'ERROR\r\n', /in reply to incr, the server sent "ERROR"/, 7],
+    ['incr', 'one reply too many', '1\r\n2\r\n', /bytes follow the last reply/, 0],
+    ['incr', 'a line without end', '1'.repeat(2000), LINE_TOO_LONG, 7],
+  ])('to %s with %s close the connection and drop the hits', async (command, _, reply, reason, dropped) => {
+    await using server = await ScriptedServer.start(replies({ get: 'END\r\n', [command]: reply }));
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits('a+7'))).toEqual([7]);
+    await until('it is logged', () => log.lines.length > 0);
+    expect(log.lines[0]!.fields).toEqual({ server: server.address, reason: expect.stringMatching(reason) as string });
+    expect(counted('dropped_hits')).toBe(dropped);
+    expect(await apply(counters, ...hits('a+7'))).toEqual([7]);
+    expect(counted('multiget.__code=error')).toBe(command === 'get' ? 2 : 1);
+  });
+
+  it('to `version` show that a server answers again, and nothing else does', async () => {
+    await using server = await ScriptedServer.start(() => '+PONG\r\n');
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits('a+7'))).toEqual([7]);
+    await until('it is tried again', () => log.text.includes('in reply to version, the server sent "+PONG'));
+    server.answer = replies({ get: 'VALUE a 0 1\r\n4\r\nEND\r\n', incr: '5\r\n' });
+    await until('it answers again', () => log.messages.at(-1) === 'a memcached server answers again');
+    expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+  });
+});
+
+describe('operators', () => {
+  const COUNTER = { key: 'k', windowSeconds: 60 };
+
+  it('read a counter wherever the reply is split, and set and clear it', async () => {
+    const answer = replies({ mg: 'VA 3 t17\r\n42 \r\n', set: 'STORED\r\n', delete: 'NOT_FOUND\r\n' });
+    await using server = await ScriptedServer.start(answer, 1);
+    const counters = countersOf(server);
+    expect(await counters.readCounter(COUNTER)).toEqual({ count: 42, timeToLive: 17 });
+    server.answer = replies({
+      mg: 'VA 20 t-1\r\n18446744073709551615\r\n',
+      set: 'STORED\r\n',
+      delete: 'NOT_FOUND\r\n',
+    });
+    expect(await counters.setCounter(COUNTER, 9)).toEqual({ count: LARGEST_COUNT, timeToLive: null });
+    expect(await counters.clearCounter(COUNTER)).toEqual({ count: LARGEST_COUNT, timeToLive: null });
+    expect(server.received).toEqual(['mg k t v', 'mg k t v', 'set k 0 61 1', '9', 'mg k t v', 'delete k']);
+  });
+
+  it('get no time to live from a server before 1.6, which does not know the command that tells it', async () => {
+    const answer = replies({
+      mg: 'ERROR\r\n',
+      get: 'VALUE k 0 1\r\n4\r\nEND\r\n',
+      set: 'STORED\r\n',
+      delete: 'DELETED\r\n',
+    });
+    await using server = await ScriptedServer.start(answer);
+    const counters = countersOf(server);
+    expect(await counters.readCounter(COUNTER)).toEqual({ count: 4, timeToLive: null });
+    expect(await counters.setCounter(COUNTER, 9)).toEqual({ count: 4, timeToLive: null });
+    expect(await counters.clearCounter(COUNTER)).toEqual({ count: 4, timeToLive: null });
+    expect(server.received.slice(-3)).toEqual(['mg k t v', 'get k', 'delete k']);
+  });
+
+  it.each([
+    ['mg', 'a value that is longer than announced', 'VA 1 t17\r\n42\r\n'],
+    ['mg', 'another line', 'HD\r\n'],
+    ['mg', 'a line without end', 'x'.repeat(2000)],
+    ['set', 'the reply of another command', 'NOT_STORED\r\n'],
+    ['set', 'a line without end', 'x'.repeat(2000)],
+    ['set', 'an error', 'SERVER_ERROR out of memory storing object\r\n'],
+  ])('get an error when the reply to %s is %s', async (command, _, reply) => {
+    await using server = await ScriptedServer.start(replies({ mg: 'EN\r\n', [command]: reply }));
+    const counters = countersOf(server);
+    await expect(counters.setCounter(COUNTER, 9)).rejects.toMatchObject({ code: 'store_failed' });
+  });
+});
+
+describe('a reply of two parts, to two commands for 1,500 keys', () => {
+  const TIMEOUT = 500;
+  const batch = Array.from({ length: 1_500 }, (_, index) => operation(`k${index}`, 0));
+
+  it('is received when the event loop stands still until the timeout is over, and the first part arrives meanwhile', async () => {
+    let parts = 0;
+    await using server = await ScriptedServer.start((_, socket) => {
+      parts += 1;
+      if (parts === 1) return 'END\r\n';
+      setImmediate(() => {
+        const end = performance.now() + TIMEOUT + 10;
+        while (performance.now() < end);
+        // What the timer does follows in the turn after it, and is over after the next one.
+        void nextTurn()
+          .then(() => nextTurn())
+          .then(() => socket.write('END\r\n'));
+      });
+      return undefined;
+    });
+    const counts = await apply(countersOf(server, { timeout: TIMEOUT }), ...batch);
+    expect(counts).toEqual(batch.map(() => 0));
+    expect([log.lines, counted('multiget.__code=success')]).toEqual([[], 1]);
+  });
+
+  it('is given up when bytes arrive, but no part is complete within the timeout', async () => {
+    let parts = 0;
+    let bytes: NodeJS.Timeout | undefined;
+    await using server = await ScriptedServer.start((_, socket) => {
+      parts += 1;
+      if (parts === 1) return 'END\r\n';
+      bytes ??= setInterval(() => socket.write('V'), TIMEOUT / 10);
+      return undefined;
+    });
+    expect(await apply(countersOf(server, { timeout: TIMEOUT }), ...batch)).toEqual(batch.map(() => 0));
+    clearInterval(bytes);
+    expect(log.lines[0]?.fields['reason']).toBe(`the server did not answer within ${TIMEOUT} ms`);
+  });
+});
