@@ -1,53 +1,31 @@
 import { constants } from 'node:http2';
 import { Client, credentials } from '@grpc/grpc-js';
 import { HealthCheckResponse, HealthCheckResponse_ServingStatus as Status } from '../../src/gen/grpc/health/v1/health';
+import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
+import { RuleFolder } from '../support/data/rule-folder';
 import { isListening } from '../support/processes/is-listening';
 import { RedisProcess } from '../support/processes/redis/redis-process';
-import { RuleFolder } from '../support/data/rule-folder';
+import { RedisTls } from '../support/processes/redis/redis-tls';
 import { WeirProcess } from '../support/processes/weir-process';
 
-const RULES = {
-  'shop.yaml': [
-    'domain: shop',
-    'descriptors:',
-    '  - {key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}',
-    '  - {key: burst, rate_limit: {unit: second, requests_per_unit: 1000000}}',
-  ].join('\n'),
-};
-const RESOURCE_EXHAUSTED = 8;
+const DAY = 86_400;
+/** The length of the window of each unit, in seconds. */
+const UNITS = { second: 1, minute: 60, hour: 3_600, day: DAY, week: 7 * DAY, month: 30 * DAY, year: 365 * DAY };
+type Unit = keyof typeof UNITS;
+const NAMES = Object.keys(UNITS) as Unit[];
+const RULES = `domain: shop\ndescriptors:\n${NAMES.map(
+  (unit) => `  - {key: ${unit}, rate_limit: {unit: ${unit}, requests_per_unit: 1000000}}\n`,
+).join('')}`;
 const UNAVAILABLE = 14;
 
 let rules: RuleFolder;
 beforeAll(async () => {
-  rules = await RuleFolder.with(RULES);
+  rules = await RuleFolder.with({ 'shop.yaml': RULES });
 });
 afterAll(() => rules[Symbol.asyncDispose]());
-
-/** Keys of limits per second stay longer than a test takes, almost always. */
-const KEPT = { EXPIRATION_JITTER_MAX_SECONDS: '1000000' };
-
-/** The settings by the names that the Go service uses. */
-function settings(server: RedisProcess, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
-  return {
-    ...rules.env,
-    BACKEND_TYPE: 'redis',
-    REDIS_SOCKET_TYPE: 'tcp',
-    REDIS_URL: server.address,
-    REDIS_STARTUP_INITIAL_INTERVAL: '20ms',
-    REDIS_STARTUP_MAX_INTERVAL: '100ms',
-    ...more,
-  };
-}
-
-/** The hits that the server holds for a descriptor, over all windows. */
-async function storedHits({ control }: RedisProcess, entry: string): Promise<number> {
-  const keys = await control.keys(`shop_${entry}_*`);
-  const counts = await Promise.all(keys.map((key) => control.get(key)));
-  return counts.reduce((sum, count) => sum + Number(count), 0);
-}
 
 function grpcHealth(weir: WeirProcess): Promise<Status> {
   const client = new Client(weir.grpcAddress, credentials.createInsecure());
@@ -62,249 +40,275 @@ function grpcHealth(weir: WeirProcess): Promise<Status> {
   }).finally(() => client.close());
 }
 
-async function healthcheck(weir: WeirProcess): Promise<number> {
-  return (await weir.http('/healthcheck')).status;
-}
-
-describe('the service on a real server', () => {
-  it('counts together with another instance, configured with the settings of the Go service', async () => {
-    await using server = await RedisProcess.start();
-    await using one = await WeirProcess.start({ env: settings(server) });
-    await using other = await WeirProcess.start({ env: settings(server) });
-    using client = new RateLimitClient(one.grpcAddress);
-    using otherClient = new RateLimitClient(other.grpcAddress);
-    await client.shouldRateLimit('shop', ['user=x'], 3);
-    expect((await otherClient.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_996);
-    expect(await storedHits(server, 'user_x')).toBe(4);
-    expect((await one.statistics()).get('ratelimit.redis_pool.cx_active')).toBeGreaterThan(0);
-  });
-
-  it('counts limits per second on a separate server', async () => {
-    await using main = await RedisProcess.start();
-    await using perSecond = await RedisProcess.start();
-    const env = {
-      REDIS_PERSECOND: 'true',
-      REDIS_PERSECOND_SOCKET_TYPE: 'unix',
-      REDIS_PERSECOND_URL: perSecond.socket,
-      ...KEPT,
-    };
-    await using weir = await WeirProcess.start({ env: settings(main, env) });
-    using client = new RateLimitClient(weir.grpcAddress);
-    const { statuses } = await client.shouldRateLimit('shop', ['user=x', 'burst=x'], 2);
-    expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([999_998, 999_998]);
-    expect([await main.control.dbsize(), await storedHits(main, 'user_x')]).toEqual([1, 2]);
-    expect([await perSecond.control.dbsize(), await storedHits(perSecond, 'burst_x')]).toEqual([1, 2]);
-  });
-});
-
-describe('the health of the service', () => {
-  it('follows the connection to the store when KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION is set', async () => {
-    await using server = await RedisProcess.start();
-    const env = { KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
-    await using weir = await WeirProcess.start({ env: settings(server, env) });
-    expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
-
-    await server.crash();
-    await weir.until('the service to turn unhealthy', async () => (await healthcheck(weir)) === 500);
-    expect(await (await weir.http('/healthcheck')).text()).toContain('counter store');
-    expect(await grpcHealth(weir)).toBe(Status.NOT_SERVING);
-
-    await server.run();
-    await weir.until('the service to turn healthy', async () => (await healthcheck(weir)) === 200);
-    expect(await grpcHealth(weir)).toBe(Status.SERVING);
-    using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
-  });
-
-  it('does not depend on the connection by default; calls fail while the store is unavailable and succeed again', async () => {
-    await using server = await RedisProcess.start();
-    await using weir = await WeirProcess.start({ env: settings(server) });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await server.crash();
-    await weir.line(/cannot connect to the counter store/);
-    await expect(client.shouldRateLimit('shop', ['user=x'])).rejects.toMatchObject({
-      code: UNAVAILABLE,
-      details: 'there is no connection to the counter store',
-    });
-    const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'x' }] }] });
-    expect((await weir.http('/json', { method: 'POST', body })).status).toBe(503);
-    expect([await healthcheck(weir), await grpcHealth(weir)]).toEqual([200, Status.SERVING]);
-
-    await server.run();
-    await weir.until('calls to succeed', () =>
-      client.shouldRateLimit('shop', ['user=x']).then(
-        () => true,
-        () => false,
-      ),
-    );
-  });
-});
-
-describe('the service started while the store is unavailable', () => {
-  it('opens its listeners when the store is available', async () => {
-    await using server = await RedisProcess.start();
-    await server.crash();
-    await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
-    await weir.line(/cannot connect to the counter store/);
-    // The rules are active, so the service waits only for the store.
-    await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.user'));
-    expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
-    expect(weir.output).not.toMatch(/msg="?serving/);
-    await weir.line(/level=warning msg="no connection to the counter store; not serving until it is reached"/);
-    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the counter store']);
-
-    await server.run();
-    await weir.line(/msg="?serving/);
-    using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
-  });
-
-  it('exits with 1 and the reason after KVSTORE_STARTUP_MAX_ELAPSED_TIME', async () => {
-    await using server = await RedisProcess.start();
-    await server.crash();
-    const env = settings(server, { KVSTORE_STARTUP_MAX_ELAPSED_TIME: '200ms' });
-    await using weir = await WeirProcess.start({ env, awaitServing: false });
-    expect(await weir.exited).toBe(1);
-    expect(weir.output).toMatch(
-      /the service cannot run: cannot connect to the counter store within 200 ms: .*refused/i,
-    );
-  });
-
-  it('exits with 0 at a signal', async () => {
-    await using server = await RedisProcess.start();
-    await server.crash();
-    await using weir = await WeirProcess.start({ env: settings(server), awaitServing: false });
-    await weir.line(/cannot connect to the counter store/);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
-  });
-});
-
-describe('KVSTORE_POOL_ON_EMPTY_BEHAVIOR=ERROR', () => {
-  it('fails calls with RESOURCE_EXHAUSTED while the only connection is busy, and answers the call that uses it', async () => {
-    await using server = await RedisProcess.start();
-    const env = {
-      REDIS_POOL_SIZE: '1',
-      KVSTORE_POOL_ON_EMPTY_BEHAVIOR: 'ERROR',
-      REDIS_POOL_ON_EMPTY_WAIT_DURATION: '20ms',
-      REDIS_TIMEOUT: '20s',
-    };
-    await using weir = await WeirProcess.start({ env: settings(server, env) });
-    using client = new RateLimitClient(weir.grpcAddress);
-    server.signal('SIGSTOP');
-    const first = client.shouldRateLimit('shop', ['user=x']);
-    await weir.until('the first call to be in flight', async () =>
-      (await weir.statistics()).has('ratelimit.service.rate_limit.shop.user.total_hits'),
-    );
-    const others = await Promise.allSettled(
-      Array.from({ length: 5 }, () => client.shouldRateLimit('shop', ['user=x'])),
-    );
-    server.signal('SIGCONT');
-    expect((await first).statuses[0]?.limitRemaining).toBe(999_999);
-    for (const other of others) {
-      expect(other).toMatchObject({
-        reason: { code: RESOURCE_EXHAUSTED, details: 'every connection to the counter store was busy' },
-      });
-    }
-    // None of those that failed was counted.
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_998);
-  });
-});
-
-describe('the statistic redis_error', () => {
-  const CALLS = 20;
-  const REQUEST = requestMessage('shop', ['user=x']);
-  const DEADLINE_EXCEEDED = 4;
-  let server: RedisProcess;
+describe('the service with two instances that have their own credentials, TLS and pools', () => {
+  /** Longer than any of these tests takes: no call fails unless the store is away. */
+  const TIMEOUT = '40s';
+  const JITTER = 1_000_000;
+  const PASSWORDS = { main: 'main-secret', perSecond: 'per-second-secret', other: 'of-the-test' };
+  let tls: RedisTls;
+  let main: RedisProcess;
+  let perSecond: RedisProcess;
   let weir: WeirProcess;
   let client: RateLimitClient;
+
   beforeAll(async () => {
-    server = await RedisProcess.start();
-    weir = await WeirProcess.start({ env: settings(server) });
+    tls = new RedisTls();
+    const { isTls, control } = tls.server;
+    [main, perSecond] = await Promise.all([
+      RedisProcess.start({ directives: ['--requirepass', PASSWORDS.main], control: { password: PASSWORDS.main } }),
+      RedisProcess.start({
+        directives: [
+          ...tls.directives('127.0.0.1'),
+          ...['--requirepass', PASSWORDS.other],
+          ...['--user', 'burst', 'on', `>${PASSWORDS.perSecond}`, '~*', '&*', '+@all'],
+        ],
+        isTls: isTls === true,
+        control: { ...control, password: PASSWORDS.other },
+      }),
+    ]);
+    await main.crash();
+    const { caFile = '', certFile = '', keyFile = '' } = tls.files({ withCertificate: true });
+    weir = await WeirProcess.start({
+      env: {
+        ...rules.env,
+        BACKEND_TYPE: 'redis',
+        CACHE_KEY_PREFIX: 'prod:',
+        EXPIRATION_JITTER_MAX_SECONDS: String(JITTER),
+        REDIS_URL: main.address,
+        REDIS_AUTH: PASSWORDS.main,
+        REDIS_POOL_SIZE: '2',
+        REDIS_TIMEOUT: TIMEOUT,
+        KVSTORE_STARTUP_MAX_INTERVAL: '100ms',
+        KVSTORE_TLS_CACERT: caFile,
+        KVSTORE_TLS_CLIENT_CERT: certFile,
+        KVSTORE_TLS_CLIENT_KEY: keyFile,
+        KVSTORE_PERSECOND: 'true',
+        KVSTORE_PERSECOND_URL: perSecond.address,
+        KVSTORE_PERSECOND_AUTH: `burst:${PASSWORDS.perSecond}`,
+        KVSTORE_PERSECOND_TLS: 'true',
+        KVSTORE_PERSECOND_POOL_SIZE: '3',
+        KVSTORE_PERSECOND_TIMEOUT: TIMEOUT,
+        KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true',
+      },
+      awaitServing: false,
+    });
     client = new RateLimitClient(weir.grpcAddress);
-    // Connects, so that the deadlines of the calls do not include it.
-    await client.send(REQUEST);
-  });
-  beforeEach(() => server.signal('SIGSTOP'));
-  afterEach(async () => {
-    server.signal('SIGCONT');
-    await client.send(REQUEST);
   });
   afterAll(async () => {
-    await server[Symbol.asyncDispose]();
+    // The servers first: there is no service if it did not start.
+    await Promise.all([main[Symbol.asyncDispose](), perSecond[Symbol.asyncDispose]()]);
+    tls[Symbol.dispose]();
     client[Symbol.dispose]();
     await weir[Symbol.asyncDispose]();
   });
 
-  async function counts() {
-    const statistics = await weir.statistics();
-    return {
-      begun: statistics.get('ratelimit.service.rate_limit.shop.user.total_hits') ?? 0,
-      errors: statistics.get('ratelimit.service.call.should_rate_limit.redis_error') ?? 0,
-    };
+  /** The counters in a server, by key. */
+  async function stored({ control }: RedisProcess): Promise<Readonly<Record<string, string | null>>> {
+    const keys = await control.keys('*');
+    return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await control.get(key)] as const)));
   }
 
-  it('counts each call that a client resets at its deadline while the store hangs', async () => {
-    const before = await counts();
-    const calls = Array.from({ length: CALLS }, () => client.send(REQUEST, Date.now() + 5_000));
-    for (const outcome of await Promise.allSettled(calls)) {
-      expect(outcome).toMatchObject({ reason: { code: DEADLINE_EXCEEDED } });
-    }
-    await weir.until('every call that the service has begun to be counted', async () => {
-      const { begun, errors } = await counts();
-      return begun > before.begun && errors - before.errors === begun - before.begun;
-    });
+  async function health(): Promise<readonly [number, Status]> {
+    return [(await weir.http('/healthcheck')).status, await grpcHealth(weir)];
+  }
+
+  it('opens its listeners when both are available', async () => {
+    await weir.line(/cannot connect to the counter store/);
+    // The rules are active, so the service waits only for the store.
+    await weir.until('the rules', async () => (await weir.debug('/rlconfig')).includes('shop.day'));
+    expect(await Promise.all([isListening(weir.ports.http), isListening(weir.ports.grpc)])).toEqual([false, false]);
+    await weir.line(/level=warning msg="no connection to the counter store; not serving until it is reached"/);
+    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: counter store, waiting for the counter store']);
+    await main.run();
+    await weir.line(/msg="?serving/);
+    expect(await health()).toEqual([200, Status.SERVING]);
   });
 
-  it('counts each call that a client resets before its deadline while the store hangs', async () => {
+  it('holds the counters of per-second limits in the second server, and all others in the first, byte for byte', async () => {
+    const begun = Date.now();
+    const { statuses } = await client.shouldRateLimit(
+      'shop',
+      NAMES.map((unit) => `${unit}=x`),
+      3,
+    );
+    const ended = Date.now();
+    /** The keys of a unit at the beginning and at the end of the call, which are nearly always the same. */
+    function keysOf(unit: Unit): readonly string[] {
+      const seconds = [begun, ended].map((time) => Math.floor(time / 1000));
+      return seconds.map((time) => `prod:shop_${unit}_x_${time - (time % UNITS[unit])}`);
+    }
+    expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual(NAMES.map(() => 999_997));
+    const [inMain, inSecond] = [await stored(main), await stored(perSecond)];
+    for (const unit of NAMES) {
+      const counts = keysOf(unit).map((key) => (unit === 'second' ? inSecond : inMain)[key]);
+      expect([unit, counts]).toEqual([unit, expect.arrayContaining(['3'])]);
+    }
+    expect([Object.keys(inMain).length, Object.keys(inSecond).length]).toEqual([NAMES.length - 1, 1]);
+  });
+
+  it('expires keys after a time that EXPIRATION_JITTER_MAX_SECONDS lengthens', async () => {
+    await client.shouldRateLimit(
+      'shop',
+      Array.from({ length: 20 }, (_, index) => `second=${index}`),
+    );
+    const keys = await perSecond.control.keys('*');
+    const longest = Math.max(...(await Promise.all(keys.map((key) => perSecond.control.ttl(key)))));
+    expect(longest).toBeGreaterThan(JITTER / 10);
+    expect(longest).toBeLessThanOrEqual(JITTER);
+  });
+
+  it('has as many connections as their pools, with the user of their credentials', async () => {
+    async function users({ control }: RedisProcess) {
+      const own = await control.client('ID');
+      const clients = String(await control.client('LIST'))
+        .trim()
+        .split('\n');
+      return clients.filter((each) => !each.startsWith(`id=${own} `)).map((each) => /user=(\S+)/.exec(each)?.[1]);
+    }
+    await weir.until('the pools to be full', async () => {
+      const statistics = await weir.statistics();
+      const pools = ['redis_pool', 'redis_per_second_pool'];
+      return pools.map((pool) => statistics.get(`ratelimit.${pool}.cx_active`)).join() === '2,3';
+    });
+    expect(await users(main)).toEqual(['default', 'default']);
+    expect(await users(perSecond)).toEqual(['burst', 'burst', 'burst']);
+  });
+
+  it('counts each call that a client resets while the store hangs as an error of the store', async () => {
+    const CALLS = 20;
+    async function counts() {
+      const statistics = await weir.statistics();
+      return {
+        begun: statistics.get('ratelimit.service.rate_limit.shop.day.total_hits') ?? 0,
+        errors: statistics.get('ratelimit.service.call.should_rate_limit.redis_error') ?? 0,
+      };
+    }
     using connection = new Http2Connection(weir.grpcAddress);
     const before = await counts();
+    main.signal('SIGSTOP');
+    const request = requestMessage('shop', ['day=reset']);
     const calls = Array.from({ length: CALLS }, () =>
-      connection.call(SHOULD_RATE_LIMIT, REQUEST, { 'grpc-timeout': '20S' }),
+      connection.call(SHOULD_RATE_LIMIT, request, { 'grpc-timeout': '20S' }),
     );
     await weir.until('the calls to be in flight', async () => (await counts()).begun === before.begun + CALLS);
     expect((await counts()).errors).toBe(before.errors);
     for (const { stream } of calls) stream.close(constants.NGHTTP2_CANCEL);
     await weir.until('the resets to be counted', async () => (await counts()).errors === before.errors + CALLS);
+    main.signal('SIGCONT');
+  });
+
+  it('is unhealthy and fails calls while a store is away, and recovers by itself', async () => {
+    await main.crash();
+    await weir.until('the service to turn unhealthy', async () => (await health())[0] === 500);
+    expect(await (await weir.http('/healthcheck')).text()).toContain('counter store');
+    expect(await grpcHealth(weir)).toBe(Status.NOT_SERVING);
+    await expect(client.shouldRateLimit('shop', ['day=x'])).rejects.toMatchObject({
+      code: UNAVAILABLE,
+      details: 'there is no connection to the counter store',
+    });
+    const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'day', value: 'x' }] }] });
+    expect((await weir.http('/json', { method: 'POST', body })).status).toBe(503);
+    await main.run();
+    await weir.until('the service to turn healthy', async () => (await health())[0] === 200);
+    expect(await grpcHealth(weir)).toBe(Status.SERVING);
+    expect((await client.shouldRateLimit('shop', ['day=y'])).statuses[0]?.limitRemaining).toBe(999_999);
+  });
+
+  it('answers all calls in flight at SIGTERM, and the store holds exactly the hits that callers got counts for', async () => {
+    const failures: unknown[] = [];
+    let [answered, inFlight] = [0, 0];
+    const callers = Array.from({ length: 32 }, async () => {
+      while (failures.length === 0) {
+        inFlight += 1;
+        await client.shouldRateLimit('shop', ['day=last']).then(
+          () => (answered += 1),
+          (error: unknown) => failures.push(error),
+        );
+        inFlight -= 1;
+      }
+    });
+    await weir.until('calls to succeed', () => answered > 200);
+    main.signal('SIGSTOP');
+    let before = -1;
+    const stuck = await weir.until('every caller to wait for the store', () => {
+      const isStuck = answered === before && inFlight === callers.length;
+      before = answered;
+      return isStuck && answered;
+    });
+    weir.signal('SIGTERM');
+    await weir.until('the drain to begin', async () => (await weir.http('/healthcheck')).status === 500);
+    main.signal('SIGCONT');
+    expect(await weir.exited).toBe(0);
+    await Promise.all(callers);
+    expect(answered).toBeGreaterThan(stuck);
+    const [[, count] = []] = Object.entries(await stored(main)).filter(([key]) => key.includes('day_last'));
+    expect(Number(count)).toBe(answered);
+    for (const failure of failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
   });
 });
 
-describe('SIGTERM while windows are in flight', () => {
-  it('answers all calls, and the store holds exactly the hits that callers got counts for', async () => {
-    await using server = await RedisProcess.start();
-    await using weir = await WeirProcess.start({ env: settings(server, { REDIS_TIMEOUT: '30s' }) });
-    const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
-    const failures: unknown[] = [];
-    let answered = 0;
-    let inFlight = 0;
-    const callers = clients.flatMap((client) =>
-      Array.from({ length: 8 }, async () => {
-        while (failures.length === 0) {
-          inFlight += 1;
-          await client.shouldRateLimit('shop', ['user=x']).then(
-            () => (answered += 1),
-            (error: unknown) => failures.push(error),
-          );
-          inFlight -= 1;
-        }
-      }),
-    );
-    await weir.until('calls to succeed', () => answered > 200);
-    server.signal('SIGSTOP');
-    const stuck = await weir.until('every caller to wait for the store', async () => {
-      const before = answered;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      return answered === before && inFlight === callers.length && answered;
+describe('two services on one store', () => {
+  const LIMIT = 300;
+  const TOKEN = 'a-token-of-tests';
+  let limits: RuleFolder;
+  let server: RedisProcess;
+  let one: WeirProcess;
+  let other: WeirProcess;
+  beforeAll(async () => {
+    limits = await RuleFolder.with({
+      'shop.yaml': RULES.replace('unit: day, requests_per_unit: 1000000', `unit: day, requests_per_unit: ${LIMIT}`),
     });
-    weir.signal('SIGTERM');
-    await weir.until('the drain to begin', async () => (await healthcheck(weir)) === 500);
-    server.signal('SIGCONT');
-    expect(await weir.exited).toBe(0);
-    await Promise.all(callers);
-    for (const client of clients) client[Symbol.dispose]();
+    server = await RedisProcess.start();
+    const env = {
+      ...limits.env,
+      ...{ BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, OPERATOR_TOKEN: TOKEN },
+      STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
+    };
+    const cached = { LOCAL_CACHE_SIZE_IN_BYTES: '100000', LOCAL_CACHE_MAX_AGE: '1s' };
+    one = await WeirProcess.start({ env });
+    other = await WeirProcess.start({ env: { ...env, ...cached } });
+  });
+  afterAll(() => Promise.all([one, other, server, limits].map((each) => each?.[Symbol.asyncDispose]())));
 
-    expect(answered).toBeGreaterThan(stuck);
-    expect(await storedHits(server, 'user_x')).toBe(answered);
-    for (const failure of failures) expect(failure).toMatchObject({ code: UNAVAILABLE });
+  it('allow exactly the limit to concurrent clients, and count no call over it', async () => {
+    const clients = Array.from(
+      { length: 50 },
+      (_, index) => new RateLimitClient((index % 2 === 0 ? one : other).grpcAddress),
+    );
+    const calls = clients.flatMap((client) =>
+      Array.from({ length: 20 }, () => client.shouldRateLimit('shop', ['day=x', 'year=x'])),
+    );
+    const codes = (await Promise.all(calls)).map(({ overallCode }) => overallCode);
+    for (const client of clients) client[Symbol.dispose]();
+    expect(codes.filter((code) => code === Code.OK)).toHaveLength(LIMIT);
+    const [key = ''] = await server.control.keys('shop_year_x_*');
+    expect(await server.control.get(key)).toBe(String(LIMIT));
+  });
+
+  it('count on a counter that an operator clears with one of them, though the local cache of the other has it as over its limit', async () => {
+    using client = new RateLimitClient(other.grpcAddress);
+    async function code(hits: number): Promise<Code> {
+      return (await client.shouldRateLimit('shop', ['day=c'], hits)).overallCode;
+    }
+    expect(await code(LIMIT)).toBe(Code.OK);
+    const hits = Number((await other.statistics()).get('ratelimit.localcache.hitCount'));
+    await other.until('the counter to be in the local cache', async () => {
+      expect(await code(1)).toBe(Code.OVER_LIMIT);
+      return Number((await other.statistics()).get('ratelimit.localcache.hitCount')) > hits;
+    });
+    const cleared = await fetch(`http://127.0.0.1:${one.ports.debug}/api/counters?domain=shop&descriptor=day=c`, {
+      method: 'DELETE',
+      headers: { Authorization: `Bearer ${TOKEN}` },
+    });
+    expect(cleared.status).toBe(200);
+    await other.until('the counter to be read again', async () => (await code(1)) === Code.OK);
+  });
+
+  it('are healthy without the store unless KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION is set', async () => {
+    using client = new RateLimitClient(one.grpcAddress);
+    await server.crash();
+    await one.line(/cannot connect to the counter store/);
+    await expect(client.shouldRateLimit('shop', ['day=x'])).rejects.toMatchObject({ code: UNAVAILABLE });
+    expect([(await one.http('/healthcheck')).status, await grpcHealth(one)]).toEqual([200, Status.SERVING]);
   });
 });

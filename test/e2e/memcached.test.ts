@@ -3,31 +3,38 @@ import { RuleFolder } from '../support/data/rule-folder';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { WeirProcess } from '../support/processes/weir-process';
 
-const RULES = {
-  'shop.yaml':
-    'domain: shop\ndescriptors:\n  - {key: user, rate_limit: {unit: day, requests_per_unit: 3}}\n' +
-    '  - {key: busy, rate_limit: {unit: year, requests_per_unit: 1000000}}\n',
-};
+const RULES = `domain: shop
+descriptors:
+  - {key: user, rate_limit: {unit: day, requests_per_unit: 3}}
+  - {key: busy, rate_limit: {unit: year, requests_per_unit: 1000000}}
+`;
 const INVALID_ARGUMENT = 3;
 const [OK, OVER_LIMIT] = [1, 2];
 
-let rules: RuleFolder;
-let server: MemcachedProcess;
-beforeAll(async () => {
-  [rules, server] = await Promise.all([RuleFolder.with(RULES), MemcachedProcess.start()]);
-});
-afterAll(() => Promise.all([rules, server].map((each) => each[Symbol.asyncDispose]())));
-
-/** The settings by the names that the Go service uses. */
-function settings(more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
-  return { ...rules.env, BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address, ...more };
+function keyOf(entry: string, unit: number): string {
+  const now = Math.floor(Date.now() / 1000);
+  return `shop_${entry}_${now - (now % unit)}`;
 }
 
-describe('the service on memcached', () => {
-  it('limits calls of two instances together, and is healthy', async () => {
-    await using one = await WeirProcess.start({ env: settings() });
-    await using other = await WeirProcess.start({ env: settings() });
-    using client = new RateLimitClient(one.grpcAddress);
+describe('two services on one memcached, with the settings of the Go service', () => {
+  let rules: RuleFolder;
+  let server: MemcachedProcess;
+  let one: WeirProcess;
+  let other: WeirProcess;
+  let client: RateLimitClient;
+  beforeAll(async () => {
+    [rules, server] = await Promise.all([RuleFolder.with({ 'shop.yaml': RULES }), MemcachedProcess.start()]);
+    const health = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
+    const env = { ...rules.env, BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address, ...health };
+    [one, other] = [await WeirProcess.start({ env }), await WeirProcess.start({ env })];
+    client = new RateLimitClient(one.grpcAddress);
+  });
+  afterAll(async () => {
+    client?.[Symbol.dispose]();
+    await Promise.all([one, other, rules, server].map((each) => each?.[Symbol.asyncDispose]()));
+  });
+
+  it('limit calls together, and are healthy', async () => {
     using otherClient = new RateLimitClient(other.grpcAddress);
     const request = requestMessage('shop', ['user=anna']);
     const codes: number[] = [];
@@ -42,43 +49,30 @@ describe('the service on memcached', () => {
     expect(one.output).toContain('memcached (127.0.0.1:');
   });
 
-  it('rejects a call whose key memcached does not allow, and counts it as a service error', async () => {
-    await using weir = await WeirProcess.start({ env: settings() });
-    using client = new RateLimitClient(weir.grpcAddress);
+  it('reject a call whose key memcached does not allow, and count it as a service error', async () => {
     await expect(client.send(requestMessage('shop', ['user=a b']))).rejects.toMatchObject({
       code: INVALID_ARGUMENT,
       details: expect.stringContaining('white space') as string,
     });
-    const statistics = await weir.statistics();
-    expect(statistics.get('ratelimit.service.call.should_rate_limit.service_error')).toBe(1);
-    expect(statistics.get('ratelimit.service.call.should_rate_limit.redis_error')).toBe(0);
+    const statistics = await one.statistics();
+    const errors = ['service_error', 'redis_error'].map((name) => `ratelimit.service.call.should_rate_limit.${name}`);
+    expect(errors.map((name) => statistics.get(name))).toEqual([1, 0]);
   });
 
-  it('writes every hit before it ends', async () => {
-    await using weir = await WeirProcess.start({ env: settings() });
-    using client = new RateLimitClient(weir.grpcAddress);
-    const request = requestMessage('shop', ['busy=x']);
-    await Promise.all(Array.from({ length: 200 }, () => client.send(request)));
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
-    expect(await server.value(keyOf('busy_x', 31_536_000))).toBe('200');
-  });
-
-  it('answers without limits while the server is away, and says so in its health when that is asked for', async () => {
-    await using own = await MemcachedProcess.start();
-    const env = settings({ MEMCACHE_HOST_PORT: own.address, REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' });
-    await using weir = await WeirProcess.start({ env });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await own.crash();
-    await weir.until('the service is unhealthy', async () => (await weir.http('/healthcheck')).status === 500);
+  it('answer without limits while the server is away, and are unhealthy', async () => {
+    await server.crash();
+    await one.until('the service is unhealthy', async () => (await one.http('/healthcheck')).status === 500);
     const request = requestMessage('shop', ['user=berta']);
     for (let call = 0; call < 5; call += 1) expect((await client.send(request)).overallCode).toBe(OK);
-    await own.run();
-    await weir.until('the service is healthy', async () => (await weir.http('/healthcheck')).status === 200);
+    await server.run();
+    await one.until('the service is healthy', async () => (await one.http('/healthcheck')).status === 200);
+  });
+
+  it('write every hit before they end', async () => {
+    const request = requestMessage('shop', ['busy=x']);
+    await Promise.all(Array.from({ length: 200 }, () => client.send(request)));
+    one.signal('SIGTERM');
+    expect(await one.exited).toBe(0);
+    expect(await server.value(keyOf('busy_x', 31_536_000))).toBe('200');
   });
 });
-
-function keyOf(entry: string, unit: number): string {
-  const now = Math.floor(Date.now() / 1000);
-  return `shop_${entry}_${now - (now % unit)}`;
-}

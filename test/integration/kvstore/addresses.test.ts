@@ -1,4 +1,6 @@
 import { isServer, isSocketPath } from '../../../src/settings/values/addresses';
+import { kvstoreOptions } from '../../../src/main/options';
+import { readSettings } from '../../../src/settings/read-settings';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import {
   type Deployment,
@@ -7,6 +9,7 @@ import {
   replacementProblem,
 } from '../../../src/sinks/counters/kvstore/stores/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
+import { RecordedLog } from '../../support/data/recorded-log';
 import { instance } from './options';
 
 function read(url: string, more: Partial<InstanceOptions> = {}): Deployment {
@@ -136,8 +139,8 @@ describe('the addresses of several servers', () => {
 });
 
 describe('an address replaces that at start', () => {
-  const single = instance('redis://:one@h:1/2');
-  const cluster = instance('a:1,b:2', CLUSTER);
+  const cluster = 'a:1,b:2';
+  const single = 'redis://:one@h:1/2';
   const DIFFERS = /^more than its credentials differs/;
 
   it.each([
@@ -149,10 +152,58 @@ describe('an address replaces that at start', () => {
     [single, 'rediss://:one@h:1/2', DIFFERS],
     [cluster, 'redis://:two@a:1', DIFFERS],
     [single, 'redis://:hidden%zz@h:1/2', /^REDIS_URL: the address has a % that is not followed by/],
-  ])('of %o with %s only if nothing but the credentials differs', (main, url, problem) => {
-    const found = replacementProblem(main, url);
+  ])('%s with %s only if nothing but the credentials differs', (first, url, problem) => {
+    const found = replacementProblem(instance(first, { type: first === cluster ? 'cluster' : 'single' }), url);
     if (problem === undefined) expect(found).toBeUndefined();
     else expect(found).toMatch(problem);
     expect(found ?? '').not.toContain('hidden');
+  });
+});
+
+describe('the options of an instance', () => {
+  it.each(['KVSTORE', 'KVSTORE_PERSECOND'])('are those of the settings that begin with %s', (prefix) => {
+    const other = prefix === 'KVSTORE' ? 'KVSTORE_PERSECOND' : 'KVSTORE';
+    const env = {
+      ...{ BACKEND_TYPE: 'kvstore', KVSTORE_PERSECOND: 'true', [`${other}_URL`]: 'other:1' },
+      [`${prefix}_URL`]: 'counters,a:1',
+      [`${prefix}_TYPE`]: 'sentinel',
+      [`${prefix}_SOCKET_TYPE`]: 'tcp4',
+      [`${prefix}_AUTH`]: 'ann:x',
+      [`${prefix}_SENTINEL_AUTH`]: 'watch',
+      [`${prefix}_TLS`]: 'true',
+      [`${prefix}_POOL_SIZE`]: '7',
+      [`${prefix}_TIMEOUT`]: '8ms',
+      [`${prefix}_PIPELINE_WINDOW`]: '9ms',
+      [`${prefix}_POOL_ON_EMPTY_BEHAVIOR`]: 'ERROR',
+      [`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`]: '11ms',
+      [`${prefix}_CLUSTER_PIPELINE_PARALLELISM`]: '12',
+    };
+    const { main, perSecond } = kvstoreOptions(readSettings(env), new RecordedLog());
+    const [own, unchanged] = prefix === 'KVSTORE' ? [main, perSecond] : [perSecond, main];
+    expect(own).toEqual({
+      ...{ type: 'sentinel', url: 'counters,a:1', socketType: 'tcp4', auth: 'ann:x', sentinelAuth: 'watch', tls: true },
+      ...{ poolSize: 7, timeout: 8, pipelineWindow: 9, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 11 },
+      clusterPipelineParallelism: 12,
+      variables: { url: `${prefix}_URL`, socketType: `${prefix}_SOCKET_TYPE` },
+    });
+    expect(unchanged).toMatchObject({ type: 'single', url: 'other:1', auth: undefined, tls: false, poolSize: 10 });
+  });
+
+  it('are the same for both where there is one setting', () => {
+    const env = {
+      ...{ BACKEND_TYPE: 'redis', REDIS_URL: 'a:1', KVSTORE_TLS_CACERT: '/ca', KVSTORE_TLS_CLIENT_CERT: '/cert' },
+      ...{ KVSTORE_TLS_CLIENT_KEY: '/key', KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true', KVSTORE_TLS: 'true' },
+      ...{ KVSTORE_STARTUP_INITIAL_INTERVAL: '1ms', KVSTORE_STARTUP_MAX_INTERVAL: '2ms' },
+      ...{ KVSTORE_STARTUP_MAX_ELAPSED_TIME: '3ms', KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },
+      EXPIRATION_JITTER_MAX_SECONDS: '4',
+    };
+    expect(kvstoreOptions(readSettings(env), new RecordedLog())).toMatchObject({
+      main: { url: 'a:1', variables: { url: 'REDIS_URL' } },
+      perSecond: undefined,
+      tlsFiles: { caFile: '/ca', certFile: '/cert', keyFile: '/key', skipHostnameVerification: true },
+      startup: { initialInterval: 1, maxInterval: 2, maxElapsedTime: 3 },
+      closeConnectionOnReadonlyError: true,
+      expirationJitterMaxSeconds: 4,
+    });
   });
 });
