@@ -1,193 +1,142 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
-import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
-import { FaultProxy } from '../../support/servers/fault-proxy';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { type Fault, FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
-import { Load, type Mistakes, storedCounts } from './load';
+import { Load, storedCounts } from './load';
 import { instance, options } from './options';
 
+/** On each kind of deployment, in milliseconds. */
+const DURATION = 1000 * Number(process.env['CHAOS_SECONDS'] ?? 10);
+/** KVSTORE_TIMEOUT */
+const TIMEOUT = 250;
+/** What the event loop of a busy machine may add to a timeout, in milliseconds. */
+const TOLERANCE = 5_000;
 const CALLERS = 4;
 
 /** A deployment whose servers are all reached through proxies, so that every fault can hit every connection. */
-interface Deployment extends AsyncDisposable {
+interface Deployment {
   readonly main: InstanceOptions;
   readonly servers: readonly RedisProcess[];
   readonly proxies: readonly FaultProxy[];
   stored(keys: readonly string[]): Promise<readonly number[]>;
 }
 
-interface ChaosResult extends Mistakes {
-  readonly succeeded: number;
-  readonly failed: number;
-  /** Milliseconds. */
-  readonly longestWait: number;
-}
+const started: AsyncDisposable[] = [];
+afterEach(() => Promise.all(started.splice(0).map((each) => each[Symbol.asyncDispose]())));
 
-const DEPLOYMENTS = { single, sentinel, cluster };
-
-/**
- * Injects cuts, resets, stopped servers, lost replies, black holes and script flushes at random, under load.
- *
- * @param duration in milliseconds
- * @param timeout KVSTORE_TIMEOUT, in milliseconds
- */
-async function chaos(
-  kind: keyof typeof DEPLOYMENTS,
-  duration: number,
-  timeout: number,
-  random: () => number = Math.random,
-): Promise<ChaosResult> {
-  await using deployment = await DEPLOYMENTS[kind]();
-  const counters = kvstoreCounters(options({ ...deployment.main, timeout, poolSize: CALLERS }));
-  const load = new Load(counters);
-  try {
-    await firstValueFrom(counters.ready$);
-    load.start(CALLERS);
-    const end = performance.now() + duration;
-    while (performance.now() < end) await injectFault(deployment, timeout, random);
-    // No fault is active now, so the store has to recover.
-    await until('all calls succeed again', () => load.streak > 500);
-    await load.stop();
-    const stored = await deployment.stored([...load.keys.keys()]);
-    const failed = load.count('store_failed') + load.count('store_timeout') + load.count('store_pool_empty');
-    return {
-      ...load.mistakes(stored),
-      succeeded: load.count('OK'),
-      failed,
-      longestWait: load.longestWait,
-    };
-  } finally {
-    await load.stop();
-    await counters.close();
-  }
-}
-
-/** Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by design. */
-async function injectFault({ servers, proxies }: Deployment, timeout: number, random: () => number): Promise<void> {
-  const proxy = proxies[Math.floor(random() * proxies.length)] as FaultProxy;
-  const server = servers[Math.floor(random() * servers.length)] as RedisProcess;
-  function wait(milliseconds: number): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, milliseconds));
-  }
-  const faults: (() => unknown)[] = [
-    () => proxy.cut(),
-    () => proxy.reset(),
-    () => proxy.cutAfterReplyBytes(Math.floor(random() * 200)),
-    () => server.control.call('SCRIPT', 'FLUSH').catch(() => undefined),
-    async () => {
-      proxy.fault = 'lost replies';
-      await wait(timeout * (0.5 + random()));
-      proxy.fault = 'none';
-    },
-    async () => {
-      proxy.fault = 'black hole';
-      await wait(timeout * (0.5 + random()));
-      proxy.fault = 'none';
-    },
-    async () => {
-      proxy.fault = 'refused';
-      proxy.reset();
-      await wait(timeout * random());
-      proxy.fault = 'none';
-    },
-    async () => {
-      server.signal('SIGSTOP');
-      await wait(timeout * (0.5 + random()));
-      server.signal('SIGCONT');
-    },
-  ];
-  await faults[Math.floor(random() * faults.length)]?.();
-  await wait(random() * 150);
+async function use<T extends AsyncDisposable>(starting: Promise<T>): Promise<T> {
+  const server = await starting;
+  started.push(server);
+  return server;
 }
 
 async function single(): Promise<Deployment> {
-  const server = await RedisProcess.start();
-  const proxy = await FaultProxy.start(() => server);
+  const server = await use(RedisProcess.start());
+  const proxy = await use(FaultProxy.start(() => server));
   return {
     main: instance(proxy.address),
     servers: [server],
     proxies: [proxy],
     stored: (keys) => storedCounts(server.control, keys),
-    [Symbol.asyncDispose]: async () => {
-      await proxy[Symbol.asyncDispose]();
-      await server[Symbol.asyncDispose]();
-    },
   };
 }
 
 async function sentinel(): Promise<Deployment> {
   let master: RedisProcess | undefined;
-  const proxy = await FaultProxy.start(() => ({ port: master?.port ?? 0 }));
-  const sentinels = await RedisSentinels.start({
-    masterPort: (server) => {
-      master = server;
-      return proxy.port;
-    },
-  });
+  const proxy = await use(FaultProxy.start(() => ({ port: master?.port ?? 0 })));
+  function masterPort(server: RedisProcess): number {
+    master = server;
+    return proxy.port;
+  }
+  const running = await use(RedisSentinels.start({ masterPort }));
   return {
-    main: instance(sentinels.url, { type: 'sentinel' }),
-    servers: [sentinels.master],
+    main: instance(running.url, { type: 'sentinel' }),
+    servers: [running.master],
     proxies: [proxy],
-    stored: (keys) => storedCounts(sentinels.master.control, keys),
-    [Symbol.asyncDispose]: async () => {
-      await proxy[Symbol.asyncDispose]();
-      await sentinels[Symbol.asyncDispose]();
-    },
+    stored: (keys) => storedCounts(running.master.control, keys),
   };
 }
 
 async function cluster(): Promise<Deployment> {
   const masters: RedisProcess[] = [];
   const proxies = await Promise.all(
-    [0, 1, 2].map((index) => FaultProxy.start(() => ({ port: masters[index]?.port ?? 0 }))),
+    [0, 1, 2].map((index) => use(FaultProxy.start(() => ({ port: masters[index]?.port ?? 0 })))),
   );
-  const running = await RedisCluster.start({
-    directivesOf: (index) => ['--cluster-announce-port', String(proxies[index]?.port)],
-  });
+  const running = await use(
+    RedisCluster.start({ directivesOf: (index) => ['--cluster-announce-port', String(proxies[index]?.port)] }),
+  );
   masters.push(...running.masters);
-  return {
-    main: instance(proxies.map(({ address }) => address).join(','), { type: 'cluster' }),
-    servers: running.masters,
-    proxies,
-    stored: (keys) => running.storedCounts(keys),
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(proxies.map((proxy) => proxy[Symbol.asyncDispose]()));
-      await running[Symbol.asyncDispose]();
-    },
-  };
+  const main = instance(proxies.map(({ address }) => address).join(','), { type: 'cluster' });
+  return { main, servers: masters, proxies, stored: (keys) => running.storedCounts(keys) };
 }
 
-/** In milliseconds, on each kind of deployment. */
-const DURATION = 1000 * Number(process.env['CHAOS_SECONDS'] ?? 10);
-const TIMEOUT = 250;
-/** What the event loop of a busy machine may add to a timeout, in milliseconds. */
-const TOLERANCE = 5_000;
+/** Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by design. */
+async function injectFault({ servers, proxies }: Deployment): Promise<void> {
+  const proxy = proxies[Math.floor(Math.random() * proxies.length)]!;
+  const server = servers[Math.floor(Math.random() * servers.length)]!;
+  async function during(fault: Fault, milliseconds: number): Promise<void> {
+    proxy.fault = fault;
+    await wait(milliseconds);
+    proxy.fault = 'none';
+  }
+  const aboutTimeout = TIMEOUT * (0.5 + Math.random());
+  const faults: readonly (() => unknown)[] = [
+    () => proxy.cut(),
+    () => proxy.reset(),
+    () => proxy.cutAfterReplyBytes(Math.floor(Math.random() * 200)),
+    () => server.control.call('SCRIPT', 'FLUSH').catch(() => undefined),
+    () => during('lost replies', aboutTimeout),
+    () => during('black hole', aboutTimeout),
+    () => {
+      proxy.reset();
+      return during('refused', TIMEOUT * Math.random());
+    },
+    async () => {
+      server.signal('SIGSTOP');
+      await wait(aboutTimeout);
+      server.signal('SIGCONT');
+    },
+  ];
+  await faults[Math.floor(Math.random() * faults.length)]?.();
+  await wait(Math.random() * 150);
+}
 
-// In parallel: each deployment spends most of its time waiting.
+/** Injects faults under load, and compares the callers' results with the store. */
+async function play(deployment: Deployment): Promise<void> {
+  const counters = kvstoreCounters(options({ ...deployment.main, timeout: TIMEOUT, poolSize: CALLERS }));
+  const load = new Load(counters);
+  try {
+    await firstValueFrom(counters.ready$);
+    load.start(CALLERS);
+    const end = performance.now() + DURATION;
+    while (performance.now() < end) await injectFault(deployment);
+    // No fault is active now, so the store has to recover.
+    await until('all calls succeed again', () => load.streak > 500);
+    await load.stop();
+    const mistakes = load.mistakes(await deployment.stored([...load.keys.keys()]));
+    expect(mistakes).toMatchObject({ appliedTwice: [], lost: 0, wrongCounts: 0, unexpected: [] });
+    expect(load.count('OK')).toBeGreaterThan(100);
+    const failed = load.count('store_failed') + load.count('store_timeout') + load.count('store_pool_empty');
+    expect(failed).toBeGreaterThan(50);
+    expect(load.longestWait).toBeLessThan(TIMEOUT + TOLERANCE);
+  } finally {
+    await load.stop();
+    await counters.close();
+  }
+}
+
 it(
   'under random faults no hit is applied twice, no count is wrong, no call exceeds the timeout, and memory stays flat',
   async () => {
     const before = heapAfterCollection();
-    const results = await Promise.all([
-      chaos('single', DURATION, TIMEOUT),
-      chaos('sentinel', DURATION, TIMEOUT),
-      chaos('cluster', DURATION, TIMEOUT),
-    ]);
-    for (const { appliedTwice, lost, wrongCounts, unexpected, succeeded, failed, longestWait } of results) {
-      expect({ appliedTwice, lost, wrongCounts, unexpected }).toEqual({
-        appliedTwice: [],
-        lost: 0,
-        wrongCounts: 0,
-        unexpected: [],
-      });
-      expect(succeeded).toBeGreaterThan(100);
-      expect(failed).toBeGreaterThan(50);
-      expect(longestWait).toBeLessThan(TIMEOUT + TOLERANCE);
-    }
+    // In parallel: each deployment spends most of its time waiting.
+    await Promise.all([single(), sentinel(), cluster()].map(async (starting) => play(await starting)));
     // Most of the growth is what the test itself records of each hit.
     expect(heapAfterCollection() - before).toBeLessThan(32 * 1024 * 1024);
   },
