@@ -6,7 +6,6 @@ import type { MemcachedProcess } from '../../support/processes/memcached-process
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { type AdministeredCounters, type AdministrationTraits, administrationScenarios } from './administration';
-import { explanationScenarios } from './explanations';
 import { type StoreTraits, countingScenarios } from './scenarios';
 
 /** Waits for a server to start, which is then stopped after the tests of its store, also when they fail. */
@@ -32,7 +31,6 @@ export function storeTests(where: string, open: Open, traits: StoreTraits & Admi
       await Promise.all(started.map((server) => server[Symbol.asyncDispose]()));
     });
     countingScenarios(() => counters, traits);
-    explanationScenarios(() => counters);
     administrationScenarios(() => counters, traits);
   });
 }

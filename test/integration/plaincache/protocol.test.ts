@@ -151,6 +151,8 @@ describe('the commands for a batch', () => {
     server.sockets[0]!.destroy();
     expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
     expect([server.sockets.length, log.lines]).toEqual([2, []]);
+    await counters.close();
+    await until('it is closed', () => server.sockets.every(({ destroyed }) => destroyed));
   });
 });
 
