@@ -197,6 +197,20 @@ describe('keys in Redis', () => {
     },
   );
 
+  it('that hold the data of another program are repaired by operators, who set or clear them', async () => {
+    const [list, text] = ['list', 'text'].map((key) => ({ key, windowSeconds: 60 }));
+    await server.control.rpush('list', 'kept');
+    await server.control.set('text', 'kept', 'EX', 1000);
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    await expect(counters.readCounter(list!)).rejects.toThrow('another type');
+    await expect(counters.readCounter(text!)).rejects.toThrow('not an integer');
+    expect(await counters.setCounter(list!, 7)).toEqual({ count: 0, timeToLive: null });
+    expect(await counters.readCounter(list!)).toMatchObject({ count: 7 });
+    expect(await server.control.ttl('list')).toBeGreaterThan(50);
+    expect(await counters.clearCounter(text!)).toMatchObject({ count: 0 });
+    expect(await server.control.exists('text')).toBe(0);
+  });
+
   it('of one window take one command, and larger windows one command for each 256 keys', async () => {
     const counters = await open();
     await apply(counters, operation('warm', 1));

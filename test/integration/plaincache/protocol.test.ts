@@ -251,9 +251,9 @@ describe('operators', () => {
   });
 });
 
-describe('a reply of two parts, to two commands for 1,500 keys', () => {
+describe('a reply of two parts, to two commands for 1,001 keys', () => {
   const TIMEOUT = 500;
-  const batch = Array.from({ length: 1_500 }, (_, index) => operation(`k${index}`, 0));
+  const batch = Array.from({ length: 1_001 }, (_, index) => operation(`k${index}`, 0));
 
   /** The counts of the batch on a server that sends the first part at once. @param second called instead of the second part */
   async function countsOf(second: (socket: Socket) => void): Promise<readonly unknown[]> {
