@@ -32,7 +32,6 @@ async function health(weir: WeirProcess): Promise<number> {
 describe('the service with two instances that have their own credentials, TLS and pools', () => {
   /** Longer than any of these tests takes: no call fails unless the store is away. */
   const TIMEOUT = '40s';
-  const JITTER = 1_000_000;
   const PASSWORDS = { main: 'main-secret', perSecond: 'per-second-secret', other: 'of-the-test' };
   let tls: RedisTls;
   let main: RedisProcess;
@@ -62,7 +61,8 @@ describe('the service with two instances that have their own credentials, TLS an
         ...rules.env,
         BACKEND_TYPE: 'redis',
         CACHE_KEY_PREFIX: 'prod:',
-        EXPIRATION_JITTER_MAX_SECONDS: String(JITTER),
+        // Keys of limits per second stay longer than a test takes, almost always.
+        EXPIRATION_JITTER_MAX_SECONDS: '1000000',
         REDIS_URL: main.address,
         REDIS_AUTH: PASSWORDS.main,
         REDIS_POOL_SIZE: '2',
@@ -129,17 +129,6 @@ describe('the service with two instances that have their own credentials, TLS an
       expect([unit, counts]).toEqual([unit, expect.arrayContaining(['3'])]);
     }
     expect([Object.keys(inMain).length, Object.keys(inSecond).length]).toEqual([NAMES.length - 1, 1]);
-  });
-
-  it('expires keys after a time that EXPIRATION_JITTER_MAX_SECONDS lengthens', async () => {
-    await client.shouldRateLimit(
-      'shop',
-      Array.from({ length: 20 }, (_, index) => `second=${index}`),
-    );
-    const keys = await perSecond.control.keys('*');
-    const longest = Math.max(...(await Promise.all(keys.map((key) => perSecond.control.ttl(key)))));
-    expect(longest).toBeGreaterThan(JITTER / 10);
-    expect(longest).toBeLessThanOrEqual(JITTER);
   });
 
   it('has as many connections as their pools, with the user of their credentials', async () => {

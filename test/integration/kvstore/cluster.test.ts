@@ -48,73 +48,58 @@ describe('a cluster', () => {
     [1, 4, 1],
     [3, 2, 2],
     [9, 4, 4],
-  ])(
-    'with parallelism %i and a pool of %i works on at most %i nodes for a call at a time',
-    async (parallelism, poolSize, expected) => {
-      const counters = await countersAt(cluster.url, { poolSize, clusterPipelineParallelism: parallelism });
-      expect(counters.laneOf(operation('k', 1)).instance.lanesAtOnce).toBe(expected);
-      using client = new LaneClient(counters);
-      const keys = keysNamed(`width_${parallelism}_${poolSize}`, 12);
-      expect(await client.call(keys.map((key) => operation(key, 1)))).toEqual(keys.map(() => 1));
-      expect(await cluster.storedCounts(keys)).toEqual(keys.map(() => 1));
-    },
-  );
+  ])('with parallelism %i and a pool of %i works on %i nodes for a call', async (parallelism, poolSize, expected) => {
+    const counters = await countersAt(cluster.url, { poolSize, clusterPipelineParallelism: parallelism });
+    expect(counters.laneOf(operation('k', 1)).instance.lanesAtOnce).toBe(expected);
+    using client = new LaneClient(counters);
+    const keys = keysNamed(`width_${parallelism}_${poolSize}`, 12);
+    expect(await client.call(keys.map((key) => operation(key, 1)))).toEqual(keys.map(() => 1));
+    expect(await cluster.storedCounts(keys)).toEqual(keys.map(() => 1));
+  });
 
-  it.each([0, 1])(
-    'does not delay the keys of other nodes while one hangs, with parallelism %i',
-    async (parallelism) => {
-      const stopped = cluster.servers[0]!;
-      const counters = await countersAt(cluster.url, { timeout: 2_000, clusterPipelineParallelism: parallelism });
+  it('does not delay the keys of other nodes while one hangs, whatever the parallelism', async () => {
+    const [stopped] = cluster.servers as [(typeof cluster.servers)[0]];
+    const stores = await Promise.all(
+      [0, 1].map((parallelism) => countersAt(cluster.url, { timeout: 3_000, clusterPipelineParallelism: parallelism })),
+    );
+    const keys = keysNamed('hangs', 30);
+    const owners = await Promise.all(keys.map((key) => cluster.ownerOf(keySlot(key))));
+    const held = owners.filter((owner) => owner === stopped).length;
+    /** What became of a call for each key, in the order in which the calls ended. */
+    async function outcomes(counters: KvstoreCounters): Promise<readonly string[]> {
       using client = new LaneClient(counters);
-      const keys = keysNamed(`hangs_${parallelism}`, 30);
-      const owners = await Promise.all(keys.map((key) => cluster.ownerOf(keySlot(key))));
       const ended: string[] = [];
-      stopped.signal('SIGSTOP');
-      try {
-        await Promise.all(
-          keys.map(async (key, index) => {
-            const outcome = await client.call([operation(key, 1)]).catch(({ code }: DecisionError) => code);
-            ended.push(`${owners[index] === stopped ? 'on it' : 'elsewhere'}: ${String(outcome)}`);
-          }),
-        );
-      } finally {
-        stopped.signal('SIGCONT');
-      }
-      const held = owners.filter((owner) => owner === stopped).length;
-      expect(ended).toEqual([
-        ...Array.from({ length: 30 - held }, () => 'elsewhere: 1'),
-        ...Array.from({ length: held }, () => 'on it: store_timeout'),
-      ]);
-      expect([held > 0, held < 30]).toEqual([true, true]);
-    },
-  );
-
-  describe('one of whose slots moves to another node', () => {
-    /** Two counters of this slot. */
-    const STORED = { key: '{slot}_stored', windowSeconds: 3600 };
-    const ABSENT = { key: '{slot}_absent', windowSeconds: 3600 };
-    let counters: KvstoreCounters;
-
-    async function counts(): Promise<readonly number[]> {
-      const stored = await Promise.all([counters.readCounter(STORED), counters.readCounter(ABSENT)]);
-      return stored.map(({ count }) => count);
-    }
-
-    it('is counted on, and its counters are read, set and cleared, while it moves and afterwards', async () => {
-      counters = await countersAt(cluster.url);
-      await apply(counters, operation(STORED.key, 5, STORED));
-      await cluster.move([keySlot(STORED.key)], async () => {
-        expect(await counts()).toEqual([5, 0]);
-        // The first node still has the one, the node that imports the slot gets the other.
-        expect(await counters.setCounter(STORED, 7)).toMatchObject({ count: 5 });
-        expect(await counters.setCounter(ABSENT, 3)).toMatchObject({ count: 0 });
-        expect(await apply(counters, operation(ABSENT.key, 1, ABSENT))).toEqual([4]);
-        expect(await counters.clearCounter(ABSENT)).toMatchObject({ count: 4 });
+      const calls = keys.map(async (key, index) => {
+        const outcome = await client.call([operation(key, 0)]).catch(({ code }: DecisionError) => code);
+        ended.push(`${owners[index] === stopped ? 'on it' : 'elsewhere'}: ${String(outcome)}`);
       });
-      expect(await counters.setCounter(STORED, 9)).toMatchObject({ count: 7 });
-      expect(await counts()).toEqual([9, 0]);
-      expect(await apply(counters, operation(STORED.key, 1, STORED))).toEqual([10]);
+      await Promise.all(calls);
+      return ended;
+    }
+    stopped.signal('SIGSTOP');
+    const ended = await Promise.all(stores.map(outcomes)).finally(() => stopped.signal('SIGCONT'));
+    const expected = keys.map((_, index) => (index < 30 - held ? 'elsewhere: 0' : 'on it: store_timeout'));
+    expect(ended).toEqual([expected, expected]);
+    expect([held > 0, held < 30]).toEqual([true, true]);
+  });
+
+  it('is counted on, and its counters are read, set and cleared, while a slot moves and afterwards', async () => {
+    /** Two counters of this slot. */
+    const stored = { key: '{slot}_stored', windowSeconds: 3600 };
+    const absent = { key: '{slot}_absent', windowSeconds: 3600 };
+    const counters = await countersAt(cluster.url);
+    await apply(counters, operation(stored.key, 5, stored));
+    await cluster.move([keySlot(stored.key)], async () => {
+      // The first node still has the one, the node that imports the slot gets the other.
+      expect(await counters.setCounter(stored, 7)).toMatchObject({ count: 5 });
+      expect(await counters.setCounter(absent, 3)).toMatchObject({ count: 0 });
+      expect(await apply(counters, operation(absent.key, 1, absent))).toEqual([4]);
+      expect(await counters.readCounter(stored)).toMatchObject({ count: 7 });
+      expect(await counters.clearCounter(absent)).toMatchObject({ count: 4 });
     });
+    expect(await counters.setCounter(stored, 9)).toMatchObject({ count: 7 });
+    expect(await counters.readCounter(absent)).toMatchObject({ count: 0 });
+    expect(await apply(counters, operation(stored.key, 1, stored))).toEqual([10]);
   });
 });
 
@@ -196,27 +181,24 @@ describe('a node of a cluster', () => {
   it.each([
     ['NOPERM', "NOPERM User weir has no permissions to run the 'eval' command"],
     ['ERR', "ERR unknown command 'EVAL', with args beginning with: "],
-  ])(
-    'that rejects EVAL but not EVALSHA (%s) counts the keys that it holds with plain commands',
-    async (reason, message) => {
-      await using nodes = new FakeNodes();
-      await nodes.add((name, key) => {
-        if (name === 'evalsha') return NOSCRIPT;
-        if (key === 'a') return new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`);
-        return name === 'eval' ? new Error(message) : undefined;
-      });
-      await nodes.add();
-      const log = new RecordedLog();
-      const counters = await countersAt(nodes.address(0), { poolSize: 1 }, log);
-      const batch = ['a', 'b', 'c'].map((key) => operation(key, 1));
-      expect(await apply(counters, ...batch)).toEqual([1, 1, 1]);
-      expect(nodes.received[0]?.slice(-4)).toEqual(['eval b', 'eval c', 'incrby b', 'incrby c']);
-      expect(await apply(counters, ...batch)).toEqual([2, 2, 2]);
-      expect(log.lines.filter(({ message: line }) => line.includes('rejects scripts'))).toMatchObject([
-        { fields: { store: 'main', reason } },
-      ]);
-    },
-  );
+  ])('that rejects EVAL but not EVALSHA (%s) counts its keys with plain commands', async (reason, message) => {
+    await using nodes = new FakeNodes();
+    await nodes.add((name, key) => {
+      if (name === 'evalsha') return NOSCRIPT;
+      if (key === 'a') return new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`);
+      return name === 'eval' ? new Error(message) : undefined;
+    });
+    await nodes.add();
+    const log = new RecordedLog();
+    const counters = await countersAt(nodes.address(0), { poolSize: 1 }, log);
+    const batch = ['a', 'b', 'c'].map((key) => operation(key, 1));
+    expect(await apply(counters, ...batch)).toEqual([1, 1, 1]);
+    expect(nodes.received[0]?.slice(-4)).toEqual(['eval b', 'eval c', 'incrby b', 'incrby c']);
+    expect(await apply(counters, ...batch)).toEqual([2, 2, 2]);
+    expect(log.lines.filter(({ message: line }) => line.includes('rejects scripts'))).toMatchObject([
+      { fields: { store: 'main', reason } },
+    ]);
+  });
 
   it('that replies NOSCRIPT to every call fails the calls', async () => {
     await using nodes = new FakeNodes();
