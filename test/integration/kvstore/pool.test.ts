@@ -295,7 +295,8 @@ describe('when the event loop stands still for longer than KVSTORE_TIMEOUT, a re
       return answerTo(name, args, 0);
     });
     const statistics = new Statistics(10);
-    const counters = await open({ url: peer.address, poolSize: 1, timeout: TIMEOUT }, { statistics });
+    const main = { url: peer.address, poolSize: 1, poolOnEmptyBehavior: 'WAIT', timeout: TIMEOUT } as const;
+    const counters = await open(main, { statistics });
     const lane = counters.laneOf(operation('k', 1));
     const [first, next] = ['one', 'two'].map((key) => firstValueFrom(lane.apply([operation(key, 1)])));
     await Promise.all([

@@ -173,18 +173,29 @@ describe('a sentinel with an older configuration', () => {
     expect(await info(current, 'total_connections_received')).toBe(before);
   });
 
+  it('is not believed while the master of the newer one, which was there, does not accept connections', async () => {
+    const sentinels = await sentinelsOf({ master: old, epoch: 1 }, { master: current, epoch: 2 });
+    const counters = await countersOf(sentinels);
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    const [hits, rejected] = [await hitsOn(old), await info(current, 'rejected_connections')];
+    await current.control.call('CONFIG', 'SET', 'maxclients', '1');
+    await current.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await until('attempts were rejected', async () => (await info(current, 'rejected_connections')) > rejected + 4);
+    expect([await hitsOn(old), await clientsOf(old)]).toEqual([hits, 0]);
+  });
+
   it('is not queried when one of several connections to the master cannot be opened', async () => {
     const [stale, second] = await sentinelsOf({ master: old }, { master: old });
     const counters = await countersOf([stale, second]);
     expect(await hitsArrivingAfter(second, undefined, counters)).toBeGreaterThan(0);
     await until('both connections are open', async () => (await clientsOf(current)) === 2);
-    const before = await hitsOn(old);
+    const [before, rejected] = [await hitsOn(old), await info(current, 'rejected_connections')];
     await current.control.call('CONFIG', 'SET', 'maxclients', '2');
     const clients = String(await current.control.call('CLIENT', 'LIST', 'TYPE', 'normal'));
     const own = String(await current.control.call('CLIENT', 'ID'));
     const [id] = [...clients.matchAll(/^id=(\d+)/gm)].map(([, each]) => each!).filter((each) => each !== own);
     await current.control.call('CLIENT', 'KILL', 'ID', id!);
-    await until('connections are rejected', async () => (await info(current, 'rejected_connections')) > 0);
+    await until('connections are rejected', async () => (await info(current, 'rejected_connections')) > rejected);
     await current.control.call('CONFIG', 'SET', 'maxclients', String(MAX_CLIENTS));
     await until('both connections are open again', async () => (await clientsOf(current)) === 2);
     for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
