@@ -7,7 +7,7 @@ import { freePorts } from '../../support/processes/free-ports';
 import { simpleResource } from '../../support/data/rule-resources';
 import { SilentPeer } from '../../support/servers/silent-peer';
 import { XdsRules } from '../../support/data/xds-rules';
-import { summary } from '../../sources/rule-files/summary';
+import { summary } from '../../sources/rule-files/watched-rules';
 
 const NO_TLS_FILES = {
   ca: undefined,

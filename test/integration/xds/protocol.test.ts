@@ -3,7 +3,7 @@ import { AdsServer, type AdsServerStream, SnapshotCache } from '../../support/se
 import { resourceOf, ruleResource, simpleResource } from '../../support/data/rule-resources';
 import { domainConfig, limit } from '../../support/data/rules';
 import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
-import { summary } from '../../sources/rule-files/summary';
+import { summary } from '../../sources/rule-files/watched-rules';
 
 const NODE = { id: 'test-node', cluster: '', metadata: { zone: 'a' } };
 const INVALID = ruleResource('shop', domainConfig('shop', { key: '' }));

@@ -7,7 +7,7 @@ import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { replaceFile } from '../../support/data/replace-file';
 import { simpleResource } from '../../support/data/rule-resources';
 import { XdsRules } from '../../support/data/xds-rules';
-import { summary } from '../../sources/rule-files/summary';
+import { summary } from '../../sources/rule-files/watched-rules';
 
 let authority: Authority;
 let otherAuthority: Authority;

@@ -1,0 +1,235 @@
+import fc from 'fast-check';
+import { DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
+import type { Any } from '../../src/gen/google/protobuf/any';
+import type { RateLimitUnit } from '../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
+import { readRuleFiles } from '../../src/rules/files/read-rule-files';
+import { linesOf } from '../support/data/rules';
+import type { DomainConfig, JsonObject, RuleConfig } from '../../src/rules/rule-config';
+import { buildRuleset } from '../../src/rules/ruleset';
+import { checkResources } from '../../src/sources/xds/resources/check-resources';
+import { RULES_TYPE_URL } from '../../src/sources/xds/ads';
+import { resourceOf, ruleResource } from '../support/data/rule-resources';
+import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
+
+/** The limit of the errors and warnings that are listed; the others are only counted. */
+const MOST_LINES = 50;
+
+function response(resources: readonly Any[]): Uint8Array {
+  return DiscoveryResponse.encode({
+    versionInfo: '1',
+    resources: [...resources],
+    canary: false,
+    typeUrl: RULES_TYPE_URL,
+    nonce: 'n',
+  }).finish();
+}
+
+/** Rules as the text of the equivalent rule file; JSON is YAML. */
+function ruleFile({ domain, descriptors }: DomainConfig): string {
+  return JSON.stringify({ domain, descriptors: descriptors.map(fileRule) });
+}
+
+function fileRule(rule: RuleConfig): object {
+  const { key, value, rateLimit, shadowMode, quotaMode, detailedMetric, metadata, descriptors } = rule;
+  return {
+    key,
+    ...(value !== '' && { value }),
+    ...(rateLimit !== undefined && { rate_limit: fileLimit(rateLimit) }),
+    ...(shadowMode && { shadow_mode: true }),
+    ...(quotaMode && { quota_mode: true }),
+    ...(detailedMetric && { detailed_metric: true }),
+    ...(metadata !== undefined && { metadata }),
+    ...(descriptors.length > 0 && { descriptors: descriptors.map(fileRule) }),
+  };
+}
+
+function fileLimit({ unit, requestsPerUnit, name, replaces, ...rest }: NonNullable<RuleConfig['rateLimit']>): object {
+  return {
+    ...(unit !== undefined && { unit: unit.toLowerCase() }),
+    ...((!rest.unlimited || requestsPerUnit !== 0) && { requests_per_unit: requestsPerUnit }),
+    ...(rest.unlimited && { unlimited: true }),
+    ...(name !== '' && { name }),
+    ...(replaces.length > 0 && { replaces: replaces.map((each) => ({ name: each })) }),
+  };
+}
+
+/** Checks the same rules in both forms. Positions are removed from the messages: a file has lines, a resource has fields. */
+function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false) {
+  const names = configs.map((_, index) => `part-${String(index).padStart(3, '0')}`);
+  const files = readRuleFiles(
+    configs.map((config, index) => ({ path: names[index] ?? '', content: Buffer.from(ruleFile(config)) })),
+    { mergeDomainConfigs },
+  );
+  const resources = checkResources(
+    response(configs.map((config, index) => ruleResource(names[index] ?? '', config)).toReversed()),
+    mergeDomainConfigs,
+  );
+  function messages(lines: readonly string[]) {
+    return sorted(lines.map((line) => /^resource '[^']*'(?:, \S+)?: (.*)$/s.exec(line)?.[1] ?? line));
+  }
+  return {
+    files: {
+      configs: files.configs,
+      errors: sorted(files.errors.map(({ message, advice }) => `${message}. ${advice}`)),
+      warnings: sorted(files.warnings.map(({ message, advice }) => `${message}. ${advice}`)),
+    },
+    resources: {
+      configs: resources.configs,
+      errors: messages(resources.errors),
+      warnings: messages(resources.warnings),
+    },
+  };
+}
+
+function sorted(messages: readonly string[]): readonly string[] {
+  return messages.map(withoutPositions).toSorted((one, other) => (one < other ? -1 : 1));
+}
+
+/** Removes the second position that a message may contain. */
+function withoutPositions(message: string): string {
+  return message
+    .replaceAll(/(?:resource '|')?part-\d+'?/g, 'PART')
+    .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?)(?=[ ;])/g, 'POSITION');
+}
+
+const MINUTE = limit(1, 'MINUTE');
+const NESTED = {
+  key: 'inner',
+  value: 'x',
+  rateLimit: limit(2, 'WEEK'),
+  descriptors: [{ key: 'last', rateLimit: MINUTE }],
+};
+const METADATA = {
+  ...{ text: 'yes', number: 1.5, large: 1e21, small: 1e-7, negative: -3, truth: true, nothing: null, '': '' },
+  list: [1, 'a', [false]],
+  object: { '<<': { deep: '010' } },
+};
+/** Rules with every field, and with texts that YAML could read as something else. */
+const GOOD = [
+  domainConfig(
+    'shop',
+    { key: 'plain', value: 'exact', rateLimit: limit(4_294_967_295, 'SECOND'), shadowMode: true },
+    { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
+    ...['010', 'yes', '~', '<<'].map((value) => ({
+      key: 'value',
+      value,
+      rateLimit: limit(0, 'YEAR'),
+      quotaMode: true,
+    })),
+    { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
+    { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
+    { key: 'free', rateLimit: unlimited({ name: 'three' }) },
+    { key: 'outer', descriptors: [NESTED] },
+    { key: 'tagged', rateLimit: limit(3, 'DAY'), metadata: METADATA },
+  ),
+  domainConfig('api', { key: 'path', rateLimit: MINUTE }),
+];
+
+describe('rule files and xDS resources', () => {
+  test('give the same rules for every field', () => {
+    const { files, resources } = bothForms(GOOD);
+    expect(files).toEqual({ configs: GOOD, errors: [], warnings: [] });
+    expect(resources).toEqual(files);
+    expect(linesOf(buildRuleset(resources.configs))).toEqual(linesOf(buildRuleset(files.configs)));
+  });
+
+  test('give the same rules, errors and warnings for arbitrary rules', () => {
+    fc.assert(
+      fc.property(fc.array(anyDomain(), { maxLength: 3 }), fc.boolean(), (configs, merge) => {
+        const { files, resources } = bothForms(configs, merge);
+        // Without any resource the warning has another text.
+        fc.pre(configs.length > 0 && files.errors.length <= MOST_LINES && files.warnings.length <= MOST_LINES);
+        expect(resources).toEqual(files);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('checkResources', () => {
+  function check(...rules: readonly RuleSketch[]) {
+    return checkResources(response([ruleResource('r', domainConfig('shop', ...rules))]), false);
+  }
+  function checkUnit(unit: number, isUnlimited = false) {
+    // oxlint-disable-next-line no-unsafe-enum-assignment -- a server may send a value that the enum does not define
+    const rateLimit = {
+      unit: unit as RateLimitUnit,
+      requestsPerUnit: 1,
+      unlimited: isUnlimited,
+      name: '',
+      replaces: [],
+    };
+    const descriptor = { ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] };
+    return checkResources(response([resourceOf({ name: 'r', domain: 'shop', descriptors: [descriptor] })]), false);
+  }
+  const FIRST = String.raw`^resource 'r', descriptors\[0\]\.`;
+
+  test.each([
+    [0, 'UNKNOWN'],
+    [8, '8'],
+    [99, '99'],
+    [-3, '-3'],
+  ])('rejects the unit %i by its name', (unit, shown) => {
+    const message = `rate_limit\\.unit: invalid rate limit unit '${shown}'\\. `;
+    expect(checkUnit(unit).errors).toEqual([expect.stringMatching(new RegExp(`${FIRST}${message}`))]);
+  });
+
+  test('accepts the unit UNKNOWN for an unlimited rule, and warns about its number', () => {
+    const { errors, warnings, configs } = checkUnit(0, true);
+    const warning = new RegExp(`${FIRST}rate_limit\\.requests_per_unit: .* has no effect`);
+    expect([errors, warnings]).toEqual([[], [expect.stringMatching(warning)]]);
+    expect(configs[0]?.descriptors[0]?.rateLimit).toEqual(unlimited());
+  });
+
+  test('treats a limit without a number as 0, and warns where that rejects every request', () => {
+    const { errors, warnings } = check({ key: 'a', rateLimit: limit(0, 'MINUTE') });
+    const warning = new RegExp(`${FIRST}rate_limit\\.requests_per_unit: a limit of 0 rejects every request`);
+    expect([errors, warnings]).toEqual([[], [expect.stringMatching(warning)]]);
+  });
+
+  test('rejects metadata that is not JSON', () => {
+    const { errors } = check({ key: 'a', rateLimit: limit(1, 'MINUTE'), metadata: { x: Infinity } });
+    const message = 'error parsing metadata: JSON cannot represent the number `.inf`';
+    expect(errors).toEqual([expect.stringContaining(message)]);
+  });
+
+  test('rejects rules that are nested too deeply to be decoded', () => {
+    let rule = ruleConfig({ key: 'a' });
+    for (let depth = 0; depth < 150; depth += 1) rule = { ...ruleConfig({ key: 'a' }), descriptors: [rule] };
+    expect(
+      checkResources(response([ruleResource('deep', { domain: 'shop', descriptors: [rule] })]), false).errors,
+    ).toEqual([expect.stringMatching(/^resource 1 of 1 cannot be decoded: /)]);
+  });
+
+  test('lists at most 50 errors and counts the others', () => {
+    const { errors } = check(...Array.from({ length: 60 }, () => ({ key: '' })));
+    expect(errors).toHaveLength(51);
+    expect(errors.at(-1)).toBe('and 10 more errors');
+  });
+});
+
+function anyDomain(): fc.Arbitrary<DomainConfig> {
+  const name = fc.constantFrom('', 'a', 'b', 'c*', '*c', 'yes', '010', 'ключ', 'x\ny');
+  const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonObject[string]>;
+  const unit = fc.constantFrom('SECOND', 'MINUTE', 'WEEK', 'YEAR' as const);
+  const naming = { name, replaces: fc.array(name, { maxLength: 2 }) };
+  const aNumber = fc.constantFrom(0, 1, 5, 4_294_967_295);
+  const rateLimit = fc.oneof(
+    fc.constant(undefined),
+    fc.record({ ...naming, unit, requestsPerUnit: aNumber, unlimited: fc.constant(false) }),
+    fc
+      .record({ ...naming, unit: fc.option(unit, { nil: undefined, freq: 4 }) })
+      .map((more) => ({ ...unlimited(), ...more })),
+  );
+  const metadata = fc.option(fc.dictionary(fc.constantFrom('a', 'b', '<<', '1'), json), { nil: undefined });
+  const modes = { shadowMode: fc.boolean(), quotaMode: fc.boolean(), detailedMetric: fc.boolean() };
+  function rulesOf(descriptors: fc.Arbitrary<readonly RuleConfig[]>) {
+    const rule = fc.record({ key: name, value: name, rateLimit, ...modes, metadata, descriptors });
+    return fc.array(
+      rule.map((fields) => ({ ...ruleConfig({ key: '' }), ...fields })),
+      { maxLength: 2 },
+    );
+  }
+  const rules = rulesOf(rulesOf(rulesOf(fc.constant([]))));
+  return fc.record({ domain: fc.constantFrom('shop', 'api', 'web', ''), descriptors: rules });
+}

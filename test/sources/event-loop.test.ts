@@ -1,0 +1,123 @@
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { turnClock, turnScheduler } from '../../src/sources/event-loop-turns';
+import { TypeScriptProcess } from '../support/processes/typescript-process';
+import { until } from '../support/waiting/until';
+
+describe('turnScheduler', () => {
+  it('runs work without a delay at the end of the current turn, after everything that was ready', async () => {
+    const seen: string[] = [];
+    await new Promise<void>((resolve) => {
+      turnScheduler.schedule(() => {
+        seen.push('work');
+        resolve();
+      });
+      seen.push('code');
+      process.nextTick(() => seen.push('tick'));
+      void Promise.resolve().then(() => seen.push('microtask'));
+    });
+    expect(seen.at(-1)).toBe('work');
+    expect(seen.toSorted()).toEqual(['code', 'microtask', 'tick', 'work']);
+  });
+
+  it('runs work with a delay below a millisecond at the end of the turn in which the delay has elapsed', async () => {
+    const readings = [100, 100.3, 100.7, 100.9];
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => readings.shift() ?? NaN);
+    let turns = 0;
+    function count(): void {
+      turns += 1;
+      if (readings.length > 0) setImmediate(count);
+    }
+    setImmediate(count);
+    await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), 0.9));
+    clock.mockRestore();
+    expect([turns, readings]).toEqual([3, []]);
+  });
+
+  it.each([0, 0.5, 2])('does not run work after unsubscribing, with a delay of %f ms', async (delay) => {
+    const ran: string[] = [];
+    turnScheduler.schedule(() => ran.push('cancelled'), delay).unsubscribe();
+    await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), delay + 1));
+    expect(ran).toEqual([]);
+  });
+
+  it('passes the state to the work, which can schedule itself again', async () => {
+    const states = await new Promise<readonly number[]>((resolve) => {
+      const seen: number[] = [];
+      turnScheduler.schedule<number>(
+        function again(state) {
+          seen.push(state ?? NaN);
+          if (seen.length < 3) this.schedule((state ?? NaN) + 1);
+          else resolve(seen);
+        },
+        0,
+        1,
+      );
+    });
+    expect(states).toEqual([1, 2, 3]);
+  });
+
+  it('returns the time of the wall clock', () => {
+    expect(Math.abs(turnScheduler.now() - Date.now())).toBeLessThan(1000);
+  });
+});
+
+describe('turnClock', () => {
+  it('reads the clock once per callback of the event loop', async () => {
+    let reads = 0;
+    const now = turnClock(() => (reads += 1));
+    expect([now(), now(), now()]).toEqual([1, 1, 1]);
+    await nextTurn();
+    expect([now(), now(), reads]).toEqual([2, 2, 2]);
+  });
+
+  it('reads the clock of the process by default', async () => {
+    const now = turnClock();
+    const first = now();
+    expect(Math.abs(performance.now() - first)).toBeLessThan(1_000);
+    await until('it is later', () => now() > first);
+  });
+});
+
+describe('termination signals', () => {
+  function start(...args: readonly string[]): TypeScriptProcess {
+    return new TypeScriptProcess(join(__dirname, 'signals-process.ts'), args);
+  }
+
+  it('are emitted by name while there is a subscriber, and end the process after unsubscribing', async () => {
+    await using listener = start();
+    expect(await listener.line()).toBe('ready');
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      listener.signal(signal);
+      expect(await listener.line()).toBe(signal);
+    }
+    expect(await listener.line()).toBe('unsubscribed');
+    listener.signal('SIGTERM');
+    expect(await listener.end()).toBe('SIGTERM');
+  });
+
+  it('that are recorded from the start are emitted to the later subscriber, and do not end the process after it', async () => {
+    await using recorder = start('recorded');
+    expect(await recorder.line()).toBe('ready');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.say('subscribe');
+    expect(await recorder.line()).toBe('SIGTERM');
+    recorder.signal('SIGINT');
+    expect(await recorder.line()).toBe('SIGINT');
+    expect(await recorder.line()).toBe('unsubscribed');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.say('end');
+    expect(await recorder.end()).toBe(3);
+  });
+
+  it('that are recorded end the process with 1 when a second one comes before there is a subscriber', async () => {
+    await using recorder = start('recorded');
+    expect(await recorder.line()).toBe('ready');
+    recorder.signal('SIGTERM');
+    expect(await recorder.line()).toBe('received');
+    recorder.signal('SIGINT');
+    expect(await recorder.end()).toBe(1);
+  });
+});

@@ -1,0 +1,341 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync } from 'node:fs';
+import { MAX_FILES, MAX_FOLDERS } from '../../../src/rules/files/size-limits';
+import { TypeScriptProcess } from '../../support/processes/typescript-process';
+import { FILES, SWAPS } from './swapping-process';
+import {
+  Files,
+  HINTS_ONLY,
+  MODES,
+  NEVER,
+  type Scenario,
+  type Step,
+  WatchedRules,
+  expectEvents,
+  expectOneEvent,
+  fileOptions,
+  swap,
+} from './watched-rules';
+
+const RELEASES = 'for n in 1 2 3; do put releases/$n/config/a $n; done; ln -s releases/1 current';
+
+describe.each(MODES)('the rule file source, $mode, reads the rules again when', ({ watchRoot }) => {
+  it.concurrent.each<Scenario>([
+    {
+      when: 'the link that leads to them is removed and is back',
+      given: RELEASES,
+      root: 'current',
+      first: 'a=1',
+      steps: [
+        ['rm current', 'rejected: the rule folder ~/current/config does not exist: there is no ~/current'],
+        ['ln -s releases/2 current', 'a=2'],
+      ],
+      edited: 'releases/2/config/a',
+    },
+    {
+      when: 'a link is switched back and forth in a burst, once',
+      given: RELEASES,
+      root: 'current',
+      first: 'a=1',
+      steps: [['for to in 2 3 1 3 2; do ln -sfn releases/$to current; done', 'a=2']],
+    },
+    {
+      when: 'the folder was missing from the start or while it ran',
+      given: 'mkdir root',
+      root: 'root',
+      first: 'rejected: the rule folder ~/root/config does not exist',
+      steps: [
+        ['put root/config/a 1', 'a=1'],
+        ['rm -r root/config', 'rejected: the rule folder ~/root/config does not exist'],
+        ['put root/config/a 2', 'a=2'],
+      ],
+      edited: 'root/config/a',
+    },
+    {
+      when: 'there was a file in the place of the folder',
+      given: 'mkdir root; echo "not a folder" >root/config',
+      root: 'root',
+      first: 'rejected: the rule folder ~/root/config is not a folder',
+      steps: [['rm root/config; put root/config/a 1', 'a=1']],
+    },
+    {
+      when: 'links that form a loop are corrected',
+      given: 'mkdir root; ln -s config root/config',
+      root: 'root',
+      first: /cannot be reached: its symbolic links form a loop \(ELOOP\)/,
+      steps: [['put valid/a 1; ln -sfn ../valid root/config', 'a=1']],
+    },
+    {
+      when: 'a ConfigMap mount that keeps its old folders is swapped',
+      given: swap('root/config', { a: 1 }, true),
+      root: 'root',
+      first: 'a=1',
+      steps: [2, 3].map((limit): Step => [swap('root/config', { a: limit }), `a=${limit}`]),
+    },
+    {
+      when: 'a ConfigMap mount is swapped whose `items` have a path, so that the rule folder is a link',
+      given: swap('root', { 'config/a': 1 }),
+      root: 'root',
+      first: 'a=1',
+      steps: [2, 3].map((limit): Step => [swap('root', { 'config/a': limit }), `a=${limit}`]),
+    },
+    {
+      when: 'ConfigMap mounts in subfolders are swapped',
+      given: (files) => ['b', 'c'].forEach((name) => files.swap(`root/config/${name}`, { [name]: 1 })),
+      root: 'root',
+      first: 'b=1 c=1',
+      steps: [
+        [swap('root/config/c', { c: 2 }), 'b=1 c=2'],
+        [swap('root/config/b', { b: 2 }), 'b=2 c=2'],
+      ],
+    },
+  ])('$when', (scenario) => expectEvents(scenario, { watchRoot }));
+
+  it('the link that leads to them is switched to the same contents, with the same ruleset of another origin', async () => {
+    using files = new Files();
+    files.change(`${RELEASES}; put releases/2/config/a 1`);
+    using watched = new WatchedRules({ root: files.at('current'), watchRoot });
+    expect(await watched.next()).toBe('a=1');
+    files.change('ln -sfn releases/2 current');
+    expect(await watched.next()).toBe('a=1 again');
+    const version = expect.stringContaining('/releases/2/config@');
+    expect(watched.events.at(-1)).toMatchObject({
+      origin: { source: `files in ${files.at('current/config')}`, version },
+    });
+  });
+
+  it.concurrent('a folder was removed, created again and filled step by step, once', () =>
+    expectOneEvent(['rm -r config; put config/a 2', 'put config/b 2', 'put config/c 2'], 'a=2 b=2 c=2', { watchRoot }),
+  );
+});
+
+describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
+  it.concurrent.each([
+    ['its times change', 'touch -d @1 config/a.yaml'],
+    ['it is replaced by a file with the same contents', 'put a 1; mv a.yaml config'],
+    ['it is removed and created again with the same contents', 'rm config/a.yaml; put config/a 1'],
+  ])('repeats the loaded event once when a file stays the same but %s', (_, change) =>
+    expectEvents({ given: 'put config/a 1', first: 'a=1', steps: [[change, 'a=1 repeated']] }),
+  );
+
+  it.concurrent('emits one event when 200 files are created, or one is written 100 times in a row', () => {
+    const steps: Step[] = [
+      ['for n in $(seq 200); do put config/f$n 1; done', /^(\S+ ?){201}$/],
+      ['for n in $(seq 100); do put config/a $n; done', /^a=100 /],
+    ];
+    const timing = { ...HINTS_ONLY, settle: { quiet: 300, maxWait: 10_000 } };
+    return expectEvents({ given: 'put config/a 1', first: 'a=1', steps }, { timing });
+  });
+
+  it('emits events during a burst that lasts longer than the longest wait', async () => {
+    using files = new Files();
+    files.change('put config/a 1');
+    const timing = { ...HINTS_ONLY, settle: { quiet: NEVER, maxWait: 200 } };
+    using watched = new WatchedRules({ root: files.base, timing });
+    expect(await watched.next()).toBe('a=1');
+    let limit = 1;
+    // Each change is long enough after the one before that the files can be read in between.
+    const burst = setInterval(() => files.change(`put a ${(limit += 1)}; mv a.yaml config`), 1_000);
+    try {
+      for (const _ of [1, 2]) expect(await watched.next()).toMatch(/^a=\d+$/);
+    } finally {
+      clearInterval(burst);
+    }
+  });
+
+  it.concurrent.each<[what: string, parts: readonly string[], after: string]>([
+    ['a file that is replaced by an empty one', ['touch a.yaml; mv a.yaml config', 'put config/a 2'], 'a=2 b=1'],
+    ['a file that is not valid before it is whole', ['echo "domain: [" >config/a.yaml', 'put config/a 2'], 'a=2 b=1'],
+    [
+      'a file that is written in parts, each of which is a valid rule file',
+      [
+        'echo "domain: a\ndescriptors:" >config/a.yaml',
+        ...['one', 'two', 'three', 'four'].map((key) => `echo "  - key: ${key}" >>config/a.yaml`),
+      ],
+      'a=undefined b=1',
+    ],
+    [
+      'a new file of which only the first line has been written',
+      ['echo "domain: c" >config/c.yaml', 'echo "descriptors: [{ key: k }]" >>config/c.yaml'],
+      'a=1 b=1 c=undefined',
+    ],
+  ])('ignores the intermediate state of %s', (_, parts, after) => expectOneEvent(parts, after, {}));
+
+  it.each([
+    ['rule files', MAX_FILES, 'seq -f "config/more/%.0f.yaml" '],
+    ['subfolders', MAX_FOLDERS, 'seq -f "config/more/%.0f/a.txt" '],
+  ])('rejects a folder with too many %s until there are fewer', (what, limit, names) => {
+    const given = `put config/a 1; ${names} 0 ${limit} | xargs dirname | sort -u | xargs mkdir -p; ${names} 0 ${limit} | xargs touch`;
+    const first = `rejected: the rule folder ~/config has more than ${limit} ${what}`;
+    return expectEvents({ given, first, steps: [['mv config/more .', 'a=1']] });
+  });
+});
+
+/**
+ * Scans so often that many scans coincide with a swap. A scan that finds a folder being removed is repeated until it finds rules:
+ * after `maxWait`, it would be reported as a rejection.
+ */
+const FREQUENT_SCANS = {
+  ...HINTS_ONLY,
+  settle: { quiet: 1, maxWait: 5 },
+  confirm: { ...HINTS_ONLY.confirm, maxWait: NEVER },
+};
+
+describe.each(MODES)('the rule file source while another process switches the files, $mode,', ({ watchRoot }) => {
+  it.each([
+    { what: 'a ConfigMap mount', how: 'mount', root: 'root' },
+    { what: 'a ConfigMap mount that keeps its old folders', how: 'keeping mount', root: 'root' },
+    { what: 'a link between folders, of which the old one is removed', how: 'link', root: 'root/current' },
+  ])('never mixes the files of two moments: $what', async ({ how, root }) => {
+    using files = new Files();
+    await using swapping = new TypeScriptProcess(`${__dirname}/swapping-process.ts`, [files.at('root'), how]);
+    expect(await swapping.line()).toBe('ready');
+    using watched = new WatchedRules({ root: files.at(root), watchRoot, timing: FREQUENT_SCANS });
+    expect(await watched.next()).toMatch(/=1$/);
+    swapping.say('go');
+    const limits: string[] = [];
+    while (!limits.includes(`${SWAPS}`)) {
+      const event = await watched.next();
+      expect(event.split(' ').filter((word) => word.includes('='))).toHaveLength(FILES);
+      limits.push(Array.from(new Set(event.match(/(?<==)\d+/g))).join());
+    }
+    expect(limits.filter((each) => !/^\d+$/.test(each))).toEqual([]);
+  });
+});
+
+/** A user id without the permissions of root, which no other process is expected to have. */
+const UNPRIVILEGED = process.getuid?.() === 0 ? '65533' : '';
+
+describe('a process that watches rule files', () => {
+  let files: Files;
+  beforeEach(() => {
+    files = new Files();
+    files.change('chmod 755 .; put root/config/a 1');
+  });
+  afterEach(() => files[Symbol.dispose]());
+
+  function start(more: object = {}, user = UNPRIVILEGED, wrapper: readonly string[] = []) {
+    const options = { ...fileOptions({ root: files.at('root') }), ...more };
+    return new TypeScriptProcess(`${__dirname}/rules-process.ts`, [JSON.stringify(options), user], wrapper);
+  }
+  async function event(watcher: TypeScriptProcess) {
+    return JSON.parse(await watcher.line()) as { readonly rules: string; readonly warnings: readonly string[] };
+  }
+  async function next(watcher: TypeScriptProcess) {
+    return (await event(watcher)).rules;
+  }
+  /** States between the steps of a change may be reported, too. */
+  async function changesTo(watcher: TypeScriptProcess, expected: string) {
+    let seen = await next(watcher);
+    while (/^(?:rejected: |no rules$)/.test(seen)) seen = await next(watcher);
+    expect(seen).toBe(expected);
+  }
+
+  describe.each(MODES)('$mode,', ({ watchRoot }) => {
+    it('exits by itself after unsubscribing while it waits, scans, waits to look again, or loads in a thread', async () => {
+      await using waiting = start({ watchRoot });
+      await using scanning = start({ watchRoot });
+      scanning.say('stop');
+      await using rechecking = start({
+        watchRoot,
+        timing: { ...HINTS_ONLY, confirm: { recheckDelay: NEVER, maxWait: NEVER } },
+      });
+      for (const each of [waiting, rechecking]) expect(await next(each)).toBe('a=1');
+      waiting.say('stop');
+      files.change('rm -r root/config; put root/config/b 1');
+      rechecking.say('stop');
+      files.write('slow-worker.cjs', 'console.log("started"); setInterval(() => undefined, 1000);');
+      await using loading = start({ watchRoot, smallSet: 0, workerFile: files.at('slow-worker.cjs') });
+      expect(await loading.line()).toBe('started');
+      loading.say('stop');
+      for (const each of [waiting, scanning, rechecking, loading]) expect(await each.end()).toBe(0);
+    });
+
+    it('rejects the rules while a permission is missing, and emits them again when it is back', async () => {
+      const config = files.at('root/config');
+      const deep = files.at('root/config/deep/er');
+      files.change('put root/config/deep/er/b 1');
+      for (const folder of [config, deep]) chmodSync(folder, 0o000);
+      await using watcher = start({ watchRoot });
+      expect(await next(watcher)).toMatch(/^rejected: .*: permission denied \(EACCES\) at .*\/config$/);
+      chmodSync(config, 0o755);
+      expect(await next(watcher)).toMatch(/^rejected: .*: permission denied \(EACCES\) at .*\/er$/);
+      chmodSync(deep, 0o755);
+      expect(await next(watcher)).toBe('a=1 b=1');
+      for (const folder of [config, files.at('root')]) {
+        chmodSync(folder, 0o000);
+        expect(await next(watcher)).toMatch(/^rejected: .*: permission denied \(EACCES\) at /);
+        chmodSync(folder, 0o755);
+        expect(await next(watcher)).toBe('a=1 b=1');
+      }
+      files.change('mv root before; put root/config/a 3');
+      await changesTo(watcher, 'a=3');
+    });
+
+    it.each(['max_inotify_instances', 'max_inotify_watches'] as const)(
+      'detects changes by polling when %s are exhausted, and warns about it',
+      async (limit) => {
+        await using exhausted = await exhaust(limit, files);
+        const timing = { ...HINTS_ONLY, pollInterval: 150 };
+        await using watcher = start({ watchRoot, timing }, exhausted.user, exhausted.wrapper);
+        expect(await event(watcher)).toEqual({
+          rules: 'a=1',
+          warnings: [expect.stringMatching(/cannot be watched \((EMFILE|ENOSPC): /)],
+        });
+        files.change('mv root before; put root/config/a 2');
+        await changesTo(watcher, 'a=2');
+        files.change('rm -r root/config');
+        expect(await next(watcher)).toMatch(/^rejected: .* does not exist/);
+        files.change('put root/config/a 3');
+        await changesTo(watcher, 'a=3');
+      },
+    );
+  });
+
+  it('rejects the rules while it has no permission to read one of the files', async () => {
+    await using watcher = start();
+    expect(await next(watcher)).toBe('a=1');
+    chmodSync(files.at('root/config/a.yaml'), 0o000);
+    expect(await next(watcher)).toMatch(/^rejected: the rule file a\.yaml cannot be read: permission denied/);
+    chmodSync(files.at('root/config/a.yaml'), 0o644);
+    expect(await next(watcher)).toBe('a=1');
+  });
+});
+
+interface Exhausted extends AsyncDisposable {
+  readonly wrapper: readonly string[];
+  /** The user id for which the limit is exhausted; empty for any. */
+  readonly user: string;
+}
+
+/** Leaves a process without inotify resources: by a limit of its own or, where that is not permitted, by using all of them. */
+async function exhaust(limit: 'max_inotify_instances' | 'max_inotify_watches', files: Files): Promise<Exhausted> {
+  const setLimit = `echo 0 > /proc/sys/user/${limit}`;
+  try {
+    execFileSync('unshare', ['-Ur', 'sh', '-c', setLimit], { stdio: 'ignore' });
+    const wrapper = ['unshare', '-Ur', 'sh', '-c', `${setLimit} && exec "$@"`, 'sh'];
+    return { wrapper, user: '', [Symbol.asyncDispose]: () => Promise.resolve() };
+  } catch {
+    // On this machine only privileged processes may set the limits of others.
+  }
+  // Each process holds one inotify instance; the first one that gets none prints an error.
+  const limitOfUser = Number(readFileSync('/proc/sys/fs/inotify/max_user_instances', 'utf8'));
+  files.write('followed', '');
+  const holders = Array.from({ length: limitOfUser + 1 }, () =>
+    spawn('tail', ['-f', files.at('followed')], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      ...(UNPRIVILEGED !== '' && { uid: Number(UNPRIVILEGED) }),
+    }),
+  );
+  await Promise.race(holders.map(({ stderr }) => once(stderr, 'data')));
+  return {
+    wrapper: [],
+    user: UNPRIVILEGED,
+    [Symbol.asyncDispose]: async () => {
+      const ends = holders.map((holder) => once(holder, 'exit'));
+      for (const holder of holders) holder.kill();
+      await Promise.all(ends);
+    },
+  };
+}

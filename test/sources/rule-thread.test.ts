@@ -1,0 +1,180 @@
+import { readFileSync } from 'node:fs';
+import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
+import { LoadRetries } from '../../src/sources/rule-files/loading/load-retries';
+import { type LoadOptions, loadRules } from '../../src/sources/rule-files/loading/load-rules';
+import { loadInThread } from '../../src/sources/rule-thread/load-in-thread';
+import { RuleTree, rules } from '../support/data/rule-tree';
+import { linesOf } from '../support/data/rules';
+import { until } from '../support/waiting/until';
+import { HINTS_ONLY, MODES, WORKER_FILE, WatchedRules } from './rule-files/watched-rules';
+
+const IN_MAIN_THREAD = { smallSet: Number.MAX_SAFE_INTEGER };
+const IN_WORKER = { smallSet: 0 };
+
+let tree: RuleTree;
+beforeEach(() => {
+  tree = new RuleTree();
+});
+afterEach(() => tree[Symbol.dispose]());
+
+function load(
+  texts: Readonly<Record<string, string>>,
+  options: Partial<LoadOptions>,
+  tooLarge: readonly string[] = [],
+) {
+  const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
+  const none = new Uint8Array();
+  const all = [...files, ...tooLarge.map((path) => ({ path, content: none, tooLarge: 40_000_000 }))];
+  const loaded$ = loadRules(all, { mergeDomainConfigs: false, workerFile: WORKER_FILE, ...options });
+  return lastValueFrom(loaded$.pipe(toArray()));
+}
+
+function repeat(times: number, text: (number: number) => string) {
+  return Array.from({ length: times }, (_, i) => text(i)).join('');
+}
+
+/** Nested three levels deep and larger than a chunk, so that chunks end at every depth. */
+const DEEP = `domain: deep
+descriptors:
+${repeat(
+  30,
+  (i) => `  - key: a
+    value: v${i}
+    descriptors:
+${repeat(
+  5,
+  (j) => `      - key: b
+        value: w${j}
+        rate_limit: { unit: day, requests_per_unit: ${j}, name: n${i}-${j} }
+        metadata: { deep: [1, { er: yes }], none: null }
+        descriptors:
+          - key: c
+            detailed_metric: true
+            rate_limit: { unit: second, requests_per_unit: 1, replaces: [{ name: n${i}-${j} }] }
+`,
+)}`,
+)}  - key: last
+    rate_limit: { unit: hour, requests_per_unit: 7 }
+`;
+const VALID = { 'a.yaml': 'domain: empty\ndescriptors: []\n', 'b.yaml': DEEP };
+
+describe('loadRules', () => {
+  it('emits the same ruleset from a worker thread as from the main thread, once, with the warnings', async () => {
+    const [direct, transferred] = await Promise.all([load(VALID, IN_MAIN_THREAD), load(VALID, IN_WORKER)]);
+    const rulesets = [direct, transferred].map((results) => {
+      expect(results).toEqual([{ ruleset: expect.anything(), warnings: [expect.stringMatching(/^a\.yaml:2:\d+: /)] }]);
+      return results[0]!.ruleset!;
+    });
+    const [expected, ruleset] = rulesets as [(typeof rulesets)[0], (typeof rulesets)[0]];
+    expect(linesOf(ruleset)).toHaveLength(301);
+    expect(linesOf(ruleset)).toEqual(linesOf(expected));
+    expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'deep']);
+    expect(ruleset.domain('deep')).toEqual(expected.domain('deep'));
+  });
+
+  it.each([
+    ['the main thread', IN_MAIN_THREAD],
+    ['a worker thread', IN_WORKER],
+  ])('emits the errors of %s as lines, those of files that are too large also the second time', async (_, options) => {
+    const invalid = { ...VALID, 'd.yaml': 'domain: d\nrules: []\n', 'e.yaml': '' };
+    for (const tooLarge of [[], ['x.yaml', 'y.yaml'], ['x.yaml', 'y.yaml']]) {
+      const errors = [
+        expect.stringMatching(/^d\.yaml:2:1: .*unknown key 'rules'/),
+        expect.stringMatching(/^e\.yaml:1:1: config file cannot have empty domain\./),
+        ...tooLarge.map((path) => expect.stringMatching(new RegExp(`^${path}:.* has 40000000 bytes`))),
+      ];
+      expect(await load(invalid, options, tooLarge)).toEqual([{ ruleset: undefined, errors }]);
+    }
+  });
+
+  it('accepts a domain in several files when they are merged, also in a worker thread', async () => {
+    const texts = {
+      'a.yaml': 'domain: d\ndescriptors: [{ key: a }]',
+      'b.yaml': 'domain: d\ndescriptors: [{ key: b }]',
+    };
+    const [merged] = await load(texts, { ...IN_WORKER, mergeDomainConfigs: true });
+    expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
+  });
+});
+
+describe('loadInThread', () => {
+  const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
+
+  it.each<[what: string, code: string | undefined, reason: string, isUnchecked: boolean, memory?: number]>([
+    ['throws', 'throw new Error("out of luck")', 'out of luck', false],
+    ['exits', 'process.exit(3)', 'the worker thread exited with code 3', true],
+    ['cannot be started', undefined, 'Cannot find module', false],
+    // Small objects: a large one that exceeds the limit at once ends the whole process on Node 24.
+    [
+      'needs too much memory',
+      "const all = []; for (;;) all.push('x'.repeat(10) + all.length)",
+      OUT_OF_MEMORY,
+      true,
+      20,
+    ],
+  ])('rejects the rules when the thread %s, and reports whether they may be valid', async (_, code, ...expected) => {
+    const [reason, isUnchecked, memory] = expected;
+    if (code !== undefined) tree.write('worker.cjs', code);
+    const options = memory === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: memory } };
+    expect(await firstValueFrom(loadInThread(tree.at('worker.cjs'), options))).toEqual({
+      ruleset: undefined,
+      errors: [expect.stringContaining(`cannot check the rules: ${reason}`)],
+      ...(isUnchecked && { isUnchecked }),
+    });
+  });
+
+  it('gives the thread a bounded heap', async () => {
+    const heap = "require('node:worker_threads').resourceLimits.maxOldGenerationSizeMb";
+    tree.write('limits.cjs', `throw new Error(${heap});`);
+    const [megabytes] =
+      /\d+$/.exec(JSON.stringify(await firstValueFrom(loadInThread(tree.at('limits.cjs'), {}))).slice(0, -3)) ?? [];
+    expect(Number(megabytes)).toBeGreaterThan(0);
+    expect(Number(megabytes)).toBeLessThanOrEqual(2048);
+  });
+});
+
+describe('rules whose check failed in the thread', () => {
+  it.each(MODES)(
+    'are loaded again although they are unchanged, and the failure is reported once, $mode',
+    async ({ watchRoot }) => {
+      tree.write('config/a.yaml', rules('a', 1));
+      tree.write('broken', '');
+      tree.write('attempts', '');
+      const [broken, attempts] = [tree.at('broken'), tree.at('attempts')];
+      tree.write(
+        'worker.cjs',
+        `const fs = require('node:fs');
+       fs.appendFileSync(${JSON.stringify(attempts)}, '.');
+       if (fs.existsSync(${JSON.stringify(broken)})) process.exit(7);
+       require(${JSON.stringify(WORKER_FILE)});`,
+      );
+      const options = {
+        root: tree.base,
+        timing: { ...HINTS_ONLY, pollInterval: 20 },
+        workerFile: tree.at('worker.cjs'),
+      };
+      using watched = new WatchedRules({ ...options, watchRoot, ...IN_WORKER });
+      expect(await watched.next()).toBe('rejected: cannot check the rules: the worker thread exited with code 7');
+      await until('it is loaded three times', () => readFileSync(attempts).length >= 3);
+      tree.remove('broken');
+      expect(await watched.next()).toBe('a=1');
+      expect(await watched.rest()).toEqual([]);
+    },
+  );
+
+  it('are loaded again after 1, 2, 4, … scans, at most after 64, and other rules at once', () => {
+    const retries = new LoadRetries();
+    function scansTo(attempts: number): readonly number[] {
+      return Array.from({ length: attempts }, () => {
+        retries.failed('a');
+        let scans = 1;
+        while (!retries.isDue('a')) scans += 1;
+        return scans;
+      });
+    }
+    expect(scansTo(9)).toEqual([1, 2, 4, 8, 16, 32, 64, 64, 64]);
+    expect(retries.isDue('b')).toBe(true);
+    retries.failed('b');
+    expect(scansTo(2)).toEqual([1, 2]);
+  });
+});
