@@ -152,13 +152,8 @@ describe('checkResources', () => {
   }
   function checkUnit(unit: number, isUnlimited = false) {
     // oxlint-disable-next-line no-unsafe-enum-assignment -- a server may send a value that the enum does not define
-    const rateLimit = {
-      unit: unit as RateLimitUnit,
-      requestsPerUnit: 1,
-      unlimited: isUnlimited,
-      name: '',
-      replaces: [],
-    };
+    const sent: RateLimitUnit = unit;
+    const rateLimit = { unit: sent, requestsPerUnit: 1, unlimited: isUnlimited, name: '', replaces: [] };
     const descriptor = { ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] };
     return checkResources(response([resourceOf({ name: 'r', domain: 'shop', descriptors: [descriptor] })]), false);
   }

@@ -1,13 +1,14 @@
-import { EMPTY, type Observable, type SchedulerLike, defer, map, using } from 'rxjs';
-import { type DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
-import type { Any } from '../../../src/gen/google/protobuf/any';
-import { type AdsEvent, AdsStreamError, RULES_TYPE_URL } from '../../../src/sources/xds/ads';
-import { xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
-import type { RuleEvent } from '../../../src/streams/ports/rule-source';
-import { ruleResource, simpleResource } from '../../../test/support/data/rule-resources';
-import { domainConfig } from '../../../test/support/data/rules';
-import { LinesLog } from '../../../test/support/data/xds-rules';
-import { marbles } from '../../support/marbles';
+import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, using } from 'rxjs';
+import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
+import type { Any } from '../../src/gen/google/protobuf/any';
+import { type AdsEvent, AdsStreamError, RULES_TYPE_URL } from '../../src/sources/xds/ads';
+import type { BackoffOptions } from '../../src/sources/xds/stream/backoff';
+import { xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
+import type { RuleEvent } from '../../src/streams/ports/rule-source';
+import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
+import { domainConfig } from '../../test/support/data/rules';
+import { LinesLog } from '../../test/support/data/xds-rules';
+import { marbles } from '../support/marbles';
 
 const CONNECTED: AdsEvent = { kind: 'connected' };
 function response(versionInfo: string, ...resources: Any[]): AdsEvent {
@@ -39,10 +40,17 @@ interface Scenario {
   readonly log?: LinesLog;
   readonly requests?: string[];
   readonly connections?: boolean[];
+  readonly backoff?: Partial<BackoffOptions>;
+  readonly random?: number;
 }
 
+const BACKOFF = { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false };
+
 /** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
-function source(streams: readonly Observable<AdsEvent>[], { scheduler, log = new LinesLog(), ...seen }: Scenario) {
+function source(
+  streams: readonly Observable<AdsEvent>[],
+  { scheduler, log = new LinesLog(), backoff, random = 0, ...seen }: Scenario,
+) {
   let opened = 0;
   const { events$ } = xdsRuleSource({
     server: 'xds:1',
@@ -55,7 +63,8 @@ function source(streams: readonly Observable<AdsEvent>[], { scheduler, log = new
         );
       }),
     node: { id: 'node', metadata: {} },
-    backoff: { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false },
+    backoff: { ...BACKOFF, ...backoff },
+    random: () => random,
     mergeDomainConfigs: false,
     log,
     onConnection: (isConnected) => seen.connections?.push(isConnected),
@@ -250,4 +259,61 @@ describe('xdsRuleSource', () => {
       expect(connections).toEqual([true, false]);
     });
   });
+
+  it.each<[what: string, streams: readonly string[], starts: readonly number[]]>([
+    [
+      'counts consecutive failures from 1 again after a stream that worked',
+      ['#', '#', '--1--#', '#', '#'],
+      [0, 10, 30, 38, 48, 68],
+    ],
+    [
+      'counts a completion as a failure unless the stream worked',
+      ['|', '|', '--1--|', '1|', '|'],
+      [0, 10, 30, 38, 42, 52],
+    ],
+  ])('%s', (_, streams, starts) => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests: string[] = [];
+      const opened = [...streams, '-'].map((stream) => cold(stream, SENT, new AdsStreamError('failed')));
+      expectObservable(source(opened, { scheduler, requests }).pipe(ignoreElements()), '99ms !').toBe('');
+      flush();
+      expect(startsOf(requests)).toEqual(starts);
+    });
+  });
+
+  const DOCUMENTED = { initialInterval: 10_000, maxInterval: 60_000, randomFactor: 0.5 };
+  it.each<[what: string, backoff: Partial<BackoffOptions>, random: number, waits: readonly number[]]>([
+    ['that grows by the factor to the maximum', {}, 0, [10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]],
+    ['that doubles with a factor of 1', { randomFactor: 1 }, 0, [10_000, 20_000, 40_000, 60_000, 60_000]],
+    ['times a factor above 1', { randomFactor: 3 }, 0, [10_000, 30_000, 60_000, 60_000]],
+    ['that stays the same with a factor of 0', { randomFactor: 0 }, 0, [10_000, 10_000, 10_000, 10_000]],
+    ['of the maximum when a number overflows', { randomFactor: 1e300 }, 0, [10_000, 60_000, 60_000, 60_000]],
+    ['of the maximum when the initial one is longer', { maxInterval: 5000 }, 0, [5000, 5000, 5000]],
+    ['from the initial to the calculated one with jitter', { jitter: true }, 0.5, [10_000, 12_500, 16_250, 21_875]],
+    ['of the initial one at least with jitter', { jitter: true }, 0, [10_000, 10_000, 10_000]],
+    ['of the calculated one at most with jitter', { jitter: true }, 1, [10_000, 15_000, 22_500]],
+  ])('opens a stream again after a wait %s', (_, backoff, random, waits) => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests: string[] = [];
+      const failing = cold<AdsEvent>('#', SENT, new AdsStreamError('failed'));
+      const options = { scheduler, requests, backoff: { ...DOCUMENTED, ...backoff }, random };
+      expectObservable(source([failing], options), '600s !').toBe('');
+      flush();
+      const starts = startsOf(requests);
+      expect(waits.map((_wait, index) => Number(starts[index + 1]) - Number(starts[index]))).toEqual(waits);
+    });
+  });
+
+  it('opens no stream after unsubscribing during a wait', () => {
+    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
+      const failing = cold('#', SENT, new AdsStreamError('failed'));
+      expectObservable(source([failing], { scheduler }), '-----!').toBe('');
+      expectSubscriptions(failing.subscriptions).toBe('(^!)');
+    });
+  });
 });
+
+/** When the streams were opened. */
+function startsOf(requests: readonly string[]): readonly number[] {
+  return requests.filter((line) => line.includes('request')).map((line) => Number(line.split(' ')[0]));
+}
