@@ -1,0 +1,372 @@
+import { once } from 'node:events';
+import { type ServerHttp2Session, createServer as createHttp2Server } from 'node:http2';
+import { type AddressInfo, type Server, createServer } from 'node:net';
+import { status as Code } from '@grpc/grpc-js';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { resourceOf, ruleResource, simpleResource } from '../../support/data/rule-resources';
+import { RuleTree } from '../../support/data/rule-tree';
+import { domainConfig, limit } from '../../support/data/rules';
+import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
+import { freePorts } from '../../support/processes/free-ports';
+import { AdsServer, type AdsServerStream, SnapshotCache } from '../../support/servers/ads-server';
+import { SilentPeer } from '../../support/servers/silent-peer';
+import { summary } from '../../sources/rule-files/watched-rules';
+
+const NODE = { id: 'test-node', cluster: '', metadata: { zone: 'a' } };
+const [SHOP, API] = [simpleResource('shop', 5), simpleResource('api', 9)];
+const INVALID = ruleResource('shop', domainConfig('shop', { key: '' }));
+const EMPTY_KEY = "resource 'shop', descriptors[0]: descriptor has empty key. Write `key: <key of a request entry>`.";
+/** Loads every response in a worker thread. */
+const IN_WORKER = { smallSet: 0 };
+
+/** A server and a client, after the first request. */
+async function startSession(options: Partial<XdsRulesOptions> = {}) {
+  const server = await AdsServer.start();
+  const rules = new XdsRules({ target: server.address, ...options });
+  const stream = await server.nextStream();
+  const first = await stream.nextRequest();
+  return {
+    server,
+    rules,
+    stream,
+    first,
+    events: () => rules.events.map(summary),
+    rulesets: () => rules.events.flatMap((event) => (event.kind === 'loaded' ? [event.ruleset] : [])),
+    async [Symbol.asyncDispose]() {
+      rules[Symbol.dispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Sends a response and waits for the ACK or NACK. */
+function exchange(stream: AdsServerStream, ...[version, resources, more]: Parameters<AdsServerStream['send']>) {
+  stream.send(version, resources, more);
+  return stream.nextRequest();
+}
+
+describe('the first request of a stream', () => {
+  test('names the node and the type, requests all resources, and has the last accepted version without a nonce', async () => {
+    await using session = await startSession();
+    const request = {
+      node: NODE,
+      resourceNames: [],
+      typeUrl: RULES_TYPE_URL,
+      responseNonce: '',
+      errorDetail: undefined,
+    };
+    expect(session.first).toStrictEqual({ ...request, versionInfo: '' });
+    await exchange(session.stream, '7', [SHOP]);
+    session.stream.end();
+    const later = await session.server.nextStream();
+    expect(await later.nextRequest()).toStrictEqual({ ...request, versionInfo: '7' });
+  });
+
+  test('has the additional headers as they are when the stream is opened, binary ones as bytes', async () => {
+    let token = 'first';
+    await using session = await startSession({
+      headers: () => ({ Authorization: `Bearer ${token}`, 'Trace-Bin': 'raw' }),
+    });
+    expect(session.stream.metadata.get('authorization')).toEqual(['Bearer first']);
+    expect(session.stream.metadata.get('trace-bin')).toEqual([Buffer.from('raw')]);
+    expect(session.rules.log.lines).toContain('warn the authorization header is sent to the xDS server unencrypted');
+    token = 'second';
+    session.stream.end();
+    const later = await session.server.nextStream();
+    expect(later.metadata.get('authorization')).toEqual(['Bearer second']);
+  });
+});
+
+test('a valid response replaces all rules before it is acknowledged, unless its rules are active already', async () => {
+  await using session = await startSession();
+  const { stream, rules, events } = session;
+  const ack = { node: NODE, errorDetail: undefined };
+  expect(await exchange(stream, '', [SHOP], { nonce: 'n0' })).toMatchObject({
+    ...ack,
+    versionInfo: '',
+    responseNonce: 'n0',
+  });
+  expect(events()).toEqual(['shop=5']);
+  expect(await exchange(stream, '7', [SHOP, API])).toMatchObject({
+    ...ack,
+    versionInfo: '7',
+    responseNonce: 'nonce-2',
+  });
+  expect(events()).toEqual(['shop=5', 'api=9 shop=5']);
+  expect(await exchange(stream, '7', [API, SHOP])).toMatchObject({
+    ...ack,
+    versionInfo: '7',
+    responseNonce: 'nonce-3',
+  });
+  expect(events()).toHaveLength(2);
+  expect(await exchange(stream, '8', [SHOP, API])).toMatchObject({ ...ack, versionInfo: '8' });
+  const source = `xDS server ${session.server.address}`;
+  expect(rules.events.at(-1)).toEqual({ ...rules.events[1], origin: { source, version: '8' } });
+  expect(rules.events.at(-1)).toHaveProperty('ruleset', session.rulesets()[1]);
+  await exchange(stream, '8', [API]);
+  await exchange(stream, '9', []);
+  expect(events().slice(3)).toEqual(['api=9', 'no rules']);
+  const warnings = ['the server has no rules for this node: nothing is limited'];
+  expect(rules.events.at(-1)).toMatchObject({ origin: { source, version: '9' }, warnings });
+});
+
+describe('an invalid response', () => {
+  test('is rejected with the last accepted version and the reason, and can be followed by the rules from before', async () => {
+    await using session = await startSession();
+    const { stream, rules, events } = session;
+    await exchange(stream, '7', [SHOP]);
+    const errorDetail = { code: 3, message: EMPTY_KEY };
+    const nack = { versionInfo: '7', responseNonce: 'n8', errorDetail, node: NODE };
+    expect(await exchange(stream, '8', [INVALID], { nonce: 'n8' })).toMatchObject(nack);
+    const reason = `xDS server ${session.server.address}, version 8:\n${EMPTY_KEY}`;
+    expect(events()).toEqual(['shop=5', `rejected: ${reason}`]);
+    expect(await exchange(stream, '7', [SHOP])).toMatchObject({ versionInfo: '7', errorDetail: undefined });
+    expect(rules.events[2]).toHaveProperty('ruleset', session.rulesets()[0]);
+  });
+
+  test('is rejected with a reason of at most 4 KiB', async () => {
+    await using session = await startSession();
+    const rules = Array.from({ length: 200 }, () => ({ key: '' }));
+    const resource = ruleResource('ключи', domainConfig('shop', ...rules));
+    const { errorDetail } = await exchange(session.stream, '1', [resource]);
+    expect(Buffer.byteLength(errorDetail?.message ?? '')).toBeLessThanOrEqual(4096);
+    expect(errorDetail?.message).toMatch(/^resource 'ключи', descriptors\[0\]: descriptor has empty key/);
+  });
+
+  const [typeUrl, other] = [RULES_TYPE_URL, 'type.googleapis.com/other.Thing'];
+  test.each<[what: string, resource: typeof SHOP, reason: RegExp, typeUrl?: string]>([
+    ['of another type', SHOP, /^the response is of type type\.googleapis\.com\/other\.Thing, not /, other],
+    ['without a type', SHOP, /^the response is of type , not /, ''],
+    [
+      'with a resource of another type',
+      { typeUrl: other, value: Buffer.alloc(0) },
+      /^resource 2 of 2 is of type \S+Thing, not /,
+    ],
+    ['with a damaged resource', { typeUrl, value: Buffer.from([10, 100, 1]) }, /^resource 2 of 2 cannot be decoded: /],
+    [
+      'with text that happens to decode',
+      { typeUrl, value: Buffer.from('hello world rule') },
+      /^a resource without a name: /,
+    ],
+    [
+      'with an empty resource',
+      resourceOf({ name: '', domain: '', descriptors: [] }),
+      /^a resource without a name: config file/,
+    ],
+  ])('%s is rejected as a whole', async (_, resource, reason, type = RULES_TYPE_URL) => {
+    await using session = await startSession();
+    const { errorDetail } = await exchange(session.stream, '1', [SHOP, resource], { typeUrl: type });
+    expect(errorDetail?.message).toMatch(reason);
+    expect(session.rules.events.map(({ kind }) => kind)).toEqual(['rejected']);
+  });
+
+  test('is loaded again when it could not be checked, and not when its rules are invalid', async () => {
+    using tree = new RuleTree();
+    tree.write('broken', '');
+    const worker = require.resolve('../../support/data/resources-worker-entry.cjs');
+    const code = `if (require('node:fs').existsSync(${JSON.stringify(tree.at('broken'))})) process.exit(7);`;
+    tree.write('worker.cjs', `${code} require(${JSON.stringify(worker)});`);
+    await using session = await startSession({ ...IN_WORKER, workerFile: tree.at('worker.cjs') });
+    const sent = [
+      { resource: INVALID, isBroken: true },
+      { resource: INVALID, isBroken: true, isRepeated: true },
+      { resource: INVALID, isBroken: false },
+      { resource: INVALID, isBroken: true, isRepeated: true },
+      { resource: SHOP, isBroken: true },
+    ];
+    const reasons: string[] = [];
+    for (const { resource, isBroken, isRepeated } of sent) {
+      if (isBroken) tree.write('broken', '');
+      else tree.remove('broken');
+      session.stream.send('1', [resource]);
+      const event = await session.rules.next();
+      reasons.push(summary(event).split('\n')[1] ?? '');
+      expect(event.isRepeated).toBe(isRepeated);
+    }
+    const failed = 'cannot check the rules: the worker thread exited with code 7';
+    expect(reasons).toEqual([failed, failed, EMPTY_KEY, EMPTY_KEY, failed]);
+    tree.remove('broken');
+    session.stream.send('1', [SHOP]);
+    expect(summary(await session.rules.next())).toBe('shop=5');
+  });
+});
+
+test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_CONFIG in the order of their names', async () => {
+  const wide = ruleResource('b', domainConfig('shop', { key: 'key', value: 'x*', rateLimit: limit(2, 'MINUTE') }));
+  const first = ruleResource('a', domainConfig('shop', { key: 'key', value: '*x', rateLimit: limit(1, 'MINUTE') }));
+  const again = ruleResource('c', domainConfig('shop', { key: 'key', value: '*x' }));
+  await using apart = await startSession();
+  expect((await exchange(apart.stream, '1', [wide, first])).errorDetail?.message).toBe(
+    "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.",
+  );
+  await using session = await startSession({ mergeDomainConfigs: true });
+  await exchange(session.stream, '1', [wide, first]);
+  const shop = session.rulesets()[0]?.domain('shop');
+  expect([...(shop?.rules() ?? [])].map(({ value }) => value)).toEqual(['*x', 'x*']);
+  expect(shop?.find('key', 'xx')?.value).toBe('*x');
+  expect((await exchange(session.stream, '2', [wide, first, again])).errorDetail?.message).toBe(
+    "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.key_*x'. The same key and value are at resource 'a', descriptors[0].key; keep one of the two rules, and nest the rules of both in it.",
+  );
+});
+
+describe('responses that are loaded in a worker thread', () => {
+  test('are skipped in favour of the last one when they arrive faster than they can be handled', async () => {
+    await using session = await startSession(IN_WORKER);
+    for (let version = 1; version <= 20; version += 1)
+      session.stream.send(`${version}`, [simpleResource('shop', version)]);
+    while (!session.events().includes('shop=20')) await session.rules.next();
+    expect(session.events().length).toBeLessThan(20);
+    let answer = await session.stream.nextRequest();
+    while (answer.versionInfo !== '20') answer = await session.stream.nextRequest();
+    expect(answer.responseNonce).toBe('nonce-20');
+  });
+
+  test.each([
+    ['are loaded when the server ends the stream', undefined, ['shop=5', 'shop=6']],
+    ['do not delay the next stream when the stream fails', { code: Code.UNAVAILABLE }, ['shop=6']],
+  ])('%s', async (_, end, loaded) => {
+    await using session = await startSession(IN_WORKER);
+    session.stream.send('1', [SHOP]);
+    session.stream.end(end);
+    (await session.server.nextStream()).send('2', [simpleResource('shop', 6)]);
+    while (!session.events().includes('shop=6')) await session.rules.next();
+    expect(session.events()).toEqual(expect.arrayContaining(loaded));
+  });
+
+  test('become a ruleset in many turns of the event loop', async () => {
+    await using session = await startSession({ maxMessageBytes: 64 * 1024 * 1024 });
+    const rules = Array.from({ length: 20 }, (_, index) => ({ key: 'path', value: `/things/${index}` }));
+    const resources = Array.from({ length: 1000 }, (_, index) =>
+      ruleResource(`r${index}`, domainConfig(`d${index}`, ...rules)),
+    );
+    let turns = 0;
+    const ticking = setInterval(() => (turns += 1), 1);
+    session.stream.send('1', resources);
+    await session.rules.next();
+    clearInterval(ticking);
+    expect(session.rulesets()[0]?.domains.size).toBe(1000);
+    // 20,000 rules are transferred in 100 chunks, each in its own turn.
+    expect(turns).toBeGreaterThan(10);
+    expect(await session.stream.nextRequest()).toMatchObject({ versionInfo: '1', errorDetail: undefined });
+  });
+});
+
+test('the stream ends on unsubscribing', async () => {
+  await using session = await startSession();
+  session.rules[Symbol.dispose]();
+  await expect(session.stream.cancelled).resolves.toBeUndefined();
+});
+
+describe('the xDS source', () => {
+  test('retries until the server is available, with one line for the trouble and one for its end', async () => {
+    const [port] = await freePorts(1);
+    using rules = new XdsRules({ target: `127.0.0.1:${port}` });
+    expect(await rules.log.line(/^warn/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: .*ECONNREFUSED/);
+    await using _ = await AdsServer.start({ cache: published('1', 5), port });
+    expect(summary(await rules.next())).toBe('shop=5');
+    expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toEqual([
+      expect.stringContaining('no stream from the xDS server'),
+      'warn connected to the xDS server',
+    ]);
+  });
+
+  test('keeps the rules while the server is away, and loads other rules also under a version that was used before', async () => {
+    const first = await AdsServer.start({ cache: published('1', 5) });
+    using rules = new XdsRules({ target: first.address });
+    expect(summary(await rules.next())).toBe('shop=5');
+    await first[Symbol.asyncDispose]();
+    await rules.log.line(/ended|no stream/);
+    const second = await AdsServer.start({ cache: published('1', 5), port: first.port });
+    const stream = await second.nextStream();
+    expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+    expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: 'nonce-1' });
+    expect(rules.events).toHaveLength(1);
+    await second[Symbol.asyncDispose]();
+    await using _ = await AdsServer.start({ cache: published('1', 6), port: first.port });
+    expect(summary(await rules.next())).toBe('shop=6');
+  });
+
+  test('opens a new stream after every status, keeps the rules, and hides the values of its headers in the reason', async () => {
+    await using session = await startSession({ headers: () => ({ authorization: 'Bearer hidden-token', zone: 'a' }) });
+    const { server, rules } = session;
+    const details = 'a token of hidden-token\n(Bearer hidden-token) is no good';
+    let { stream } = session;
+    await exchange(stream, '1', [SHOP]);
+    for (const code of [undefined, Code.UNAVAILABLE, Code.CANCELLED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED]) {
+      stream.end(code === undefined ? undefined : { code, details });
+      stream = await server.nextStream();
+      expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+      await exchange(stream, '1', [SHOP]);
+      const status =
+        code === undefined ? 'the server ended the stream' : `${Code[code]}: a token of *** (***) is no good`;
+      expect(rules.log.lines).toContain(`info the stream from the xDS server ended; reconnecting: ${status}`);
+    }
+    expect(rules.events).toHaveLength(1);
+  });
+
+  test('rejects what it cannot receive: a response over the limit, and a message that is no response', async () => {
+    await using session = await startSession({ maxMessageBytes: 1000 });
+    const { server, rules } = session;
+    const many = Array.from({ length: 100 }, (_, index) => simpleResource(`shop-${index}`, index));
+    session.stream.send('1', many);
+    expect(summary(await rules.next())).toMatch(
+      /^rejected: xDS server \S+: a response of \d+ bytes exceeds XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES \(1000\)$/,
+    );
+    const next = await server.nextStream();
+    expect(await next.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
+    next.sendBytes(Buffer.from([10, 200, 1]));
+    const undecodable = await rules.next();
+    expect(summary(undecodable)).toMatch(/^rejected: xDS server \S+: cannot decode a response: /);
+    (await server.nextStream()).sendBytes(Buffer.from([10, 200, 1]));
+    expect(await rules.next()).toEqual({ ...undecodable, isRepeated: true });
+    (await server.nextStream()).send('2', [SHOP]);
+    expect(summary(await rules.next())).toBe('shop=5');
+  });
+
+  test.each([
+    ['plain', undefined],
+    ['TLS', { ca: undefined, certificate: undefined, key: undefined, serverName: undefined }],
+  ])('closes the connection to a peer that sends nothing (%s)', async (_, tls) => {
+    await using peer = await SilentPeer.start();
+    const variables = { ca: '', certificate: '', key: '' };
+    using rules = new XdsRules({ target: peer.address, tls: tls && { ...tls, variables }, connectTimeout: 200 });
+    expect(await rules.log.line(/^warn/)).toMatch(/: no response within 0\.2 s$/);
+    await peer.closed.next();
+    await peer.closed.next();
+  });
+
+  test.each<[peer: string, server: () => Server | ReturnType<typeof createHttp2Server>, warning: RegExp]>([
+    ['a peer that closes the connection', () => createServer((socket) => socket.destroy()), /UNAVAILABLE/],
+    ['a web server', () => webServer(200), /: the peer does not speak gRPC$/],
+    ['a web server that does not find the page', () => webServer(404), /: UNIMPLEMENTED: /],
+    ['a web server that is overloaded', () => webServer(503), /: UNAVAILABLE: /],
+  ])('warns about %s', async (_, create, warning) => {
+    const server = create().listen(0, '127.0.0.1');
+    const sessions = new Set<ServerHttp2Session>();
+    server.on('session', (session: ServerHttp2Session) => sessions.add(session));
+    await once(server, 'listening');
+    using rules = new XdsRules({ target: `127.0.0.1:${(server.address() as AddressInfo).port}` });
+    expect(await rules.log.line(/^warn/)).toMatch(warning);
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+
+  test('warns about an invalid target and does not end the process', async () => {
+    using rules = new XdsRules({ target: '' });
+    expect(await rules.log.line(/^warn/)).toMatch(/no stream from the xDS server/);
+  });
+});
+
+function webServer(status: number) {
+  return createHttp2Server((_, response) => {
+    response.writeHead(status, { 'content-type': 'text/html' });
+    response.end('<html><body>Welcome</body></html>');
+  });
+}
+
+/** A cache that sends these rules also to a stream that has their version. */
+function published(version: string, requestsPerUnit: number): SnapshotCache {
+  const cache = new SnapshotCache(true);
+  cache.publish(version, [simpleResource('shop', requestsPerUnit)]);
+  return cache;
+}
