@@ -1,368 +1,248 @@
-import { chmodSync, existsSync, renameSync, writeFileSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
+import { ServerCredentials } from '@grpc/grpc-js';
 import { RateLimitClient } from '../support/clients/grpc-client';
-import { ruleResource } from '../support/data/rule-resources';
+import { newAuthority } from '../support/data/certificates';
+import { ruleResource, simpleResource } from '../support/data/rule-resources';
 import { domainConfig, limit } from '../support/data/rules';
 import { WeirProcess } from '../support/processes/weir-process';
+import { AdsServer } from '../support/servers/ads-server';
+import { Files } from '../sources/rule-files/watched-rules';
+import { BASE, expectReloadsUnderLoad, limitOf, ruleFile } from './reload-under-load';
 
-/** Two rules that always have the same limit: a response with two different limits comes from two rulesets. */
-const BASE = 1_000_000_000;
-const KEYS = ['left', 'right'];
-const RELOADS = 4;
-const CALLERS = 250;
-
-function ruleFile(version: number, domain = 'shop') {
-  return `domain: ${domain}\ndescriptors:\n${KEYS.map(
-    (key) => `  - { key: ${key}, rate_limit: { unit: year, requests_per_unit: ${BASE + version} } }\n`,
-  ).join('')}`;
-}
-
-/** A rule source that changes under load. */
-interface Rules extends AsyncDisposable {
-  readonly env: Readonly<Record<string, string>>;
-  publish(version: number): Promise<void>;
-}
-
-async function temporaryFolder() {
-  const folder = await mkdtemp(join(tmpdir(), 'weir-reload-'));
-  chmodSync(folder, 0o755);
-  return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
-}
-
-/** Replaces a link atomically. */
-async function relink(target: string, link: string): Promise<void> {
-  await symlink(target, `${link}.new`);
-  await rename(`${link}.new`, link);
-}
-
-async function switchedLink(): Promise<Rules> {
-  const { folder, remove } = await temporaryFolder();
-  return {
-    env: { RUNTIME_ROOT: join(folder, 'current') },
-    async publish(version) {
-      await mkdir(join(folder, `v${version}`, 'config'), { recursive: true });
-      await writeFile(join(folder, `v${version}`, 'config', 'shop.yaml'), ruleFile(version));
-      await relink(join(folder, `v${version}`), join(folder, 'current'));
-    },
-    [Symbol.asyncDispose]: remove,
-  };
-}
-
-/** Like Kubernetes: the files are links through `..data`, a link that is switched; its old target is removed. */
-async function configMap(): Promise<Rules> {
-  const { folder, remove } = await temporaryFolder();
-  const mount = join(folder, 'config');
-  await mkdir(mount);
-  return {
-    env: { RUNTIME_ROOT: folder, RUNTIME_IGNOREDOTFILES: 'true' },
-    async publish(version) {
-      const before = await readlink(join(mount, '..data')).catch(() => undefined);
-      await mkdir(join(mount, `..v${version}`));
-      await writeFile(join(mount, `..v${version}`, 'shop.yaml'), ruleFile(version));
-      await relink(`..v${version}`, join(mount, '..data'));
-      if (before === undefined) await symlink('..data/shop.yaml', join(mount, 'shop.yaml'));
-      else await rm(join(mount, before), { recursive: true });
-    },
-    [Symbol.asyncDispose]: remove,
-  };
-}
-
-/** Like an editor that renames the old file before it writes the new one. */
-async function renamingEditor(): Promise<Rules> {
-  const { folder, remove } = await temporaryFolder();
-  await mkdir(join(folder, 'config'));
-  const file = join(folder, 'config', 'shop.yaml');
-  return {
-    env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' },
-    publish(version) {
-      // At once: while the callers of this process keep it busy, the file would be missing for so long that its rules were removed.
-      if (existsSync(file)) renameSync(file, `${file}~`);
-      writeFileSync(file, ruleFile(version));
-      return Promise.resolve();
-    },
-    [Symbol.asyncDispose]: remove,
-  };
-}
-
-async function managementServer(moreDomains = 0): Promise<Rules> {
-  const cache = new SnapshotCache();
-  const server = await AdsServer.start({ cache });
-  function resource(domain: string, version: number) {
-    return ruleResource(
-      domain,
-      domainConfig(domain, ...KEYS.map((key) => ({ key, rateLimit: limit(BASE + version, 'YEAR') }))),
-    );
-  }
-  return {
-    env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },
-    publish: (version) => {
-      const domains = ['shop', ...Array.from({ length: moreDomains }, (_, index) => `more-${index}`)];
-      cache.publish(
-        String(version),
-        domains.map((domain) => resource(domain, version)),
-      );
-      return Promise.resolve();
-    },
-    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
-  };
-}
-
-/** Callers that send requests for both keys in a closed loop. */
-class Callers {
-  readonly failures: unknown[] = [];
-  /** The limits of responses in which they differed. */
-  readonly mixtures: string[] = [];
-  /** How often a caller received a limit of older rules than in its previous response. */
-  stepsBack = 0;
-  responses = 0;
-  readonly #clients: readonly RateLimitClient[];
-  readonly #loops: readonly Promise<void>[];
-  #isStopped = false;
-
-  constructor(address: string) {
-    this.#clients = Array.from({ length: 4 }, () => new RateLimitClient(address));
-    this.#loops = Array.from({ length: CALLERS }, (_, index) => this.#call(this.#clients[index % 4]!));
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#loops);
-    for (const client of this.#clients) client[Symbol.dispose]();
-  }
-
-  async #call(client: RateLimitClient): Promise<void> {
-    let latest = 0;
-    while (!this.#isStopped) {
-      try {
-        const { statuses } = await client.shouldRateLimit('shop', ['left=a', 'right=a']);
-        const [left = 0, right = 0] = statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit ?? 0);
-        if (left !== right || left === 0) this.mixtures.push(`${left}/${right}`);
-        if (left < latest) this.stepsBack += 1;
-        latest = left;
-        this.responses += 1;
-      } catch (error) {
-        this.failures.push(error);
-      }
-    }
-  }
-}
-
-async function limitNow(client: RateLimitClient) {
-  const { statuses } = await client.shouldRateLimit('shop', ['left=b']);
-  return statuses[0]?.currentLimit?.requestsPerUnit;
-}
-async function successes(weir: WeirProcess) {
-  return (await weir.statistics()).get('ratelimit.service.config_load_success');
-}
-
-describe.each<[string, () => Promise<Rules>]>([
-  ['a switched link', switchedLink],
-  ['a swapped ConfigMap', configMap],
-  ['a file saved by an editor', renamingEditor],
-  ['a push of a management server', () => managementServer()],
-  ['a push of a management server with 1,000 domains', () => managementServer(1000)],
-])('a reload under load, caused by %s,', (_, start) => {
-  test('fails no call, mixes no rulesets in a response, and loses no count', async () => {
-    await using rules = await start();
-    await rules.publish(0);
-    await using weir = await WeirProcess.start({ env: rules.env });
-    using client = new RateLimitClient(weir.grpcAddress);
-    const callers = new Callers(weir.grpcAddress);
-    try {
-      for (let version = 1; version <= RELOADS; version += 1) {
-        await rules.publish(version);
-        await weir.until(`load ${version}`, async () => ((await successes(weir)) ?? 0) > version);
-        // The next call is decided by the new rules.
-        expect(await limitNow(client)).toBe(BASE + version);
-      }
-    } finally {
-      await callers.stop();
-    }
-    expect(callers.failures).toEqual([]);
-    expect(callers.mixtures).toEqual([]);
-    expect(callers.stepsBack).toBe(0);
-    expect(callers.responses).toBeGreaterThan(CALLERS);
-    const { statuses } = await client.shouldRateLimit('shop', ['left=a']);
-    expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.responses - 1);
-    const statistics = await weir.statistics();
-    expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.responses + RELOADS + 1);
-    expect(statistics.get('ratelimit.service.config_load_success')).toBe(RELOADS + 1);
-    expect(statistics.get('ratelimit.service.config_load_error') ?? 0).toBe(0);
-    expect(statistics.get('ratelimit.config.rejected')).toBe(0);
-    const loadedAt = statistics.get('ratelimit.config.loaded_at') ?? 0;
-    expect(Math.abs(Date.now() / 1000 - loadedAt)).toBeLessThan(600);
-  });
-});
-
-/** The number of output lines that match. */
-function countLines(weir: WeirProcess, pattern: RegExp) {
-  return weir.output.split('\n').filter((line) => pattern.test(line)).length;
-}
 const REJECTED = /level=error.*new rules rejected; keeping the active rules/;
 
-describe('the service', () => {
-  test.each(['true', 'false'])(
-    'keeps the rules while their folder is missing (RUNTIME_WATCH_ROOT=%s)',
-    async (watchRoot) => {
-      const { folder, remove } = await temporaryFolder();
-      await mkdir(join(folder, 'root', 'config'), { recursive: true });
-      await writeFile(join(folder, 'root', 'config', 'shop.yaml'), ruleFile(1));
-      await using weir = await WeirProcess.start({
-        env: { RUNTIME_ROOT: join(folder, 'root'), RUNTIME_WATCH_ROOT: watchRoot },
-      });
-      using client = new RateLimitClient(weir.grpcAddress);
-      await rename(join(folder, 'root'), join(folder, 'away'));
-      await weir.line(REJECTED);
-      expect(await limitNow(client)).toBe(BASE + 1);
-      expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
-      expect(await weir.debug('/rlconfig')).toMatch(
-        /# load rejected .*, keeping the active rules:\n# {3}.*does not exist/,
-      );
-      await cp(join(folder, 'away'), join(folder, 'next'), { recursive: true });
-      await writeFile(join(folder, 'next', 'config', 'shop.yaml'), ruleFile(2));
-      await rename(join(folder, 'next'), join(folder, 'root'));
-      await weir.until('the new rules to be active', async () => (await limitNow(client)) === BASE + 2);
-      expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(0);
-      expect(countLines(weir, REJECTED)).toBe(1);
-      await remove();
-    },
-  );
+/** The number of output lines that match. */
+function countLines(weir: WeirProcess, pattern: RegExp): number {
+  return weir.output.split('\n').filter((line) => pattern.test(line)).length;
+}
 
-  test('keeps the rules while it has no permission to read them', async () => {
-    const { folder, remove } = await temporaryFolder();
-    const config = join(folder, 'config');
-    await mkdir(config);
-    await writeFile(join(config, 'shop.yaml'), ruleFile(1));
-    await using weir = await WeirProcess.start({
-      env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' },
+describe('the service with rule files', () => {
+  let files: Files;
+  let weir: WeirProcess;
+  let client: RateLimitClient;
+  beforeAll(async () => {
+    files = new Files();
+    files.write('root/edge/eu/limits/a.yaml', ruleFile(1, ['left']));
+    files.write('root/edge/eu/limits/nested/b.yaml', ruleFile(1, ['right']));
+    // Not read, which the settings define; two files for the same domain are.
+    for (const path of ['.hidden.yaml', '../a.yaml', '../config/a.yaml'])
+      files.write(`root/edge/eu/limits/${path}`, '{');
+    files.change('chmod 755 .');
+    weir = await WeirProcess.start({
+      env: {
+        RUNTIME_ROOT: files.at('root'),
+        RUNTIME_SUBDIRECTORY: 'edge',
+        RUNTIME_APPDIRECTORY: 'eu/limits',
+        RUNTIME_WATCH_ROOT: 'false',
+        RUNTIME_IGNOREDOTFILES: 'true',
+        MERGE_DOMAIN_CONFIG: 'true',
+      },
       underPermissions: true,
     });
-    using client = new RateLimitClient(weir.grpcAddress);
-    chmodSync(config, 0o000);
-    expect(await weir.line(REJECTED)).toMatch(/permission denied \(EACCES\)/);
-    expect(await limitNow(client)).toBe(BASE + 1);
-    chmodSync(config, 0o755);
-    await weir.until(
-      'the rules to be read again',
-      async () => (await weir.statistics()).get('ratelimit.config.rejected') === 0,
-    );
-    expect(await limitNow(client)).toBe(BASE + 1);
-    expect(countLines(weir, REJECTED)).toBe(1);
-    await remove();
+    client = new RateLimitClient(weir.grpcAddress);
+  });
+  afterAll(async () => {
+    client[Symbol.dispose]();
+    await weir[Symbol.asyncDispose]();
+    files[Symbol.dispose]();
   });
 
-  test('removes the rules of a removed file and keeps those of the other files', async () => {
-    const { folder, remove } = await temporaryFolder();
-    await mkdir(join(folder, 'config'));
-    await writeFile(join(folder, 'config', 'shop.yaml'), ruleFile(1));
-    await writeFile(join(folder, 'config', 'api.yaml'), ruleFile(1, 'api'));
-    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' } });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await rm(join(folder, 'config', 'api.yaml'));
-    await weir.until('the rules of the remaining file to be active', async () => (await successes(weir)) === 2);
-    const { overallCode, statuses } = await client.shouldRateLimit('api', ['left=a']);
-    expect([overallCode, statuses[0]?.currentLimit]).toEqual([1, undefined]);
-    expect(await limitNow(client)).toBe(BASE + 1);
-    expect(countLines(weir, REJECTED)).toBe(0);
-    await remove();
-  });
-});
+  async function statistic(name: string): Promise<number | undefined> {
+    return (await weir.statistics()).get(name);
+  }
+  function loads(count: number) {
+    const name = 'ratelimit.service.config_load_success';
+    return weir.until(`load ${count}`, async () => (await statistic(name)) === count);
+  }
 
-describe('the service', () => {
-  test.each([
-    ['the permissions of a rule file change', (file: string) => Promise.resolve(chmodSync(file, 0o600))],
-    [
-      'the same contents are written to a rule file',
-      (file: string) => Promise.resolve(writeFileSync(file, ruleFile(1))),
-    ],
-  ])('counts a load and changes nothing else when %s', async (_, change) => {
-    const { folder, remove } = await temporaryFolder();
-    const file = join(folder, 'config', 'shop.yaml');
-    await mkdir(join(folder, 'config'));
-    await writeFile(file, ruleFile(1));
-    await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: folder, RUNTIME_WATCH_ROOT: 'false' } });
-    using client = new RateLimitClient(weir.grpcAddress);
-    expect(await limitNow(client)).toBe(BASE + 1);
+  test('counts a load and changes nothing else when permissions change or the same contents are written', async () => {
+    expect([await limitOf(client), await limitOf(client, 'right=b')]).toEqual([BASE + 1, BASE + 1]);
     const before = await weir.statistics();
     const rules = await weir.debug('/rlconfig');
-    await change(file);
-    await weir.until('the load to be counted', async () => (await successes(weir)) === 2);
+    expect(rules).toMatch(/shop\.left: .*\nshop\.right: /);
+    files.change('chmod 640 root/edge/eu/limits/a.yaml');
+    await loads(2);
+    files.write('root/edge/eu/limits/a.yaml', ruleFile(1, ['left']));
+    await loads(3);
     const after = await weir.statistics();
-    expect([before.get('runtime.load_attempts'), after.get('runtime.load_attempts')]).toEqual([1, 2]);
-    for (const name of ['ratelimit.config.loaded_at', 'runtime.num_values', 'ratelimit.config.rejected'])
+    expect([before.get('runtime.load_attempts'), after.get('runtime.load_attempts')]).toEqual([1, 3]);
+    for (const name of [
+      'ratelimit.config.loaded_at',
+      'runtime.num_values',
+      'ratelimit.config.rejected',
+      'certs.expires_at',
+    ])
       expect([name, after.get(name)]).toEqual([name, before.get(name)]);
     expect(await weir.debug('/rlconfig')).toBe(rules);
     expect(countLines(weir, /rules loaded/)).toBe(1);
     const { statuses } = await client.shouldRateLimit('shop', ['left=b']);
     expect(statuses[0]?.limitRemaining).toBe(BASE + 1 - 2);
-    await remove();
+  });
+
+  test('removes the rules of a removed file and keeps those of the other files', async () => {
+    files.change('rm root/edge/eu/limits/nested/b.yaml');
+    await weir.until('the rule to be removed', async () => (await limitOf(client, 'right=b')) === undefined);
+    expect(await limitOf(client)).toBe(BASE + 1);
+  });
+
+  test('keeps the rules while it has no permission to read them, or while their folder is missing', async () => {
+    const changes = [
+      ['chmod 0 root/edge/eu/limits', /permission denied \(EACCES\)/, 'chmod 755 root/edge/eu/limits', 1],
+      [
+        'mv root away',
+        /does not exist/,
+        `cp -r away next; sed -i s/${BASE + 1}/${BASE + 2}/ $(find next -type f); mv next root`,
+        2,
+      ],
+    ] as const;
+    for (const [rejections, [change, reason, repair, version]] of changes.entries()) {
+      files.change(change);
+      await weir.until('the rejection', async () => (await statistic('ratelimit.config.rejected')) === 1);
+      expect(countLines(weir, REJECTED)).toBe(rejections + 1);
+      expect(weir.output.split('\n').findLast((line) => REJECTED.test(line))).toMatch(reason);
+      const shown = new RegExp(`# load rejected .*, keeping the active rules:\n# {3}.*${reason.source}`);
+      expect(await weir.debug('/rlconfig')).toMatch(shown);
+      expect(await limitOf(client)).toBe(BASE + 1);
+      files.change(repair);
+      await weir.until('the rules to be read again', async () => (await statistic('ratelimit.config.rejected')) === 0);
+      expect(await limitOf(client)).toBe(BASE + version);
+      expect(countLines(weir, REJECTED)).toBe(rejections + 1);
+    }
+  });
+
+  test('warns of calls to which no rule applies, with the nearest rule and what differs', async () => {
+    const plan = `{ key: plan, value: free, rate_limit: { unit: day, requests_per_unit: 5 } }`;
+    files.write(
+      'root/edge/eu/limits/c.yaml',
+      `domain: shop
+descriptors: [{ key: user, descriptors: [${plan}] }]`,
+    );
+    await weir.until('the rule', async () => (await weir.debug('/rlconfig')).includes('shop.user.plan_free'));
+    /** Calls until there is a line: one call per second is examined. */
+    async function expectLine(domain: string, descriptor: string, pattern: RegExp): Promise<void> {
+      const line = await weir.until(`a line about ${descriptor}`, async () => {
+        await client.shouldRateLimit(domain, [descriptor]);
+        return weir.output.split('\n').find((each) => each.includes(`descriptors="${descriptor}"`));
+      });
+      expect(line).toMatch(pattern);
+    }
+    const warning = 'level=warning msg="calls are not limited: no rule';
+    await expectLine(
+      'Shop',
+      'user=anna,plan=free',
+      new RegExp(`${warning} file has their domain" domain=Shop .*difference=.*'shop'`),
+    );
+    const nearest = new RegExp(
+      `${warning} matches their descriptors" domain=shop .*nearest=shop\\.user difference=.*'User'.*'user'`,
+    );
+    await expectLine('shop', 'User=anna,plan=free', nearest);
+    await expectLine('shop', 'user=anna', /nearest=shop\.user\.plan_free difference=/);
+    await expectLine('shop', 'user=anna,plan=free,a=b', /nearest=shop\.user\.plan_free difference=/);
+    expect(await statistic('ratelimit.service.unknown_domain')).toBeGreaterThan(0);
+    expect(await statistic('ratelimit.service.no_match')).toBeGreaterThan(2);
   });
 });
 
-describe('the service with a management server', () => {
-  test('keeps the active rules when new ones are invalid, and reports that in statistics, /rlconfig and one log line', async () => {
-    const cache = new SnapshotCache();
-    await using server = await AdsServer.start({ cache });
-    cache.publish('good-1', [
-      ruleResource('shop', domainConfig('shop', { key: 'left', rateLimit: limit(BASE, 'YEAR') })),
-    ]);
-    await using weir = await WeirProcess.start({
-      env: {
-        CONFIG_TYPE: 'GRPC_XDS_SOTW',
-        CONFIG_GRPC_XDS_SERVER_URL: server.address,
-        CONFIG_GRPC_XDS_NODE_METADATA: 'zone=a',
-      },
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
-    expect(server.requests[0]?.node).toEqual({ id: 'default', cluster: '', metadata: { zone: 'a' } });
-    const source = `xDS server ${server.address}`;
-    expect(await weir.debug('/rlconfig')).toMatch(
-      new RegExp(`^# from ${source}\n# version good-1\n# loaded \\S+\nshop\\.left: `),
-    );
+test('the service with a management server keeps the active rules whatever happens to the server or its rules', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-reload-'));
+  const authority = newAuthority();
+  const [own, peer] = [authority.issue('xds.example'), authority.issue('weir')];
+  function file(name: string, content: string): string {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  }
+  const pair = { cert_chain: Buffer.from(own.cert), private_key: Buffer.from(own.key) };
+  const tls = ServerCredentials.createSsl(Buffer.from(authority.ca), [pair], true);
+  const server = await AdsServer.start({ credentials: tls });
+  const env = {
+    CONFIG_TYPE: 'GRPC_XDS_SOTW',
+    CONFIG_GRPC_XDS_SERVER_URL: server.address,
+    CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true',
+    CONFIG_GRPC_XDS_SERVER_TLS_CACERT: file('ca.pem', authority.ca),
+    CONFIG_GRPC_XDS_SERVER_TLS_SAN: 'xds.example',
+    CONFIG_GRPC_XDS_CLIENT_TLS_CERT: file('client.pem', peer.cert),
+    CONFIG_GRPC_XDS_CLIENT_TLS_KEY: file('client.key', peer.key),
+    CONFIG_GRPC_XDS_NODE_ID: 'edge-7',
+    CONFIG_GRPC_XDS_NODE_METADATA: 'zone=a,ring=2',
+    CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS: 'x-tenant:blue,x-path:a:b',
+    CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL: '150ms',
+    XDS_CLIENT_BACKOFF_INITIAL_INTERVAL: '10ms',
+    XDS_CLIENT_BACKOFF_RANDOM_FACTOR: '3',
+    XDS_CLIENT_BACKOFF_MAX_INTERVAL: '50ms',
+    XDS_CLIENT_BACKOFF_JITTER: 'false',
+    XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: '1000',
+    MERGE_DOMAIN_CONFIG: 'true',
+    UNMATCHED_WARNINGS: 'false',
+  };
+  await using weir = await WeirProcess.start({ env, awaitServing: false });
+  using client = new RateLimitClient(weir.grpcAddress);
+  const source = `xDS server ${server.address}`;
+  function resources(version: number) {
+    const rateLimit = limit(BASE + version, 'YEAR');
+    return ['left', 'right'].map((key) => ruleResource(key, domainConfig('shop', { key, rateLimit })));
+  }
+  try {
+    for (const wait of [10, 30, 50]) {
+      const stream = await server.nextStream();
+      expect([stream.metadata.get('x-tenant'), stream.metadata.get('x-path')]).toEqual([['blue'], ['a:b']]);
+      const { node } = await stream.nextRequest();
+      expect(node).toEqual({ id: 'edge-7', cluster: '', metadata: { zone: 'a', ring: '2' } });
+      stream.end({ details: `attempt before ${wait}` });
+      await weir.line(new RegExp(`no stream from the xDS server.*attempt before ${wait}".*wait=${wait}ms`));
+    }
+    await weir.line(/no active rules; not serving until valid rules are loaded/);
+    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
+    await expect(weir.http('/healthcheck')).rejects.toThrow('fetch failed');
+
+    (await server.nextStream()).send('0', [simpleResource('x'.repeat(2_000), 5)]);
+    expect(await weir.line(/rules rejected/)).toContain('exceeds XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES (1000)');
+    let stream = await server.nextStream();
+    stream.send('good-1', resources(1));
+    await weir.line(/msg="?serving/);
+    const shown = new RegExp(`^# from ${source}\n# version good-1\n# loaded \\S+\nshop\\.left: .*\nshop\\.right: `);
+    expect(await weir.debug('/rlconfig')).toMatch(shown);
     expect((await weir.statistics()).get('ratelimit.xds.connected')).toBe(1);
-    cache.publish('bad-2', [ruleResource('shop', domainConfig('shop', { key: '' }))]);
-    // The cache keeps sending the rejected response: each one is counted, and only the first one is logged.
-    await weir.until(
-      'two rejections',
-      async () => ((await weir.statistics()).get('ratelimit.service.config_load_error') ?? 0) >= 2,
-    );
+
+    const errors = (await weir.statistics()).get('ratelimit.service.config_load_error') ?? 0;
+    // Each rejection is counted, and only the first one is logged.
+    for (const rejections of [1, 2]) {
+      stream.send('bad-2', [ruleResource('shop', domainConfig('shop', { key: '' }))]);
+      await weir.until('the rejection', async () => {
+        return (await weir.statistics()).get('ratelimit.service.config_load_error') === errors + rejections;
+      });
+    }
     expect(countLines(weir, REJECTED)).toBe(1);
-    expect(await limitNow(client)).toBe(BASE);
     expect((await weir.statistics()).get('ratelimit.config.rejected')).toBe(1);
+    expect(await limitOf(client)).toBe(BASE + 1);
     expect(await weir.debug('/rlconfig')).toMatch(
       new RegExp(
         `# load rejected \\S+, keeping the active rules:\n# {3}${source}, version bad-2:\n# {3}resource 'shop', descriptors\\[0\\]: descriptor has empty key`,
       ),
     );
-    cache.publish('good-3', [
-      ruleResource('shop', domainConfig('shop', { key: 'left', rateLimit: limit(BASE + 3, 'YEAR') })),
-    ]);
-    await weir.until('the valid rules to be active', async () => (await limitNow(client)) === BASE + 3);
+    stream.send('good-3', resources(3));
+    await weir.until('the valid rules to be active', async () => (await limitOf(client)) === BASE + 3);
+    stream.end();
+    await weir.line(/the stream from the xDS server ended; reconnecting.*wait=150ms/);
+    stream = await server.nextStream();
+    expect(await stream.nextRequest()).toMatchObject({ versionInfo: 'good-3' });
+  } finally {
     await server[Symbol.asyncDispose]();
-    await weir.until(
-      'the connection to be lost',
-      async () => (await weir.statistics()).get('ratelimit.xds.connected') === 0,
-    );
-    expect(await limitNow(client)).toBe(BASE + 3);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
-  });
-
-  test('keeps the listeners closed until there are rules, and exits on a signal meanwhile', async () => {
-    await using server = await AdsServer.start();
-    await using weir = await WeirProcess.start({
-      env: { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: server.address },
-      awaitServing: false,
-    });
-    await (await server.nextStream()).nextRequest();
-    await expect(weir.http('/healthcheck')).rejects.toThrow('fetch failed');
-    expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
-    await weir.line(/no active rules; not serving until valid rules are loaded/);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
-    expect(weir.output).not.toMatch(/msg="?serving/);
-  });
+    authority.dispose();
+    rmSync(folder, { recursive: true });
+  }
+  await weir.until(
+    'the connection to be lost',
+    async () => (await weir.statistics()).get('ratelimit.xds.connected') === 0,
+  );
+  expect(await limitOf(client)).toBe(BASE + 3);
+  await client.shouldRateLimit('shop', ['other=x']);
+  expect((await weir.statistics()).get('ratelimit.service.no_match')).toBe(1);
+  weir.signal('SIGTERM');
+  expect(await weir.exited).toBe(0);
+  expect(weir.output).not.toContain('not limited');
 });
+
+test('a reload under load, caused by a swapped ConfigMap, fails no call, mixes no rulesets, and loses no count', () =>
+  expectReloadsUnderLoad('a swapped ConfigMap'));

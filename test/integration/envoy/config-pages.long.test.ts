@@ -1,0 +1,155 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { readRequest } from '../../../src/http/json/read-request';
+import { explainMatch } from '../../../src/rules/explain';
+import { codeBlocksOf } from '../../docs/code-blocks';
+import { rulesetOf } from '../../docs/decisions/play-decisions';
+import { ROOT } from '../../docs/markdown-files';
+import { ENVOY, EnvoyProcess } from '../../support/processes/envoy-process';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { roomInMinute } from '../../support/waiting/window-room';
+
+const COMPOSE = join(ROOT, 'deploy/compose/envoy.yaml');
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What a program that ends with 0 prints, and undefined for another code. */
+function run(program: string, args: readonly string[]): Promise<{ readonly isOk: boolean; readonly output: string }> {
+  return new Promise((resolve) => {
+    execFile(program, args, (error, stdout, stderr) => resolve({ isOk: error === null, output: stdout + stderr }));
+  });
+}
+
+/** What Envoy says about a configuration: `OK`, or its error. */
+async function validate(config: string): Promise<string> {
+  const file = join(folder, 'envoy.yaml');
+  await writeFile(file, config);
+  const options = ['--mode', 'validate', '-l', 'error', '--disable-hot-restart', '--base-id-path', join(folder, 'id')];
+  const { isOk, output } = await run(ENVOY, [...options, '-c', file]);
+  return isOk ? 'OK' : output;
+}
+
+interface VirtualHost {
+  rate_limits?: readonly object[];
+}
+interface Manager {
+  http_filters: readonly object[];
+  readonly route_config: { readonly virtual_hosts: readonly [VirtualHost] };
+}
+type Single<T> = readonly [T];
+/** The parts of examples/envoy/envoy.yaml that the page has, too. */
+interface Config {
+  readonly static_resources: {
+    readonly listeners: Single<{
+      readonly filter_chains: Single<{ readonly filters: Single<{ readonly typed_config: Manager }> }>;
+    }>;
+    clusters: readonly object[];
+  };
+}
+/** The members of the YAML blocks of the page that Envoy can validate; `spec` is that of an EnvoyFilter of Istio. */
+interface Blocks {
+  readonly http_filters: readonly object[];
+  readonly clusters: readonly object[];
+  readonly rate_limits: readonly object[];
+  readonly spec: {
+    readonly configPatches: readonly { readonly applyTo: string; readonly patch: { readonly value: object } }[];
+  };
+}
+
+/** The member of the only YAML block of the page that has it. */
+function memberOf<Member extends keyof Blocks>(member: Member): Blocks[Member] {
+  const blocks = codeBlocksOf('docs/proxies.md').filter(({ language }) => language === 'yaml');
+  const found = blocks.map(({ text }) => parse(text) as Blocks).filter((block) => member in block);
+  expect([member, found.length]).toEqual([member, 1]);
+  return found[0]![member];
+}
+
+async function exampleConfig() {
+  const config = parse(await readFile(join(ROOT, 'examples/envoy/envoy.yaml'), 'utf8')) as Config;
+  const manager = config.static_resources.listeners[0].filter_chains[0].filters[0].typed_config;
+  return { config, manager, router: manager.http_filters.at(-1)!, host: manager.route_config.virtual_hosts[0] };
+}
+
+describe('docs/proxies.md', () => {
+  it('has a filter, a cluster and descriptors that Envoy accepts', async () => {
+    const { config, manager, router, host } = await exampleConfig();
+    const rate_limits = memberOf('rate_limits');
+    manager.http_filters = [...memberOf('http_filters'), router];
+    host.rate_limits = rate_limits;
+    config.static_resources.clusters = [config.static_resources.clusters[0]!, ...memberOf('clusters')];
+    expect(await validate(stringify(config))).toBe('OK');
+
+    host.rate_limits = [{ ...rate_limits[0], action: [] }];
+    expect(await validate(stringify(config))).toContain('has unknown fields');
+  });
+
+  it('has patches for Istio that insert what Envoy accepts', async () => {
+    const { config, manager, router, host } = await exampleConfig();
+    const { configPatches } = memberOf('spec');
+    expect(configPatches.map(({ applyTo }) => applyTo)).toEqual(['HTTP_FILTER', 'VIRTUAL_HOST']);
+    const [filter, descriptors] = configPatches.map(({ patch }) => patch.value);
+    manager.http_filters = [filter!, router];
+    Object.assign(host, descriptors);
+    expect(await validate(stringify(config))).toBe('OK');
+
+    manager.http_filters = [{ ...filter, typed_confg: {} }, router];
+    expect(await validate(stringify(config))).toContain('has unknown fields');
+  });
+
+  it('has a body for NGINX that is a request with a limit in the rules of examples/envoy', async () => {
+    const nginx = codeBlocksOf('docs/proxies.md').find(({ language }) => language === 'nginx')!;
+    const [, body = ''] = /proxy_set_body '(.*)';/.exec(nginx.text) ?? [];
+    const { domain, descriptors } = readRequest(body.replace('$limited_user', 'anna'));
+    const rules = rulesetOf(await readFile(join(ROOT, 'examples/envoy/config/edge.yaml'), 'utf8'));
+    expect(domain).toBe(rules.domain);
+    expect(explainMatch(rules.ruleset, { domain, entries: descriptors[0]!.entries }).outcome).toBe('limit');
+  });
+});
+
+describe('the configuration of Envoy in deploy/compose', () => {
+  it('is valid for Envoy', async () => {
+    expect(await validate(await readFile(COMPOSE, 'utf8'))).toBe('OK');
+  });
+
+  it('limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
+    const env = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+    await using weir = await WeirProcess.start({ env });
+    const changes = [
+      // The upstream of the test takes the place of this listener, which gets an address of its own.
+      [
+        'address: { socket_address: { address: 127.0.0.1, port_value: 9000 } }\n      filter_chains',
+        `address: { pipe: { path: ${join(folder, 'upstream.sock')} } }\n      filter_chains`,
+      ],
+      ['address: weir,', 'address: 127.0.0.1,'],
+      ['address: 0.0.0.0,', 'address: 127.0.0.1,'],
+    ] as const;
+    const compose = parse(await readFile(join(ROOT, 'compose.yaml'), 'utf8')) as {
+      readonly services: {
+        readonly envoy: { readonly healthcheck: { readonly test: readonly [string, string, ...string[]] } };
+      };
+    };
+    const [, shell, ...args] = compose.services.envoy.healthcheck.test;
+    async function isLive(port: number): Promise<boolean> {
+      const check = args.map((text) => text.replace('/9901', `/${port}`));
+      return (await run(shell, check)).isOk;
+    }
+    let adminPort: number;
+    {
+      await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, config: COMPOSE, changes });
+      adminPort = envoy.admin.port;
+      await roomInMinute();
+      const statuses: number[] = [];
+      for (let call = 0; call < 4; call += 1) statuses.push((await envoy.get('/orders', { 'x-user': 'anna' })).status);
+      expect(statuses).toEqual([200, 200, 200, 429]);
+      expect(await isLive(adminPort)).toBe(true);
+    }
+    expect(await isLive(adminPort)).toBe(false);
+  });
+});
