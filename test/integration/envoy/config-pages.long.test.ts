@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
+import { type Document, parse, parseDocument } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
 import { explainMatch } from '../../../src/rules/explain';
 import { codeBlocksOf } from '../../docs/code-blocks';
@@ -36,23 +36,6 @@ async function validate(config: string): Promise<string> {
   return isOk ? 'OK' : output;
 }
 
-interface VirtualHost {
-  rate_limits?: readonly object[];
-}
-interface Manager {
-  http_filters: readonly object[];
-  readonly route_config: { readonly virtual_hosts: readonly [VirtualHost] };
-}
-type Single<T> = readonly [T];
-/** The parts of examples/envoy/envoy.yaml that the page has, too. */
-interface Config {
-  readonly static_resources: {
-    readonly listeners: Single<{
-      readonly filter_chains: Single<{ readonly filters: Single<{ readonly typed_config: Manager }> }>;
-    }>;
-    clusters: readonly object[];
-  };
-}
 /** The members of the YAML blocks of the page that Envoy can validate; `spec` is that of an EnvoyFilter of Istio. */
 interface Blocks {
   readonly http_filters: readonly object[];
@@ -71,36 +54,37 @@ function memberOf<Member extends keyof Blocks>(member: Member): Blocks[Member] {
   return found[0]![member];
 }
 
-async function exampleConfig() {
-  const config = parse(await readFile(join(ROOT, 'examples/envoy/envoy.yaml'), 'utf8')) as Config;
-  const manager = config.static_resources.listeners[0].filter_chains[0].filters[0].typed_config;
-  return { config, manager, router: manager.http_filters.at(-1)!, host: manager.route_config.virtual_hosts[0] };
+const LISTENER = ['static_resources', 'listeners', 0];
+const MANAGER = [...LISTENER, 'filter_chains', 0, 'filters', 0, 'typed_config'];
+const HOST = [...MANAGER, 'route_config', 'virtual_hosts', 0];
+
+/** The configuration of examples/envoy with another filter before the router. */
+async function exampleWith(filter: object): Promise<Document> {
+  const config = parseDocument(await readFile(join(ROOT, 'examples/envoy/envoy.yaml'), 'utf8'));
+  config.setIn([...MANAGER, 'http_filters', 0], filter);
+  return config;
 }
 
 describe('docs/proxies.md', () => {
   it('has a filter, a cluster and descriptors that Envoy accepts', async () => {
-    const { config, manager, router, host } = await exampleConfig();
     const rate_limits = memberOf('rate_limits');
-    manager.http_filters = [...memberOf('http_filters'), router];
-    host.rate_limits = rate_limits;
-    config.static_resources.clusters = [config.static_resources.clusters[0]!, ...memberOf('clusters')];
-    expect(await validate(stringify(config))).toBe('OK');
+    const config = await exampleWith(memberOf('http_filters')[0]!);
+    config.setIn([...HOST, 'rate_limits'], rate_limits);
+    config.setIn(['static_resources', 'clusters', 1], memberOf('clusters')[0]);
+    expect(await validate(String(config))).toBe('OK');
 
-    host.rate_limits = [{ ...rate_limits[0], action: [] }];
-    expect(await validate(stringify(config))).toContain('has unknown fields');
+    config.setIn([...HOST, 'rate_limits'], [{ ...rate_limits[0], action: [] }]);
+    expect(await validate(String(config))).toContain('has unknown fields');
   });
 
   it('has patches for Istio that insert what Envoy accepts', async () => {
-    const { config, manager, router, host } = await exampleConfig();
     const { configPatches } = memberOf('spec');
     expect(configPatches.map(({ applyTo }) => applyTo)).toEqual(['HTTP_FILTER', 'VIRTUAL_HOST']);
     const [filter, descriptors] = configPatches.map(({ patch }) => patch.value);
-    manager.http_filters = [filter!, router];
-    Object.assign(host, descriptors);
-    expect(await validate(stringify(config))).toBe('OK');
-
-    manager.http_filters = [{ ...filter, typed_confg: {} }, router];
-    expect(await validate(stringify(config))).toContain('has unknown fields');
+    const config = await exampleWith(filter!);
+    for (const [name, value] of Object.entries(descriptors!)) config.setIn([...HOST, name], value);
+    expect(await validate(String(config))).toBe('OK');
+    expect(await validate(String(await exampleWith({ ...filter, typed_confg: {} })))).toContain('has unknown fields');
   });
 
   it('has a body for NGINX that is a request with a limit in the rules of examples/envoy', async () => {
