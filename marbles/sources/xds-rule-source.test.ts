@@ -96,24 +96,6 @@ describe('xdsRuleSource', () => {
     });
   });
 
-  it('retries until the server is available', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const log = new LinesLog();
-      const unavailable = cold<AdsEvent>('#', {}, new AdsStreamError('UNAVAILABLE: no connection'));
-      const available = cold('         c1', SENT);
-      const expected = '           30ms -1';
-      expectObservable(source([unavailable, unavailable, available], { scheduler, log }), '40ms !').toBe(expected);
-      expectSubscriptions(unavailable.subscriptions).toBe(['(^!)', '10ms (^!)']);
-      expectSubscriptions(available.subscriptions).toBe('30ms ^ 9ms !');
-      flush();
-      expect(log.lines).toEqual([
-        'warn no stream from the xDS server; keeping the active rules and retrying: UNAVAILABLE: no connection',
-        'debug still no stream from the xDS server: UNAVAILABLE: no connection',
-        'warn connected to the xDS server',
-      ]);
-    });
-  });
-
   it('delays the NACK of a repeated response, longer each time, up to 30 s', () => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
       const requests: string[] = [];
@@ -168,30 +150,19 @@ describe('xdsRuleSource', () => {
     });
   });
 
-  it('warns about a server that sends nothing for 30 s, and keeps the stream', () => {
+  it.each([
+    ['warns about a server that sends nothing for 30 s', 'c 59s 1', '- 59s 1', true],
+    ['does not warn about a server that has sent rules and then sends nothing', 'c1', '-1', false],
+  ])('%s, and keeps the stream', (_, sent, expected, warns) => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const log = new LinesLog();
-      const stream = cold('c 59s 1', SENT);
-      const expected = '   - 59s 1';
-      expectObservable(source([stream], { scheduler, log }), '90s !').toBe(expected);
-      expectSubscriptions(stream.subscriptions).toBe('^ 89999ms !');
-      flush();
-      expect(log.lines).toEqual([
-        'info connected to the xDS server',
-        'warn the xDS server has sent no rules for 30 s: it may not know this node',
-        'warn the xDS server has sent rules',
-      ]);
-    });
-  });
-
-  it('keeps the stream without a warning when the server has sent rules and then sends nothing', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const log = new LinesLog();
-      const stream = cold('c1', SENT);
-      expectObservable(source([stream], { scheduler, log }), '60m !').toBe('-1');
+      const stream = cold(sent, SENT);
+      expectObservable(source([stream], { scheduler, log }), '60m !').toBe(expected);
       expectSubscriptions(stream.subscriptions).toBe('^ 3599999ms !');
       flush();
-      expect(log.lines).toEqual(['info connected to the xDS server']);
+      const silence = 'warn the xDS server has sent no rules for 30 s: it may not know this node';
+      const warnings = warns ? [silence, 'warn the xDS server has sent rules'] : [];
+      expect(log.lines).toEqual(['info connected to the xDS server', ...warnings]);
     });
   });
 

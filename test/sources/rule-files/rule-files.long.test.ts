@@ -149,16 +149,18 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
     ['a file that is not valid before it is whole', ['echo "domain: [" >config/a.yaml', 'put config/a 2'], 'a=2 b=1'],
     [
       'a file that is written in parts, each of which is a valid rule file',
-      [
-        'echo "domain: a\ndescriptors:" >config/a.yaml',
-        ...['one', 'two', 'three', 'four'].map((key) => `echo "  - key: ${key}" >>config/a.yaml`),
-      ],
-      'a=undefined b=1',
+      ['domain: a', 'descriptors:', '  - key: k', '    rate_limit: { unit: day, requests_per_unit: 2 }'].map(
+        (line, index) => `echo "${line}" ${index === 0 ? '>' : '>>'}config/a.yaml`,
+      ),
+      'a=2 b=1',
     ],
     [
       'a new file of which only the first line has been written',
-      ['echo "domain: c" >config/c.yaml', 'echo "descriptors: [{ key: k }]" >>config/c.yaml'],
-      'a=1 b=1 c=undefined',
+      [
+        'echo "domain: c" >config/c.yaml',
+        'echo "descriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 2 } }]" >>config/c.yaml',
+      ],
+      'a=1 b=1 c=2',
     ],
   ])('ignores the intermediate state of %s', (_, parts, after) => expectOneEvent(parts, after, {}));
 
