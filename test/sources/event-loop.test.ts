@@ -1,7 +1,5 @@
-import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { turnClock, turnScheduler } from '../../src/sources/event-loop-turns';
-import { TypeScriptProcess } from '../support/processes/typescript-process';
 import { until } from '../support/waiting/until';
 
 describe('turnScheduler', () => {
@@ -76,48 +74,5 @@ describe('turnClock', () => {
     const first = now();
     expect(Math.abs(performance.now() - first)).toBeLessThan(1_000);
     await until('it is later', () => now() > first);
-  });
-});
-
-describe('termination signals', () => {
-  function start(...args: readonly string[]): TypeScriptProcess {
-    return new TypeScriptProcess(join(__dirname, 'signals-process.ts'), args);
-  }
-
-  it('are emitted by name while there is a subscriber, and end the process after unsubscribing', async () => {
-    await using listener = start();
-    expect(await listener.line()).toBe('ready');
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      listener.signal(signal);
-      expect(await listener.line()).toBe(signal);
-    }
-    expect(await listener.line()).toBe('unsubscribed');
-    listener.signal('SIGTERM');
-    expect(await listener.end()).toBe('SIGTERM');
-  });
-
-  it('that are recorded from the start are emitted to the later subscriber, and do not end the process after it', async () => {
-    await using recorder = start('recorded');
-    expect(await recorder.line()).toBe('ready');
-    recorder.signal('SIGTERM');
-    expect(await recorder.line()).toBe('received');
-    recorder.say('subscribe');
-    expect(await recorder.line()).toBe('SIGTERM');
-    recorder.signal('SIGINT');
-    expect(await recorder.line()).toBe('SIGINT');
-    expect(await recorder.line()).toBe('unsubscribed');
-    recorder.signal('SIGTERM');
-    expect(await recorder.line()).toBe('received');
-    recorder.say('end');
-    expect(await recorder.end()).toBe(3);
-  });
-
-  it('that are recorded end the process with 1 when a second one comes before there is a subscriber', async () => {
-    await using recorder = start('recorded');
-    expect(await recorder.line()).toBe('ready');
-    recorder.signal('SIGTERM');
-    expect(await recorder.line()).toBe('received');
-    recorder.signal('SIGINT');
-    expect(await recorder.end()).toBe(1);
   });
 });

@@ -8,7 +8,7 @@ import {
   type RuleFileTiming,
   ruleFileSource,
 } from '../../../src/sources/rule-files/rule-file-source';
-import type { RuleEvent } from '../../../src/streams/ports/rule-source';
+import type { RuleEvent, RuleOrigin, RuleSource } from '../../../src/streams/ports/rule-source';
 import { ConfigMapMount, RuleTree, rules } from '../../support/data/rule-tree';
 import { Arrivals } from '../../support/waiting/arrivals';
 
@@ -80,20 +80,28 @@ export function swap(...args: Parameters<Files['swap']>): Change {
   return (files) => files.swap(...args);
 }
 
-/** A subscription to a rule file source, and the events that it has received. */
-export class WatchedRules implements Disposable {
+/** A subscription to a rule source, and the events that it has received. */
+export class RuleEvents implements Disposable {
   readonly events: RuleEvent[] = [];
+  /** How the source has ended, which it never should. */
+  readonly ends: string[] = [];
   readonly #arrivals = new Arrivals<RuleEvent>('an event');
   readonly #rulesets = new Set<Ruleset>();
-  readonly #options: RuleFileOptions;
   readonly #subscription: Subscription;
 
-  constructor(options: Partial<RuleFileOptions> & { readonly root: string }) {
-    this.#options = fileOptions(options);
-    this.#subscription = ruleFileSource(this.#options).events$.subscribe((event) => {
-      this.events.push(event);
-      this.#arrivals.add(event);
+  constructor({ events$ }: RuleSource) {
+    this.#subscription = events$.subscribe({
+      next: (event) => {
+        this.events.push(event);
+        this.#arrivals.add(event);
+      },
+      error: () => this.ends.push('failed'),
+      complete: () => this.ends.push('completed'),
     });
+  }
+
+  get hasUnread(): boolean {
+    return this.#arrivals.hasUnread;
   }
 
   /** The warnings of the last event. */
@@ -110,21 +118,37 @@ export class WatchedRules implements Disposable {
     return `${summary(event)}${event.isRepeated === true ? ' repeated' : isKnown ? ' again' : ''}`;
   }
 
+  /** The origin of the last event. */
+  get origin(): RuleOrigin | undefined {
+    const last = this.events.at(-1);
+    return last?.kind === 'loaded' ? last.origin : undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription.unsubscribe();
+  }
+}
+
+/** A subscription to a rule file source. */
+export class WatchedRules extends RuleEvents {
+  readonly #options: RuleFileOptions;
+
+  constructor(options: Partial<RuleFileOptions> & { readonly root: string }) {
+    super(ruleFileSource(fileOptions(options)));
+    this.#options = fileOptions(options);
+  }
+
   /** Waits until every change so far has had the time to be reported, and returns the events that nothing has read. */
   async rest(): Promise<readonly string[]> {
     await noticed(this.#options, (tree) => tree.write('1/config/a.yaml', rules('a', 3)));
     const unread: string[] = [];
-    while (this.#arrivals.hasUnread) unread.push(await this.next());
+    while (this.hasUnread) unread.push(await this.next());
     return unread;
   }
 
   /** Waits until the changes so far have been looked at once: those of an edit in place are not reported yet. */
   async glance(): Promise<void> {
     await noticed(this.#options, (tree) => tree.switchLink('current', '2'));
-  }
-
-  [Symbol.dispose](): void {
-    this.#subscription.unsubscribe();
   }
 }
 
