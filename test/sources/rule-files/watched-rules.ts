@@ -21,7 +21,7 @@ export const HINTS_ONLY: RuleFileTiming = {
   pollInterval: NEVER,
 };
 /** For edits with pauses: the delay is so long that the edit continues within it even on a slow machine. */
-export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 1_000, maxWait: NEVER } };
+export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 1_500, maxWait: NEVER } };
 /** The second look at a change never comes. */
 export const NO_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: NEVER, maxWait: NEVER } };
 
