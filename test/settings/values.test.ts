@@ -1,282 +1,216 @@
-import { socketPath } from '../../src/settings/values/socket-path';
-import { boolean, choice, logFormat } from '../../src/settings/values/choices';
-import { grpcHeaders, list, pairs } from '../../src/settings/values/lists';
-import {
-  grpcTarget,
-  hostName,
-  isStoreAddress,
-  listenAddress,
-  statisticsHost,
-} from '../../src/settings/values/addresses';
-import { messageSize, ratio, workers } from '../../src/settings/values/numbers';
-import { headerName } from '../../src/settings/values/text';
-import { parseValue } from './parse-value';
+import * as fc from 'fast-check';
+import { readSettings } from '../../src/settings/read-settings';
+import { settingRows } from '../support/data/secret-settings';
+import { env, parsed, problemsOf, rowOf, valueOf } from './environments';
 
-describe('boolean', () => {
-  test.each(['1', 't', 'T', 'true', 'TRUE', 'tRUE'])('parses %s as true', (text) => {
-    expect(parseValue(boolean, text)).toBe(true);
-  });
-  test.each(['0', 'f', 'F', 'false', 'False'])('parses %s as false', (text) => {
-    expect(parseValue(boolean, text)).toBe(false);
-  });
-  test.each(['yes', 'no', 'on', 'off', '2', 'truthy', 'constructor'])('rejects %s', (text) => {
-    expect(parseValue(boolean, text)).toBe('rejected');
-  });
-});
+const MIB = 1024 * 1024;
+const LONGEST_TIMER = 2 ** 31 - 1;
+/** The largest size of the path of a Unix socket, in bytes. */
+const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
+/** Any number from 1. */
+const NUMBER = 'KVSTORE_POOL_SIZE';
+/** Any duration. */
+const DURATION = 'LOCAL_CACHE_MAX_AGE';
 
-describe('choice', () => {
-  const type = choice({ memory: [], kvstore: ['redis'] });
-  test('accepts its words and their synonyms in any case', () => {
-    expect(['memory', 'KVSTORE', 'Redis'].map((text) => parseValue(type, text))).toEqual([
-      'memory',
-      'kvstore',
-      'kvstore',
-    ]);
-  });
-  test('rejects other words and lists the allowed ones', () => {
-    expect(parseValue(type, 'mongo')).toBe('rejected');
-    expect(type.allowed).toBe('memory, kvstore (redis)');
-  });
-});
+const HEADERS = 'CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS';
+const TARGET = 'CONFIG_GRPC_XDS_SERVER_URL';
 
-describe('ratio', () => {
-  const type = ratio({ min: 0, max: 1 });
-  test.each([
-    ['0', 0],
-    ['1', 1],
-    ['0.8', 0.8],
-    ['.5', 0.5],
-    ['1.', 1],
-    ['8e-1', 0.8],
-    ['+0.5', 0.5],
-    ['0.1_5', 0.15],
-    ['0x1p-1', 0.5],
-    ['0x.8p0', 0.5],
-  ])('parses %s as %d', (text, number) => {
-    expect(parseValue(type, text)).toBe(number);
-  });
-  test.each(['1.01', '-0.1', 'nan', 'inf', 'Infinity', '80%', '0,8', '0.8x', '_1', '1e', '0x1'])(
-    'rejects %s',
-    (text) => {
-      expect(parseValue(type, text)).toBe('rejected');
-    },
-  );
-  test('accepts only finite numbers when it has no maximum', () => {
-    expect(parseValue(ratio({ min: 0 }), '1e308')).toBe(1e308);
-    expect(parseValue(ratio({ min: 0 }), '1e309')).toBe('rejected');
-  });
-});
+type Accepted = readonly [name: string, value: unknown, ...texts: string[]];
+type Rejected = readonly [name: string, problem: string | RegExp, ...texts: string[]];
 
-describe('list', () => {
-  test('splits the text at commas and trims the items', () => {
-    expect(parseValue(list('names'), 'a, b ,c')).toEqual(['a', 'b', 'c']);
-  });
-  test('rejects empty items: the Go service would treat the last one of "a:1," as a server', () => {
-    expect(list('servers').parse('a:1,')).toEqual({ rejected: true, hint: 'item 2 is empty' });
-  });
-  test('reports which item is invalid', () => {
-    expect(list('digits', (item) => /^\d$/.test(item)).parse('1,x')).toEqual({
-      rejected: true,
-      hint: 'item 2 is invalid',
-    });
-  });
-});
+/** The texts are the values. */
+function same(name: string, ...texts: readonly string[]) {
+  return texts.map((text) => [name, text, text] as const);
+}
 
-describe('pairs', () => {
-  const type = pairs({ separator: ':', emptyValues: 'allowed' });
-  test('splits the text at commas, and each item at its first separator', () => {
-    expect(parseValue(type, 'env:prod, url : http://a:1')).toEqual({ env: 'prod', url: 'http://a:1' });
-  });
-  test('accepts any key unchanged', () => {
-    expect(Object.entries(parseValue(type, '__proto__:x'))).toEqual([['__proto__', 'x']]);
-  });
-  test('accepts empty values only if they are allowed', () => {
-    expect(parseValue(type, 'a:')).toEqual({ a: '' });
-    expect(pairs({ separator: ':', emptyValues: 'rejected' }).parse('a:')).toEqual({
-      rejected: true,
-      hint: 'item 1 has no value after the ":"',
-    });
-  });
-  test.each([
-    ['a', 'item 1 has no ":"'],
-    ['a:1,b', 'item 2 has no ":"'],
-    [':1', 'item 1 has no key before the ":"'],
-    ['a:1,', 'item 2 is empty'],
-  ])('rejects %j and reports why without quoting it', (text, hint) => {
-    expect(type.parse(text)).toEqual({ rejected: true, hint });
-  });
-  test('uses the last value of a repeated key, with a notice', () => {
-    expect(type.parse('a:1,a:2')).toEqual({
-      value: { a: '2' },
-      notice: 'item 2 repeats a key; its last value is used',
-    });
-  });
-});
-
-describe('grpcHeaders', () => {
-  test('accepts colons in values', () => {
-    expect(parseValue(grpcHeaders, 'authorization:Bearer a:b,x-team:edge')).toEqual({
-      authorization: 'Bearer a:b',
-      'x-team': 'edge',
-    });
-  });
-  test.each([
-    'x team:a',
-    'grpc-timeout:1S',
-    'x-name:Zoë',
-    'Connection:close',
-    'transfer-encoding:chunked',
-    'te:trailers',
-  ])('rejects %j', (text) => {
-    expect(parseValue(grpcHeaders, text)).toBe('rejected');
-  });
-});
-
-describe('grpcTarget', () => {
-  test.each([
+const ACCEPTED: readonly Accepted[] = [
+  ['SHADOW_MODE', true, '1', 't', 'T', 'true', 'tRUE'],
+  ['SHADOW_MODE', false, '0', 'f', 'F', 'false', 'False'],
+  ['KVSTORE_TYPE', 'sentinel', 'sentinel', 'SENTINEL', 'Sentinel'],
+  ['LOG_LEVEL', 'debug', 'DEBUG', 'trace'],
+  ['LOG_LEVEL', 'info', 'Info'],
+  ['LOG_LEVEL', 'warning', 'warning', 'WARN'],
+  ['LOG_LEVEL', 'fatal', 'fatal', 'panic'],
+  ['LOG_FORMAT', 'json', 'json', 'JSON'],
+  // Like the Go service, with a warning.
+  ['LOG_FORMAT', 'text', 'text', 'xml'],
+  [NUMBER, 8080, '8080', '+8080', '8_080', '0x1f90', '0X1F90', '0x_1f_90', '0b1111110010000', '0o17620', '017620'],
+  [NUMBER, Number.MAX_SAFE_INTEGER, '9007199254740991'],
+  ['PORT', 0, '0', '00', '-0'],
+  ['PORT', 65535, '65535'],
+  ['WORKERS', 256, '256'],
+  ['WORKERS', 'auto', 'auto', 'AUTO'],
+  ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', 4 * MIB, '0'],
+  ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', 1000, '1000'],
+  ['NEAR_LIMIT_RATIO', 0.5, '.5', '0.5', '+0.5', '5e-1', '0.5_0', '0x1p-1', '0x.8p0'],
+  ['NEAR_LIMIT_RATIO', 1, '1', '1.'],
+  [DURATION, 0.15, '150us', '150\u00b5s', '150\u03bcs'],
+  [DURATION, 4_530_500, '1h15m30.5s'],
+  [DURATION, 5_400_000, '1.5h', '1h30m', '30m1h', '45m45m'],
+  [DURATION, 500, '.5s', '500ms', '+500ms'],
+  [DURATION, 1000, '1.s'],
+  [DURATION, 0, '0', '+0', '-0', '0s', '-0s', '0.9ns'],
+  ['KVSTORE_TIMEOUT', 596 * 3_600_000, '596h'],
+  // What is longer than a timer can measure becomes that, with a warning.
+  ['KVSTORE_TIMEOUT', LONGEST_TIMER, '720h'],
+  ['OFFENDERS_WINDOW', 1e-6, '1ns'],
+  ['SHUTDOWN_DELAY', 3_600_000, '1h'],
+  // Something less would be attempts without a pause.
+  ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', 100, '0', '1ns', '99ms', '100ms'],
+  ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', 101, '101ms'],
+  ['PLAINCACHE_HOST_PORT', ['a:1', 'b:2', '/c'], 'a:1, b:2 ,/c'],
+  ['EXTRA_TAGS', { env: 'prod', url: 'http://a:1' }, 'env:prod, url : http://a:1'],
+  ['EXTRA_TAGS', { a: '' }, 'a:'],
+  ['EXTRA_TAGS', { a: '2' }, 'a:1,a:2'],
+  ['EXTRA_TAGS', Object.fromEntries([['__proto__', 'x']]), '__proto__:x'],
+  [HEADERS, { authorization: 'Bearer a:b', 'x-a': 'c' }, 'authorization:Bearer a:b,x-a:c'],
+  ...same(
+    TARGET,
     'localhost:18000',
     '[::1]:18000',
-    'dns:///xds:80',
-    'dns://8.8.8.8/xds:80',
-    'dns:xds:80',
-    'unix:/run/xds',
-    'unix:xds',
-  ])('accepts %s', (target) => expect(parseValue(grpcTarget, target)).toBe(target));
-  test.each([
-    'localhost',
-    ':18000',
-    'http://a:1',
-    'xds:///a:1',
-    'passthrough:///a:1',
-    'a:99999',
-    'unix:',
-    'a b:1',
-    'dns:///a',
-  ])('rejects %s', (target) => expect(parseValue(grpcTarget, target)).toBe('rejected'));
+    'dns:///a:80',
+    'dns://8.8.8.8/a:80',
+    'dns:a:80',
+    'unix:/a',
+    'unix:a',
+  ),
+  ...same('HOST', 'localhost', 'statsd.monitoring.svc', '::', 'fe80::1%eth0'),
+  ...same('GRPC_UDS', `/${'x'.repeat(LONGEST_PATH - 1)}`, 'relative.sock'),
+  ['PUSHSTATS_HOST', { host: 'unix-01.example' }, 'unix-01.example'],
+  ['PUSHSTATS_HOST', { host: '::1' }, '::1'],
+  ['PUSHSTATS_HOST', { socketPath: '/run/s', socketType: 'datagram' }, 'unix:///run/s', 'unixgram:///run/s'],
+  ['PUSHSTATS_HOST', { socketPath: '/run/s', socketType: 'stream' }, 'unixstream:///run/s'],
+  ['PULLMETRICS_ADDR', { host: '0.0.0.0', port: 9090 }, ':9090'],
+  ['PULLMETRICS_ADDR', { host: '::1', port: 9090 }, '[::1]:9090'],
+  ...same('LIMIT_LIMIT_HEADER', 'x-RateLimit-Limit'),
+];
+
+test.each(ACCEPTED.map(([name, value, ...texts]) => [name, value, texts] as const))('%s is %j as %j', (...row) => {
+  const [name, value, texts] = row;
+  for (const text of texts) expect([text, parsed(name, text)]).toStrictEqual([text, value]);
 });
 
-describe('hostName', () => {
-  test.each(['0.0.0.0', 'localhost', 'statsd.monitoring.svc', '::', '::1', 'fe80::1%eth0'])('accepts %s', (text) => {
-    expect(parseValue(hostName, text)).toBe(text);
-  });
-  test.each(['localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'])('rejects %s', (text) => {
-    expect(parseValue(hostName, text)).toBe('rejected');
-  });
+const HINTLESS = /is invalid; allowed: [^()]+\.$/;
+const WITH_UNIT = '(add a unit, as in 500ms or 10s)';
+const OTHER_DURATION = '(write it like 150us, 10s or 1h30m, at most 292 years)';
+const NO_HOST = '(write it without port, scheme or brackets)';
+const LONG_PATH = `(the path of a socket may have at most ${LONGEST_PATH} bytes on this system)`;
+const BAD_SOCKET = '(write the absolute path of a socket after the scheme)';
+
+const REJECTED: readonly Rejected[] = [
+  ['SHADOW_MODE', 'allowed: true or false.', 'yes', 'on', '2', 'truthy', 'constructor'],
+  ['BACKEND_TYPE', 'allowed: memory, kvstore (redis), plaincache (memcache).', 'mongo'],
+  [NUMBER, 'allowed: whole number, 1 or more.', '0', '-1', '-', '8080.0', '1e3', '1 0', '٣'],
+  [NUMBER, 'allowed: whole number, 1 or more.', '0x', '0xg', '0b2', '_1', '1_', '1__0'],
+  [NUMBER, '(a leading 0 means octal)', '08', '089'],
+  [NUMBER, '(the largest is 9007199254740991)', '9007199254740992'],
+  ['PORT', 'allowed: whole number, 0 to 65535.', '65536', '-1'],
+  ['PORT', '(it looks like a Kubernetes service link: set enableServiceLinks: false in the pod', 'tcp://10.0.0.1:80'],
+  ['WORKERS', 'allowed: whole number, 1 to 256, or auto.', '0', '257', 'many'],
+  ['NEAR_LIMIT_RATIO', 'allowed: number, 0 to 1.', '1.01', '-0.1', 'nan', 'Infinity', '80%', '0,8', '_1', '1e', '0x1'],
+  ['XDS_CLIENT_BACKOFF_RANDOM_FACTOR', HINTLESS, '1e309', 'inf'],
+  [DURATION, WITH_UNIT, '10', '1.5', '-1'],
+  [DURATION, '(the largest unit is h: write 1 day as 24h)', '1d', '1w'],
+  [DURATION, OTHER_DURATION, 's', '.s', '1S', '1 s', '1e3s', '1_0s', '1mss', '--1s', '1s-1s', '1.2.3s', 'soon'],
+  // One more than Go can represent.
+  [DURATION, OTHER_DURATION, '9223372036854775808ns', '9223372037s', '2562047h48m'],
+  [DURATION, HINTLESS, '-1s'],
+  ['OFFENDERS_WINDOW', 'allowed: duration, above 0.', '0', '0.1ns'],
+  ['SHUTDOWN_DELAY', 'allowed: duration, 0 to 1h.', '1h1ns'],
+  ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', HINTLESS, '-1s'],
+  ['PLAINCACHE_HOST_PORT', '(item 2 is empty)', 'a:1,'],
+  ['PLAINCACHE_HOST_PORT', '(item 2 is invalid)', 'a:1,b'],
+  ['EXTRA_TAGS', '(item 2 has no ":")', 'a:1,b'],
+  ['EXTRA_TAGS', '(item 1 has no key before the ":")', ':1'],
+  ['EXTRA_TAGS', '(item 2 is empty)', 'a:1,'],
+  [HEADERS, 'characters other than letters', 'x team:a'],
+  [HEADERS, 'which gRPC reserves', 'grpc-timeout:1S'],
+  [HEADERS, 'HTTP/2 or gRPC reserves', 'Connection:close', 'te:trailers'],
+  [HEADERS, 'other than printable ASCII', 'x-name:Zoë'],
+  [TARGET, HINTLESS, 'localhost', ':18000', 'http://a:1', 'xds:///a:1', 'a:99999', 'unix:', 'a b:1'],
+  ['HOST', NO_HOST, 'localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'],
+  ['GRPC_UDS', LONG_PATH, `/${'x'.repeat(LONGEST_PATH)}`, `/${'é'.repeat(LONGEST_PATH / 2)}x`],
+  ['PUSHSTATS_HOST', NO_HOST, 'localhost:8125', 'udp://localhost:8125'],
+  ['PUSHSTATS_HOST', BAD_SOCKET, 'unixstream://', 'unixstream://run/s', 'unixstream:///run/', 'unix:///'],
+  ['PUSHSTATS_HOST', LONG_PATH, `unix:///${'é'.repeat(54)}`],
+  ['PUSHSTATS_HOST', '(write a socket as unix:///path or unixstream:///path)', '/run/s', 'unix:/run/s'],
+  ['PULLMETRICS_ADDR', HINTLESS, 'localhost', '::1:9090', ':65536', ':', 'http://a:1'],
+  ['PULLMETRICS_ADDR', '(write a port alone as :port)', '9090'],
+  ['PULLMETRICS_PATH', 'allowed: path that begins with /.', 'metrics', '/a b', '/a?b'],
+  ['LIMIT_LIMIT_HEADER', 'allowed: HTTP header name.', 'X Limit', 'X-Limit:', 'X-Límit', 'X(1)'],
+  ['OPERATOR_TOKEN', 'allowed: 16 to 1024 visible', 'x'.repeat(15), 'x'.repeat(1025), 'twenty characters..'],
+];
+
+test.each(REJECTED.map(([name, problem, ...texts]) => [name, problem, texts] as const))('%s: %s with %j', (...row) => {
+  const [name, problem, texts] = row;
+  for (const text of texts) {
+    const [found] = problemsOf({ [name]: text });
+    expect([text, found]).toEqual([
+      text,
+      typeof problem === 'string' ? expect.stringContaining(problem) : expect.stringMatching(problem),
+    ]);
+  }
 });
 
-describe('socketPath', () => {
-  const longest = process.platform === 'linux' ? 107 : 103;
-
-  test.each([`/${'x'.repeat(longest - 1)}`, 'relative.sock'])('accepts %s', (path) => {
-    expect(parseValue(socketPath, path)).toBe(path);
-  });
-
-  test.each([`/${'x'.repeat(longest)}`, `/${'é'.repeat(longest / 2)}x`])('rejects %s and states the limit', (path) => {
-    expect(socketPath.parse(path)).toEqual({
-      rejected: true,
-      hint: `the path of a socket may have at most ${longest} bytes on this system`,
-    });
-  });
+test.each([
+  ['LOG_FORMAT="xml": every value other than json means text.', 'LOG_FORMAT=xml'],
+  ['EXTRA_TAGS="a:1,a:2": item 2 repeats a key; its last value is used.', 'EXTRA_TAGS=a:1,a:2'],
+  [
+    'KVSTORE_TIMEOUT="720h": longer than a timer can measure; 24.8 days are used.',
+    'KVSTORE_URL=a:1 KVSTORE_TIMEOUT=720h',
+  ],
+])('a value that may be a mistake is accepted with the warning: %s', (warning, environment) => {
+  expect(readSettings(env(environment)).warnings).toEqual([warning]);
 });
 
-describe('statisticsHost', () => {
-  test.each([
-    ['localhost', { host: 'localhost' }],
-    ['::1', { host: '::1' }],
-    ['unix-01.example', { host: 'unix-01.example' }],
-    ['unix:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket', socketType: 'datagram' }],
-    ['unixstream:///var/run/datadog/dsd.socket', { socketPath: '/var/run/datadog/dsd.socket', socketType: 'stream' }],
-    [`unix:///${'a'.repeat(106)}`, { socketPath: `/${'a'.repeat(106)}`, socketType: 'datagram' }],
-  ] as const)('can be %s', (text, value) => {
-    expect(parseValue(statisticsHost, text)).toEqual(value);
-    expect(statisticsHost.format(value)).toBe(text);
-  });
-  it('accepts unixgram:// for a datagram socket', () => {
-    const socket = { socketPath: '/run/dsd.socket', socketType: 'datagram' };
-    expect(parseValue(statisticsHost, 'unixgram:///run/dsd.socket')).toEqual(socket);
-  });
-  test.each([
-    'localhost:8125',
-    'unixstream://',
-    'unixstream://run/dsd.socket',
-    'unixstream:///run/',
-    'unix://run/dsd.socket',
-    'unix:///',
-    `unix:///${'é'.repeat(54)}`,
-    'udp://localhost:8125',
-  ])('rejects %s', (text) => expect(parseValue(statisticsHost, text)).toBe('rejected'));
-  test.each(['/run/dsd.socket', 'unix:/run/dsd.socket'])('rejects %s with a hint on how to write it', (text) => {
-    expect(statisticsHost.parse(text)).toEqual({
-      rejected: true,
-      hint: 'write a socket as unix:///path or unixstream:///path',
-    });
-  });
+const withDefault = settingRows.flatMap(({ name, default: value, type }) => {
+  const text = value === undefined || typeof value === 'object' ? '' : type.format(value);
+  return text === '' ? [] : [[name, text] as const];
 });
 
-describe('listenAddress', () => {
-  test.each([
-    [':9090', { host: '0.0.0.0', port: 9090 }],
-    ['localhost:9090', { host: 'localhost', port: 9090 }],
-    ['[::1]:9090', { host: '::1', port: 9090 }],
-  ])('parses %s', (text, address) => {
-    expect(parseValue(listenAddress, text)).toEqual(address);
-    expect(listenAddress.format(address)).toBe(text);
-  });
-  test.each(['localhost', '::1:9090', ':65536', ':', 'http://a:1'])('rejects %s', (text) => {
-    expect(parseValue(listenAddress, text)).toBe('rejected');
-  });
-  test('rejects a port alone with a hint on how to write it', () => {
-    expect(listenAddress.parse('9090')).toEqual({
-      rejected: true,
-      hint: 'write a port alone as :port',
-    });
-  });
+test.each(withDefault)('%s accepts its default, as it is shown, as a value: %s', (name, text) => {
+  expect(rowOf(name).type.parse(text)).toEqual({ value: rowOf(name).default });
 });
 
-describe('isStoreAddress', () => {
-  test.each([
-    'localhost:6379',
-    '[::1]:6379',
-    '/var/run/redis.sock',
-    'unix:///var/run/redis.sock',
-    'redis://localhost',
-    'redis://user:secret@host:6379/1',
-    'rediss://:secret@host',
-  ])('accepts %s', (text) => {
-    expect(isStoreAddress(text)).toBe(true);
-  });
-  test.each(['localhost', ':6379', 'localhost:0', 'localhost:65536', 'http://localhost:6379', 'redis://', 'a:1,b:2'])(
-    'rejects %s',
-    (text) => {
-      expect(isStoreAddress(text)).toBe(false);
-    },
+test('a whole number means the same in every base, with and without one "_" between two digits', () => {
+  fc.assert(
+    fc.property(
+      fc.maxSafeNat().filter((number) => number > 0),
+      (number) => {
+        const texts = [16, 2, 8].map((base, index) => `${['0x', '0b', '0'][index]}${number.toString(base)}`);
+        for (const text of [...texts, `0o${number.toString(8)}`, `${number}`, `${number}`.split('').join('_')]) {
+          expect([text, parsed(NUMBER, text)]).toEqual([text, number]);
+        }
+      },
+    ),
+    { numRuns: 30 },
   );
 });
 
-test('headerName accepts HTTP tokens and preserves their case', () => {
-  expect(parseValue(headerName, 'x-RateLimit-Limit')).toBe('x-RateLimit-Limit');
-  expect(['X Limit', 'X-Limit:', 'X-Límit', 'X(1)'].map((text) => parseValue(headerName, text))).toEqual(
-    Array(4).fill('rejected'),
-  );
-});
-
-test('workers accepts a whole number from 1 to 256, or auto in any case', () => {
-  expect(['1', '256', 'auto', 'AUTO', '0', '257', 'many'].map((text) => parseValue(workers, text))).toEqual([
-    1,
-    256,
-    'auto',
-    'auto',
-    'rejected',
-    'rejected',
-    'rejected',
+test('the parts of a duration add up, in any order and with any unit, and it is shown as it may be written', () => {
+  const units = new Map([
+    ['ns', 1n],
+    ['us', 1000n],
+    ['ms', 1_000_000n],
+    ['s', 1_000_000_000n],
+    ['m', 60_000_000_000n],
+    ['h', 3_600_000_000_000n],
   ]);
+  const part = fc.tuple(fc.bigInt({ min: 0n, max: 1000n }), fc.constantFrom(...units));
+  fc.assert(
+    fc.property(fc.array(part, { minLength: 1, maxLength: 6 }), (parts) => {
+      const text = parts.map(([count, [unit]]) => `${count}${unit}`).join('');
+      const sum = parts.reduce((total, [count, [, length]]) => total + count * length, 0n);
+      const value = parsed(DURATION, text);
+      expect(value).toBe(Number(sum) / 1e6);
+      expect(parsed(DURATION, rowOf(DURATION).type.format(value))).toBe(value);
+    }),
+    { numRuns: 50 },
+  );
 });
 
-test('messageSize parses 0 as the default of gRPC', () => {
-  expect(['0', '1000'].map((text) => parseValue(messageSize, text))).toEqual([4_194_304, 1000]);
-});
-
-test('logFormat parses an unknown format as text, like the Go service, with a notice', () => {
-  expect(parseValue(logFormat, 'JSON')).toBe('json');
-  expect(logFormat.parse('xml')).toEqual({ value: 'text', notice: 'every value other than json means text' });
+test('the socket type of a store follows from its address, unless it is set', () => {
+  const types = ['KVSTORE_URL=/a', 'KVSTORE_URL=unix:///a', 'KVSTORE_URL=a:1', 'KVSTORE_URL=/a REDIS_SOCKET_TYPE=TCP6'];
+  const read = types.map((text) => valueOf(readSettings(env(text)), 'KVSTORE_SOCKET_TYPE'));
+  expect(read).toEqual(['unix', 'unix', 'tcp', 'tcp6']);
 });

@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { helpText } from '../../src/settings/docs/help-text';
+import { settingsPage } from '../../src/settings/docs/settings-page';
+import { listSettings } from '../../src/settings/list-settings';
+import { readSettings } from '../../src/settings/read-settings';
+import { settingRows } from '../support/data/secret-settings';
+import { env } from './environments';
+
+/** The settings in the order of the table, each secret with that of its file. */
+const names = settingRows.flatMap(({ name, secret }) => (secret === undefined ? [name] : [name, `${name}_FILE`]));
+const families = ['PATTERN', 'NAME', 'TAGS'].map((part) => `TAGGEDSTATS_MOGRIFIER_<NAME>_${part}`);
+
+describe('the help text', () => {
+  const help = helpText();
+
+  test('begins with the usage, and fits a terminal of 100 columns', () => {
+    expect(help).toMatch(/^Usage: weir \[-h \| --help \| --version\]\n/);
+    expect(help.split('\n').filter((line) => line.length > 100)).toEqual([]);
+    expect(help).not.toMatch(/ \n|\n\n\n/);
+  });
+
+  test('lists the settings in the order of the table, and each alias', () => {
+    const listed = [...help.matchAll(/^ {2}([A-Z][A-Z\d_]+(?:<NAME>_[A-Z]+)?)(?: \| \S+)?$/gm)].map(([, name]) => name);
+    expect(listed.filter((name) => !families.includes(name ?? ''))).toEqual(names);
+    expect(listed).toEqual(expect.arrayContaining(families));
+    for (const { name, alias } of settingRows)
+      if (alias !== undefined) expect(help).toContain(`  ${name} | ${alias}\n`);
+  });
+
+  test('shows the alias, meaning, allowed values and default of a setting', () => {
+    expect(help).toContain(
+      [
+        '  KVSTORE_STARTUP_MAX_INTERVAL | REDIS_STARTUP_MAX_INTERVAL',
+        '      Longest delay between two attempts to connect at startup. [duration, above 0; default: 30s]',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('names the products in its headings', () => {
+    const headings = help.split('\n').filter((line) => /^\S.*\(/.test(line));
+    for (const product of ['Redis or Valkey', 'memcached', 'statsd', 'DogStatsD', 'Prometheus', 'OpenTelemetry']) {
+      expect(headings.join('\n')).toContain(product);
+    }
+  });
+});
+
+describe('docs/settings.md', () => {
+  const page = settingsPage();
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+
+  test('is the page that the table generates (node scripts/settings-table.mjs writes it)', () => {
+    expect(readFileSync(join(__dirname, '../../docs/settings.md'), 'utf8')).toBe(page);
+  });
+
+  test('has a row of five cells for every setting, file of a secret and family of settings', () => {
+    expect(rows.map((row) => /^\| `(\S+)` /.exec(row)?.[1])).toEqual(expect.arrayContaining([...names, ...families]));
+    expect(rows.filter((row) => row.split('|').length !== 7)).toEqual([]);
+  });
+
+  test('states what a setting requires to have an effect, with variables, patterns and addresses as code', () => {
+    expect(page).toContain('\n\nOnly with `BACKEND_TYPE=kvstore` and with `KVSTORE_PERSECOND=true`.');
+    expect(page).toMatch(/^\| `KVSTORE_SENTINEL_AUTH` .* Only with `KVSTORE_TYPE=sentinel`\. \|$/m);
+    expect(page).toMatch(/^\| `GRPC_PORT` .* Only without `GRPC_UDS`\. \|$/m);
+    expect(page).toContain('Rule files are `*.yaml` and `*.yml` below `RUNTIME_ROOT`/`RUNTIME_SUBDIRECTORY`/');
+    expect(page).toContain('| `[host]:port` | `:9090` |');
+  });
+});
+
+describe('the list of settings for operators', () => {
+  function lineOf(text: string, name: string) {
+    return listSettings(readSettings(env(text))).find((line) => line.name === name);
+  }
+
+  test('has every setting, with its value as it may be written, and the variable that sets it', () => {
+    expect(listSettings(readSettings({})).map(({ name }) => name)).toEqual(settingRows.map(({ name }) => name));
+    const age = { name: 'GRPC_MAX_CONNECTION_AGE', source: 'default', value: '24h' };
+    expect(lineOf('', 'GRPC_MAX_CONNECTION_AGE')).toEqual(age);
+    expect(lineOf('', 'GRPC_UDS')).toEqual({ name: 'GRPC_UDS', source: 'default', value: null });
+    const given = { name: 'USE_STATSD', source: 'environment', value: 'true' };
+    expect(lineOf('USE_STATSD=TRUE', 'USE_STATSD')).toEqual(given);
+  });
+
+  test('has the variables of mogrifiers', () => {
+    const prefix = 'DOG_STATSD_MOGRIFIER_A_';
+    const variables = `${prefix}PATTERN=^x(.*)$ ${prefix}NAME=y`;
+    const loaded = readSettings(env(`USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables}`));
+    expect(listSettings(loaded).filter(({ name }) => name.startsWith(prefix))).toEqual([
+      { name: `${prefix}PATTERN`, source: 'environment', value: '^x(.*)$' },
+      { name: `${prefix}NAME`, source: 'environment', value: 'y' },
+      { name: `${prefix}TAGS`, source: 'default', value: null },
+    ]);
+    const tagged = `USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables} ${prefix}TAGS=b:$1,c:d`;
+    expect(lineOf(tagged, `${prefix}TAGS`)).toMatchObject({ source: 'environment', value: 'b:$1,c:d' });
+  });
+
+  test('masks secrets', () => {
+    const text =
+      'REDIS_URL=redis://user:hidden-1@host:6379 REDIS_AUTH=hidden-2 EXTRA_TAGS=a:https://user:hidden-3@host';
+    expect(lineOf(text, 'REDIS_URL')?.value).toBe('redis://***@host:6379');
+    expect(lineOf(text, 'REDIS_AUTH')?.value).toBe('***');
+    expect(JSON.stringify(listSettings(readSettings(env(text))))).not.toContain('hidden');
+  });
+});
