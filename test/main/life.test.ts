@@ -1,0 +1,161 @@
+import { BehaviorSubject, EMPTY, NEVER, ReplaySubject, Subject, lastValueFrom, of } from 'rxjs';
+import { DRAIN_DEADLINE, lifeCycle } from '../../src/main/life-cycle';
+import { LifeLog, type Serving } from '../../src/main/life-log';
+import { Readiness } from '../../src/main/readiness';
+import { managerReports } from '../../src/main/service-manager';
+import { readSettings } from '../../src/settings/read-settings';
+import type { Awaited } from '../../src/streams/awaited';
+import { type Health, STARTING } from '../../src/streams/health';
+import { latest } from '../../src/streams/latest';
+import { lifecycle } from '../../src/streams/lifecycle';
+import type { Service } from '../../src/streams/service';
+import { RecordedLog } from '../support/data/recorded-log';
+
+const SERVING: Serving = {
+  ...{ grpc: '/grpc', http: '/http', debug: '/debug', metrics: undefined, store: 'memory', rules: undefined },
+};
+
+// Only the timers: the service warns when the clock of the system and the monotonic one differ.
+beforeEach(() => void jest.useFakeTimers({ doNotFake: ['Date', 'performance', 'hrtime', 'nextTick'] }));
+afterEach(() => void jest.useRealTimers());
+
+/** A service that is ready, and whose listeners open when the promise resolves. */
+function started(opened: Promise<Serving>) {
+  const log = new RecordedLog();
+  const signal$ = new ReplaySubject<NodeJS.Signals>(2);
+  const awaited$ = latest<readonly Awaited[]>(NEVER, []);
+  const calls$ = new Subject<never>();
+  const exitCode = lifeCycle({
+    phase$: lifecycle({ ready$: of(undefined), termination$: signal$ }),
+    signal$,
+    readiness: new Readiness({ health$: latest(EMPTY, STARTING), awaited$ }, { hasWorkers: false }),
+    open: () => opened,
+    onServing: () => undefined,
+    reading: readSettings({}),
+    notifier: undefined,
+    drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
+    log,
+  });
+  return { log, signal$, exitCode, calls$ };
+}
+
+describe('the life of a service', () => {
+  it('ends at the second signal, also while the listeners do not open', async () => {
+    const { log, signal$, exitCode } = started(new Promise(() => undefined));
+    signal$.next('SIGTERM');
+    signal$.next('SIGTERM');
+    expect(await exitCode).toBe(1);
+    expect(log.messages).toEqual(['drain aborted by second signal; still in flight: opening the listeners']);
+  });
+
+  it('ends when the time for a drain has passed since the first signal, if the listeners do not open', async () => {
+    const { log, signal$, exitCode } = started(new Promise(() => undefined));
+    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE);
+    signal$.next('SIGTERM');
+    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    expect(log.messages).toEqual([]);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await exitCode).toBe(1);
+    expect(log.messages).toEqual(['drain aborted by deadline; still in flight: opening the listeners']);
+    expect(log.lines[0]?.fields).toEqual({ duration: expect.stringMatching(/^\d+ms$/), exit_code: 1 });
+  });
+
+  it('has the whole time for a drain if the listeners open after the signal', async () => {
+    let open: (serving: Serving) => void = () => undefined;
+    const { log, signal$, exitCode, calls$ } = started(new Promise((resolve) => (open = resolve)));
+    signal$.next('SIGTERM');
+    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    open(SERVING);
+    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    calls$.complete();
+    expect(await exitCode).toBe(0);
+    const draining = 'draining: no new calls are accepted, those in flight finish';
+    expect(log.messages).toEqual(['serving', draining, 'drained; the process exits']);
+  });
+
+  it.each([
+    ['drained; the process exits', { kind: 'drained' }, false, 0, 'notice'],
+    ['drained, but calls have failed; the process exits', { kind: 'drained' }, true, 1, 'error'],
+    [
+      'drain aborted by deadline; still in flight: x',
+      { kind: 'aborted', why: 'deadline', step: 'x' },
+      true,
+      1,
+      'error',
+    ],
+  ] as const)('ends with the outcome of the drain and the exit code: %s', (...row) => {
+    const [message, outcome, hasLostCalls, code, level] = row;
+    const log = new RecordedLog();
+    let now = 0;
+    const life = new LifeLog(log, () => now);
+    life.draining();
+    now = 1234;
+    expect(life.drained(outcome, hasLostCalls)).toBe(code);
+    expect(log.lines.at(-1)).toEqual({ level, message, fields: { duration: '1234ms', exit_code: code } });
+  });
+
+  it('has a status that does not fail when what is awaited fails', () => {
+    const awaited$ = new BehaviorSubject<readonly Awaited[]>(['counter store']);
+    const health$ = new BehaviorSubject<Health>({ healthy: true, unhealthy: [] });
+    const readiness = new Readiness({ awaited$, health$ } as unknown as Pick<Service, 'awaited$' | 'health$'>, {
+      hasWorkers: false,
+    });
+    const seen: string[] = [];
+    // Without an observer for it, a failure would be thrown in a timer.
+    readiness.status$.subscribe({ next: (status) => seen.push(status), error: () => seen.push('failed') });
+    awaited$.error(new Error('the store was not reached in time'));
+    readiness.opened();
+    expect(seen).toEqual(['starting: waiting for the counter store', 'serving']);
+  });
+});
+
+/** Lets promises settle. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
+
+/** The reports of a service that receives SIGTERM; `answers` are those of the manager to its messages, in order. */
+async function reportsOfEnd(answers: readonly Promise<void>[]) {
+  const sent: string[] = [];
+  const log = new RecordedLog();
+  const signal$ = new Subject<NodeJS.Signals>();
+  const readiness = { status$: of('serving'), opened$: NEVER } as unknown as Readiness;
+  const { reports$, stopReported$ } = managerReports(
+    { send: ([line]) => answers[sent.push(line) - 1] as Promise<void> },
+    { readiness, signal$, drainTime: 1_000, watchdog: undefined, log },
+  );
+  reports$.subscribe();
+  signal$.next('SIGTERM');
+  const end = { isReported: false };
+  stopReported$.subscribe({ complete: () => (end.isReported = true) });
+  await turn();
+  return { sent, end, log };
+}
+
+describe('the reports to a service manager', () => {
+  it('are complete when the manager has the last message, which follows those before', async () => {
+    const taken = new Subject<void>();
+    const { sent, end } = await reportsOfEnd([lastValueFrom(taken, { defaultValue: undefined }), Promise.resolve()]);
+    expect([sent, end.isReported]).toEqual([['STATUS=serving'], false]);
+    taken.complete();
+    await turn();
+    await turn();
+    expect([sent, end.isReported]).toEqual([['STATUS=serving', 'STOPPING=1'], true]);
+  });
+
+  it('are complete when the manager cannot be notified', async () => {
+    const { end, log } = await reportsOfEnd([Promise.resolve(), Promise.reject(new Error('connection refused'))]);
+    await turn();
+    expect([end.isReported, log.messages]).toEqual([true, ['cannot notify the service manager']]);
+  });
+
+  it('are given up five seconds after the drain', async () => {
+    const { sent, end } = await reportsOfEnd([Promise.resolve(), new Promise(() => undefined)]);
+    await turn();
+    expect(sent).toContain('STOPPING=1');
+    jest.advanceTimersByTime(4_999);
+    expect(end.isReported).toBe(false);
+    jest.advanceTimersByTime(1);
+    expect(end.isReported).toBe(true);
+  });
+});

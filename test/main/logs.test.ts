@@ -1,0 +1,232 @@
+import { Socket } from 'node:net';
+import { VirtualTimeScheduler } from 'rxjs';
+import type { HttpRejection } from '../../src/http/server/rejections';
+import { Limiter } from '../../src/limiter/limiter';
+import { HttpRejections } from '../../src/main/http-rejections';
+import { decisionLog } from '../../src/main/log-decisions';
+import { RuleLog } from '../../src/main/rule-log';
+import type { Ruleset } from '../../src/rules/ruleset';
+import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
+import { Statistics } from '../../src/statistics/statistics';
+import { decisions } from '../../src/streams/decisions';
+import type { RulesLoaded, RulesRejected } from '../../src/streams/ports/rule-source';
+import { RecordedLog } from '../support/data/recorded-log';
+import { request } from '../support/data/requests';
+import { limit, rulesetOf } from '../support/data/rules';
+import { DEFAULT_OPTIONS } from '../support/data/service';
+import { until } from '../support/waiting/until';
+
+const ruleset = rulesetOf(
+  'shop',
+  { key: 'user', rateLimit: limit(2, 'MINUTE') },
+  { key: 'free', rateLimit: limit(0, 'MINUTE', { unlimited: true }) },
+);
+
+/** Decides the requests one after the other at the Unix time 0, and returns the fields of the lines. */
+function logged(log: RecordedLog, ...requests: readonly Parameters<typeof request>[]) {
+  const scheduler = new VirtualTimeScheduler();
+  const statistics = new Statistics(10);
+  const counters = new MemoryCounters({ maxKeys: 10, now: () => 0 });
+  const path = decisions({
+    limiter: new Limiter({ ...DEFAULT_OPTIONS, localCacheBytes: 10_000 }, statistics),
+    ruleset: () => ruleset,
+    counters,
+    statistics,
+    scheduler,
+    decisionLog: decisionLog(log),
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+  const flow = path.windows$.subscribe();
+  for (const each of requests) {
+    path.decide(request(...each), { verdict: () => {}, error: () => {} });
+    scheduler.flush();
+  }
+  flow.unsubscribe();
+  void counters.close();
+  return log.lines.map(({ level, message, fields }) => ({ level, message, ...fields }));
+}
+
+describe('the debug log of decisions', () => {
+  const DECISION = { level: 'debug', message: 'decision', domain: 'shop' };
+  const ANNA = 'user=anna: rule shop.user, key shop_user_anna_0';
+
+  it('has a line per decision, with rule, key, count and answer of each descriptor', () => {
+    const requests = [
+      ['shop', ['user=anna', 'free=x', 'other=y']],
+      ['shop', ['user=anna'], 2],
+      ['shop', ['user=anna']],
+    ];
+    expect(logged(new RecordedLog(true), ...(requests as Parameters<typeof request>[]))).toEqual([
+      {
+        ...DECISION,
+        descriptors: `${ANNA}, count 1 of 2, OK; free=x: rule shop.free, unlimited, OK; other=y: no rule matches, OK`,
+        answer: 'OK',
+      },
+      { ...DECISION, descriptors: `${ANNA}, count 3 of 2, OVER_LIMIT`, answer: 'OVER_LIMIT' },
+      { ...DECISION, descriptors: `${ANNA}, over in the local cache, OVER_LIMIT`, answer: 'OVER_LIMIT' },
+    ]);
+  });
+
+  it('has a line with the reason for a request that was rejected', () => {
+    expect(logged(new RecordedLog(true), ['', ['user=anna']])).toEqual([
+      {
+        ...{ level: 'debug', message: 'request rejected', domain: '', descriptors: 'user=anna' },
+        ...{ code: 'invalid_request', reason: 'rate limit domain must not be empty' },
+      },
+    ]);
+  });
+
+  it('shortens long texts and lists of callers', () => {
+    const long = 'x'.repeat(80_000);
+    const many = Array.from({ length: 1000 }, (_, index) => `user=${index}`);
+    const entries = Array.from({ length: 20 }, () => `${'k'.repeat(200)}=${'v'.repeat(200)}`).join(',');
+    const lines = logged(
+      new RecordedLog(true),
+      ['shop', [`user=${long}`]],
+      [long, [`${long}=${long}`]],
+      ['', [`user=${long}`, ...many]],
+      ['shop', [Array.from({ length: 100 }, () => 'free=x').join(',')]],
+      ['shop', Array.from({ length: 20 }, () => entries)],
+    );
+    for (const line of lines.slice(0, 4)) expect(JSON.stringify(line).length).toBeLessThan(2_000);
+    expect(JSON.stringify(lines[4]).length).toBeLessThan(20_000);
+    const key = `key shop_user_${'x'.repeat(246)}… (80012 characters)`;
+    expect(lines).toMatchObject([
+      { descriptors: `user=${'x'.repeat(256)}… (80000 characters): rule shop.user, ${key}, count 1 of 2, OK` },
+      {},
+      { descriptors: expect.stringMatching(/user=18; 981 more$/) },
+      { descriptors: expect.stringMatching(/free=x,80 more: no rule matches, OK$/) },
+      { descriptors: expect.stringMatching(/no rule matches, OK; 18 more$/) },
+    ]);
+  });
+
+  it('is empty, and costs nothing, at a higher level', () => {
+    expect(decisionLog(new RecordedLog(false))).toBeUndefined();
+    expect(logged(new RecordedLog(false), ['shop', ['user=anna']])).toEqual([]);
+  });
+});
+
+describe('the log of loads', () => {
+  const REJECTED: RulesRejected = { kind: 'rejected', reason: 'shop.yaml:1:1: wrong' };
+
+  function loaded(rules: Ruleset): RulesLoaded {
+    return { kind: 'loaded', ruleset: rules, origin: { source: 'files', version: '1' }, warnings: [] };
+  }
+
+  function rulesWith(...keys: readonly string[]) {
+    return rulesetOf('shop', ...keys.map((key) => ({ key, rateLimit: limit(1, 'MINUTE') })));
+  }
+
+  /** The levels, messages and changes of loads, or of rejections, of which the next one waits for the line of the last. */
+  async function linesOf(...events: readonly (Ruleset | readonly [RulesRejected, hasRules: boolean])[]) {
+    const log = new RecordedLog();
+    const ruleLog = new RuleLog(log);
+    for (const event of events) {
+      const before = log.lines.length;
+      if ('domains' in event) ruleLog.loaded(loaded(event));
+      else ruleLog.rejected(...event);
+      if ('domains' in event) await until('its line', () => log.messages.slice(before).includes('rules loaded'));
+    }
+    return log.lines.map(({ level, message, fields }) => [level, message, fields['changes']]);
+  }
+
+  it('has a line for the first rules, with their source, version and number', () => {
+    const log = new RecordedLog();
+    new RuleLog(log).loaded(loaded(rulesWith('user', 'plan')));
+    const fields = { source: 'files', version: '1', domains: 1, rules: 2, changes: undefined };
+    expect(log.lines).toEqual([{ level: 'notice', message: 'rules loaded', fields }]);
+  });
+
+  it('says what each later load has changed, at level info if that is nothing', async () => {
+    const long = 'x'.repeat(500);
+    const rules = [
+      ['user', 'plan'],
+      ['user', 'a', 'b', 'c', 'd'],
+      ['user', 'a', 'b', 'c', 'd', long],
+    ];
+    const [, ...lines] = await linesOf(
+      ...rules.map((keys) => rulesWith(...keys)),
+      rulesetOf('edge'),
+      rulesetOf('edge'),
+    );
+    expect(lines).toEqual([
+      ['notice', 'rules loaded', '4 rules added (shop.a, shop.b, shop.c, …); 1 rule removed (shop.plan)'],
+      ['notice', 'rules loaded', `1 rule added (shop.${long.slice(0, 55)}…)`],
+      [
+        ...['notice', 'rules loaded'],
+        '1 domain added (edge); 1 domain removed (shop); 6 rules removed (shop.user, shop.a, shop.b, …)',
+      ],
+      ['info', 'rules loaded', 'none'],
+    ]);
+  });
+
+  it('has one line for loads that follow each other faster than they are compared', async () => {
+    const log = new RecordedLog();
+    const ruleLog = new RuleLog(log);
+    const large = rulesWith(...Array.from({ length: 2000 }, (_, index) => `key${index}`));
+    for (const rules of [rulesWith('a'), large, rulesWith('b'), rulesWith('c')]) ruleLog.loaded(loaded(rules));
+    await until('the last line', () => log.lines.length === 3);
+    expect(log.lines.map(({ fields }) => fields['changes'])).toEqual([
+      undefined,
+      '2000 rules added (shop.key0, shop.key1, shop.key2, …); 1 rule removed (shop.a)',
+      '1 rule added (shop.c); 2000 rules removed (shop.key0, shop.key1, shop.key2, …)',
+    ]);
+  });
+
+  it('has a line at the same level when a rejection has ended, and says whether rules are active meanwhile', async () => {
+    const repeated: RulesRejected = { ...REJECTED, isRepeated: true };
+    const rules = rulesWith('user');
+    const lines = await linesOf([REJECTED, false], rules, [REJECTED, true], [repeated, true], rules);
+    expect(lines.map((line) => line.join(' ').trim())).toEqual([
+      'error rules rejected; none are active: shop.yaml:1:1: wrong',
+      'error the rules are valid again',
+      'notice rules loaded',
+      'error new rules rejected; keeping the active rules: shop.yaml:1:1: wrong',
+      'error the rules are valid again',
+      'info rules loaded none',
+    ]);
+  });
+});
+
+describe('rejections of the HTTP listeners', () => {
+  const BEGINS = 'an HTTP listener has too many connections; it closes idle ones for new ones, or else the new ones';
+  const ENDS = 'an HTTP listener no longer closes connections for new ones';
+  const MEMORY =
+    'unfinished bodies of HTTP requests use all of the memory for them; the largest and oldest are rejected';
+
+  function start() {
+    const statistics = new Statistics(10);
+    const log = new RecordedLog();
+    const time = new VirtualTimeScheduler();
+    const rejections = new HttpRejections(statistics, log);
+    rejections.logConditions(time).subscribe();
+    return {
+      time,
+      reject: (kind: HttpRejection, listener = 'HTTP') => rejections.of(listener)(kind, new Socket(), 'reason'),
+      at: (level: string) => log.lines.filter((line) => line.level === level).map(({ message }) => message),
+      count: (name: string) => statistics.counter(`ratelimit_server.http.${name}`).value,
+    };
+  }
+
+  it('are counted by kind and logged one by one at level debug', () => {
+    const { reject, at, count } = start();
+    for (const kind of ['malformed', 'malformed', 'data_dribble'] as const) reject(kind);
+    expect([count('malformed'), count('data_dribble'), count('connections')]).toEqual([2, 1, 0]);
+    expect([at('debug'), at('warn')]).toEqual([Array(3).fill('HTTP connection or request rejected'), []]);
+  });
+
+  it('that last are logged when they begin, and when there are no more of them, for each kind and listener', () => {
+    const { time, reject, at, count } = start();
+    for (let rejected = 0; rejected < 1_000; rejected += 1) reject('connections');
+    expect(at('warn')).toEqual([BEGINS]);
+    reject('request_memory');
+    reject('connections', 'debug');
+    expect(at('warn')).toEqual([BEGINS, MEMORY, BEGINS]);
+    time.flush();
+    expect(at('warn').filter((message) => message === ENDS)).toHaveLength(2);
+    reject('connections');
+    expect([at('warn').at(-1), count('connections')]).toEqual([BEGINS, 1_002]);
+  });
+});

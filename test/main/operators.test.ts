@@ -1,0 +1,184 @@
+import { Readable } from 'node:stream';
+import { NEVER, type Observable, Subject } from 'rxjs';
+import type { ExplainedRequest } from '../../src/limiter/explanations/explained-request';
+import { Code, type Verdict } from '../../src/limiter/verdict';
+import { operatorHandlers } from '../../src/main/operators/answer-operator';
+import { reasonOf, reasonOfAnswer } from '../../src/main/operators/reasons';
+import { WorkerDecisions } from '../../src/main/operators/worker-decisions';
+import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
+import { answerRequests } from '../../src/workers/channel/requests/answering';
+import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';
+import { Requests } from '../../src/workers/channel/requests/requests';
+import { until } from '../support/waiting/until';
+import { channelPair } from '../support/workers/channel-pair';
+
+describe('the reason of a descriptor', () => {
+  function reasonOfLimit(counter: Partial<ExplainedCounter>, isCounted = true): string {
+    return reasonOf({
+      outcome: 'limit',
+      replacedBy: null,
+      counter: { requestsPerUnit: 5, hits: 1, count: 2, countAfter: 3, ...counter } as ExplainedCounter,
+      status: { code: 'OK', limitRemaining: 2, secondsUntilReset: 10 },
+      isCounted,
+    });
+  }
+
+  it('has the count before and after the hits, and says that they are not counted while another limit is over', () => {
+    expect(reasonOfLimit({})).toBe('the count would be 3 after 1 hit, within the limit of 5');
+    expect(reasonOfLimit({ countAfter: 7, hits: 5 })).toBe('the count would be 7 after 5 hits, over the limit of 5');
+    expect(reasonOfLimit({ countAfter: 2 }, false)).toBe(
+      'the count would stay 2, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set',
+    );
+  });
+});
+
+describe('the reason of an answer', () => {
+  const [LIMIT, QUOTA] = [{ quotaMode: false }, { quotaMode: true }];
+
+  it.each([
+    ['descriptor 1 is over its quota, but not every quota is used up', [QUOTA, QUOTA], [0], true],
+    ['descriptor 1 is over its quota, but not every quota is used up', [QUOTA, QUOTA], [0], false],
+    ['descriptor 1 is over its quota, which SHADOW_MODE allows', [QUOTA], [0], true],
+    ['descriptor 2 is over its limit, which SHADOW_MODE allows', [QUOTA, LIMIT], [1], true],
+    ['no descriptor is over its limit', [LIMIT], [], true],
+  ])('of a request that passes is: %s', (reason, limits, over: readonly number[], shadowMode) => {
+    const descriptors = limits.map((applied) => ({ resolution: { kind: 'limit', limited: { applied } } }));
+    const request = { options: { shadowMode, quotaMode: false }, descriptors } as unknown as ExplainedRequest;
+    const statuses = limits.map((_, index) => ({ code: over.includes(index) ? Code.OVER_LIMIT : Code.OK }));
+    expect(reasonOfAnswer(request, { overallCode: Code.OK, statuses } as unknown as Verdict)).toBe(reason);
+  });
+});
+
+const QUERY = { domain: 'shop', descriptor: { entries: [{ key: 'user', value: 'ann' }] } } as never;
+const CHANGE = { cacheKey: 'shop_user_ann_0', count: 3, countBefore: 7 } as CounterChange;
+const STATE = { cacheKey: 'shop_user_ann_0', count: 3, isInLocalCache: false };
+const AWAY = new RequestError('the store is away', { code: 'store_failed' });
+const NO_WORKER = { name: 'DecisionError', code: 'store_failed', message: 'no worker has answered' };
+
+/** A worker that answers every request with the same value, fails it, or never answers by itself. */
+class FakeWorker {
+  readonly isReady: boolean;
+  readonly alive$: Observable<unknown>;
+  readonly asked: string[] = [];
+  readonly answers: Readable[] = [];
+  readonly requests = { ask: (method: string) => this.#ask(method) };
+  readonly #answer: unknown;
+
+  constructor(answer?: unknown, isReady = true, alive$: Observable<unknown> = NEVER) {
+    this.#answer = answer;
+    this.isReady = isReady;
+    this.alive$ = alive$;
+  }
+
+  get areAllCancelled(): boolean {
+    return this.answers.every(({ destroyed }) => destroyed);
+  }
+
+  #ask(method: string): Readable {
+    const stream = new Readable({ read: () => undefined });
+    this.asked.push(method);
+    this.answers.push(stream);
+    if (this.#answer instanceof Error) return stream.destroy(this.#answer);
+    if (this.#answer !== undefined) stream.push(JSON.stringify(this.#answer));
+    if (this.#answer !== undefined) stream.push(null);
+    return stream;
+  }
+}
+
+function decisionsOf(...workers: readonly FakeWorker[]): WorkerDecisions {
+  return new WorkerDecisions({ workers: () => workers, offendersSize: 10 });
+}
+
+describe('a request of operators that one worker answers for all', () => {
+  it('goes to the next worker when the first one ends before it has answered', async () => {
+    const [ended, other] = [new FakeWorker(new ChannelClosedError()), new FakeWorker(CHANGE)];
+    expect(await decisionsOf(ended, other).changeCounter(QUERY, 3)).toEqual(CHANGE);
+    expect([ended.asked, other.asked]).toEqual(Array(2).fill(['change_counter', 'forget']));
+    await expect(decisionsOf(ended).explain({} as never)).rejects.toMatchObject(NO_WORKER);
+    await expect(decisionsOf().explain({} as never)).rejects.toMatchObject(NO_WORKER);
+  });
+
+  it('fails when the first worker cannot answer it, and asks no other one', async () => {
+    const [failed, other] = [new FakeWorker(AWAY), new FakeWorker(CHANGE)];
+    const change = decisionsOf(failed, other).changeCounter(QUERY, 3);
+    await expect(change).rejects.toMatchObject({ code: 'store_failed', message: 'the store is away' });
+    expect(other.asked).toEqual([]);
+  });
+});
+
+describe('a request of operators for several workers', () => {
+  const OFFENDER = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 7, error: 0 };
+  const SUMMARY = { since: 0, floor: 0, offenders: [{ ...OFFENDER, key: 'ann' }] };
+  const OFFENDERS = [expect.objectContaining(OFFENDER)];
+
+  beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] }));
+  afterEach(() => void jest.useRealTimers());
+
+  it.each<readonly [string, number, unknown, (decisions: WorkerDecisions) => Promise<unknown>, unknown]>([
+    ['the metrics of offenders', 250, SUMMARY, (decisions) => decisions.top({ limit: 5 }), OFFENDERS],
+    ['the offenders', 5_000, SUMMARY, (decisions) => decisions.offenders({ limit: 5 }), OFFENDERS],
+    ['a counter', 5_000, STATE, (decisions) => decisions.readCounter(QUERY), STATE],
+    ['an explanation', 5_000, STATE, (decisions) => decisions.explain({} as never), STATE],
+  ])(
+    'leaves out a worker that stands still, and cancels the request: %s',
+    async (_, deadline, answer, ask, expected) => {
+      const stopped = new FakeWorker();
+      const result = ask(decisionsOf(stopped, new FakeWorker(answer)));
+      await jest.advanceTimersByTimeAsync(deadline - 1);
+      expect(stopped.areAllCancelled).toBe(false);
+      await jest.advanceTimersByTimeAsync(1);
+      expect(stopped.areAllCancelled).toBe(true);
+      expect(await result).toEqual(expected);
+      expect(jest.getTimerCount()).toBe(0);
+    },
+  );
+
+  it('fails as with a store when all workers stand still', async () => {
+    const result = decisionsOf(new FakeWorker(), new FakeWorker()).readCounter(QUERY);
+    const advanced = jest.advanceTimersByTimeAsync(5_000);
+    await expect(result).rejects.toMatchObject(NO_WORKER);
+    await advanced;
+  });
+
+  it('waits for a worker that is alive and waits for its store, until it stands still', async () => {
+    const alive$ = new Subject<void>();
+    const waiting = new FakeWorker(undefined, true, alive$);
+    const result = decisionsOf(waiting, new FakeWorker(STATE)).explain({} as never);
+    for (let second = 0; second < 30; second += 1) {
+      await jest.advanceTimersByTimeAsync(1_000);
+      alive$.next();
+    }
+    await jest.advanceTimersByTimeAsync(4_999);
+    expect(waiting.areAllCancelled).toBe(false);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(await result).toEqual(STATE);
+    expect([alive$.observed, jest.getTimerCount()]).toEqual([false, 0]);
+  });
+
+  it('goes to the workers that are ready, while all that run forget a changed counter, now or when they continue', async () => {
+    const silent = new FakeWorker(undefined, false);
+    const ready = new FakeWorker(CHANGE);
+    expect(await decisionsOf(silent, ready).changeCounter(QUERY, 3)).toEqual(CHANGE);
+    expect([silent.asked, ready.asked]).toEqual([['forget'], ['change_counter', 'forget']]);
+    expect(silent.areAllCancelled).toBe(false);
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect([silent.areAllCancelled, jest.getTimerCount()]).toEqual([true, 0]);
+  });
+
+  it('changes a counter although a worker stands still that should forget it', async () => {
+    const stopped = new FakeWorker();
+    const result = decisionsOf(new FakeWorker(CHANGE), stopped).changeCounter(QUERY, 3);
+    await jest.advanceTimersByTimeAsync(5_000);
+    expect([await result, stopped.areAllCancelled]).toEqual([CHANGE, true]);
+  });
+});
+
+test('a worker forgets a counter also when the request was cancelled before it was read', async () => {
+  const { primary, worker } = channelPair();
+  const forgotten: string[] = [];
+  const limiter = { forget: (key: string) => forgotten.push(key) };
+  answerRequests(worker, { ...operatorHandlers({ decisions: {} as never, limiter, offenders: undefined }) });
+  new Requests(primary).ask('forget', { cacheKey: 'shop_user_ann_0' }).destroy();
+  await until('the counter is forgotten', () => forgotten.length > 0);
+  expect(forgotten).toEqual(['shop_user_ann_0']);
+});

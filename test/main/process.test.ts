@@ -1,0 +1,82 @@
+import { availableParallelism } from 'node:os';
+import packageFile from '../../package.json';
+import { answerCommandLine } from '../../src/main/command-line';
+import { processCount, usableCores } from '../../src/main/process-count';
+import { usableMemory } from '../../src/main/usable-memory';
+
+const GIB = 2 ** 30;
+const HINT = 'weir is configured by environment variables; weir --help lists them.\n';
+
+function answer(...argv: string[]) {
+  const written = { stdout: '', stderr: '' };
+  const code = answerCommandLine(argv, {
+    stdout: { write: (text) => (written.stdout += text) },
+    stderr: { write: (text) => (written.stderr += text) },
+  });
+  return [code, written.stdout, written.stderr];
+}
+
+describe('the command line of weir', () => {
+  it('runs the service when it is empty, and prints its version and its settings', () => {
+    expect([answer(), answer('--')]).toEqual([
+      [undefined, '', ''],
+      [undefined, '', ''],
+    ]);
+    for (const flag of ['-version', '--version'])
+      expect(answer(flag)).toEqual([0, `weir ${packageFile.version}\n`, '']);
+    for (const flag of ['-h', '-help', '--help']) {
+      expect(answer(flag)).toEqual([0, expect.stringContaining('KVSTORE_URL'), '']);
+    }
+  });
+
+  it.each([
+    ['--verison', 'unknown flag -verison; did you mean -version?'],
+    ['--port=8080', 'unknown flag -port'],
+    ['start', 'unexpected argument "start"'],
+    // Without secrets.
+    ['REDIS_AUTH=hunter2', 'unexpected argument "REDIS_AUTH=…"'],
+    ['redis://user:hunter2@host:1', 'unexpected argument "redis://***@host:1"'],
+    ['--redis-auth=hunter2', 'unknown flag -redis-auth'],
+  ])('rejects an argument that it does not know: %s', (argument, message) => {
+    expect(answer(argument)).toEqual([1, '', `weir: ${message}\n${HINT}`]);
+  });
+});
+
+describe('the number of workers', () => {
+  it('is the value of WORKERS, and with auto at most that of the cores', () => {
+    expect(processCount(3)).toBe(3);
+    expect(processCount('auto')).toBeGreaterThanOrEqual(1);
+    expect(processCount('auto')).toBeLessThanOrEqual(availableParallelism());
+  });
+
+  it.each([
+    [8, [undefined, undefined], 8],
+    [8, ['max 100000', undefined], 8],
+    [8, ['200000 100000\n', undefined], 2],
+    [8, ['250000 100000', undefined], 2],
+    [8, ['50000 100000', undefined], 1],
+    [2, ['400000 100000', undefined], 2],
+    [8, [undefined, '-1\n 100000\n'], 8],
+    [8, [undefined, '300000\n 100000\n'], 3],
+    [8, ['nonsense', undefined], 8],
+  ])('is with auto on %i cores and the limits %j of a container: %i', (cores, quotas, expected) => {
+    expect(usableCores(cores, quotas)).toBe(expected);
+  });
+});
+
+describe('the memory that the process may use', () => {
+  it.each([
+    ['the heap limit', { heap: GIB, container: 2 * GIB, machine: 16 * GIB }, GIB],
+    ['the limit of the container', { heap: 4 * GIB, container: GIB / 2, machine: 16 * GIB }, GIB / 2],
+    ['the memory of the machine', { heap: 4 * GIB, container: 8 * GIB, machine: 2 * GIB }, 2 * GIB],
+    ['the heap limit where Node reports 0 for no container', { heap: GIB, container: 0, machine: 2 * GIB }, GIB],
+    ['the heap limit where Node reports 2^64 for it', { heap: GIB, container: 2 ** 64, machine: 2 * GIB }, GIB],
+  ])('is %s', (_, limits, expected) => {
+    expect(usableMemory(limits)).toBe(expected);
+  });
+
+  it('is known for this process', () => {
+    expect(usableMemory()).toBeGreaterThan(10_000_000);
+    expect(usableMemory()).toBeLessThan(2 ** 50);
+  });
+});
