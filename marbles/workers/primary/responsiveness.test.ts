@@ -1,4 +1,5 @@
 import { responsiveness } from '../../../src/workers/primary/responsiveness';
+import { patientTimer } from '../../../src/workers/primary/patient-timer';
 import { marbles } from '../../support/marbles';
 
 const STATES = { r: 'responsive', s: 'silent', k: 'stuck' } as const;
@@ -33,5 +34,20 @@ describe('the responsiveness of a worker', () => {
         expected,
         STATES,
       );
+    }));
+
+  it('is measured with several timers, so that answers are read after the primary itself stood still', () =>
+    marbles(({ expectObservable, flush }, scheduler) => {
+      const delays: (number | undefined)[] = [];
+      const recording = {
+        now: () => scheduler.now(),
+        schedule: ((...args: Parameters<typeof scheduler.schedule>) => {
+          delays.push(args[1]);
+          return scheduler.schedule(...args);
+        }) as typeof scheduler.schedule,
+      };
+      expectObservable(patientTimer(100, recording)).toBe('100ms (x|)', { x: 0 });
+      flush();
+      expect(delays).toEqual(Array.from({ length: 10 }, () => 10));
     }));
 });

@@ -12,10 +12,7 @@ function loaded(name: string): RuleEvent {
 }
 const a = loaded('a');
 const events: Record<string, RuleEvent> = {
-  a,
-  b: loaded('b'),
-  c: loaded('c'),
-  d: loaded('d'),
+  ...{ a, b: loaded('b'), c: loaded('c'), d: loaded('d') },
   A: { ...a, isRepeated: true },
   x: { kind: 'rejected', reason: 'bad' },
 };
@@ -25,34 +22,21 @@ interface Given {
   readonly startsWithoutRules?: boolean;
 }
 
-function distributed(
-  events$: Observable<RuleEvent>,
-  scheduler: TestScheduler,
-  { members$ = NEVER, startsWithoutRules = false }: Given,
-) {
-  return events$.pipe(distributeRules({ members$, startsWithoutRules, scheduler }));
+function distributed(source: Observable<RuleEvent>, scheduler: TestScheduler, given: Given = {}) {
+  return source.pipe(distributeRules({ members$: NEVER, startsWithoutRules: false, scheduler, ...given }));
 }
 
-const FIRST_ROUND = ['prepare a', 'commit'];
+const FIRST = ['prepare a', 'commit'];
+const KILLED = /^kill: it has not answered for 10000 ms/;
 
 describe('the distribution of rules', () => {
-  it('emits rules at once while there are no workers', () =>
+  it('emits rules at once while there are no workers, and fails with its source', () =>
     marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
       const source = cold('  -a-x-b', events);
       const expected = '     -a-x-b';
-      expectObservable(distributed(source, scheduler, {}), '------!').toBe(expected, events);
+      expectObservable(distributed(source, scheduler), '------!').toBe(expected, events);
       expectSubscriptions(source.subscriptions).toBe('^-----!');
-    }));
-
-  it('emits rules when all workers decide with them', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const member = new ScriptedMember({ prepare: cold('--|'), hold: cold('-|'), commit: cold('-|') });
-      const members$ = hot('(m)', { m: member });
-      const source = cold('  a--------b----', events);
-      const expected = '     ---a---------b';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      flush();
-      expect(member.received).toEqual([...FIRST_ROUND, 'prepare b', 'hold', 'commit']);
+      expectObservable(distributed(cold<RuleEvent>('--#'), scheduler)).toBe('--#');
     }));
 
   it('gives workers only the last of several loads that arrive during a round, and emits all of them in order', () =>
@@ -64,32 +48,7 @@ describe('the distribution of rules', () => {
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
       flush();
       const rounds = ['prepare b', 'hold', 'commit', 'prepare d', 'hold', 'commit'];
-      expect(member.received).toEqual([...FIRST_ROUND, ...rounds]);
-    }));
-
-  it('ends with the newest rules when loads arrive faster than workers receive them', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const member = new ScriptedMember({ prepare: cold('3ms |'), hold: cold('|'), commit: cold('|') });
-      const members$ = hot('m', { m: member });
-      const source = cold('  a-----bcbcbcbcbd---', events);
-      const emitted: RuleEvent[] = [];
-      distributed(source, scheduler, { members$ }).subscribe((event) => emitted.push(event));
-      expectObservable(source).toBe('a-----bcbcbcbcbd', events);
-      flush();
-      expect(emitted.map((event) => event.kind === 'loaded' && event.origin.version).join('')).toBe('abcbcbcbcbd');
-      expect(member.received.filter((step) => step.startsWith('prepare')).at(-1)).toBe('prepare d');
-      expect(member.received.at(-1)).toBe('commit');
-    }));
-
-  it('keeps a rejection in the order of the loads, and does not bother workers with it', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const member = new ScriptedMember({ prepare: cold('--|'), hold: cold('-|'), commit: cold('-|') });
-      const members$ = hot('m', { m: member });
-      const source = cold('  a----x--bx-----', events);
-      const expected = '     ---a-x------(bx)';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      flush();
-      expect(member.received).toEqual([...FIRST_ROUND, 'prepare b', 'hold', 'commit']);
+      expect(member.received).toEqual([...FIRST, ...rounds]);
     }));
 
   it('does not transfer rules that are active already: a repeated load, or their return after a rejection', () =>
@@ -100,19 +59,19 @@ describe('the distribution of rules', () => {
       const expected = '     ---a-A-xa';
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
       flush();
-      expect(member.received).toEqual(FIRST_ROUND);
+      expect(member.received).toEqual(FIRST);
     }));
 
-  it('gives the active rules to a worker that starts later, which then decides with them', () =>
+  it('gives the active rules to a worker that starts later, before further ones', () =>
     marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
       const early = new ScriptedMember({ prepare: cold('|'), hold: cold('|'), commit: cold('|') });
-      const late = new ScriptedMember({ prepare: cold('--|'), commit: cold('-|') });
-      const members$ = hot('  e----l', { e: early, l: late });
-      const source = cold('   -a', events);
-      expectObservable(distributed(source, scheduler, { members$ })).toBe('-a', events);
-      scheduler.schedule(() => expect(late.received).toEqual(['prepare a']), 6);
+      const late = new ScriptedMember({ prepare: cold('---|'), hold: cold('|'), commit: cold('|') });
+      const members$ = hot('  e--l', { e: early, l: late });
+      const source = cold('   a---b', events);
+      const expected = '      a--------b';
+      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
       flush();
-      expect([early.received, late.received]).toEqual([FIRST_ROUND, FIRST_ROUND]);
+      for (const { received } of [early, late]) expect(received).toEqual([...FIRST, 'prepare b', 'hold', 'commit']);
     }));
 
   it('lets a worker that starts during a round wait for its end, and then gives it the new rules', () =>
@@ -129,59 +88,54 @@ describe('the distribution of rules', () => {
       expect(late.received).toEqual(['prepare b', 'commit']);
     }));
 
-  it('keeps new rules waiting while a worker receives the active ones, and then parks its requests, too', () =>
+  it('lets workers wait for the first rules, or decide without if the settings allow it', () =>
     marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const early = new ScriptedMember({ prepare: cold('|'), hold: cold('|'), commit: cold('|') });
-      const late = new ScriptedMember({ prepare: cold('---|'), hold: cold('|'), commit: cold('|') });
-      const members$ = hot('  e--l', { e: early, l: late });
-      const source = cold('   a---b', events);
-      const expected = '      a--------b';
+      const [waiting, deciding] = [
+        new ScriptedMember({ prepare: cold('-|') }),
+        new ScriptedMember({ commit: cold('-|') }),
+      ];
+      const source = cold('   --x----', events);
+      expectObservable(distributed(source, scheduler, { members$: hot('m', { m: waiting }) })).toBe('--x', events);
+      const given = { members$: hot('m', { m: deciding }), startsWithoutRules: true };
+      expectObservable(distributed(cold('------'), scheduler, given)).toBe('-');
+      flush();
+      expect([waiting.received, deciding.received]).toEqual([[], ['commit']]);
+    }));
+
+  it('continues without a worker that ends at any step, or that it kills because it makes no progress', () =>
+    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
+      const steps = { prepare: cold('|'), hold: cold('|'), commit: cold('|') };
+      const [joining, committing] = [{ gone$: hot('---g') }, { prepare: cold('-|'), gone$: hot('----g') }];
+      const stuck = new ScriptedMember({ prepare: cold('-n-'), gone$: hot('10010ms g') });
+      const slow = new ScriptedMember({ ...steps, prepare: cold('9s n 9s n |') });
+      const others = [joining, committing].map((script) => new ScriptedMember(script));
+      const members$ = hot('  (abks)', { a: others[0], b: others[1], k: stuck, s: slow } as Record<string, RuleMember>);
+      const source = cold('   a', events);
+      const expected = '      18002ms a';
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
       flush();
-      expect(late.received).toEqual([...FIRST_ROUND, 'prepare b', 'hold', 'commit']);
-      expect(early.received).toEqual([...FIRST_ROUND, 'prepare b', 'hold', 'commit']);
+      expect(slow.received).toEqual(FIRST);
+      expect(stuck.received).toEqual(['prepare a', expect.stringMatching(KILLED)]);
+      expect(others.map(({ received }) => received)).toEqual([['prepare a'], ['prepare a']]);
     }));
 
-  it('lets workers wait for the first rules', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const member = new ScriptedMember({ prepare: cold('-|'), commit: cold('-|') });
-      const members$ = hot('  m', { m: member });
-      const source = cold('   --x---a', events);
-      const expected = '      --x-----a';
+  it('holds the requests of all workers before any of them has the new rules, and kills one that does not hold', () =>
+    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
+      const [prepare, commit] = [cold('|'), cold('-|')];
+      const quick = new ScriptedMember({ prepare, hold: cold('-|'), commit });
+      const stuck = new ScriptedMember({ prepare, hold: cold('-'), commit, gone$: hot('1500ms g') });
+      const members$ = hot('  (qs)', { q: quick, s: stuck });
+      const source = cold('   a--b', events);
+      const expected = '      -a 1499ms b';
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      scheduler.schedule(() => expect(member.received).toEqual([]), 5);
+      expectSubscriptions(commit.subscriptions).toBe(['^!', '^!', '1500ms ^!']);
       flush();
-      expect(member.received).toEqual(FIRST_ROUND);
+      expect(quick.received).toEqual([...FIRST, 'prepare b', 'hold', 'commit']);
+      expect(stuck.received).toEqual([...FIRST, 'prepare b', 'hold', expect.stringContaining('kill: ')]);
     }));
 
-  it('lets workers decide without rules when the settings allow it; the first rules are then a reload', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const member = new ScriptedMember({ prepare: cold('-|'), hold: cold('-|'), commit: cold('-|') });
-      const members$ = hot('  m', { m: member });
-      const source = cold('   ------a', events);
-      const expected = '      ---------a';
-      expectObservable(distributed(source, scheduler, { members$, startsWithoutRules: true })).toBe(expected, events);
-      scheduler.schedule(() => expect(member.received).toEqual(['commit']), 2);
-      flush();
-      expect(member.received).toEqual(['commit', 'prepare a', 'hold', 'commit']);
-    }));
-
-  it('forgets a worker that has ended, also while it joins', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const gone = new ScriptedMember({ prepare: cold('|'), commit: cold('|'), gone$: hot('--g') });
-      const dying = new ScriptedMember({ prepare: cold('-|'), gone$: hot('------g') });
-      const members$ = hot('  g--d', { g: gone, d: dying });
-      const source = cold('   a-------b', events);
-      const expected = '      a-------b';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      flush();
-      expect([gone.received, dying.received]).toEqual([FIRST_ROUND, FIRST_ROUND]);
-    }));
-
-  it('fails with its source, and unsubscribes from source, workers and round', () =>
+  it('stops at the present step when it is unsubscribed from', () =>
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
-      expectObservable(distributed(cold<RuleEvent>('--#'), scheduler, {})).toBe('--#');
-
       const prepare = cold('     ------|');
       const members$ = hot('  m', { m: new ScriptedMember({ prepare }) });
       const source = cold('   -a', events);
