@@ -1,0 +1,165 @@
+import { once } from 'node:events';
+import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
+import { Subject } from 'rxjs';
+import type { ListenerName, Passed, SocketNotice } from '../../src/workers/messages';
+import { ConnectionDispatch } from '../../src/workers/primary/connection-dispatch';
+import { leastLoaded } from '../../src/workers/primary/least-loaded';
+import type { Responsiveness } from '../../src/workers/primary/responsiveness';
+import type { WorkerExit, WorkerProcess } from '../../src/workers/primary/worker-process';
+
+describe('the worker for a connection', () => {
+  function worker(name: string, grpc: number, http: number, isResponsive = true) {
+    return { name, load: { grpc, http }, isResponsive };
+  }
+
+  it.each([
+    ['the one with the fewest connections of the listener', 'b', [worker('a', 2, 0), worker('b', 1, 9)]],
+    ['of several, the one with the fewest in all', 'b', [worker('a', 1, 5), worker('b', 1, 2), worker('c', 2, 0)]],
+    ['the first of those that are equal', 'a', [worker('a', 1, 1), worker('b', 1, 1)]],
+    ['not one that does not answer', 'b', [worker('a', 0, 0, false), worker('b', 3, 0)]],
+    ['one that does not answer if no other does', 'b', [worker('a', 1, 0, false), worker('b', 0, 0, false)]],
+    ['none without workers', undefined, []],
+  ])('is %s', (_, name, workers) => {
+    expect(leastLoaded(workers, 'grpc')?.name).toBe(name);
+  });
+
+  it.each([2, 3, 7])('is such that connections spread evenly over %i workers, whatever closes in between', (count) => {
+    const workers = Array.from({ length: count }, () => worker('', 0, 0));
+    for (let round = 0; round < 5 * count; round += 1) leastLoaded(workers, 'grpc')!.load.grpc += 1;
+    workers[0]!.load.grpc = 0;
+    for (let round = 0; round < 5; round += 1) leastLoaded(workers, 'grpc')!.load.grpc += 1;
+    expect(workers.map(({ load }) => load.grpc)).toEqual(Array.from({ length: count }, () => 5));
+  });
+});
+
+/** A worker that takes sockets only when the test says so. */
+class FakeWorker {
+  readonly passed: (Passed & { readonly socket: Socket })[] = [];
+  readonly notices$ = new Subject<SocketNotice>();
+  readonly exited$ = new Subject<WorkerExit>();
+  readonly responsiveness$ = new Subject<Responsiveness>();
+
+  pass(passed: Passed, socket: Socket): void {
+    this.passed.push({ ...passed, socket });
+  }
+
+  get sockets(): readonly Socket[] {
+    return this.passed.map(({ socket }) => socket);
+  }
+}
+
+let ends: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ends.toReversed()) await end();
+  ends = [];
+});
+
+/** A dispatch with its listener, which accepts a connection of its own for each call of `accept`. */
+async function start(maxGrpcConnections = 100) {
+  const serving$ = new Subject<WorkerProcess>();
+  const refused: string[] = [];
+  const unavailable: Socket[] = [];
+  const dispatch = new ConnectionDispatch({
+    pool: { serving$ },
+    maxGrpcConnections,
+    onRefused: (listener, bound) => refused.push(`${listener} ${bound}`),
+    serveUnavailable: (socket) => unavailable.push(socket),
+  });
+  ends.push(() => dispatch.close());
+  const server = createServer({ pauseOnConnect: true });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  ends.push(() => server.close());
+  return {
+    dispatch,
+    refused,
+    unavailable,
+    counts: () => [dispatch.count('grpc'), dispatch.count('http')],
+    begin: (): FakeWorker => {
+      const worker = new FakeWorker();
+      serving$.next(worker as unknown as WorkerProcess);
+      return worker;
+    },
+    /** @returns the accepted sockets */
+    accept: async (...listeners: readonly ListenerName[]): Promise<readonly Socket[]> => {
+      const sockets: Socket[] = [];
+      for (const listener of listeners) {
+        const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+        ends.push(() => client.destroy());
+        const [socket] = (await once(server, 'connection')) as [Socket];
+        ends.push(() => socket.destroy());
+        dispatch.accepted(listener, socket);
+        sockets.push(socket);
+      }
+      return sockets;
+    },
+  };
+}
+
+describe('the dispatch of connections', () => {
+  it('keeps its copy of a socket until the worker has taken it, and counts it until the worker reports its end', async () => {
+    const { accept, begin, counts } = await start();
+    const worker = begin();
+    const [socket] = await accept('grpc', 'http');
+    expect(worker.passed[0]).toEqual({ id: 1, listener: 'grpc', socket });
+    expect([socket?.destroyed, counts()]).toEqual([false, [1, 1]]);
+    worker.notices$.next({ taken: 1 });
+    expect([socket?.destroyed, counts()]).toEqual([true, [1, 1]]);
+    worker.notices$.next({ closed: 1 });
+    expect(counts()).toEqual([0, 1]);
+  });
+
+  it('gives the sockets that a worker has not taken to another one when it ends', async () => {
+    const { accept, begin, counts } = await start();
+    const [one, other] = [begin(), begin()];
+    const [, second, third] = await accept('grpc', 'grpc', 'grpc');
+    one.notices$.next({ taken: 1 });
+    one.exited$.next({ code: null, signal: 'SIGKILL' });
+    expect(other.sockets).toEqual([second, third]);
+    expect(counts()).toEqual([2, 0]);
+  });
+
+  it('gives connections to the others while a worker does not answer', async () => {
+    const { accept, begin } = await start();
+    const [one, other] = [begin(), begin()];
+    one.responsiveness$.next('silent');
+    await accept('grpc', 'grpc', 'grpc');
+    expect([one.passed.length, other.passed.length]).toEqual([0, 3]);
+    one.responsiveness$.next('responsive');
+    await accept('grpc', 'grpc', 'grpc');
+    expect([one.passed.length, other.passed.length]).toEqual([3, 3]);
+  });
+
+  it('refuses gRPC connections over the limit', async () => {
+    const { accept, begin, refused } = await start(1);
+    begin();
+    const [, second] = await accept('grpc', 'grpc');
+    expect([refused, second?.destroyed]).toEqual([['grpc connections'], true]);
+  });
+
+  it('lets gRPC connections wait for the first worker, but not for long, and serves those of HTTP itself', async () => {
+    const { accept, begin, counts, unavailable } = await start();
+    const [late] = await accept('grpc');
+    await once(late as Socket, 'close');
+    const [waiting, http] = await accept('grpc', 'http');
+    expect([waiting?.destroyed, counts(), unavailable]).toEqual([false, [1, 0], [http]]);
+    expect(begin().sockets).toEqual([waiting]);
+  });
+
+  it('is settled when every socket is taken, or after a second', async () => {
+    const { accept, begin, dispatch, counts } = await start();
+    const worker = begin();
+    const [socket] = await accept('grpc', 'http');
+    const events: string[] = [];
+    const settled = dispatch.settled('grpc').then(() => events.push('settled'));
+    worker.notices$.next({ taken: 2 });
+    await new Promise((resolve) => setImmediate(resolve));
+    events.push('taken');
+    worker.notices$.next({ taken: 1 });
+    await settled;
+    expect([events, socket?.destroyed]).toEqual([['taken', 'settled'], true]);
+    const [stuck] = await accept('grpc');
+    await dispatch.settled('grpc');
+    expect([stuck?.destroyed, counts()]).toEqual([false, [2, 1]]);
+  });
+});

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { NEVER, type Observable, lastValueFrom, toArray } from 'rxjs';
+import { rowsOfRuleset } from '../../src/rules/rows/rows-of-ruleset';
+import type { PlaceOf } from '../../src/rules/rule-place';
+import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
+import type { RuleEvent } from '../../src/streams/ports/rule-source';
+import { ChannelMember } from '../../src/workers/primary/rules/channel-member';
+import { RequestGate } from '../../src/workers/worker/rules/request-gate';
+import { RuleReceiver } from '../../src/workers/worker/rules/rule-receiver';
+import { arbitraryDomains } from '../support/data/arbitrary-rules';
+import { request } from '../support/data/requests';
+import { limit, rulesetOf } from '../support/data/rules';
+import { until } from '../support/waiting/until';
+import { channelPair } from '../support/workers/channel-pair';
+
+function connected() {
+  const writes: number[] = [];
+  const { primary, worker } = channelPair({ onWrite: ({ length }) => writes.push(length) });
+  const gate = new RequestGate();
+  const rulesets: (Ruleset | undefined)[] = [];
+  const receiver = new RuleReceiver(worker, gate);
+  let joins = 0;
+  receiver.joined$.subscribe(() => (joins += 1));
+  const outcomes: string[] = [];
+  receiver.events$.subscribe({
+    next: (event: RuleEvent) => rulesets.push(event.kind === 'loaded' ? event.ruleset : undefined),
+    complete: () => outcomes.push('end'),
+  });
+  const decide = gate.guard(({ domain }) => {
+    outcomes.push(`${domain} is decided`);
+    return { cancel: (cause) => outcomes.push(`${domain} is ${cause}`) };
+  });
+  function send(domain: string) {
+    return decide(request(domain, ['k=v']), {
+      verdict: () => undefined,
+      error: ({ code }) => outcomes.push(`${domain} is ${code}`),
+    });
+  }
+  const member = new ChannelMember(primary, { gone$: NEVER, kill: () => undefined });
+  return { primary, member, rulesets, send, outcomes, writes, joins: () => joins };
+}
+
+/** Waits until a worker has answered; the number of its signs of progress before. */
+async function run(step: Observable<unknown>): Promise<number> {
+  return (await lastValueFrom(step.pipe(toArray()))).length;
+}
+
+/** The rows of a ruleset, with texts instead of arrays: comparing large arrays element by element takes seconds. */
+function rowsOf(ruleset: Ruleset | undefined): unknown {
+  const text = JSON.stringify(ruleset && [...rowsOfRuleset(ruleset)], (_, value: unknown) =>
+    value instanceof Int32Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex') : value,
+  );
+  return JSON.parse(text);
+}
+
+/** Different files and positions, and none for some rules. */
+const placeOf: PlaceOf = ({ value }) =>
+  value.length === 2 ? undefined : { file: `${value.length % 2}.yaml`, line: value.length, column: 3 };
+
+describe('rules that are transferred to a worker', () => {
+  it('are the same, and used when they are committed, and not before', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryDomains, async (configs) => {
+        const { member, rulesets, joins } = connected();
+        const ruleset = buildRuleset(configs, placeOf);
+        // Replaced by the next ones, because it is not committed.
+        await run(member.prepare(rulesetOf('old')));
+        await run(member.prepare(ruleset));
+        expect([rulesets, joins()]).toEqual([[], 0]);
+        await run(member.commit());
+        expect([rulesets.map(rowsOf), joins()]).toEqual([[rowsOf(ruleset)], 1]);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it('arrive in parts of at most 64 KiB, however many there are, and however long one is', async () => {
+    const long = { key: 'k', metadata: { text: 'ä€😀'.repeat(50_000) }, rateLimit: limit(1, 'DAY') };
+    const many = Array.from({ length: 5_000 }, (_, index) => ({ key: 'user', value: `u${index}` }));
+    const wildcards = Array.from({ length: 500 }, (_, index) => ({ key: 'path', value: `/section${index}/*/x*` }));
+    const ruleset = rulesetOf('shop', long, ...many, ...wildcards);
+    const { member, rulesets, writes } = connected();
+    expect(await run(member.prepare(ruleset))).toBeGreaterThan(30);
+    expect(Math.max(...writes)).toBeLessThan(65 * 1024);
+    await run(member.commit());
+    expect(rowsOf(rulesets[0])).toEqual(rowsOf(ruleset));
+  });
+
+  it('hold requests until they are committed, and decide them in order with the new rules', async () => {
+    const { member, send, outcomes } = connected();
+    await run(member.prepare(rulesetOf('shop')));
+    send('first').cancel('cancelled');
+    await run(member.hold());
+    const [second] = [send('second'), send('third'), send('expired').cancel('deadline_exceeded')];
+    expect(outcomes).toEqual(['first is decided', 'first is cancelled']);
+    await run(member.commit());
+    second.cancel('cancelled');
+    send('last');
+    const decided = ['second is decided', 'third is decided', 'second is cancelled', 'last is decided'];
+    expect(outcomes.slice(2)).toEqual(decided);
+  });
+
+  it('need not be prepared for a commit, and end when the primary is gone; requests that are held are rejected', async () => {
+    const { primary, member, send, rulesets, outcomes, joins } = connected();
+    await run(member.commit());
+    expect([rulesets, joins()]).toEqual([[], 1]);
+    await run(member.hold());
+    send('held');
+    primary.close();
+    await until('the worker has noticed', () => outcomes.includes('end'));
+    send('late');
+    expect(outcomes).toEqual(['held is shutting_down', 'end', 'late is shutting_down']);
+  });
+});
