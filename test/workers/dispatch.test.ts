@@ -109,32 +109,20 @@ describe('the dispatch of connections', () => {
     expect(counts()).toEqual([0, 1]);
   });
 
-  it('gives the sockets that a worker has not taken to another one when it ends', async () => {
-    const { accept, begin, counts } = await start();
-    const [one, other] = [begin(), begin()];
-    const [, second, third] = await accept('grpc', 'grpc', 'grpc');
+  it('gives the sockets that a worker has not taken to one that answers, up to the limit', async () => {
+    const { accept, begin, counts, refused } = await start(3);
+    const [one, silent, other] = [begin(), begin(), begin()];
+    silent.responsiveness$.next('silent');
+    const [first, second, third, fourth] = await accept('grpc', 'grpc', 'grpc', 'grpc');
+    expect([one.sockets, other.sockets, refused, fourth?.destroyed]).toEqual([
+      [first, third],
+      [second],
+      ['grpc connections'],
+      true,
+    ]);
     one.notices$.next({ taken: 1 });
     one.exited$.next({ code: null, signal: 'SIGKILL' });
-    expect(other.sockets).toEqual([second, third]);
-    expect(counts()).toEqual([2, 0]);
-  });
-
-  it('gives connections to the others while a worker does not answer', async () => {
-    const { accept, begin } = await start();
-    const [one, other] = [begin(), begin()];
-    one.responsiveness$.next('silent');
-    await accept('grpc', 'grpc', 'grpc');
-    expect([one.passed.length, other.passed.length]).toEqual([0, 3]);
-    one.responsiveness$.next('responsive');
-    await accept('grpc', 'grpc', 'grpc');
-    expect([one.passed.length, other.passed.length]).toEqual([3, 3]);
-  });
-
-  it('refuses gRPC connections over the limit', async () => {
-    const { accept, begin, refused } = await start(1);
-    begin();
-    const [, second] = await accept('grpc', 'grpc');
-    expect([refused, second?.destroyed]).toEqual([['grpc connections'], true]);
+    expect([other.sockets, silent.sockets, counts()]).toEqual([[second, third], [], [2, 0]]);
   });
 
   it('lets gRPC connections wait for the first worker, but not for long, and serves those of HTTP itself', async () => {

@@ -108,8 +108,8 @@ describe('the distribution of rules', () => {
       const [joining, committing] = [{ gone$: hot('---g') }, { prepare: cold('-|'), gone$: hot('----g') }];
       const stuck = new ScriptedMember({ prepare: cold('-n-'), gone$: hot('10010ms g') });
       const slow = new ScriptedMember({ ...steps, prepare: cold('9s n 9s n |') });
-      const others = [joining, committing].map((script) => new ScriptedMember(script));
-      const members$ = hot('  (abks)', { a: others[0], b: others[1], k: stuck, s: slow } as Record<string, RuleMember>);
+      const others = [new ScriptedMember(joining), new ScriptedMember(committing)] as const;
+      const members$ = hot('  (abks)', { a: others[0], b: others[1], k: stuck, s: slow });
       const source = cold('   a', events);
       const expected = '      18002ms a';
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);

@@ -1,0 +1,260 @@
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import type { ServiceError } from '@grpc/grpc-js';
+import {
+  HealthCheckResponse,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../../src/gen/grpc/health/v1/health';
+import { CONNECTION_LOST, RateLimitClient } from '../../support/clients/grpc-client';
+import { RuleFolder } from '../../support/data/rule-folder';
+import { isListening } from '../../support/processes/is-listening';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { WeirProcess } from '../../support/processes/weir-process';
+import { connectionsTo, workersOf } from '../../support/processes/worker-processes';
+import { until } from '../../support/waiting/until';
+import * as instance from './instance';
+
+const CALLER = '  - { key: caller, rate_limit: { unit: year, requests_per_unit: 3 } }\n';
+const HITS = 'ratelimit.service.rate_limit.shop.user.total_hits';
+const UNAVAILABLE = 14;
+
+let rules: RuleFolder;
+let redis: RedisProcess;
+beforeAll(async () => {
+  [rules, redis] = await Promise.all([
+    RuleFolder.with({ 'shop.yaml': instance.ruleFile(1, CALLER) }),
+    RedisProcess.start(),
+  ]);
+});
+afterAll(async () => {
+  await redis?.[Symbol.asyncDispose]();
+  await rules?.[Symbol.asyncDispose]();
+});
+
+function start(env: Readonly<Record<string, string>> = {}, awaitServing = true): Promise<WeirProcess> {
+  const store = { BACKEND_TYPE: 'redis', REDIS_SOCKET_TYPE: 'tcp', REDIS_URL: redis.address };
+  const operators = { LOCAL_CACHE_SIZE_IN_BYTES: '100000', OPERATOR_TOKEN: instance.TOKEN };
+  return WeirProcess.start({ env: { ...rules.env, ...store, WORKERS: '2', ...operators, ...env }, awaitServing });
+}
+
+/** Calls in flight, one on each of as many connections as there are workers, whose pipeline windows have not closed yet. */
+async function callsInFlight(weir: WeirProcess, user: string, count = 2) {
+  const options = { 'grpc.use_local_subchannel_pool': 1 };
+  const clients = Array.from({ length: count }, () => new RateLimitClient(weir.grpcAddress, undefined, options));
+  const calls = clients.map((client) => client.shouldRateLimit('shop', [`user=${user}`]));
+  const outcomes = Promise.allSettled(calls).then((settled) => {
+    for (const client of clients) client[Symbol.dispose]();
+    return settled;
+  });
+  // Until the servers have read the calls, clients may have to make them elsewhere.
+  await weir.until('the calls to be received', async () => (await weir.statistics()).get(HITS) === count);
+  return { statuses: async () => (await outcomes).map(({ status }) => status).toSorted(byText), outcomes };
+}
+
+function byText(one: string, other: string): number {
+  return one.localeCompare(other);
+}
+
+describe('the life of an instance with two workers', () => {
+  it('ends on SIGTERM when every call that it has counted is answered', async () => {
+    await using weir = await start();
+    using clients = await instance.Clients.open(weir, 4);
+    let answered = 0;
+    const failures: unknown[] = [];
+    const callers = clients.all.flatMap((client) =>
+      Array.from({ length: 8 }, async () => {
+        while (failures.length === 0) {
+          try {
+            await client.shouldRateLimit('shop', ['user=drained']);
+            answered += 1;
+          } catch (error) {
+            failures.push(error);
+          }
+        }
+      }),
+    );
+    await weir.until('calls to be answered', () => answered > 500);
+    weir.signal('SIGTERM');
+    expect(await weir.exited).toBe(0);
+    await Promise.all(callers);
+    for (const failure of failures) expect([UNAVAILABLE, undefined]).toContain((failure as { status?: number }).status);
+    const counts = await redis.control.mget(await redis.control.keys('shop_user_drained_*'));
+    expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(answered);
+  });
+
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'ends on %s to all processes when its calls are answered',
+    async (signal) => {
+      await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
+      const calls = await callsInFlight(weir, 'signal');
+      const workers = workersOf(weir);
+      expect(workers.map(({ pid }) => connectionsTo(weir.ports.grpc, pid))).toEqual([1, 1]);
+      // As a terminal or a supervisor does; the workers wait for the primary.
+      for (const { pid } of workers) process.kill(pid, signal);
+      weir.signal(signal);
+      expect(await weir.exited).toBe(0);
+      expect(await calls.statuses()).toEqual(['fulfilled', 'fulfilled']);
+    },
+  );
+
+  it('loses with a worker only the calls of that worker', async () => {
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '9s' });
+    const calls = await callsInFlight(weir, 'lost');
+    process.kill(workersOf(weir)[0]!.pid, 'SIGKILL');
+    expect(await calls.statuses()).toEqual(['fulfilled', 'rejected']);
+  });
+
+  it('ends with 1 when a worker is killed during the drain, after the others have answered their calls', async () => {
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
+    const calls = await callsInFlight(weir, 'killed');
+    const [victim] = workersOf(weir);
+    weir.signal('SIGTERM');
+    await weir.line(/msg="draining: /);
+    process.kill(victim!.pid, 'SIGKILL');
+    expect(await weir.exited).toBe(1);
+    expect(await calls.statuses()).toEqual(['fulfilled', 'rejected']);
+    await weir.line(
+      /level=error msg="a worker has ended while it drained; its calls have failed" worker=1 reason="killed by SIGKILL"/,
+    );
+    await weir.line(/level=error msg="drained, but calls have failed; the process exits" .*exit_code=1/);
+  });
+
+  it('ends at once on a second signal, all workers included', async () => {
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '60s' });
+    const workers = workersOf(weir);
+    const calls = await callsInFlight(weir, 'second', 1);
+    weir.signal('SIGTERM');
+    await weir.line(/msg="draining: /);
+    weir.signal('SIGINT');
+    expect(await weir.exited).toBe(1);
+    await weir.line(/drain aborted by second signal; still in flight: gRPC calls/);
+    const [outcome] = await calls.outcomes;
+    expect(CONNECTION_LOST).toContain(((outcome as PromiseRejectedResult).reason as ServiceError).code);
+    await until('the workers have ended', () => workers.every(({ pid }) => !instance.isRunning(pid)));
+  });
+
+  it('ends when its calls are answered if the primary is killed, and leaves no process', async () => {
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
+    const workers = workersOf(weir);
+    const calls = await callsInFlight(weir, 'orphan', 1);
+    weir.signal('SIGKILL');
+    expect(await calls.statuses()).toEqual(['fulfilled']);
+    await until('the workers have ended', () => workers.every(({ pid }) => !instance.isRunning(pid)));
+    expect(await isListening(weir.ports.grpc)).toBe(false);
+  });
+
+  it('does not begin when a worker cannot start, with one message', async () => {
+    await using weir = await start({ REDIS_URL: '127.0.0.1:1', REDIS_STARTUP_MAX_ELAPSED_TIME: '100ms' }, false);
+    expect(await weir.exited).toBe(1);
+    expect(instance.linesWith(weir, 'the service cannot run: ')).toBe(1);
+    expect(weir.output).toMatch(/level=fatal msg="the service cannot run: .*127\.0\.0\.1:1/);
+  });
+
+  it('fails calls while the process with the counters does not answer, and recovers', async () => {
+    await using weir = await start({ BACKEND_TYPE: 'memory' });
+    using client = new RateLimitClient(weir.grpcAddress);
+    await client.shouldRateLimit('shop', ['user=waiting']);
+    weir.signal('SIGSTOP');
+    try {
+      const failure = client.shouldRateLimit('shop', ['user=waiting']);
+      await expect(failure).rejects.toThrow(/the process that has the counters does not answer/);
+    } finally {
+      weir.signal('SIGCONT');
+    }
+    const remaining = await weir.until('calls to be answered', () =>
+      client.shouldRateLimit('shop', ['user=waiting']).then(
+        ({ statuses }) => statuses[0]?.limitRemaining,
+        () => undefined,
+      ),
+    );
+    // The call that failed was counted when the process went on.
+    expect(remaining).toBeLessThan(instance.limitOf(1) - 2);
+  });
+});
+
+/** The status that the worker of a new connection gives. */
+async function grpcHealth(weir: WeirProcess): Promise<Status> {
+  const session = connect(`http://${weir.grpcAddress}`);
+  try {
+    const path = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check' };
+    const stream = session.request({ ...path, 'content-type': 'application/grpc', te: 'trailers' });
+    stream.end(Buffer.alloc(5));
+    const chunks: Buffer[] = [];
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    await once(stream, 'end');
+    return HealthCheckResponse.decode(Buffer.concat(chunks).subarray(5)).status;
+  } finally {
+    session.destroy();
+  }
+}
+
+/** Waits until all of the listeners give this health, four times, so that each worker is asked. */
+function untilHealth(weir: WeirProcess, status: number, text: string, grpc: Status): Promise<boolean> {
+  return weir.until(`the health ${text} everywhere`, async () => {
+    const answers = new Set<string>();
+    for (let count = 0; count < 4; count += 1) {
+      const http = await weir.http('/healthcheck', { headers: { connection: 'close' } });
+      answers.add(JSON.stringify([await weir.debugHealth(), [http.status, await http.text()], await grpcHealth(weir)]));
+    }
+    return [...answers].join() === JSON.stringify([[status, text], [status, text], grpc]);
+  });
+}
+
+describe('the health of an instance with two workers', () => {
+  it('is bad everywhere when the store is away', async () => {
+    await using own = await RedisProcess.start();
+    await using weir = await start({ REDIS_URL: own.address, REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' });
+    await untilHealth(weir, 200, 'OK', Status.SERVING);
+    await own.crash();
+    expect(await untilHealth(weir, 500, 'unhealthy: counter store', Status.NOT_SERVING)).toBe(true);
+  });
+
+  it('is bad until there are rules, if they may be missing at the start', async () => {
+    await using empty = await RuleFolder.with({});
+    const may = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' };
+    await using weir = await start({ ...empty.env, ...may });
+    await untilHealth(weir, 500, 'unhealthy: configuration', Status.NOT_SERVING);
+    await empty.write('shop.yaml', instance.ruleFile(1));
+    await untilHealth(weir, 200, 'OK', Status.SERVING);
+    using clients = await instance.Clients.open(weir, 4);
+    expect(await clients.versions()).toEqual([1, 1, 1, 1]);
+  });
+});
+
+describe('the operators’ API of an instance with two workers', () => {
+  it('shows and changes what all workers do, with counters in Redis', async () => {
+    await using weir = await start();
+    using clients = await instance.Clients.open(weir, 6);
+    await instance.expectOperatorsSeeAllWorkers(weir, clients);
+  });
+
+  it('answers with the timeout of the store, also when that is longer than a worker may stand still', async () => {
+    await using hanging = await RedisProcess.start();
+    await using weir = await start({ KVSTORE_URL: hanging.address, KVSTORE_TIMEOUT: '7s', REDIS_URL: '' });
+    hanging.signal('SIGSTOP');
+    const body = { domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'ann' }] }] };
+    const [explanation, problem] = await Promise.all([
+      instance.api(weir, 'POST /api/explanations', { body }),
+      instance.api(weir, 'GET /api/counters?domain=shop&descriptor=user=ann', { status: 503 }),
+    ]);
+    expect(explanation).toMatchObject({ descriptors: [{ outcome: 'limit' }], error: { code: 'store_timeout' } });
+    expect(problem).toMatchObject({ code: 'store_timeout' });
+  });
+
+  it('unblocks a caller also on a worker that does not answer, as soon as that continues', async () => {
+    await using weir = await start({ BACKEND_TYPE: 'memory' });
+    using clients = await instance.Clients.open(weir, 6);
+    for (let time = 0; time < 2; time += 1) await clients.codes('caller=stopped');
+    const { pid } = workersOf(weir).at(-1)!;
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await weir.line(/a worker does not answer; others get the new connections/);
+      await instance.api(weir, 'DELETE /api/counters?domain=shop&descriptor=caller=stopped');
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await weir.line(/a worker answers again/);
+    const counter = await instance.api(weir, 'GET /api/counters?domain=shop&descriptor=caller=stopped');
+    expect(counter).toMatchObject({ count: 0, isInLocalCache: false });
+  });
+});
