@@ -1,6 +1,6 @@
-import { BehaviorSubject, EMPTY, NEVER, ReplaySubject, Subject, lastValueFrom, of } from 'rxjs';
+import { BehaviorSubject, EMPTY, NEVER, ReplaySubject, Subject, of } from 'rxjs';
 import { DRAIN_DEADLINE, lifeCycle } from '../../src/main/life-cycle';
-import { LifeLog, type Serving } from '../../src/main/life-log';
+import type { Serving } from '../../src/main/life-log';
 import { Readiness } from '../../src/main/readiness';
 import { managerReports } from '../../src/main/service-manager';
 import { readSettings } from '../../src/settings/read-settings';
@@ -73,27 +73,6 @@ describe('the life of a service', () => {
     expect(log.messages).toEqual(['serving', draining, 'drained; the process exits']);
   });
 
-  it.each([
-    ['drained; the process exits', { kind: 'drained' }, false, 0, 'notice'],
-    ['drained, but calls have failed; the process exits', { kind: 'drained' }, true, 1, 'error'],
-    [
-      'drain aborted by deadline; still in flight: x',
-      { kind: 'aborted', why: 'deadline', step: 'x' },
-      true,
-      1,
-      'error',
-    ],
-  ] as const)('ends with the outcome of the drain and the exit code: %s', (...row) => {
-    const [message, outcome, hasLostCalls, code, level] = row;
-    const log = new RecordedLog();
-    let now = 0;
-    const life = new LifeLog(log, () => now);
-    life.draining();
-    now = 1234;
-    expect(life.drained(outcome, hasLostCalls)).toBe(code);
-    expect(log.lines.at(-1)).toEqual({ level, message, fields: { duration: '1234ms', exit_code: code } });
-  });
-
   it('has a status that does not fail when what is awaited fails', () => {
     const awaited$ = new BehaviorSubject<readonly Awaited[]>(['counter store']);
     const health$ = new BehaviorSubject<Health>({ healthy: true, unhealthy: [] });
@@ -133,16 +112,6 @@ async function reportsOfEnd(answers: readonly Promise<void>[]) {
 }
 
 describe('the reports to a service manager', () => {
-  it('are complete when the manager has the last message, which follows those before', async () => {
-    const taken = new Subject<void>();
-    const { sent, end } = await reportsOfEnd([lastValueFrom(taken, { defaultValue: undefined }), Promise.resolve()]);
-    expect([sent, end.isReported]).toEqual([['STATUS=serving'], false]);
-    taken.complete();
-    await turn();
-    await turn();
-    expect([sent, end.isReported]).toEqual([['STATUS=serving', 'STOPPING=1'], true]);
-  });
-
   it('are complete when the manager cannot be notified', async () => {
     const { end, log } = await reportsOfEnd([Promise.resolve(), Promise.reject(new Error('connection refused'))]);
     await turn();

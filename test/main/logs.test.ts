@@ -190,43 +190,34 @@ describe('the log of loads', () => {
   });
 });
 
-describe('rejections of the HTTP listeners', () => {
+test('rejections of the HTTP listeners are counted, and logged at level debug, or when they begin and end if they last', () => {
   const BEGINS = 'an HTTP listener has too many connections; it closes idle ones for new ones, or else the new ones';
   const ENDS = 'an HTTP listener no longer closes connections for new ones';
   const MEMORY =
     'unfinished bodies of HTTP requests use all of the memory for them; the largest and oldest are rejected';
-
-  function start() {
-    const statistics = new Statistics(10);
-    const log = new RecordedLog();
-    const time = new VirtualTimeScheduler();
-    const rejections = new HttpRejections(statistics, log);
-    rejections.logConditions(time).subscribe();
-    return {
-      time,
-      reject: (kind: HttpRejection, listener = 'HTTP') => rejections.of(listener)(kind, new Socket(), 'reason'),
-      at: (level: string) => log.lines.filter((line) => line.level === level).map(({ message }) => message),
-      count: (name: string) => statistics.counter(`ratelimit_server.http.${name}`).value,
-    };
+  const statistics = new Statistics(10);
+  const log = new RecordedLog();
+  const time = new VirtualTimeScheduler();
+  const rejections = new HttpRejections(statistics, log);
+  rejections.logConditions(time).subscribe();
+  function reject(kind: HttpRejection, listener = 'HTTP') {
+    rejections.of(listener)(kind, new Socket(), 'reason');
+  }
+  function linesAt(level: string) {
+    return log.lines.filter((line) => line.level === level).map(({ message }) => message);
   }
 
-  it('are counted by kind and logged one by one at level debug', () => {
-    const { reject, at, count } = start();
-    for (const kind of ['malformed', 'malformed', 'data_dribble'] as const) reject(kind);
-    expect([count('malformed'), count('data_dribble'), count('connections')]).toEqual([2, 1, 0]);
-    expect([at('debug'), at('warn')]).toEqual([Array(3).fill('HTTP connection or request rejected'), []]);
-  });
-
-  it('that last are logged when they begin, and when there are no more of them, for each kind and listener', () => {
-    const { time, reject, at, count } = start();
-    for (let rejected = 0; rejected < 1_000; rejected += 1) reject('connections');
-    expect(at('warn')).toEqual([BEGINS]);
-    reject('request_memory');
-    reject('connections', 'debug');
-    expect(at('warn')).toEqual([BEGINS, MEMORY, BEGINS]);
-    time.flush();
-    expect(at('warn').filter((message) => message === ENDS)).toHaveLength(2);
-    reject('connections');
-    expect([at('warn').at(-1), count('connections')]).toEqual([BEGINS, 1_002]);
-  });
+  for (const kind of ['malformed', 'malformed', 'data_dribble'] as const) reject(kind);
+  expect(linesAt('debug')).toEqual(Array(3).fill('HTTP connection or request rejected'));
+  for (let count = 0; count < 1_000; count += 1) reject('connections');
+  reject('request_memory');
+  reject('connections', 'debug');
+  expect(linesAt('warn')).toEqual([BEGINS, MEMORY, BEGINS]);
+  time.flush();
+  expect(linesAt('warn').filter((message) => message === ENDS)).toHaveLength(2);
+  reject('connections');
+  expect(linesAt('warn').at(-1)).toBe(BEGINS);
+  const names = ['malformed', 'data_dribble', 'connections', 'request_memory'];
+  const counts = names.map((name) => statistics.counter(`ratelimit_server.http.${name}`).value);
+  expect(counts).toEqual([2, 1, 1_002, 1]);
 });

@@ -62,17 +62,6 @@ describe('the table of settings', () => {
     expect(new Set(settingRows.map(({ field }) => field)).size).toBe(settingRows.length);
   });
 
-  test('describes the settings of both key-value stores in the same way', () => {
-    const pairs = settingRows.flatMap((second) => {
-      const first = settingRows.find(({ name }) => name === second.name.replace('KVSTORE_PERSECOND_', 'KVSTORE_'));
-      return first === undefined || first === second ? [] : [[first, second] as const];
-    });
-    expect(pairs).toHaveLength(13);
-    for (const [first, second] of pairs) {
-      expect([second.type.allowed, second.secret]).toEqual([first.type.allowed, first.secret]);
-    }
-  });
-
   test('marks every variable that contains credentials as secret', () => {
     const secrets = settingRows.filter(({ secret }) => secret === 'value').map(({ name }) => name);
     const named = settingRows.map(({ name }) => name).filter((name) => /AUTH|PASSWORD|TOKEN$|HEADERS$/.test(name));
@@ -110,17 +99,6 @@ describe.each(settingRows.map((row) => [row.name, row] as const))('%s', (name, r
 });
 
 describe('readSettings', () => {
-  test('returns typed values', () => {
-    const { settings } = readSettings(env('PORT=1 LOG_LEVEL=error'));
-    const port: number = settings.port;
-    const level: 'fatal' | 'error' | 'warning' | 'info' | 'debug' = settings.logLevel;
-    // @ts-expect-error: a setting without a default may be undefined, and its type includes undefined
-    const url: string = settings.kvstoreUrl;
-    // @ts-expect-error: a field needs a row in the table
-    const unknown: unknown = settings.kvstoreColour;
-    expect([port, level, url, unknown]).toEqual([1, 'error', undefined, undefined]);
-  });
-
   test('returns deeply frozen settings', () => {
     const loaded = readSettings(env('EXTRA_TAGS=a:b'));
     const parts = ['EXTRA_TAGS', 'PULLMETRICS_ADDR', 'TAGGEDSTATS_MOGRIFIERS'].map((name) => valueOf(loaded, name));

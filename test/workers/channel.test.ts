@@ -1,5 +1,4 @@
 import { text } from 'node:stream/consumers';
-import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import { answerRequests } from '../../src/workers/channel/requests/answering';
 import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';
@@ -16,24 +15,6 @@ function inPieces(bytes: Buffer, size: number): readonly Buffer[] {
 }
 
 describe('a channel', () => {
-  it('delivers the messages of each topic in order, wherever the bytes are cut', async () => {
-    const topics = [TOPICS.rules, TOPICS.control, TOPICS.counters];
-    const messages = fc.array(fc.tuple(fc.constantFrom(...topics), fc.string()), { minLength: 1, maxLength: 20 });
-    await fc.assert(
-      fc.asyncProperty(messages, fc.integer({ min: 1, max: 30 }), async (sent, size) => {
-        const { primary, worker } = channelPair({ cut: (bytes) => inPieces(bytes, size) });
-        const received: [number, string][] = [];
-        for (const topic of topics) worker.frames(topic).subscribe((body) => received.push([topic, body.toString()]));
-        for (const [topic, body] of sent) primary.send(topic, body);
-        // Without subscriber.
-        primary.send(TOPICS.health, 'dropped');
-        await until('all have arrived', () => received.length === sent.length);
-        expect(received).toEqual(sent);
-      }),
-      { numRuns: 30 },
-    );
-  });
-
   it.each([
     ['the other end closes it', (other: StreamChannel) => other.close()],
     [

@@ -76,48 +76,39 @@ describe('a worker that does not answer', () => {
     expect(log.lines).toEqual([{ level: 'error', message: 'a worker does not answer and is killed', fields }]);
   });
 
-  it('is not ready until it answers again, with a line for each', () => {
-    const { pool, log, workers } = startPool({ areServing: true });
-    workers[0].responsiveness$.next('silent');
-    expect(pool.members.map(isReady)).toEqual([false, true]);
-    workers[0].responsiveness$.next('responsive');
+  it('is not ready until it answers again, with a line for each, unless it does not serve yet', () => {
+    const { pool, log, workers } = startPool();
+    workers[0].serves();
+    for (const worker of workers) worker.responsiveness$.next('silent');
+    expect(pool.members.map(isReady)).toEqual([false, false]);
+    for (const worker of workers) worker.responsiveness$.next('responsive');
+    workers[1].serves();
     expect(pool.members.map(isReady)).toEqual([true, true]);
     const silent = 'a worker does not answer; others get the new connections';
     expect(log.messages).toEqual([silent, 'a worker answers again']);
   });
-
-  it('is neither reported nor kept from being ready by a silence before it serves', () => {
-    const { pool, log, workers } = startPool();
-    for (const state of ['responsive', 'silent', 'responsive'] as const) workers[0].responsiveness$.next(state);
-    workers[0].serves();
-    workers[0].responsiveness$.next('responsive');
-    expect([pool.members.map(isReady), log.messages]).toEqual([[true, false], []]);
-  });
 });
 
 describe('a drain of the workers', () => {
-  it('is complete when all workers have drained and exited with 0', () => {
-    const { pool, log, workers } = startPool({ areServing: true });
-    const progress = drain(pool);
-    for (const worker of workers) worker.reports$.next({ kind: 'drained' });
-    expect(progress.isOver).toBe(false);
-    for (const worker of workers) worker.ends({ code: 0 });
-    for (const { received } of workers) expect(received).toEqual(['start', 'drain', 'finish']);
-    expect([progress.isOver, pool.hasLostCalls, log.lines]).toEqual([true, false, []]);
-  });
-
   it.each([
+    ['no line if all exit with 0', { code: 0 }],
     ['killed by SIGKILL', KILLED],
     ['exit code 1', { code: 1 }],
-  ])('has lost calls when a worker ends in another way, with a line that says how: %s', (reason, exit) => {
-    const { pool, log, workers } = startPool({ areServing: true });
-    const progress = drain(pool);
-    workers[0].ends(exit);
-    workers[1].reports$.next({ kind: 'drained' });
-    workers[1].ends({ code: 0 });
-    expect([progress.isOver, pool.hasLostCalls]).toEqual([true, true]);
-    expect(log.lines).toEqual([{ level: 'error', message: LOST, fields: { worker: 1, reason } }]);
-  });
+  ])(
+    'is complete when all workers have drained and ended, and has lost calls if one ends in another way: %s',
+    (reason, exit) => {
+      const { pool, log, workers } = startPool({ areServing: true });
+      const progress = drain(pool);
+      workers[1].reports$.next({ kind: 'drained' });
+      expect(progress.isOver).toBe(false);
+      workers[0].ends(exit);
+      workers[1].ends({ code: 0 });
+      expect(workers[1].received).toEqual(['start', 'drain', 'finish']);
+      const lost =
+        'code' in exit && exit.code === 0 ? [] : [{ level: 'error', message: LOST, fields: { worker: 1, reason } }];
+      expect([progress.isOver, pool.hasLostCalls, log.lines]).toEqual([true, lost.length > 0, lost]);
+    },
+  );
 
   it('begins before its calls are awaited: from then on, no worker that ends is replaced', () => {
     jest.useFakeTimers();
@@ -142,14 +133,6 @@ describe('a drain of the workers', () => {
     for (const worker of workers) worker.ends(KILLED);
     for (const { received } of workers) expect(received).toEqual(['start', 'kill', 'drain']);
     expect([progress.isOver, pool.hasLostCalls, log.lines]).toEqual([true, false, []]);
-  });
-
-  it('has no lines about the workers that are killed when it is aborted', () => {
-    const { pool, log, workers } = startPool({ areServing: true });
-    drain(pool);
-    pool.kill();
-    for (const worker of workers) worker.ends(KILLED);
-    expect([pool.hasLostCalls, log.lines]).toEqual([false, []]);
   });
 });
 

@@ -76,14 +76,11 @@ describe('rules that are transferred to a worker', () => {
 
   it('arrive in parts of at most 64 KiB, however many there are, and however long one is', async () => {
     const long = { key: 'k', metadata: { text: 'ä€😀'.repeat(50_000) }, rateLimit: limit(1, 'DAY') };
-    const many = Array.from({ length: 5_000 }, (_, index) => ({ key: 'user', value: `u${index}` }));
-    const wildcards = Array.from({ length: 500 }, (_, index) => ({ key: 'path', value: `/section${index}/*/x*` }));
-    const ruleset = rulesetOf('shop', long, ...many, ...wildcards);
+    const ruleset = rulesetOf('shop', long, ...Array.from({ length: 5_000 }, (_, index) => ({ key: `k${index}` })));
     const { member, rulesets, writes } = connected();
-    expect(await run(member.prepare(ruleset))).toBeGreaterThan(30);
-    expect(Math.max(...writes)).toBeLessThan(65 * 1024);
+    expect(await run(member.prepare(ruleset))).toBeGreaterThan(20);
     await run(member.commit());
-    expect(rowsOf(rulesets[0])).toEqual(rowsOf(ruleset));
+    expect([Math.max(...writes) < 65 * 1024, rowsOf(rulesets[0])]).toEqual([true, rowsOf(ruleset)]);
   });
 
   it('need not be prepared for a commit; requests that are held wait for it, and are rejected if the primary is gone', async () => {

@@ -128,6 +128,7 @@ describe('the life of an instance with two workers', () => {
     weir.signal('SIGINT');
     expect(await weir.exited).toBe(1);
     await weir.line(/drain aborted by second signal; still in flight: gRPC calls/);
+    expect(instance.linesWith(weir, 'a worker has ended')).toBe(0);
     const [outcome] = await calls.outcomes;
     expect(CONNECTION_LOST).toContain(((outcome as PromiseRejectedResult).reason as ServiceError).code);
     await until('the workers have ended', () => workers.every(({ pid }) => !instance.isRunning(pid)));

@@ -30,15 +30,6 @@ const FIRST = ['prepare a', 'commit'];
 const KILLED = /^kill: it has not answered for 10000 ms/;
 
 describe('the distribution of rules', () => {
-  it('emits rules at once while there are no workers, and fails with its source', () =>
-    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const source = cold('  -a-x-b', events);
-      const expected = '     -a-x-b';
-      expectObservable(distributed(source, scheduler), '------!').toBe(expected, events);
-      expectSubscriptions(source.subscriptions).toBe('^-----!');
-      expectObservable(distributed(cold<RuleEvent>('--#'), scheduler)).toBe('--#');
-    }));
-
   it('gives workers only the last of several loads that arrive during a round, and emits all of them in order', () =>
     marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
       const member = new ScriptedMember({ prepare: cold('--|'), hold: cold('-|'), commit: cold('-|') });
@@ -74,20 +65,6 @@ describe('the distribution of rules', () => {
       for (const { received } of [early, late]) expect(received).toEqual([...FIRST, 'prepare b', 'hold', 'commit']);
     }));
 
-  it('lets a worker that starts during a round wait for its end, and then gives it the new rules', () =>
-    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const prepare = cold('                 -|');
-      const early = new ScriptedMember({ prepare: cold('--|'), hold: cold('-|'), commit: cold('-|') });
-      const late = new ScriptedMember({ prepare, commit: cold('-|') });
-      const members$ = hot('  e------l', { e: early, l: late });
-      const source = cold('   a----b', events);
-      const expected = '      ---a-----b';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      expectSubscriptions(prepare.subscriptions).toBe('---------^!');
-      flush();
-      expect(late.received).toEqual(['prepare b', 'commit']);
-    }));
-
   it('lets workers wait for the first rules, or decide without if the settings allow it', () =>
     marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
       const [waiting, deciding] = [
@@ -119,23 +96,11 @@ describe('the distribution of rules', () => {
       expect(others.map(({ received }) => received)).toEqual([['prepare a'], ['prepare a']]);
     }));
 
-  it('holds the requests of all workers before any of them has the new rules, and kills one that does not hold', () =>
-    marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const [prepare, commit] = [cold('|'), cold('-|')];
-      const quick = new ScriptedMember({ prepare, hold: cold('-|'), commit });
-      const stuck = new ScriptedMember({ prepare, hold: cold('-'), commit, gone$: hot('1500ms g') });
-      const members$ = hot('  (qs)', { q: quick, s: stuck });
-      const source = cold('   a--b', events);
-      const expected = '      -a 1499ms b';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
-      expectSubscriptions(commit.subscriptions).toBe(['^!', '^!', '1500ms ^!']);
-      flush();
-      expect(quick.received).toEqual([...FIRST, 'prepare b', 'hold', 'commit']);
-      expect(stuck.received).toEqual([...FIRST, 'prepare b', 'hold', expect.stringContaining('kill: ')]);
-    }));
-
-  it('stops at the present step when it is unsubscribed from', () =>
+  it('emits rules at once without workers, fails with its source, and stops at the present step when unsubscribed from', () =>
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
+      const expected = '-a-x-b';
+      expectObservable(distributed(cold('-a-x-b', events), scheduler)).toBe(expected, events);
+      expectObservable(distributed(cold<RuleEvent>('--#'), scheduler)).toBe('--#');
       const prepare = cold('     ------|');
       const members$ = hot('  m', { m: new ScriptedMember({ prepare }) });
       const source = cold('   -a', events);
