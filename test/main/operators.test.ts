@@ -2,15 +2,10 @@ import { Readable } from 'node:stream';
 import { NEVER, type Observable, Subject } from 'rxjs';
 import type { ExplainedRequest } from '../../src/limiter/explanations/explained-request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
-import { operatorHandlers } from '../../src/main/operators/answer-operator';
 import { reasonOf, reasonOfAnswer } from '../../src/main/operators/reasons';
 import { WorkerDecisions } from '../../src/main/operators/worker-decisions';
 import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
-import { answerRequests } from '../../src/workers/channel/requests/answering';
 import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';
-import { Requests } from '../../src/workers/channel/requests/requests';
-import { until } from '../support/waiting/until';
-import { channelPair } from '../support/workers/channel-pair';
 
 describe('the reason of a descriptor', () => {
   function reasonOfLimit(counter: Partial<ExplainedCounter>, isCounted = true): string {
@@ -160,14 +155,4 @@ describe('a request of operators for several workers', () => {
     await jest.advanceTimersByTimeAsync(5_000);
     expect([silent.areAllCancelled, jest.getTimerCount()]).toEqual([true, 0]);
   });
-});
-
-test('a worker forgets a counter also when the request was cancelled before it was read', async () => {
-  const { primary, worker } = channelPair();
-  const forgotten: string[] = [];
-  const limiter = { forget: (key: string) => forgotten.push(key) };
-  answerRequests(worker, { ...operatorHandlers({ decisions: {} as never, limiter, offenders: undefined }) });
-  new Requests(primary).ask('forget', { cacheKey: 'shop_user_ann_0' }).destroy();
-  await until('the counter is forgotten', () => forgotten.length > 0);
-  expect(forgotten).toEqual(['shop_user_ann_0']);
 });

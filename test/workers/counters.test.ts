@@ -19,17 +19,14 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((counters) => counters.close()));
 });
 
-/** Counters in memory, and several workers that count in them. */
-function instanceOf(workers: number, maxKeys = 10_000) {
-  const memory = new MemoryCounters({ maxKeys, now: () => NOW });
-  const pairs = Array.from({ length: workers }, () => {
-    const pair = channelPair();
-    serveCounters(pair.primary, memory);
-    const counters = new RemoteCounters({ channel: pair.worker, windowSpan: 0 });
-    opened.push(counters);
-    return { ...pair, counters };
-  });
-  return { memory, pairs };
+/** Counters in memory, and a worker that counts in them. */
+function inOneProcess() {
+  const memory = new MemoryCounters({ maxKeys: 10_000, now: () => NOW });
+  const { primary, worker } = channelPair();
+  serveCounters(primary, memory);
+  const counters = new RemoteCounters({ channel: worker, windowSpan: 0 });
+  opened.push(counters);
+  return { memory, primary, counters };
 }
 
 function countsOf(counters: RemoteCounters | MemoryCounters, batch: readonly CounterOperation[]) {
@@ -57,33 +54,18 @@ describe('counters in the memory of the primary', () => {
     const large = [callOf(false, longest.slice(0, 950)).concat(callOf(true, longest))];
     await fc.assert(
       fc.asyncProperty(batches, async (given) => {
-        const { memory, pairs } = instanceOf(1);
+        const { memory, counters } = inOneProcess();
         const alone = new MemoryCounters({ maxKeys: 10_000, now: () => NOW });
         const expected = await Promise.all(given.map((batch) => countsOf(alone, batch)));
-        expect(await Promise.all(given.map((batch) => countsOf(pairs[0]!.counters, batch)))).toEqual(expected);
+        expect(await Promise.all(given.map((batch) => countsOf(counters, batch)))).toEqual(expected);
         await Promise.all([memory.close(), alone.close()]);
       }),
       { numRuns: 50, examples: [[large]] },
     );
   });
 
-  it('keep what a worker that has ended had counted, and limit the keys of all workers together', async () => {
-    const { memory, pairs } = instanceOf(2, 10);
-    const [first, second] = pairs.map(({ counters }) => counters) as [RemoteCounters, RemoteCounters];
-    await countsOf(first, [operation('k', 7)]);
-    pairs[0]!.worker.close();
-    expect(await countsOf(second, [operation('k', 1)])).toEqual([8]);
-    await countsOf(
-      second,
-      Array.from({ length: 20 }, (_, index) => operation(`other_${index}`)),
-    );
-    expect(memory.size).toBe(10);
-    await memory.close();
-  });
-
   it('are closed when what is in flight is answered, and fail when the primary has ended', async () => {
-    const { memory, pairs } = instanceOf(1);
-    const { counters, primary } = pairs[0]!;
+    const { memory, primary, counters } = inOneProcess();
     let isAnswered = false;
     void countsOf(counters, [operation('k')]).then(() => (isAnswered = true));
     await counters.close();

@@ -9,13 +9,12 @@ import { RequestGate } from '../../src/workers/worker/rules/request-gate';
 import { RuleReceiver } from '../../src/workers/worker/rules/rule-receiver';
 import { arbitraryDomains } from '../support/data/arbitrary-rules';
 import { request } from '../support/data/requests';
-import { limit, rulesetOf } from '../support/data/rules';
+import { rulesetOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 
 function connected() {
-  const writes: number[] = [];
-  const { primary, worker } = channelPair({ onWrite: ({ length }) => writes.push(length) });
+  const { primary, worker } = channelPair();
   const gate = new RequestGate();
   const rulesets: (Ruleset | undefined)[] = [];
   const receiver = new RuleReceiver(worker, gate);
@@ -37,7 +36,7 @@ function connected() {
     });
   }
   const member = new ChannelMember(primary, { gone$: NEVER, kill: () => undefined });
-  return { primary, member, rulesets, send, outcomes, writes, joins: () => joins };
+  return { primary, member, rulesets, send, outcomes, joins: () => joins };
 }
 
 /** Waits until a worker has answered; the number of its signs of progress before. */
@@ -72,15 +71,6 @@ describe('rules that are transferred to a worker', () => {
       }),
       { numRuns: 20 },
     );
-  });
-
-  it('arrive in parts of at most 64 KiB, however many there are, and however long one is', async () => {
-    const long = { key: 'k', metadata: { text: 'ä€😀'.repeat(50_000) }, rateLimit: limit(1, 'DAY') };
-    const ruleset = rulesetOf('shop', long, ...Array.from({ length: 5_000 }, (_, index) => ({ key: `k${index}` })));
-    const { member, rulesets, writes } = connected();
-    expect(await run(member.prepare(ruleset))).toBeGreaterThan(20);
-    await run(member.commit());
-    expect([Math.max(...writes) < 65 * 1024, rowsOf(rulesets[0])]).toEqual([true, rowsOf(ruleset)]);
   });
 
   it('need not be prepared for a commit; requests that are held wait for it, and are rejected if the primary is gone', async () => {

@@ -149,10 +149,8 @@ describe('the merged statistics of workers', () => {
   });
 
   // Each key is also the roll-up of another one.
-  it.each([
-    ['one longer than several frames', 1, 'é'.repeat(1.5 * 1024 * 1024)],
-    ['more long ones than may wait for the channel at once', 80, 'k'.repeat(1024 * 1024)],
-  ])('have rules with keys of any length: %s', async (_, count, longKey) => {
+  it('have rules with keys of any length, and more of them than may wait for the channel at once', async () => {
+    const [count, longKey] = [80, 'é'.repeat(512 * 1024)];
     const worker = new Statistics(count);
     const { statistics, merged, ends } = instanceOf([worker], count, 64 * 1024);
     for (let number = 0; number < count; number += 1) {

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { connect } from 'node:http2';
 import type { ServiceError } from '@grpc/grpc-js';
 import {
   HealthCheckResponse,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../src/gen/grpc/health/v1/health';
 import { CONNECTION_LOST, RateLimitClient } from '../../support/clients/grpc-client';
+import { Http2Connection } from '../../support/clients/http2-connection';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { isListening } from '../../support/processes/is-listening';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -175,18 +175,10 @@ describe('the life of an instance with two workers', () => {
 
 /** The status that the worker of a new connection gives. */
 async function grpcHealth(weir: WeirProcess): Promise<Status> {
-  const session = connect(`http://${weir.grpcAddress}`);
-  try {
-    const path = { ':method': 'POST', ':path': '/grpc.health.v1.Health/Check' };
-    const stream = session.request({ ...path, 'content-type': 'application/grpc', te: 'trailers' });
-    stream.end(Buffer.alloc(5));
-    const chunks: Buffer[] = [];
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-    await once(stream, 'end');
-    return HealthCheckResponse.decode(Buffer.concat(chunks).subarray(5)).status;
-  } finally {
-    session.destroy();
-  }
+  using connection = new Http2Connection(weir.grpcAddress);
+  const { stream } = connection.call('/grpc.health.v1.Health/Check', Buffer.alloc(0));
+  const [answer] = (await once(stream, 'data')) as [Buffer];
+  return HealthCheckResponse.decode(answer.subarray(5)).status;
 }
 
 /** Waits until all of the listeners give this health, four times, so that each worker is asked. */
@@ -249,6 +241,10 @@ describe('the operators’ API of an instance with two workers', () => {
     const { pid } = workersOf(weir).at(-1)!;
     process.kill(pid, 'SIGSTOP');
     try {
+      // Without those of the worker, which it need not wait for.
+      expect(await instance.api(weir, 'GET /api/offenders')).toMatchObject({
+        offenders: [{ descriptor: 'caller=stopped' }],
+      });
       await weir.line(/a worker does not answer; others get the new connections/);
       await instance.api(weir, 'DELETE /api/counters?domain=shop&descriptor=caller=stopped');
     } finally {
