@@ -124,7 +124,8 @@ describe('a reload of an instance with two workers', () => {
       for (let version = 2; version <= 40; version += 1) await rules.write('shop.yaml', instance.ruleFile(version));
       await untilActive(weir, 40);
       const many = Array.from({ length: 25_000 }, (_, index) => `  - { key: plan, value: p${index} }\n`);
-      await rules.write('shop.yaml', instance.ruleFile(41, many.join('')));
+      const long = `  - { key: long, rate_limit: { unlimited: true }, metadata: { text: ${'ä'.repeat(200_000)} } }\n`;
+      await rules.write('shop.yaml', instance.ruleFile(41, many.join('') + long));
       await untilActive(weir, 41);
       await load.stop();
       expect([load.failures, load.stepsBack]).toEqual([[], []]);
