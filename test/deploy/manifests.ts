@@ -22,58 +22,25 @@ export interface Metadata {
 }
 
 export type Labels = Readonly<Record<string, string>>;
-
-export interface Selector {
-  readonly matchLabels: Labels;
-}
-
-export interface Port {
-  readonly name: string;
-}
-
-export interface ContainerPort extends Port {
-  readonly containerPort: number;
-}
-
-export interface ServicePort extends Port {
-  readonly port: number;
-  readonly targetPort: string;
-  readonly appProtocol: string;
-}
-
-export interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string };
-}
-
-export interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: unknown;
-}
+export type Selector = { readonly matchLabels: Labels };
+type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
+type SecretSource = { readonly name: string; readonly items: readonly { readonly key: string; readonly path: string }[] };
 
 export interface Container {
-  readonly name: string;
   readonly command?: readonly string[];
   readonly securityContext?: unknown;
-  readonly ports: readonly ContainerPort[];
-  readonly env: readonly Variable[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
   readonly startupProbe: Probe;
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
 }
 
-interface SecretItem {
-  readonly key: string;
-  readonly path: string;
-}
-
 export interface Volume {
   readonly name: string;
   readonly configMap?: { readonly name: string };
-  readonly projected?: {
-    readonly sources: readonly { readonly secret: { readonly name: string; readonly items: readonly SecretItem[] } }[];
-  };
+  readonly projected?: { readonly sources: readonly { readonly secret: SecretSource }[] };
 }
 
 export interface PodSpec {
@@ -96,7 +63,12 @@ export interface DeploymentSpec {
 export interface ServiceSpec {
   readonly clusterIP?: string;
   readonly selector: Labels;
-  readonly ports: readonly ServicePort[];
+  readonly ports: readonly {
+    readonly name: string;
+    readonly port: number;
+    readonly targetPort: string;
+    readonly appProtocol: string;
+  }[];
 }
 
 /** What a variant of values is rendered to. */

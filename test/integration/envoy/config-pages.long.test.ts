@@ -6,7 +6,7 @@ import { type Document, parse, parseDocument } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
 import { explainMatch } from '../../../src/rules/explain';
 import { codeBlocksOf } from '../../docs/code-blocks';
-import { rulesetOf } from '../../docs/decisions/play-decisions';
+import { rulesetOf } from '../../docs/play-decisions';
 import { ROOT } from '../../docs/markdown-files';
 import { ENVOY, EnvoyProcess } from '../../support/processes/envoy-process';
 import { WeirProcess } from '../../support/processes/weir-process';
