@@ -1,165 +1,239 @@
-import { execFile } from 'node:child_process';
-import { createServer } from 'node:net';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { RuleFolder } from '../support/data/rule-folder';
+import { VERSION } from '../../src/cli/version';
 import { RateLimitClient } from '../support/clients/grpc-client';
+import { freePorts } from '../support/processes/free-ports';
 import { isListening } from '../support/processes/is-listening';
+import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
+import { SHOP, Shop } from './shop';
 
-const MAIN = join(__dirname, '../../dist/main.js');
-const PLAIN = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 5}}]\n';
+type Environment = Readonly<Record<string, string>>;
 
-/** Runs the program until it exits. */
-async function runToEnd(env: Record<string, string>, ...args: string[]) {
-  try {
-    const { stdout, stderr } = await promisify(execFile)(process.execPath, [MAIN, ...args], { env, timeout: 60_000 });
-    return { code: 0, stdout, stderr };
-  } catch (error) {
-    return error as { code: number; stdout: string; stderr: string };
-  }
-}
+const ROOT = join(__dirname, '../..');
+const EXAMPLES = { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+const MEMORY = { BACKEND_TYPE: 'memory' };
 
-async function refuses(url: string) {
-  return fetch(url).then(
-    () => false,
-    () => true,
+/** The standard error of the program, which must exit with 1. */
+async function failToStart(env: Environment): Promise<string> {
+  const ports = { HOST: '127.0.0.1', DEBUG_HOST: '127.0.0.1', PORT: '0', GRPC_PORT: '0', DEBUG_PORT: '0' };
+  const run = promisify(execFile)(process.execPath, [join(ROOT, 'dist/main.js')], {
+    env: { ...ports, ...env },
+    timeout: 60_000,
+  });
+  const error = await run.then(
+    () => undefined,
+    (failure: unknown) => failure as { code: unknown; stderr: string },
   );
+  expect(error?.code).toBe(1);
+  return error?.stderr.trimEnd() ?? '';
 }
 
-describe('the settings of the service', () => {
-  it('are all listed in one message when they are wrong, and the process exits with 1', async () => {
-    const { code, stderr } = await runToEnd({
-      PORT: 'tcp://10.0.0.1:80',
-      NEAR_LIMIT_RATIO: '2',
-      KVSTORE_TIMEOUT: '10',
-      GRPC_PORT: '99999',
-    });
-    expect(code).toBe(1);
-    for (const name of ['PORT', 'NEAR_LIMIT_RATIO', 'KVSTORE_TIMEOUT', 'GRPC_PORT']) expect(stderr).toContain(name);
+const FILE = '/none/such.file';
+const NO_FILE = `ENOENT: no such file or directory, open '${FILE}'`;
+const MOGRIFIER = { USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_A_NAME: 'x' };
+
+describe('what prevents the service from starting', () => {
+  it.each<readonly [string, Environment]>([
+    [
+      `PROMETHEUS_MAPPER_YAML=${FILE} cannot be used: ${NO_FILE}`,
+      { ...MEMORY, DISABLE_STATS: 'false', USE_PROMETHEUS: 'true', PROMETHEUS_MAPPER_YAML: FILE },
+    ],
+    [
+      'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: missing closing ): (',
+      { ...MEMORY, ...MOGRIFIER, DISABLE_STATS: 'false', DOG_STATSD_MOGRIFIER_A_PATTERN: '(' },
+    ],
+    [
+      `cannot read the TLS file REDIS_TLS_CACERT=${FILE}: ${NO_FILE}`,
+      { REDIS_URL: 'localhost:1', REDIS_TLS: 'true', REDIS_TLS_CACERT: FILE },
+    ],
+    [
+      `TLS of the gRPC listener: GRPC_SERVER_TLS_CERT=${FILE} cannot be read: ENOENT`,
+      { ...MEMORY, GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: FILE, GRPC_SERVER_TLS_KEY: FILE },
+    ],
+    [
+      `DECISION_LOG_OUTPUT=${FILE} cannot be used: ${NO_FILE}`,
+      { ...MEMORY, DECISION_LOG: 'all', DECISION_LOG_OUTPUT: FILE },
+    ],
+  ])('is stated once, with the variable that was set: %s', async (reason, env) => {
+    const stderr = await failToStart({ ...EXAMPLES, ...env });
+    const [line = '', ...others] = stderr.split('\n').filter((each) => !each.includes(' level=info '));
+    expect(others).toEqual([]);
+    expect(line).toMatch(/^time="[^"]+" level=fatal msg=/);
+    expect(JSON.parse(line.slice(line.indexOf('msg=') + 4))).toBe(`the service cannot run: ${reason}`);
   });
 
-  it('are listed by --help, each with its alias', async () => {
-    const { code, stdout } = await runToEnd({}, '--help');
-    expect(code).toBe(0);
-    expect(stdout).toContain('KVSTORE_URL');
-    expect(stdout).toContain('REDIS_URL');
+  it('is a port that is in use, by its number', async () => {
+    await using taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    expect(await failToStart({ ...EXAMPLES, ...MEMORY, PORT: String(port) })).toContain(
+      `127.0.0.1:${port}: another process`,
+    );
+  });
+
+  it('is listed for all invalid settings', async () => {
+    const stderr = await failToStart({
+      GRPC_UDS: `/${'x'.repeat(200)}`,
+      DECISION_LOG: 'all',
+      USE_STATSD: 'false',
+      REDIS_URL_FILE: '/none/url',
+      REDIS_URL: 'h:1',
+      OPERATOR_TOKEN: 'short',
+    });
+    for (const problem of [
+      /GRPC_UDS="\/x+…" is invalid; allowed: file path \(the path of a socket may have at most \d+ bytes on this system\)\./,
+      /DECISION_LOG=all would write to standard output, as the statistics do when USE_STATSD is false/,
+      /REDIS_URL and REDIS_URL_FILE are both set; remove REDIS_URL to use the file/,
+      /OPERATOR_TOKEN \(secret value\) is invalid; allowed: 16 to 1024 visible/,
+    ])
+      expect(stderr).toMatch(problem);
+  });
+
+  it('is one JSON object for each invalid setting with LOG_FORMAT=json, without secrets', async () => {
+    const secret = 'correct-horse';
+    const stderr = await failToStart({
+      LOG_FORMAT: 'JSON',
+      REDIS_AUTH: secret,
+      KVSTORE_URL: 'a:1',
+      REDIS_URL: `redis://:${secret}@a:1`,
+      PORT: secret,
+      SHADOW_MODE: 'maybe',
+    });
+    expect(stderr).not.toContain(secret);
+    const records = stderr.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    for (const record of records) expect(record).toMatchObject({ level: 'fatal', '@timestamp': expect.any(String) });
+    expect(records.map((record) => record['@message'])).toEqual([
+      'invalid setting: PORT="***" is invalid; allowed: whole number, 0 to 65535.',
+      'invalid setting: SHADOW_MODE="maybe" is invalid; allowed: true or false.',
+      'invalid setting: KVSTORE_URL="a:1" and REDIS_URL="redis://***@a:1" are two names of one setting and have different values; remove one of them.',
+    ]);
   });
 });
 
 describe('the service at its start', () => {
-  it('exits with 1 and a message that names the port when a port is in use', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
-    const taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as { port: number };
-    const { code, stderr } = await runToEnd({
-      ...rules.env,
-      BACKEND_TYPE: 'memory',
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      GRPC_PORT: '0',
-      DEBUG_PORT: '0',
-    });
-    taken.close();
-    expect(code).toBe(1);
-    expect(stderr).toContain(String(port));
-  });
-
-  it('listens on the addresses of HOST, GRPC_HOST and DEBUG_HOST, and on no others', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
-    const env = { ...rules.env, HOST: '127.0.0.2', GRPC_HOST: '127.0.0.3', DEBUG_HOST: '127.0.0.4' };
-    await using weir = await WeirProcess.start({ env });
-    const { http, grpc, debug } = weir.ports;
+  it('listens on the addresses of its settings and on no others, and logs them with its version, store and rules', async () => {
+    const [metrics] = await freePorts(1);
+    const hosts = { HOST: '127.0.0.2', GRPC_HOST: '127.0.0.3', DEBUG_HOST: '127.0.0.4' };
+    const pull = { USE_PULLMETRICS: 'true', PULLMETRICS_ADDR: `127.0.0.1:${metrics}` };
+    await using shop = await Shop.start({ env: { ...hosts, ...pull, LOG_LEVEL: '' } });
+    const { http, grpc, debug } = shop.weir.ports;
+    expect(await shop.weir.line(/msg="serving"/)).toContain(
+      ` level=info msg="serving" version=${VERSION} grpc=127.0.0.3:${grpc} http=127.0.0.2:${http} ` +
+        `debug=127.0.0.4:${debug} metrics=127.0.0.1:${metrics} store=memory ` +
+        `source="files in ${shop.rules.root}/config" domains=1 rules=1`,
+    );
     using client = new RateLimitClient(`127.0.0.3:${grpc}`);
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
-    expect((await fetch(`http://127.0.0.2:${http}/healthcheck`)).status).toBe(200);
-    expect((await fetch(`http://127.0.0.4:${debug}/rlconfig`)).status).toBe(200);
+    expect((await client.shouldRateLimit('shop', ['user=x'])).overallCode).toBe(1);
+    for (const at of [`2:${http}/healthcheck`, `4:${debug}/rlconfig`, `1:${metrics}/metrics`]) {
+      expect((await fetch(`http://127.0.0.${at}`)).status).toBe(200);
+    }
     expect(await Promise.all([http, grpc, debug].map(isListening))).toEqual([false, false, false]);
   });
 
-  it('does not serve decisions before the first good rules, also after rules that were rejected', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
-    await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
-    await weir.line(/cannot have empty domain/);
-    expect(await refuses(`http://127.0.0.1:${weir.ports.http}/healthcheck`)).toBe(true);
-    expect(await weir.debug('/rlconfig')).toContain('# no configuration loaded yet');
+  it('waits for a rule folder, then for valid rules, and says so on its debug listener', async () => {
+    const env = { RUNTIME_SUBDIRECTORY: 'later' };
+    await using shop = await Shop.start({ env, awaitServing: false });
+    const { weir, rules } = shop;
+    async function probe(path: string) {
+      const response = await fetch(`http://127.0.0.1:${weir.ports.debug}${path}`);
+      return [response.status, await response.text()];
+    }
+    await weir.line(/does not exist/);
     await weir.line(/level=warning msg="no active rules; not serving until valid rules are loaded"/);
     expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
+    expect(await probe('/readyz')).toEqual([
+      503,
+      '[-]configuration failed: waiting for the first valid rules\n[+]store ok\n[+]draining ok\n' +
+        '[-]listeners failed: not open yet\nreadyz check failed\n',
+    ]);
+    expect((await probe('/livez'))[0]).toBe(200);
 
-    await rules.write('shop.yaml', PLAIN);
-    await weir.line(/msg="?serving/);
+    await mkdir(join(rules.root, 'later/config'), { recursive: true });
+    await rules.write('../later/config/shop.yaml', 'domain: ""\n');
+    await weir.line(/cannot have empty domain/);
+    expect(await isListening(weir.ports.http)).toBe(false);
+    expect(await weir.debug('/rlconfig')).toContain('# no configuration loaded yet');
+
+    await rules.write('../later/config/shop.yaml', SHOP);
+    await weir.line(/msg="serving"/);
     expect(await weir.debugHealth()).toEqual([200, 'OK']);
-    using client = new RateLimitClient(weir.grpcAddress);
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
-  });
-
-  it('waits for a rule folder that does not exist yet', async () => {
-    await using rules = await RuleFolder.with({});
-    await rm(join(rules.root, 'config'), { recursive: true });
-    await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
-    await weir.line(/does not exist/);
-    expect(weir.output).not.toMatch(/msg="?serving/);
-    await mkdir(join(rules.root, 'config'));
-    await writeFile(join(rules.root, 'config', 'shop.yaml'), PLAIN);
-    await weir.line(/msg="?serving/);
+    expect(await shop.hit()).toBe(999_999);
   });
 
   it('serves at once with FORCE_START_WITHOUT_INITIAL_CONFIG, and fails calls until rules are loaded', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
-    const env = {
-      ...rules.env,
-      FORCE_START_WITHOUT_INITIAL_CONFIG: 'true',
-      HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: '1',
-    };
-    await using weir = await WeirProcess.start({ env });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await expect(client.shouldRateLimit('shop', ['user=x'])).rejects.toMatchObject({
-      code: 9,
-      details: 'no rate limit configuration loaded',
-    });
-    const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user' }] }] });
-    expect((await weir.http('/json', { method: 'POST', body })).status).toBe(503);
-    const health = await weir.http('/healthcheck');
+    const env = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: '1' };
+    await using shop = await Shop.start({ env }, 'domain: ""\n');
+    const noRules = { code: 9, details: 'no rate limit configuration loaded' };
+    await expect(shop.hit()).rejects.toMatchObject(noRules);
+    expect((await shop.json('x')).status).toBe(503);
+    const health = await shop.weir.http('/healthcheck');
     expect([health.status, await health.text()]).toEqual([500, expect.stringContaining('configuration')]);
 
-    await rules.write('shop.yaml', PLAIN);
-    await weir.until('the service to be healthy', async () => (await weir.http('/healthcheck')).status === 200);
-    expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(4);
-  });
-
-  it('ends at a signal while it waits for rules', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: ""\n' });
-    await using weir = await WeirProcess.start({ env: rules.env, awaitServing: false });
-    await weir.line(/cannot have empty domain/);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    await shop.rules.write('shop.yaml', SHOP);
+    await shop.weir.until('the health', async () => (await shop.weir.http('/healthcheck')).status === 200);
+    expect(await shop.hit()).toBe(999_999);
   });
 });
 
-describe('the running service', () => {
-  it('applies a changed file to the next call, keeps its rules when a file is bad, and keeps its counters', async () => {
-    await using rules = await RuleFolder.with({ 'shop.yaml': PLAIN });
-    await using weir = await WeirProcess.start({ env: rules.env });
-    using client = new RateLimitClient(weir.grpcAddress);
-    async function left() {
-      return (await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining;
+it('the service writes no line in a life without trouble at LOG_LEVEL=error', async () => {
+  await using shop = await Shop.start({ env: { LOG_LEVEL: 'error', DISABLE_STATS: 'true' }, awaitServing: false });
+  await shop.weir.until('the service to serve', () => isListening(shop.weir.ports.grpc));
+  await shop.rules.write('shop.yaml', SHOP.replace('1000000', '6'));
+  const changed = 'requests_per_unit=6,';
+  await shop.weir.until('the new limit', async () => (await shop.weir.debug('/rlconfig')).includes(changed));
+  await shop.drain();
+  expect(shop.weir.output).toBe('');
+});
+
+/** The resident memory in MiB of a Node process with an HTTP server, and nothing of weir. */
+async function memoryOfBareNode(): Promise<number> {
+  const program = "require('node:http').createServer().listen(0, () => console.log('listening'))";
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    await once(child.stdout, 'data');
+    return residentMemory(child.pid!);
+  } finally {
+    child.kill();
+  }
+}
+
+describe('the service at rest', () => {
+  it('takes at most 60 MiB more memory than bare Node', async () => {
+    const bare = await memoryOfBareNode();
+    await using weir = await WeirProcess.start({ env: EXAMPLES });
+    await weir.until('it has released what the start needed', () => residentMemory(weir.pid!) - bare < 60);
+    expect(residentMemory(weir.pid!)).toBeGreaterThan(bare);
+  });
+
+  it('has loaded the client of Redis only if it counts there', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
+    const NODE_OPTIONS = `--require ${join(ROOT, 'test/integration/traces/list-loaded.cjs')}`;
+    /** The packages that the service has loaded by the time it ends. */
+    async function loadedPackages(name: string, env: Environment, ready: RegExp): Promise<readonly string[]> {
+      const LIST_LOADED_TO = join(folder, name);
+      await using weir = await WeirProcess.start({
+        env: { ...EXAMPLES, ...env, NODE_OPTIONS, LIST_LOADED_TO },
+        awaitServing: false,
+      });
+      await weir.line(ready);
+      weir.signal('SIGTERM');
+      await weir.exited;
+      return (await readFile(LIST_LOADED_TO, 'utf8')).split('\n');
     }
-    expect(await left()).toBe(4);
-
-    await rules.write(
-      'bad.yaml',
-      'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: fortnight, requests_per_unit: 1}}]\n',
-    );
-    await weir.line(/bad\.yaml.*fortnight/);
-    expect(await left()).toBe(3);
-    expect((await weir.statistics()).get('ratelimit.service.config_load_error')).toBe(1);
-
-    await rules.remove('bad.yaml');
-    await rules.write('shop.yaml', PLAIN.replace('5', '50'));
-    await weir.until('the new limit', async () => (await weir.debug('/rlconfig')).includes('requests_per_unit=50'));
-    expect(await left()).toBe(47);
+    const [memory, kvstore] = await Promise.all([
+      loadedPackages('memory', {}, /serving/),
+      // No server: the service waits for one.
+      loadedPackages('kvstore', { BACKEND_TYPE: 'kvstore', KVSTORE_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
+    ]);
+    await rm(folder, { recursive: true });
+    expect(memory).toContain('rxjs');
+    expect(memory).not.toContain('ioredis');
+    expect(kvstore).toContain('ioredis');
   });
 });

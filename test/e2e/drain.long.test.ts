@@ -1,0 +1,170 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { credentials } from '@grpc/grpc-js';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { selfSigned } from '../support/data/certificates';
+import { TypeScriptProcess } from '../support/processes/typescript-process';
+import { until } from '../support/waiting/until';
+import { Load, SHOP, Shop } from './shop';
+import { DRAIN, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
+
+const PROCESSES = join(__dirname, '../support/processes');
+const DAY = 86_400_000;
+
+const own = mkdtempSync(join(tmpdir(), 'weir-signals-'));
+const tls = {
+  GRPC_SERVER_USE_TLS: 'true',
+  GRPC_SERVER_TLS_CERT: join(own, 'crt'),
+  GRPC_SERVER_TLS_KEY: join(own, 'key'),
+};
+beforeAll(() => {
+  const { cert, key } = selfSigned(new Date(Date.now() - DAY), new Date(Date.now() + DAY));
+  writeFileSync(tls.GRPC_SERVER_TLS_CERT, cert);
+  writeFileSync(tls.GRPC_SERVER_TLS_KEY, key);
+});
+afterAll(() => rmSync(own, { recursive: true }));
+
+/** The environment of a process that sends itself signals at a step. */
+function signalled(step: string): Readonly<Record<string, string>> {
+  return { SIGNAL_AT_STEP: step, NODE_OPTIONS: `--require=${PROCESSES}/signal-at-step.cjs` };
+}
+
+it.each(DRAIN.slice(1))('the service answers every call that it has counted on %s', async (signal) => {
+  await expectLosslessDrain(signal);
+});
+
+it('two workers are unready at once, and serve every call and reload rules until SHUTDOWN_DELAY is over', () =>
+  expectServedDuringDelay('2'));
+
+it.each(['1', '2'])(
+  'calls in flight are answered while rules change all the time, with WORKERS=%s',
+  async (WORKERS) => {
+    await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '4s', WORKERS } });
+    const inFlight = shop.hit();
+    await shop.counted();
+    let changes = 0;
+    let isRunning = true;
+    const editing = (async () => {
+      for (; isRunning; changes += 1) {
+        await shop.rules.write('shop.yaml', `${SHOP}# version ${changes}\n`);
+        if (changes === 5) shop.weir.signal('SIGTERM');
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    })();
+    expect(await inFlight).toBe(999_999);
+    expect(await shop.weir.exited).toBe(0);
+    isRunning = false;
+    await editing;
+    expect(changes).toBeGreaterThan(5);
+    expect(shop.weir.output).not.toMatch(/level=(error|fatal)/);
+  },
+);
+
+describe('the service, on a signal', () => {
+  // While it reads certificates, its streams have no subscribers yet.
+  it.each([
+    ['while its program is loaded', '1', 'SIGTERM', signalled('load SIGTERM')],
+    ['while its program is loaded', '2', 'SIGTERM', signalled('load SIGTERM')],
+    ['while its program is loaded', '1', 'SIGINT', signalled('load SIGINT')],
+    ['before it reads certificates', '1', 'SIGTERM', { ...tls, ...signalled('load SIGTERM') }],
+    ['before it reads certificates', '2', 'SIGTERM', { ...tls, ...signalled('load SIGTERM') }],
+    ['while a listener opens', '1', 'SIGTERM', { NODE_OPTIONS: `--require=${PROCESSES}/signal-while-opening.cjs` }],
+    ['while a listener opens', '2', 'SIGTERM', { NODE_OPTIONS: `--require=${PROCESSES}/signal-while-opening.cjs` }],
+  ])('%s, with WORKERS=%s: %s, drains as soon as it is put together', async (_when, WORKERS, signal, more) => {
+    await using shop = await Shop.start({ env: { ...more, WORKERS }, awaitServing: false });
+    expect(await shop.weir.exited).toBe(0);
+    expect(shop.weir.output).toMatch(new RegExp(`draining: .* signal=${signal}`));
+    expect(shop.weir.output).not.toMatch(/level=(error|fatal)/);
+    if ('SIGNAL_AT_STEP' in more) expect(shop.weir.output).not.toContain('msg="serving"');
+  });
+
+  it('exits with 1 when there is a second one before it serves', async () => {
+    await using shop = await Shop.start({ env: signalled('load SIGTERM SIGINT'), awaitServing: false });
+    expect(await shop.weir.exited).toBe(1);
+    expect(shop.weir.output).not.toContain('msg="serving"');
+  });
+
+  it.each(['1', '2'])('that arrives with the last lines, exits with 0, with WORKERS=%s', async (WORKERS) => {
+    await using shop = await Shop.start({ env: { ...signalled('flush SIGTERM'), WORKERS } });
+    await shop.drain();
+    expect(shop.weir.output).toContain('drained; the process exits');
+  });
+});
+
+test('the answer to a command line is ended by a signal, as every program', () => {
+  const env = { PATH: process.env['PATH'], ...signalled('load SIGTERM') };
+  expect(spawnSync(process.execPath, [join(__dirname, '../../dist/main.js'), '--help'], { env }).signal).toBe(
+    'SIGTERM',
+  );
+});
+
+test('the service closes the inspector that Node opens for a SIGUSR1 before the service has started', async () => {
+  const NODE_OPTIONS = `--inspect-port=0 --require ${PROCESSES}/signal-at-start.cjs`;
+  await using shop = await Shop.start({ env: { NODE_OPTIONS } });
+  const [, port] = /ws:\/\/127\.0\.0\.1:(\d+)/.exec(await shop.weir.line(/Debugger listening on/)) ?? [];
+  expect(port).toBeDefined();
+  const inspector = `http://127.0.0.1:${port}/json`;
+  await shop.weir.until('the inspector to be closed', () =>
+    fetch(inspector).then(
+      () => false,
+      () => true,
+    ),
+  );
+});
+
+it.each(['main.js --help', ...['admin', 'bump', 'check', 'client'].map((name) => `cli/weir-${name}.js -h`)])(
+  'a program whose output is closed by its reader ends without an error: %s',
+  (program) => {
+    const command = `{ node dist/${program}; echo "code $?" >&3; } 3>&2 2>&1 | true`;
+    // Several times, because the reader may be slower.
+    const results = Array.from({ length: 5 }, () => spawnSync('sh', ['-c', command], { encoding: 'utf8' }).stderr);
+    expect(new Set(results)).toEqual(new Set(['code 0\n']));
+  },
+);
+
+test('a service that a test has started ends when the process of the test is killed', async () => {
+  let pid: number;
+  {
+    await using starter = new TypeScriptProcess(join(PROCESSES, 'start-weir.ts'), []);
+    pid = Number(await starter.line());
+    expect(process.kill(pid, 0)).toBe(true);
+  }
+  await until('the service has ended', () => {
+    try {
+      process.kill(pid, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+});
+
+const ROUND_ROBIN = {
+  'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+  // Reconnects soon after an instance is back.
+  'grpc.initial_reconnect_backoff_ms': 50,
+  'grpc.max_reconnect_backoff_ms': 200,
+};
+
+it('two instances that are restarted one after the other under load fail no call of a client of both', async () => {
+  await using one = await Shop.start();
+  await using other = await Shop.start();
+  const addresses = `ipv4:${one.weir.grpcAddress},${other.weir.grpcAddress}`;
+  using client = new RateLimitClient(addresses, credentials.createInsecure(), ROUND_ROBIN);
+  await using load = new Load(client, 32);
+  /** Ends an instance, starts another one on the same port, and waits until it has received calls. */
+  async function restart(shop: Shop): Promise<Shop> {
+    await shop.drain();
+    const next = await Shop.start({ env: { GRPC_PORT: String(shop.weir.ports.grpc) } });
+    await next.counted();
+    return next;
+  }
+  await using nextOne = await restart(one);
+  await using nextOther = await restart(other);
+  expect([nextOne, nextOther].map(({ weir }) => weir.isRunning)).toEqual([true, true]);
+  await load[Symbol.asyncDispose]();
+  expect(load.failures).toEqual([]);
+  expect(load.answered).toBeGreaterThan(100);
+});

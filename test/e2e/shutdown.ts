@@ -1,0 +1,107 @@
+import { Client, credentials } from '@grpc/grpc-js';
+import {
+  HealthCheckRequest,
+  HealthCheckResponse,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../src/gen/grpc/health/v1/health';
+import { RateLimitClient } from '../support/clients/grpc-client';
+import type { WeirProcess } from '../support/processes/weir-process';
+import { Load, SHOP, Shop } from './shop';
+
+/** The signals on which the service drains. */
+export const DRAIN = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'] as const;
+
+/** Sends a signal while there are calls in flight, and expects that every counted one is answered. */
+export async function expectLosslessDrain(signal: NodeJS.Signals): Promise<void> {
+  await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '20ms' } });
+  await using load = new Load(shop.client, 64);
+  await load.more(100, shop.weir);
+  await shop.drain(signal);
+  await load[Symbol.asyncDispose]();
+  expect(load.counted).toBe(load.answered);
+  for (const failure of load.failures) expect(failure).toMatchObject({ code: 14 });
+  expect(shop.weir.output).toMatch(new RegExp(`msg="draining: [^"]*" signal=${signal}\n`));
+  expect(shop.weir.output).toMatch(/level=info msg="drained; the process exits" duration=\d+ms exit_code=0$/);
+}
+
+/** The statuses of a service, as `Watch` reports them on one connection. */
+class HealthWatch implements Disposable {
+  readonly #client: Client;
+  readonly statuses: Status[] = [];
+
+  constructor(weir: WeirProcess, service: string) {
+    this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
+    this.#client
+      .makeServerStreamRequest(
+        '/grpc.health.v1.Health/Watch',
+        (request: HealthCheckRequest) => Buffer.from(HealthCheckRequest.encode(request).finish()),
+        (bytes: Buffer) => HealthCheckResponse.decode(bytes),
+        { service },
+      )
+      .on('data', ({ status }: HealthCheckResponse) => this.statuses.push(status))
+      .on('error', () => undefined);
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close();
+  }
+}
+
+async function statusOf(port: number, path: string): Promise<number> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Expects that during SHUTDOWN_DELAY the service is unready, serves every call, and still reloads its rules. */
+export async function expectServedDuringDelay(WORKERS: string): Promise<void> {
+  await using shop = await Shop.start({ env: { SHUTDOWN_DELAY: '1h', WORKERS } });
+  const { weir, client } = shop;
+  await using load = new Load(client, 4);
+  await using reconnecting = new Load(
+    {
+      async shouldRateLimit(...request: Parameters<RateLimitClient['shouldRateLimit']>) {
+        using fresh = new RateLimitClient(weir.grpcAddress);
+        return await fresh.shouldRateLimit(...request);
+      },
+    },
+    4,
+  );
+  using overall = new HealthWatch(weir, '');
+  using named = new HealthWatch(weir, 'ratelimit');
+  const watches = [overall, named];
+  await weir.until('the first status', () => watches.every(({ statuses }) => statuses.length === 1));
+  for (const each of [load, reconnecting]) await each.more(10, weir);
+  expect(await statusOf(weir.ports.debug, '/readyz')).toBe(200);
+
+  weir.signal('SIGTERM');
+  await weir.line(/msg="unhealthy from now on; calls are served until the drain" signal=SIGTERM delay=3600000ms/);
+  const { http, debug } = weir.ports;
+  await weir.until('all listeners to report it', async () => {
+    const ready = await Promise.all([http, debug].map((port) => statusOf(port, '/readyz')));
+    const others = await Promise.all(['/healthcheck', '/livez'].map((path) => statusOf(http, path)));
+    return [...ready, ...others].join() === '503,503,500,200';
+  });
+  expect(await (await weir.http('/readyz')).text()).toBe(
+    `[+]configuration ok\n[+]store ok\n${WORKERS === '1' ? '' : '[+]workers ok\n'}` +
+      '[-]draining failed: the process has received a termination signal\nreadyz check failed\n',
+  );
+  await weir.until('the second status', () => watches.every(({ statuses }) => statuses.length === 2));
+  for (const { statuses } of watches) expect(statuses).toEqual([Status.SERVING, Status.NOT_SERVING]);
+  for (const each of [load, reconnecting]) {
+    await each.more(10, weir);
+    await each[Symbol.asyncDispose]();
+    expect(each.failures).toEqual([]);
+  }
+
+  await shop.rules.write('shop.yaml', SHOP.replace('1000000', '7'));
+  await weir.until('the new limit to apply', async () => {
+    const { statuses } = await client.shouldRateLimit('shop', ['user=reloaded']);
+    return statuses[0]?.currentLimit?.requestsPerUnit === 7;
+  });
+  // Not one of the steps of the drain has begun.
+  expect(weir.output).not.toContain('draining:');
+  weir.signal('SIGTERM');
+  expect(await weir.exited).toBe(1);
+  expect(weir.output).toContain('drain aborted by second signal; still in flight: shutdown delay');
+}
