@@ -69,7 +69,9 @@ describe('the service on the example rules', () => {
 
 describe('the service answers bad input with a clear error, counts it as an error only, and serves on', () => {
   const user = { entries: [{ key: 'user', value: 'x' }], limit: undefined, isNegativeHits: false };
-  const users = (count: number) => Array.from({ length: count }, () => 'user=x');
+  function users(count: number) {
+    return Array.from({ length: count }, () => 'user=x');
+  }
   const ERRORS = 'ratelimit.service.call.should_rate_limit.service_error';
 
   /** Fails a call, and expects that it is an error in the statistics, and nothing else. */
@@ -132,7 +134,7 @@ describe('the service answers bad input with a clear error, counts it as an erro
   });
 });
 
-describe('decisions follow the settings', () => {
+describe('the settings of decisions have their effects', () => {
   const RULES = `domain: shop
 descriptors:
   - { key: banned, rate_limit: { unit: day, requests_per_unit: 0 } }
@@ -154,7 +156,7 @@ descriptors:
     return { ...response, headers, statistics: await shop.weir.statistics() };
   }
 
-  it('SHADOW_MODE, NEAR_LIMIT_RATIO, RESPONSE_DYNAMIC_METADATA, LIMIT_NAME_FROM_RULE, LIMIT_…_HEADER, LOCAL_CACHE_…', async () => {
+  it('with SHADOW_MODE, a ratio of near limits, metadata, names and headers in the response, and a local cache', async () => {
     const { overallCode, statuses, statistics, dynamicMetadata, headers } = await answer({
       SHADOW_MODE: 'true',
       NEAR_LIMIT_RATIO: '0.5',
@@ -181,7 +183,7 @@ descriptors:
     expect(statistics.get('ratelimit.service.rate_limit.shop.banned.over_limit_with_local_cache')).toBe(4);
   });
 
-  it('STOP_CACHE_KEY_INCREMENT_…, …_METADATA_DECISIONS=false, LIMIT_RESPONSE_HEADERS_ENABLED, LocalCacheSizeInBytes', async () => {
+  it('with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, and the metadata, headers and names of settings of the Go service', async () => {
     const { overallCode, statuses, statistics, dynamicMetadata, headers } = await answer({
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
       RESPONSE_DYNAMIC_METADATA: 'true',
@@ -197,7 +199,7 @@ descriptors:
     expect(statistics.has('ratelimit.localcache.entryCount')).toBe(false);
   });
 
-  it('QUOTA_MODE', async () => {
+  it('with QUOTA_MODE', async () => {
     expect((await answer({ QUOTA_MODE: 'true' })).overallCode).toBe(Code.OK);
   });
 });

@@ -1,37 +1,64 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import packageFile from '../../package.json';
 import { RuleFolder } from '../support/data/rule-folder';
+import { SecretMount } from '../support/data/secret-mount';
+import { SilentPeer } from '../support/servers/silent-peer';
 import { WeirProcess } from '../support/processes/weir-process';
+import { Shop } from './shop';
+
+type Environment = Readonly<Record<string, string>>;
 
 const ROOT = join(__dirname, '../..');
+const PROGRAMS: Readonly<Record<string, string>> = packageFile.bin;
+const PROBE = 'dist/cli/health-probe.js';
+const TOKEN = 'token-of-the-operators';
+const RULES = `domain: shop
+descriptors:
+  - key: user
+    rate_limit: { unit: year, requests_per_unit: 2, name: per-user }
+    descriptors:
+      - key: path
+        shadow_mode: true
+        rate_limit: { unlimited: true }
+`;
 
-const PROGRAMS = Object.entries<string>(packageFile.bin);
+let shop: Shop;
+let address: string;
+beforeAll(async () => {
+  shop = await Shop.start({ env: { OPERATOR_TOKEN: TOKEN } }, RULES);
+  address = `127.0.0.1:${shop.weir.ports.debug}`;
+});
+afterAll(() => shop[Symbol.asyncDispose]());
 
-/** Runs a built program by its own file, as an installed one is run. */
-async function program(name: string, ...args: string[]) {
-  const file = PROGRAMS.find(([bin]) => bin === name)?.[1] ?? name;
-  try {
-    const { stdout, stderr } = await promisify(execFile)(join(ROOT, file), args, {
-      timeout: 60_000,
-    });
-    return { code: 0, stdout, stderr };
-  } catch (error) {
-    return error as { code: number; stdout: string; stderr: string };
-  }
+interface Run {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
-/** Programs whose exit code tells an invalid command line from a failure. */
-const DISTINGUISH: ReadonlySet<string> = new Set(['weir-check', 'weir-bump']);
+/** Runs a built program by its own file, as an installed one is run. */
+function run(program: string, args: readonly string[] = [], env: Environment = {}): Promise<Run> {
+  const path = PROGRAMS[program];
+  const [file, before] = path === undefined ? [process.execPath, [join(ROOT, program)]] : [join(ROOT, path), []];
+  const options = { env: { PATH: process.env['PATH'], ...env }, timeout: 60_000 };
+  return new Promise((resolve) => {
+    execFile(file, [...before, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    );
+  });
+}
 
-describe.each(PROGRAMS)('%s', (name) => {
+function admin(...args: readonly string[]): Promise<Run> {
+  return run('weir-admin', [...args, '-address', address], { OPERATOR_TOKEN: TOKEN });
+}
+
+const ANN = ['-domain', 'shop', '-descriptors', 'user=ann'] as const;
+
+describe.each(Object.keys(PROGRAMS))('%s', (name) => {
   it('prints the version of package.json with --version', async () => {
-    expect(await program(name, '--version')).toEqual({
-      code: 0,
-      stdout: `${name} ${packageFile.version}\n`,
-      stderr: '',
-    });
+    const stdout = `${name} ${packageFile.version}\n`;
+    expect(await run(name, ['--version'])).toEqual({ code: 0, stdout, stderr: '' });
   });
 
   it.each([
@@ -39,49 +66,136 @@ describe.each(PROGRAMS)('%s', (name) => {
     ['serve', 'unexpected argument "serve"'],
   ])('rejects %s, says what it is, and does nothing else', async (argument, message) => {
     const args = name === 'weir-check' ? ['-config_dir', join(ROOT, 'examples/config'), argument] : [argument];
-    const { code, stdout, stderr } = await program(name, ...args);
-    expect([code, stdout]).toEqual([DISTINGUISH.has(name) ? 2 : 1, '']);
+    const { code, stdout, stderr } = await run(name, args);
+    expect([code, stdout]).toEqual([['weir-check', 'weir-bump'].includes(name) ? 2 : 1, '']);
     expect(stderr).toContain(`${name}: ${message}\n`);
   });
 });
 
 describe('weir-check', () => {
   it.each(['examples/config', 'examples/envoy/config'])('reports no problem in %s', async (folder) => {
-    const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, folder), '-strict');
+    const { code, stdout } = await run('weir-check', ['-config_dir', join(ROOT, folder), '-strict']);
     expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
   });
 
   it('reports every error of every file, and exits with 1', async () => {
-    await using rules = await RuleFolder.with({
-      'a.yaml': 'domain: ""\n',
-      'b.yaml': 'domain: b\ndescriptors: [{key: k, rate_limt: {}}]\n',
-    });
-    const { code, stdout } = await program('weir-check', '-config_dir', join(rules.root, 'config'));
+    const b = 'domain: b\ndescriptors: [{key: k, rate_limt: {}}]\n';
+    await using rules = await RuleFolder.with({ 'a.yaml': 'domain: ""\n', 'b.yaml': b });
+    const { code, stdout } = await run('weir-check', ['-config_dir', join(rules.root, 'config')]);
     expect(code).toBe(1);
     expect(stdout).toContain('a.yaml:1:1: error: config file cannot have empty domain');
     expect(stdout).toContain("b.yaml:2:24: error: config error, unknown key 'rate_limt'");
   });
-
-  it('explains which rule a descriptor matches', async () => {
-    const explain = ['--explain', 'shop', 'path=/orders,user=anna'];
-    const { code, stdout } = await program('weir-check', '-config_dir', join(ROOT, 'examples/config'), ...explain);
-    expect([code, stdout]).toEqual([0, expect.stringContaining('statistics key: shop.path_/orders.user')]);
-  });
 });
 
 describe('weir-client', () => {
-  it('calls a running service, and reports the answer by its exit code with -exit_code', async () => {
-    await using weir = await WeirProcess.start({
-      env: { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false' },
-    });
+  it('calls the service, and reports the answer by its exit code with -exit_code', async () => {
     function call(...more: string[]) {
-      return program('weir-client', '-dial_string', weir.grpcAddress, '-domain', 'shop', ...more);
+      const args = ['-dial_string', shop.weir.grpcAddress, '-domain', 'shop', '-descriptors', 'user=called', ...more];
+      return run('weir-client', args);
     }
-    expect(await call('-descriptors', 'user=anna')).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
-    expect(await call('-descriptors', 'user=mallory')).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^OVER_LIMIT/),
+    expect(await call()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
+    const over = expect.stringMatching(/^OVER_LIMIT/);
+    expect(await call('-hits_addend', '2')).toMatchObject({ code: 0, stdout: over });
+    expect(await call('-exit_code')).toMatchObject({ code: 2, stdout: over });
+  });
+
+  it('shows what would be answered with -explain', async () => {
+    const flags = ['-domain', 'shop', '-descriptors', 'user=client', '-hits_addend', '3', '-debug_address', address];
+    function explain(more: readonly string[], env: Environment = { OPERATOR_TOKEN: TOKEN }) {
+      return run('weir-client', ['-explain', ...flags, ...more], env);
+    }
+    const { code, stdout } = await explain(['-exit_code']);
+    expect([code, stdout.split('\n')[0]]).toEqual([2, 'OVER_LIMIT: descriptor 1 is over its limit']);
+    const counter = { count: 0, hits: 3 };
+    expect(JSON.parse((await explain(['-json'])).stdout)).toMatchObject({ domain: 'shop', descriptors: [{ counter }] });
+    const stderr = 'weir-client: this request needs the operator token: Authorization: Bearer <token>\n';
+    expect(await explain([], {})).toEqual({ code: 1, stdout: '', stderr });
+  });
+});
+
+describe('weir-admin', () => {
+  it('prints the health, also with the token of a file when its variable is empty, as the service', async () => {
+    expect(await admin('health')).toEqual({ code: 0, stdout: 'healthy\n', stderr: '' });
+    using secrets = new SecretMount({ token: `${TOKEN}\n` });
+    const env = { OPERATOR_TOKEN: '', OPERATOR_TOKEN_FILE: secrets.path('token') };
+    const args = ['counter', 'get', ...ANN, '-address', address];
+    expect(await run('weir-admin', args, env)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('rules prints the tree of rules with their places and totals', async () => {
+    await shop.hit('totals');
+    const { code, stdout } = await admin('rules', '-domain', 'shop');
+    const [origin, ...lines] = stdout.trimEnd().split('\n');
+    expect([code, origin]).toEqual([0, expect.stringMatching(/^2 rules from files in .*, version /)]);
+    expect(lines).toEqual([
+      'shop',
+      expect.stringMatching(/^ {2}user, 2 per year, name per-user, \d+ hits, \d over, \d near \(shop\.yaml:3:10\)$/),
+      '    path, unlimited, shadow mode, 0 hits, 0 over, 0 near (shop.yaml:6:14)',
+    ]);
+    const { stdout: json } = await admin('rules', '-json');
+    expect(Object.keys(JSON.parse(json) as object)).toEqual(['loaded', 'rejected', 'domains']);
+  });
+
+  it('counter gets, sets and clears a counter, explain shows it, and top the callers that are limited most', async () => {
+    await shop.hit('ann');
+    expect((await admin('counter', 'get', ...ANN)).stdout).toMatch(
+      /^1\n {2}limit 2 per year\n {2}window ends .*\n {2}key shop_user_ann_\d+\n$/,
+    );
+    expect((await admin('counter', 'set', ...ANN, '-count', '2')).stdout).toMatch(/^1 -> 2\n/);
+    const explained = await admin('explain', ...ANN);
+    expect([explained.code, ...explained.stdout.split('\n').slice(0, 5)]).toEqual([
+      0,
+      'OVER_LIMIT: descriptor 1 is over its limit',
+      'descriptor 1: user=ann',
+      '  level 1, user=ann: any value chosen',
+      '  rule shop.user (shop.yaml:3:10)',
+      '  OVER_LIMIT: the count would be 3 after 1 hit, over the limit of 2',
+    ]);
+    await shop.hit('ann');
+    expect((await admin('top', '-domain', 'shop')).stdout).toMatch(/^ {9}1 {2}user=ann {2}shop\.user$/m);
+    expect((await admin('top', '-domain', 'none')).stdout).toBe('no caller is limited\n');
+    expect((await admin('counter', 'clear', ...ANN)).stdout).toMatch(/^3 -> 0\n/);
+    expect(JSON.parse((await admin('counter', 'get', ...ANN, '-json')).stdout)).toMatchObject({ count: 0 });
+  });
+
+  it.each([
+    [['-address', '127.0.0.1:1', 'health'], /^weir-admin: cannot call the API at 127\.0\.0\.1:1: /],
+    [[], /^weir-admin: a command is required\nThe commands are rules, /],
+    [['counter', 'set', ...ANN], /^weir-admin: flag -count requires a whole number\n/],
+    [['counter', 'get', ...ANN, '-descriptors', 'a=b'], /^weir-admin: a counter is that of one descriptor/],
+    [['health', '-token_file', '/none'], /^weir-admin: cannot use the file of the operator token: .* \(ENOENT\)/],
+  ])('%j prints what is wrong', async (args, stderr) => {
+    expect(await run('weir-admin', args)).toEqual({ code: 1, stdout: '', stderr: expect.stringMatching(stderr) });
+  });
+});
+
+describe('the health probe', () => {
+  it('exits with 0 while the service is healthy, and says why it is not', async () => {
+    const at = { DEBUG_HOST: '127.0.0.1', DEBUG_PORT: String(shop.weir.ports.debug) };
+    expect(await run(PROBE, [], at)).toEqual({ code: 0, stdout: '', stderr: '' });
+    using secrets = new SecretMount({ token: TOKEN });
+    const withFile = { ...at, OPERATOR_TOKEN_FILE: secrets.path('token') };
+    expect(await run(PROBE, [], withFile)).toEqual({ code: 0, stdout: '', stderr: '' });
+
+    await using weir = await WeirProcess.start({
+      env: { RUNTIME_ROOT: '/nonexistent', RUNTIME_WATCH_ROOT: 'false' },
+      awaitServing: false,
     });
-    expect(await call('-descriptors', 'user=mallory', '-exit_code')).toMatchObject({ code: 2 });
+    await weir.until('the debug listener answers', () => weir.debugHealth().catch(() => undefined));
+    const { code, stdout, stderr } = await run(PROBE, [], {
+      ...{ DEBUG_HOST: '0.0.0.0', DEBUG_PORT: String(weir.ports.debug) },
+    });
+    expect([code, stdout + stderr]).toEqual([1, '500 unhealthy: waiting for the first valid rules\n']);
+  });
+
+  it('exits with 1 without a service, with invalid settings, and without an answer in time', async () => {
+    await using silent = await SilentPeer.start();
+    const ports = { '1': 'on 127.0.0.1 port 1: connect ECONNREFUSED', x: 'DEBUG_PORT', '0': 'DEBUG_PORT is 0' };
+    const expected = { ...ports, [silent.address.split(':')[1]!]: 'timeout' };
+    for (const [DEBUG_PORT, reason] of Object.entries(expected)) {
+      const { code, stdout, stderr } = await run(PROBE, [], { DEBUG_HOST: '127.0.0.1', DEBUG_PORT });
+      expect([code, stdout + stderr]).toEqual([1, expect.stringContaining(reason)]);
+    }
   });
 });

@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { type IncomingMessage, get } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
+import { callByHand } from '../support/clients/call-by-hand';
+import type { WeirProcess } from '../support/processes/weir-process';
+import { Shop } from './shop';
+
+const EXPOSED = 'the debug listener can be reached from other machines';
+const PEER = String.raw`peer=127\.0\.0\.1:\d+`;
+
+// In a process of its own: a snapshot takes time and memory in proportion to the heap, and that of a test process is large.
+let shop: Shop;
+beforeAll(async () => {
+  const NODE_OPTIONS = `--require ${join(__dirname, '../support/processes/report-object-id.cjs')}`;
+  shop = await Shop.start({ env: { LOG_LEVEL: 'debug', DISABLE_STATS: 'true', DEBUG_HOST: '0.0.0.0', NODE_OPTIONS } });
+});
+afterAll(() => shop[Symbol.asyncDispose]());
+
+it('a debug listener that other machines reach causes a warning with its setting', () => {
+  expect(shop.weir.output).toMatch(new RegExp(`level=warning msg="${EXPOSED} \\(DEBUG_HOST=0\\.0\\.0\\.0\\)`));
+});
+
+describe('requests and bytes that are rejected', () => {
+  async function provoke(weir: WeirProcess): Promise<void> {
+    expect((await weir.http('/json', { method: 'POST', body: '{"domain": 5}' })).status).toBe(400);
+    // A field of an impossible wire type.
+    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, Buffer.from([0x0f]))).toBe(13);
+    const socket = connect(weir.ports.grpc, '127.0.0.1').on('error', () => undefined);
+    socket.resume().write('GET / HTTP/1.1\r\n\r\n');
+    await once(socket, 'close');
+  }
+
+  it('are each a line with the reason at level debug, and counted', async () => {
+    await provoke(shop.weir);
+    expect(await shop.weir.line(/malformed request rejected" via=\/json/)).toMatch(
+      new RegExp(String.raw`level=debug .* reason="[^"]*domain[^"]*" ${PEER}$`),
+    );
+    expect(await shop.weir.line(/malformed request rejected" via=gRPC/)).toMatch(/level=debug .* reason="?[^" ]+/);
+    expect(await shop.weir.line(/gRPC connection or stream rejected/)).toMatch(
+      new RegExp(String.raw`level=debug .* kind=protocol_error reason="[^"]*preface[^"]*" ${PEER}$`),
+    );
+    expect((await shop.weir.statistics()).get('ratelimit_server.http2.protocol_error')).toBe(1);
+  });
+
+  it('are no line at level info, and no warning without a cause', async () => {
+    await using quiet = await Shop.start({ env: { DISABLE_STATS: 'true' } });
+    await provoke(quiet.weir);
+    expect(quiet.weir.output).not.toMatch(new RegExp(`rejected|${EXPOSED}`));
+  });
+});
+
+describe('a heap snapshot', () => {
+  /** The response to a request for a snapshot, whose body has not been read. */
+  function request(): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const url = `http://127.0.0.1:${shop.weir.ports.debug}/debug/pprof/heap?format=v8`;
+      get(url, { agent: false }, resolve).once('error', reject);
+    });
+  }
+
+  /** The next snapshot: as much time as the last one took must pass before it. */
+  function nextSnapshot(): Promise<IncomingMessage> {
+    return shop.weir.until('a heap snapshot', async () => {
+      const response = await request();
+      if (response.statusCode === 200) return response;
+      response.destroy();
+      return undefined;
+    });
+  }
+
+  it('is a file in the format of browser dev tools', async () => {
+    const response = await nextSnapshot();
+    expect(response.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-disposition': expect.stringMatching(/^attachment; filename="weir-[\dTZ.-]+\.heapsnapshot"$/),
+    });
+    const { snapshot, nodes, strings } = JSON.parse(await text(response));
+    expect(nodes.length).toBe(snapshot.node_count * snapshot.meta.node_fields.length);
+    expect(strings).toContain('Http2Server');
+  });
+
+  it('is written alone, and another one is possible when its caller has disconnected', async () => {
+    const first = await nextSnapshot();
+    const second = await request();
+    const message = 'another heap snapshot is being written or was just written; try again later';
+    expect([second.statusCode, JSON.parse(await text(second))]).toEqual([429, { error: { code: 'busy', message } }]);
+    expect(second.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    first.destroy();
+    (await nextSnapshot()).destroy();
+  });
+
+  it('leaves no ids of objects, which would slow the garbage collector', async () => {
+    (await nextSnapshot()).destroy();
+    shop.weir.signal('SIGUSR2');
+    expect(await shop.weir.line(/^object id: /)).toBe('object id: 0');
+  });
+});
