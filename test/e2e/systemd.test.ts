@@ -1,0 +1,165 @@
+import { RateLimitClient } from '../support/clients/grpc-client';
+import { RuleFolder } from '../support/data/rule-folder';
+import { freePorts } from '../support/processes/free-ports';
+import { isListening } from '../support/processes/is-listening';
+import { SocketActivated } from '../support/processes/socket-activated';
+import { UnixDatagramReceiver } from '../support/servers/unix-datagram-receiver';
+import { SocketFolder } from '../support/servers/unix-stream-receiver';
+import { SHOP, Shop } from './shop';
+
+type Environment = Readonly<Record<string, string>>;
+
+/** So that a signal blocks the event loop for good. */
+const BLOCK_ON_SIGNAL = `--require=${require.resolve('../support/processes/block-on-signal.cjs')}`;
+const WITHOUT_PACKAGE = {
+  NODE_OPTIONS: `--require=${require.resolve('../integration/statistics/without-native-package.cjs')}`,
+};
+const WATCHDOG = { WATCHDOG_USEC: '200000' };
+
+/** A service manager, and a service that it has started. */
+class Managed implements AsyncDisposable {
+  private constructor(
+    readonly folder: SocketFolder,
+    readonly receiver: UnixDatagramReceiver,
+    readonly shop: Shop,
+  ) {}
+
+  static async start(env: Environment, awaitServing = true): Promise<Managed> {
+    const folder = await SocketFolder.make();
+    const receiver = await UnixDatagramReceiver.start(folder.path);
+    const shop = await Shop.start({ env: { NOTIFY_SOCKET: folder.path, ...env }, awaitServing });
+    return new Managed(folder, receiver, shop);
+  }
+
+  get messages(): readonly string[] {
+    const messages = this.receiver.datagrams.map(String);
+    return messages.filter((message) => message !== 'WATCHDOG=1' && message !== 'BARRIER=1');
+  }
+
+  get signsOfLife(): number {
+    return this.receiver.lines.filter((line) => line === 'WATCHDOG=1').length;
+  }
+
+  /** Waits until as many further signs of life have arrived. */
+  async live(count: number): Promise<void> {
+    const before = this.signsOfLife;
+    await this.shop.weir.until('signs of life', () => this.signsOfLife >= before + count);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.shop[Symbol.asyncDispose]();
+    await this.receiver[Symbol.asyncDispose]();
+    await this.folder[Symbol.asyncDispose]();
+  }
+}
+
+describe('a service with NOTIFY_SOCKET', () => {
+  it.each([
+    ['one process', { SHUTDOWN_DELAY: '50ms' }, 15_050_000],
+    ['two workers', { WORKERS: '2' }, 15_000_000],
+    ['one process without the native package, by systemd-notify', WITHOUT_PACKAGE, 15_000_000],
+  ])('reports once that it is ready, and that it stops, with %s', async (_, env: Environment, microseconds) => {
+    await using managed = await Managed.start(env);
+    const { shop, receiver } = managed;
+    await shop.weir.until('the service to be ready', () =>
+      ['STATUS=serving', 'READY=1'].every((message) => managed.messages.includes(message)),
+    );
+    await shop.drain();
+    await receiver.until('the last message', () => receiver.lines.includes('STOPPING=1'));
+    const { messages } = managed;
+    expect(messages[0]).toMatch(/^STATUS=starting: (?:waiting for|opening)/);
+    expect(messages.filter((message) => message === 'READY=1')).toHaveLength(1);
+    expect(messages.at(-1)).toBe(`STOPPING=1\nSTATUS=stopping after SIGTERM\nEXTEND_TIMEOUT_USEC=${microseconds}`);
+  });
+
+  it('says what it waits for until it is ready', async () => {
+    await using managed = await Managed.start({ RUNTIME_SUBDIRECTORY: 'missing' }, false);
+    const waiting = 'STATUS=starting: waiting for the first valid rules';
+    await managed.shop.weir.until('the status', () => managed.messages.includes(waiting));
+    await managed.shop.weir.line(/no active rules; not serving/);
+    expect(managed.messages).not.toContain('READY=1');
+  });
+
+  it('logs once that the manager cannot be reached, and serves', async () => {
+    await using shop = await Shop.start({ env: { NOTIFY_SOCKET: '/none/such.socket' } });
+    await shop.weir.line(/level=warning msg="cannot notify the service manager" reason=/);
+    await shop.drain();
+    expect(shop.weir.output.match(/cannot notify the service manager/g)).toHaveLength(1);
+  });
+});
+
+describe('a service with a watchdog', () => {
+  it('gives signs of life until its event loop hangs, with one process and with workers', async () => {
+    await using one = await Managed.start({ ...WATCHDOG, NODE_OPTIONS: BLOCK_ON_SIGNAL });
+    await using several = await Managed.start({ ...WATCHDOG, NODE_OPTIONS: BLOCK_ON_SIGNAL, WORKERS: '2' });
+    await using reference = await Managed.start(WATCHDOG);
+    for (const managed of [one, several]) {
+      await managed.live(3);
+      managed.shop.weir.signal('SIGWINCH');
+      await managed.shop.weir.line(/^the event loop is blocked$/);
+    }
+    // What was sent before has arrived when another service, which does not hang, has sent more.
+    await reference.live(5);
+    const atHang = [one.signsOfLife, several.signsOfLife];
+    await reference.live(5);
+    expect([one.signsOfLife, several.signsOfLife]).toEqual(atHang);
+  });
+
+  it('does not start without the native package, and names both remedies', async () => {
+    await using managed = await Managed.start({ ...WATCHDOG, ...WITHOUT_PACKAGE }, false);
+    expect(await managed.shop.weir.exited).toBe(1);
+    for (const text of [
+      'WATCHDOG_USEC is set, but the watchdog cannot be notified',
+      'install it with npm install --include=optional, or remove WatchdogSec= from the unit',
+    ])
+      expect(managed.shop.weir.output).toContain(text);
+  });
+});
+
+describe('a service that inherits its sockets', () => {
+  let env: Environment;
+  let rules: RuleFolder;
+  beforeAll(async () => {
+    rules = await RuleFolder.with({ 'shop.yaml': SHOP });
+    // An address on which nothing could listen: only the inherited sockets can be meant.
+    const hosts = { HOST: '192.0.2.1', GRPC_HOST: '192.0.2.1' };
+    env = { ...rules.env, ...hosts, BACKEND_TYPE: 'memory', LOG_LEVEL: 'info' };
+  });
+  afterAll(() => rules[Symbol.asyncDispose]());
+
+  it.each(['1', '2'])(
+    'is started by the first call, answers it, and serves on all, with WORKERS=%s',
+    async (WORKERS) => {
+      const [grpc, http, debug, metrics] = await freePorts(4);
+      const settings = { ...env, WORKERS, DEBUG_HOST: '192.0.2.1', USE_PULLMETRICS: 'true' };
+      await using weir = await SocketActivated.listen({ http, metrics, grpc, debug }, settings);
+      expect(weir.output).not.toContain('msg=');
+      using client = new RateLimitClient(`127.0.0.1:${grpc}`);
+      expect((await client.shouldRateLimit('shop', ['user=x'])).statuses[0]?.limitRemaining).toBe(999_999);
+      expect(await weir.line(/msg="?serving/)).toContain(
+        `grpc=127.0.0.1:${grpc} http=127.0.0.1:${http} debug=127.0.0.1:${debug}`,
+      );
+      for (const path of [`${http}/readyz`, `${debug}/readyz`, `${metrics}/metrics`]) {
+        expect((await fetch(`http://127.0.0.1:${path}`)).status).toBe(200);
+      }
+      weir.signal('SIGTERM');
+      await weir.line(/drained; the process exits.*exit_code=0/);
+      // No process, such as a worker, keeps a socket.
+      for (const port of [grpc, http, debug, metrics]) expect(await isListening(port)).toBe(false);
+    },
+  );
+
+  it('does not start with a Unix socket or a socket that has no known name, and says what is accepted', async () => {
+    await using folder = await SocketFolder.make();
+    const [http, web] = await freePorts(2);
+    await using unix = await SocketActivated.listen({ grpc: folder.path, http }, { ...env, DEBUG_PORT: '0' });
+    await using unknown = await SocketActivated.listen({ web }, env);
+    for (const port of [http, web]) void fetch(`http://127.0.0.1:${port}/livez`).catch(() => undefined);
+    expect(await unix.line(/cannot listen/)).toContain(
+      'cannot listen on the inherited socket with file descriptor 3: it is not a TCP socket',
+    );
+    expect(await unknown.line(/LISTEN_FDNAMES/)).toContain(
+      'names socket 1 of 1 "web"; set FileDescriptorName= in its unit',
+    );
+  });
+});
