@@ -1,0 +1,298 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status as Code } from '@grpc/grpc-js';
+import { newAuthority } from '../support/data/certificates';
+import { SecretMount } from '../support/data/secret-mount';
+import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
+import { Secrets } from '../support/data/secrets';
+import { freePorts } from '../support/processes/free-ports';
+import { observableOutput } from '../support/processes/observable-output';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { WeirProcess } from '../support/processes/weir-process';
+import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
+import {
+  type QuotingPeer,
+  quotingGrpcCollector,
+  quotingHttpCollector,
+  quotingProxy,
+  quotingStore,
+} from '../support/servers/quoting-peers';
+import { until } from '../support/waiting/until';
+import {
+  type Environment,
+  type Reach,
+  VERBOSE,
+  adsServer,
+  closedAddress,
+  expectAnswers,
+  expectNoSecrets,
+  secrets,
+  storeLine,
+} from './no-secrets';
+
+const NOWHERE = '127.0.0.1:1';
+const START = { BACKEND_TYPE: 'memory', FORCE_START_WITHOUT_INITIAL_CONFIG: 'true' };
+
+const unreachable: Reach = async (weir) => {
+  for (const store of ['main', 'per second'])
+    await storeLine(weir, store, '(cannot connect to the counter store|cannot read the cluster topology)');
+};
+
+const tracesRejected: Reach = async (weir) => {
+  await weir.line(/serving/);
+  await observableOutput(weir);
+  await weir.line(/cannot export traces/);
+};
+
+describe('the output contains no secret', () => {
+  it('while no server is reachable', async () => {
+    const [store, perSecond] = [await closedAddress(), await closedAddress()];
+    await expectNoSecrets(everySecret(secrets, { store, perSecond, xds: NOWHERE, otlp: NOWHERE }), async (weir) => {
+      await unreachable(weir);
+      await weir.line(/no stream from the xDS server/);
+    });
+  });
+
+  it.each(['single', 'sentinel', 'cluster'])('when stores (%s) quote the requests', async (type) => {
+    await using peer = await quotingStore('error');
+    await using wild = await quotingStore('garbage');
+    const [store = '', perSecond = ''] = [peer, wild].map(({ address }) =>
+      type === 'sentinel' ? `counters,${address}` : address,
+    );
+    const env = everySecret(secrets, { store, perSecond, xds: peer.address, otlp: wild.address });
+    await expectNoSecrets({ ...env, KVSTORE_TYPE: type, KVSTORE_PERSECOND_TYPE: type }, unreachable);
+    const sent = type === 'sentinel' ? 'SENTINEL_AUTH' : 'AUTH';
+    expect(secrets.shownIn(peer.received.join('\n'))).toContain(`KVSTORE_${sent}`);
+    expect(secrets.shownIn(wild.received.join('\n'))).toContain(`KVSTORE_PERSECOND_${sent}`);
+  });
+
+  it('when a Redis without AUTH quotes its arguments', async () => {
+    await using redis = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
+    const KVSTORE_URL = `redis://ann:${secrets.inUrl('KVSTORE_URL')}@${redis.address}`;
+    await expectNoSecrets({ BACKEND_TYPE: 'kvstore', KVSTORE_URL }, (weir) => weir.line(/unknown command/));
+  });
+
+  it('when a management server quotes the headers that it rejects', async () => {
+    const rejections = new QuotingRejections();
+    await using xds = await AdsServer.start({ cache: rejections });
+    const env = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: xds.address, otlp: NOWHERE });
+    await expectNoSecrets({ ...env, BACKEND_TYPE: 'memory' }, (weir) => weir.line(/UNAUTHENTICATED: refused/));
+    expect(secrets.shownIn(rejections.quoted.join('\n'))).toHaveLength(3);
+  });
+
+  it.each<[protocol: string, collector: () => Promise<QuotingPeer>]>([
+    ['http', quotingHttpCollector],
+    ['grpc', quotingGrpcCollector],
+  ])('when a collector over %s quotes the headers that it rejects', async (TRACING_EXPORTER_PROTOCOL, collector) => {
+    await using otlp = await collector();
+    const more = { OTEL_EXPORTER_OTLP_TIMEOUT: '20000', TRACING_EXPORTER_PROTOCOL };
+    await expectNoSecrets({ ...START, ...tracesTo(secrets, otlp.address), ...more }, tracesRejected);
+    const received = secrets.shownIn(otlp.received.join('\n'));
+    const names = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
+    expect(received).toEqual(expect.arrayContaining(names));
+  });
+
+  it('when a proxy quotes the credentials that it rejects', async () => {
+    await using proxy = await quotingProxy();
+    const closed = await closedAddress();
+    const env = everySecret(secrets, { store: closed, perSecond: closed, xds: closed, otlp: closed });
+    const http_proxy = `http://ann:${secrets.inUrl('http_proxy')}@${proxy.address}`;
+    await expectNoSecrets({ ...env, http_proxy, TRACING_EXPORTER_PROTOCOL: 'grpc' }, (weir) =>
+      weir.line(/no stream from the xDS server/),
+    );
+    expect(secrets.shownIn(proxy.received.join('\n'))).toEqual(['http_proxy']);
+  });
+
+  it('with Sentinel, Redis Cluster and the names of the Go service, also after the passwords have changed', async () => {
+    await using xds = await adsServer();
+    await using otlp = await quotingGrpcCollector();
+    const user = ['--user', 'ann', 'on', `>${secrets.of('KVSTORE_AUTH')}`, '~*', '&*', '+@all'];
+    await using master = await RedisProcess.start({ directives: user });
+    await using cluster = await oneNodeCluster(secrets.of('KVSTORE_PERSECOND_AUTH'));
+    await using sentinel = await oneSentinel(master, secrets.of('KVSTORE_SENTINEL_AUTH'));
+    const store = `counters,${sentinel.address}`;
+    const env = underGoNames({
+      ...everySecret(secrets, { store, perSecond: cluster.address, xds: xds.address, otlp: otlp.address }),
+      KVSTORE_TYPE: 'sentinel',
+      KVSTORE_PERSECOND_TYPE: 'cluster',
+      KVSTORE_TIMEOUT: '10s',
+      TRACING_EXPORTER_PROTOCOL: 'grpc',
+    });
+    await expectNoSecrets(env, async (weir) => {
+      await expectAnswers(weir);
+      await weir.line(/cannot export traces/);
+    });
+    await expectNoSecrets({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
+      weir.line(/no sentinel returned the address of the master.*WRONGPASS/),
+    );
+    await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
+    await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
+    await expectNoSecrets(env, async (weir) => {
+      await storeLine(weir, 'main', 'WRONGPASS');
+      await weir.line(/no cluster node returned the slots.*WRONGPASS/);
+    });
+  });
+
+  it('of a file, also after it was replaced, when stores quote what they receive', async () => {
+    const [before, after] = [new Secrets(), new Secrets('renewed ')];
+    const names = settingRows.flatMap(({ name, secret }) => (secret === undefined ? [] : [name]));
+    await using peer = await quotingStore('error');
+    await using wild = await quotingStore('garbage');
+    await using otlp = await quotingGrpcCollector();
+    const addresses = { store: peer.address, perSecond: wild.address, xds: peer.address, otlp: otlp.address };
+    const [first, second] = [everySecret(before, addresses), everySecret(after, addresses)];
+    function filesOf(environment: Environment): Environment {
+      return Object.fromEntries(Object.entries(environment).filter(([name]) => names.includes(name)));
+    }
+    using mount = new SecretMount(filesOf(first));
+    const inFiles = Object.entries(first).map(([name, text]) =>
+      names.includes(name) ? [`${name}_FILE`, mount.path(name)] : [name, text],
+    );
+    const fast = { KVSTORE_STARTUP_INITIAL_INTERVAL: '50ms', KVSTORE_STARTUP_MAX_INTERVAL: '50ms' };
+    await using weir = await WeirProcess.start({
+      env: { ...VERBOSE, ...Object.fromEntries(inFiles), ...fast },
+      awaitServing: false,
+    });
+    function isSent(sent: Secrets): boolean {
+      const [main, perSecond] = [peer, wild].map(({ received }) => sent.shownIn(received.join('\n')));
+      return main!.includes('KVSTORE_AUTH') && perSecond!.includes('KVSTORE_PERSECOND_AUTH');
+    }
+    await weir.until('the first passwords are sent', () => isSent(before));
+    mount.replace(filesOf(second));
+    await weir.until('the new passwords are sent', () => isSent(after));
+    await weir.line(/cannot connect to the counter store/);
+    const shown = (await observableOutput(weir)) + (await weir.debug('/api/settings'));
+    weir.signal('SIGTERM');
+    await weir.exited;
+    const output = shown + weir.output;
+    expect(output).toContain('"name":"KVSTORE_AUTH_FILE","source":"file"');
+    expect(output).toContain('the new value in the file of a secret is used');
+    expect([before.shownIn(output), after.shownIn(output)]).toEqual([[], []]);
+  });
+});
+
+describe('the output contains no secret that is misplaced', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-keys-'));
+  const authority = newAuthority();
+  afterAll(() => {
+    authority.dispose();
+    rmSync(folder, { recursive: true });
+  });
+  function file(name: string, text: string): string {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  }
+  const issued = authority.issue('localhost');
+  const key = file('key.yaml', secrets.file('key', issued.key));
+  const cert = file('cert.pem', issued.cert);
+  const broken = file('broken.pem', secrets.file('broken key', authority.issue('other').key).replace(/^MI/m, '!!'));
+
+  const address = `redis://ann:${secrets.inUrl('address')}@127.0.0.1`;
+  const grpc = { ...START, GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key };
+  const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: NOWHERE, KVSTORE_TLS: 'true' };
+  const xds = { ...START, CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: NOWHERE };
+  const xdsTls = { ...xds, CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' };
+  const traces = { ...START, ...tracesTo(secrets, NOWHERE), TRACING_EXPORTER_PROTOCOL: 'grpc' };
+  const dns = `dns://ann:${secrets.inUrl('dns')}@127.0.0.1:1/h:1`;
+  const notCertificate = /is not a certificate/;
+  const tlsFiles = /cannot use the TLS files/;
+  const noCertificate = /contains no certificate/;
+
+  it.each<[where: string, env: Environment, expected: RegExp]>([
+    [
+      'in every setting',
+      Object.fromEntries(settingRows.map(({ name }) => [name, `${address}:x`])),
+      /PUSHSTATS_HOST[^]*TRACING_ENABLED/,
+    ],
+    ['in the name server of the xDS server', { ...xds, CONFIG_GRPC_XDS_SERVER_URL: dns }, /no stream from the xDS/],
+    [
+      'in headers for traces that are invalid',
+      { ...traces, OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('key')}%0A` },
+      /illegal characters/,
+    ],
+    ['in an endpoint for traces that is invalid', { ...traces, ...tracesTo(secrets, 'h:port') }, /cannot run|OTLP/],
+    ['as the authority of callers', { ...grpc, GRPC_CLIENT_TLS_CACERT: key }, notCertificate],
+    ['as the certificate of the listener', { ...grpc, GRPC_SERVER_TLS_CERT: key }, notCertificate],
+    ['as the broken key of the listener', { ...grpc, GRPC_SERVER_TLS_KEY: broken }, /is not/],
+    ['as the authority of the store', { ...store, KVSTORE_TLS_CACERT: key }, tlsFiles],
+    [
+      'as the client certificate for the store',
+      { ...store, KVSTORE_TLS_CLIENT_CERT: key, KVSTORE_TLS_CLIENT_KEY: key },
+      tlsFiles,
+    ],
+    [
+      'as the broken client key for the store',
+      { ...store, KVSTORE_TLS_CLIENT_CERT: cert, KVSTORE_TLS_CLIENT_KEY: broken },
+      tlsFiles,
+    ],
+    ['as the authority of the xDS server', { ...xdsTls, CONFIG_GRPC_XDS_SERVER_TLS_CACERT: key }, noCertificate],
+    [
+      'as the client certificate for the xDS server',
+      { ...xdsTls, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: key, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: key },
+      noCertificate,
+    ],
+    [
+      'as the broken client key for the xDS server',
+      { ...xdsTls, CONFIG_GRPC_XDS_CLIENT_TLS_CERT: cert, CONFIG_GRPC_XDS_CLIENT_TLS_KEY: broken },
+      /no stream from the xDS server/,
+    ],
+    ['as the mapping file of metrics', { ...START, PULLMETRICS_MAPPER_YAML: key }, /cannot be used/],
+    ['as a rule file', { RUNTIME_ROOT: folder, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' }, /key\.yaml/],
+  ])('%s', async (_, env, expected) =>
+    expectNoSecrets(env, (weir) => weir.until(`output like ${String(expected)}`, () => expected.test(weir.output))),
+  );
+
+  const everywhere = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: NOWHERE, otlp: NOWHERE });
+  it.each([
+    ['weir-check', ['-config_dir', folder]],
+    ['weir-check', ['-config_dir', folder, '-format', 'json']],
+    ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-server-ca-file', key]],
+    ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
+    ['weir-client', ['-dial_string', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
+  ])('in the arguments of %s: %j', async (program, args) => {
+    const request = program === 'weir-client' ? ['-domain', 'shop', '-descriptors', 'key=a'] : [];
+    const path = join(__dirname, '../../dist/cli', `${program}.js`);
+    const output = await new Promise<string>((resolve) => {
+      execFile(process.execPath, [path, ...args, ...request], { env: everywhere }, (_, stdout, stderr) =>
+        resolve(stdout + stderr),
+      );
+    });
+    expect(output).toMatch(/key\.yaml|connect|TLS files/);
+    expect(secrets.shownIn(output)).toEqual([]);
+  });
+});
+
+/** Ends every stream with a status that quotes its headers, also decoded from base64. */
+class QuotingRejections extends SnapshotCache {
+  readonly quoted: string[] = [];
+
+  override serve(stream: AdsServerStream): void {
+    const { metadata } = stream;
+    const [key, basic] = [metadata.get('key-bin')[0], metadata.get('proxy-authorization')[0]];
+    const bare = Buffer.from(String(basic).replace('Basic ', ''), 'base64').toString();
+    const details = `refused: ${JSON.stringify(metadata.getMap())}, that is ${bare} and ${String(key)}`;
+    this.quoted.push(details);
+    stream.end({ code: Code.UNAUTHENTICATED, details, metadata });
+  }
+}
+
+async function oneNodeCluster(password: string): Promise<RedisProcess> {
+  const [bus] = await freePorts(1);
+  const server = await RedisProcess.start({
+    directives: ['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--requirepass', password],
+    control: { password },
+  });
+  await server.control.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
+  await until('the cluster is ready', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
+  return server;
+}
+
+function oneSentinel(master: RedisProcess, password: string): Promise<RedisProcess> {
+  const monitor = `sentinel monitor counters 127.0.0.1 ${master.port} 1`;
+  return RedisProcess.start({
+    mode: ['--sentinel'],
+    configuration: () => [monitor, `requirepass ${JSON.stringify(password)}`],
+  });
+}
