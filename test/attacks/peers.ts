@@ -9,14 +9,32 @@ import { goawaysOf, hello } from '../grpc/http2/frames';
 import { RawClient } from '../grpc/http2/raw-client';
 import type { Answers, Target } from './attack';
 
+const HEADERS = { ':method': 'POST', ':path': SHOULD_RATE_LIMIT, 'content-type': 'application/grpc', te: 'trailers' };
+
+/** Opens a gRPC call; its message is not sent yet. */
+export function openCall(session: ClientHttp2Session, more: Readonly<Record<string, string>> = {}) {
+  const stream = session.request({ ...HEADERS, ...more });
+  const parts: Buffer[] = [];
+  let status: unknown;
+  stream.on('response', (headers) => (status = headers['grpc-status']));
+  stream.on('trailers', (trailers) => (status = trailers['grpc-status']));
+  stream.on('data', (part: Buffer) => parts.push(part)).on('error', () => undefined);
+  return {
+    stream,
+    closed: new Promise<void>((resolve) => stream.once('close', resolve)),
+    /** The name of the status; undefined if there is none yet. */
+    status: () => (status === undefined ? undefined : statusName(Number(status))),
+    response: () => RateLimitResponse.decode(Buffer.concat(parts).subarray(5)),
+  };
+}
+
 /** A gRPC client that sends any message and records the answer to each. */
 export class GrpcPeer implements Disposable {
   readonly #session: ClientHttp2Session;
   readonly #answers: Answers;
 
   constructor({ ports }: Target, answers: Answers) {
-    this.#session = connectHttp2(`http://127.0.0.1:${ports.grpc}`);
-    this.#session.on('error', () => undefined);
+    this.#session = connectHttp2(`http://127.0.0.1:${ports.grpc}`).on('error', () => undefined);
     this.#answers = answers;
   }
 
@@ -26,10 +44,10 @@ export class GrpcPeer implements Disposable {
       this.#answers.add('closed');
       return;
     }
-    const { stream, answer } = this.#open(isCompressed);
-    stream.end(Buffer.concat([prefix(message.length, isCompressed), message]));
-    await once(stream, 'close');
-    this.#answers.add(answer() ?? 'closed');
+    const call = openCall(this.#session, isCompressed ? { 'grpc-encoding': 'gzip' } : {});
+    call.stream.end(prefixed(message, isCompressed));
+    await call.closed;
+    this.#answers.add(answerOf(call) ?? 'closed');
   }
 
   /**
@@ -38,46 +56,28 @@ export class GrpcPeer implements Disposable {
    * @returns records the answer
    */
   async callUnfinished(message: Buffer): Promise<() => void> {
-    const { stream, answer } = this.#open();
+    const call = openCall(this.#session);
     const written = new Promise((resolve) =>
-      stream.write(prefix(message.length + 1), () => stream.write(message, resolve)),
+      call.stream.write(prefix(message.length + 1), () => call.stream.write(message, resolve)),
     );
-    await Promise.race([written, once(stream, 'close')]);
-    return () => this.#answers.add(answer() ?? (stream.closed ? 'closed' : 'open'));
+    await Promise.race([written, call.closed]);
+    return () => this.#answers.add(answerOf(call) ?? (call.stream.closed ? 'closed' : 'open'));
   }
 
   [Symbol.dispose](): void {
     this.#session.destroy();
   }
-
-  #open(isCompressed = false) {
-    const stream = this.#session.request({ ...HEADERS, ...(isCompressed ? { 'grpc-encoding': 'gzip' } : {}) });
-    const parts: Buffer[] = [];
-    let status: unknown;
-    stream.on('response', (headers) => (status = headers['grpc-status']));
-    stream.on('trailers', (trailers) => (status = trailers['grpc-status']));
-    stream.on('data', (part: Buffer) => parts.push(part)).on('error', () => undefined);
-    return { stream, answer: () => (status === undefined ? undefined : answerOf(Number(status), parts)) };
-  }
 }
 
-const HEADERS = {
-  ':method': 'POST',
-  ':path': SHOULD_RATE_LIMIT,
-  'content-type': 'application/grpc',
-  te: 'trailers',
-};
+function answerOf({ status, response }: ReturnType<typeof openCall>): string | undefined {
+  return status() === 'OK' ? RateLimitResponse_Code[response().overallCode] : status();
+}
+
 const STATUS_NAMES = new Map<number, string>(Object.entries(GrpcStatus).map(([name, number]) => [number, name]));
 
 /** The name of a gRPC status. */
 export function statusName(status: number): string {
   return STATUS_NAMES.get(status) ?? String(status);
-}
-
-function answerOf(status: number, parts: readonly Buffer[]): string {
-  if (status !== GrpcStatus.OK) return statusName(status);
-  const { overallCode } = RateLimitResponse.decode(Buffer.concat(parts).subarray(5));
-  return RateLimitResponse_Code[overallCode] ?? String(overallCode);
 }
 
 /** The five bytes before a gRPC message. */
@@ -88,13 +88,18 @@ export function prefix(length: number, isCompressed = false): Buffer {
   return bytes;
 }
 
+export function prefixed(message: Buffer, isCompressed = false): Buffer {
+  return Buffer.concat([prefix(message.length, isCompressed), message]);
+}
+
 /** Opens an HTTP/2 connection for any frames. The preface and SETTINGS are sent. */
 export async function rawPeer({ ports }: Target): Promise<RawClient> {
-  const socket = connect(ports.grpc, '127.0.0.1');
-  const peer = new RawClient(socket);
-  await once(socket, 'connect');
+  const peer = new RawClient(connect(ports.grpc, '127.0.0.1'));
+  await once(peer.socket, 'connect');
   return peer.send(hello());
 }
+
+const ERROR_NAMES = new Map<number, string>(Object.entries(ErrorCode).map(([name, number]) => [number, name]));
 
 /** Waits until the service has ended the connection, records its GOAWAY, and closes it. */
 export async function recordGoaway(peer: RawClient, answers: Answers): Promise<void> {
@@ -104,42 +109,35 @@ export async function recordGoaway(peer: RawClient, answers: Answers): Promise<v
   peer.close();
 }
 
-const ERROR_NAMES = new Map<number, string>(Object.entries(ErrorCode).map(([name, number]) => [number, name]));
-
 /** An HTTP/1.1 connection on which any bytes are sent. */
 export class HttpPeer implements Disposable {
   readonly socket: Socket;
   /** The status of the first response, `closed`, or `open` while neither has happened. */
   answer = 'open';
-  readonly #answered: Promise<void>;
+  /** Resolves when there is an answer. */
+  readonly answered: Promise<void>;
 
   constructor(port: number) {
     this.socket = connect(port, '127.0.0.1').on('error', () => undefined);
     let text = '';
-    this.#answered = new Promise((resolve) => {
+    this.answered = new Promise((resolve) => {
+      const settle = (answer: string | undefined) => {
+        if (this.answer !== 'open' || answer === undefined) return;
+        this.answer = answer;
+        resolve();
+      };
       this.socket.on('data', (chunk: Buffer) => {
         if (this.answer === 'open') text += chunk.toString('latin1');
-        const [, status] = /^HTTP\/1\.1 (\d{3})/.exec(text) ?? [];
-        if (status === undefined) return;
-        this.answer = status;
-        resolve();
+        settle(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]);
       });
-      this.socket.once('close', () => {
-        if (this.answer === 'open') this.answer = 'closed';
-        resolve();
-      });
+      this.socket.once('close', () => settle('closed'));
     });
   }
 
   /** Sends bytes, and waits until they are in the hands of the system, or the connection has an answer. */
   async send(bytes: Buffer | string): Promise<void> {
     const sent = new Promise<void>((resolve) => this.socket.write(bytes, () => resolve()));
-    await Promise.race([sent, this.#answered]);
-  }
-
-  /** Waits for the answer. */
-  answered(): Promise<void> {
-    return this.#answered;
+    await Promise.race([sent, this.answered]);
   }
 
   [Symbol.dispose](): void {

@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newAuthority } from '../support/data/certificates';
 import { RuleFolder } from '../support/data/rule-folder';
+import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import type { Attack, Target } from './attack';
@@ -32,17 +32,18 @@ export async function startTarget(attack: Attack): Promise<Attacked> {
       resources.unshift(() => redis[Symbol.asyncDispose]());
       Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address });
     }
-    const pipe = attack.unread === undefined ? undefined : openPipe(folder.root);
-    if (pipe !== undefined) resources.unshift(() => closeSync(pipe));
+    const outputs: { stdout?: number; stderr?: number } = {};
+    if (attack.unread !== undefined) {
+      const pipe = new NamedPipe();
+      resources.unshift(() => pipe[Symbol.dispose]());
+      outputs[attack.unread] = pipe.writer;
+    }
     const ca = attack.isTls === true ? writeCertificate(folder.root, env) : undefined;
-    const outputs = attack.unread === undefined ? {} : { [attack.unread]: pipe };
-    const weir = await WeirProcess.start({ env, outputs, awaitServing: false });
+    const weir = await WeirProcess.start({ env, outputs });
     resources.unshift(() => weir[Symbol.asyncDispose]());
-    await weir.until('the service to serve', () => isServing(weir));
     const target = { pid: weir.pid!, ports: weir.ports, rules: join(folder.root, 'config') };
-    const client =
-      ca === undefined ? { url: `http://${weir.grpcAddress}` } : { url: `https://${weir.grpcAddress}`, ca };
-    return { weir, target, client, [Symbol.asyncDispose]: dispose };
+    const url = `${ca === undefined ? 'http' : 'https'}://${weir.grpcAddress}`;
+    return { weir, target, client: ca === undefined ? { url } : { url, ca }, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();
     throw error;
@@ -60,19 +61,4 @@ function writeCertificate(folder: string, env: Record<string, string>): string {
   const settings = { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: certPath, GRPC_SERVER_TLS_KEY: keyPath };
   Object.assign(env, settings);
   return authority.ca;
-}
-
-/** Opens a pipe that no process reads. */
-function openPipe(folder: string): number {
-  const path = join(folder, 'pipe');
-  execFileSync('mkfifo', [path]);
-  return openSync(path, constants.O_RDWR);
-}
-
-async function isServing(weir: WeirProcess): Promise<boolean> {
-  try {
-    return (await weir.debugHealth())[0] === 200;
-  } catch {
-    return false;
-  }
 }

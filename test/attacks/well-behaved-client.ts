@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
-import { RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
+import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { requestMessage } from '../support/clients/grpc-client';
+import { openCall, prefixed } from './peers';
 
 /** Milliseconds between two calls. */
 const INTERVAL = 5;
@@ -11,6 +11,8 @@ const BLOCKED_EVERY = 10;
 const LIMIT = 1_000_000_000;
 /** Milliseconds to wait for the last answers. */
 const LAST_ANSWERS = 60_000;
+const COUNTED = prefixed(requestMessage('well-behaved', ['counted=1']));
+const BLOCKED = prefixed(requestMessage('well-behaved', ['blocked=1']));
 
 /** The rules for the calls of {@link WellBehavedClient}. */
 export const WELL_BEHAVED_RULES = `domain: well-behaved
@@ -47,7 +49,6 @@ export interface Experience {
  */
 export class WellBehavedClient implements Disposable {
   readonly #session: ClientHttp2Session;
-  readonly #prefixed = [call('counted'), call('blocked')] as const;
   readonly #latencies: number[] = [];
   readonly #wrong: string[] = [];
   readonly #errors: string[] = [];
@@ -77,9 +78,7 @@ export class WellBehavedClient implements Disposable {
 
   /** Begins to call. Forgets what it saw before. */
   start(): void {
-    this.#latencies.length = 0;
-    this.#wrong.length = 0;
-    this.#errors.length = 0;
+    for (const seen of [this.#latencies, this.#wrong, this.#errors]) seen.length = 0;
     this.#inRun = 0;
     this.#begin = performance.now();
     this.#callWhatIsDue();
@@ -88,11 +87,10 @@ export class WellBehavedClient implements Disposable {
   /** Sends no further calls, and waits for the answers. */
   async stop(): Promise<Experience> {
     clearTimeout(this.#timer);
-    const sent = this.#inRun;
     const end = performance.now() + LAST_ANSWERS;
     while (this.#pending > 0 && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
     return {
-      sent,
+      sent: this.#inRun,
       answered: this.#latencies.length,
       wrong: [...this.#wrong],
       errors: [...this.#errors],
@@ -106,19 +104,12 @@ export class WellBehavedClient implements Disposable {
   }
 
   #callWhatIsDue(): void {
-    for (;;) {
-      const due = this.#begin + this.#inRun * INTERVAL;
-      const wait = due - performance.now();
-      if (wait > 0) {
-        this.#timer = setTimeout(() => this.#callWhatIsDue(), wait);
-        return;
-      }
-      this.#inRun += 1;
-      this.#call(due);
-    }
+    const now = performance.now();
+    for (let due; (due = this.#begin + this.#inRun * INTERVAL) <= now; this.#inRun += 1) void this.#call(due);
+    this.#timer = setTimeout(() => this.#callWhatIsDue(), INTERVAL);
   }
 
-  #call(due: number): void {
+  async #call(due: number): Promise<void> {
     if (this.#session.closed) {
       this.#errors.push('no connection');
       return;
@@ -127,23 +118,15 @@ export class WellBehavedClient implements Disposable {
     const isBlocked = this.#sent % BLOCKED_EVERY === 0;
     if (!isBlocked) this.#counted += 1;
     this.#pending += 1;
-    const stream = this.#session.request(HEADERS);
-    const parts: Buffer[] = [];
-    let status: unknown;
-    stream.on('response', (headers) => (status = headers['grpc-status']));
-    stream.on('trailers', (trailers) => (status = trailers['grpc-status']));
-    stream.on('data', (part: Buffer) => parts.push(part));
+    const { stream, closed, status, response } = openCall(this.#session);
     stream.on('error', (error) => this.#errors.push(String(error)));
-    stream.once('close', () => {
-      this.#pending -= 1;
-      if (status !== '0') {
-        this.#errors.push(`status ${String(status)}`);
-        return;
-      }
+    stream.end(isBlocked ? BLOCKED : COUNTED);
+    await closed;
+    this.#pending -= 1;
+    if (status() === 'OK') {
       this.#latencies.push(performance.now() - due);
-      this.#check(RateLimitResponse.decode(Buffer.concat(parts).subarray(5)), isBlocked);
-    });
-    stream.end(this.#prefixed[isBlocked ? 1 : 0]);
+      this.#check(response(), isBlocked);
+    } else this.#errors.push(`status ${status()}`);
   }
 
   #check({ overallCode, statuses }: RateLimitResponse, isBlocked: boolean): void {
@@ -160,18 +143,4 @@ export class WellBehavedClient implements Disposable {
     this.#remaining.add(remaining);
     return isPossible;
   }
-}
-
-const HEADERS = {
-  ':method': 'POST',
-  ':path': SHOULD_RATE_LIMIT,
-  'content-type': 'application/grpc',
-  te: 'trailers',
-};
-
-function call(key: string): Buffer {
-  const message = requestMessage('well-behaved', [`${key}=1`]);
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
 }

@@ -7,7 +7,7 @@ const MIB = 1_048_576;
 /** Waits for the answers of the peers, records them, and closes the connections. */
 async function record(peers: readonly HttpPeer[], answers: Answers): Promise<void> {
   for (const peer of peers) {
-    await peer.answered();
+    await peer.answered;
     answers.add(peer.answer);
     peer[Symbol.dispose]();
   }
@@ -69,7 +69,7 @@ async function requests(ports: Target['ports'], answers: Answers, text: string, 
   await concurrently(count, 20, async () => {
     using peer = new HttpPeer(ports.http);
     await peer.send(text);
-    await peer.answered();
+    await peer.answered;
     answers.add(peer.answer);
   });
 }

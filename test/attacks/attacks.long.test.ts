@@ -1,0 +1,3 @@
+import { attackTests } from './attack-tests';
+
+attackTests('long');

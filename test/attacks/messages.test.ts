@@ -1,4 +1,0 @@
-import { attackTests } from './attack-tests';
-
-attackTests('Large messages');
-attackTests('Other messages');

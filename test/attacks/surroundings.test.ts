@@ -1,4 +1,0 @@
-import { attackTests } from './attack-tests';
-
-attackTests('Files');
-attackTests('Outputs, signals and clock');
