@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { peakMemory } from '../support/processes/process-memory';
 import { Answers, type Attack } from './attack';
 import { ATTACKS } from './attacks';
 import { startTarget } from './start-target';
-import { type ClientTarget, WellBehavedClient } from './well-behaved-client';
+import { WellBehavedClient } from './well-behaved-client';
 
 /** Milliseconds. An attack takes seconds; on a busy machine, minutes. */
 const LONGEST_ATTACK = 240_000;
@@ -59,16 +60,19 @@ export function attackTests(suite: 'fast' | 'long'): void {
 /** Attacks a service, and expects what its row says, next to a client to which nothing happens. */
 export async function expectNoEffect(attack: Attack, row: Omit<AttackRow, 'attack'>): Promise<void> {
   await using attacked = await startTarget(attack);
-  const { weir, target } = attacked;
+  const { target, client: at } = attacked;
+  const { weir } = target;
   const before = await weir.statistics();
-  using client = await WellBehavedClient.connect(attacked.client);
-  client.start();
+  using client = await WellBehavedClient.connect(at);
   await weir.until('the well-behaved client to be served', () => client.answered > 20);
   const answers = new Answers();
-  await withinTime(attack.run(target, answers));
+  // Otherwise the service no longer responds to it.
+  const late = pause(LONGEST_ATTACK, 'the attacker still waits for answers', { ref: false });
+  expect(await Promise.race([attack.run(target, answers), late])).toBeUndefined();
   const { answered } = client;
   await weir.until('the well-behaved client to be served afterwards', () => client.answered > answered + 20);
-  await expectServed(client);
+  await client.stop();
+  expect(client).toMatchObject({ wrong: [], errors: [], answered: client.sent });
 
   expect(answers.kinds.filter((answer) => !row.answers.includes(answer))).toEqual([]);
   expect(answers.kinds).toContain(row.answers[0]);
@@ -77,36 +81,11 @@ export async function expectNoEffect(attack: Attack, row: Omit<AttackRow, 'attac
     await weir.until(`${name} to be counted`, async () => ((await weir.statistics()).get(name) ?? 0) > old);
   }
   expect((await weir.statistics()).size).toBeLessThan(before.size + 1_000);
-  expect(peakMemory(target.pid)).toBeLessThan(row.memory);
-  await expectNextServed(attacked.client);
+  expect(peakMemory(weir.pid!)).toBeLessThan(row.memory);
+  // It cannot know the counts.
+  using next = await WellBehavedClient.connect(at);
+  await next.stop();
+  expect(next).toMatchObject({ errors: [], answered: next.sent });
   weir.signal('SIGTERM');
   expect(await weir.exited).toBe(0);
-}
-
-/** Fails when an attack does not end: then the service no longer responds to it. */
-async function withinTime(attack: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('the attacker still waits for answers')), LONGEST_ATTACK);
-  });
-  try {
-    await Promise.race([attack, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function expectServed(client: WellBehavedClient): Promise<void> {
-  const { sent, answered, wrong, errors } = await client.stop();
-  expect({ wrong, errors, answered }).toEqual({ wrong: [], errors: [], answered: sent });
-  expect(sent).toBeGreaterThan(0);
-}
-
-/** Expects that a client that connects now is served, too; it cannot know the counts. */
-async function expectNextServed(at: ClientTarget): Promise<void> {
-  using client = await WellBehavedClient.connect(at);
-  client.start();
-  const { sent, answered, errors } = await client.stop();
-  expect({ errors, answered }).toEqual({ errors: [], answered: sent });
-  expect(sent).toBeGreaterThan(0);
 }

@@ -1,32 +1,26 @@
+import type { RuleFolder } from '../support/data/rule-folder';
+import type { WeirProcess } from '../support/processes/weir-process';
+
 /** A running service, as an attacker on the same machine sees it. */
 export interface Target {
-  readonly pid: number;
-  readonly ports: { readonly http: number; readonly grpc: number; readonly debug: number };
-  /** The folder of the rule files. */
-  readonly rules: string;
+  readonly weir: WeirProcess;
+  readonly ports: WeirProcess['ports'];
+  readonly rules: RuleFolder;
 }
 
 /**
- * What the attacker's peers received, and how often: the name of a gRPC status, `OVER_LIMIT`, an HTTP status, `closed` for a
- * connection that the service closed, `GOAWAY` and its error code, or `open` for what was still unfinished at the end.
+ * What the attacker's peers received: the name of a gRPC status, `OVER_LIMIT`, an HTTP status, `closed` for a connection that the
+ * service closed, `GOAWAY` and its error code, or `open` for what was still unfinished at the end.
  */
 export class Answers {
-  readonly #counts = new Map<string, number>();
+  readonly #kinds = new Set<string>();
 
-  add(answer: string, times = 1): void {
-    if (times > 0) this.#counts.set(answer, (this.#counts.get(answer) ?? 0) + times);
+  add(answer: string): void {
+    this.#kinds.add(answer);
   }
 
   get kinds(): readonly string[] {
-    return [...this.#counts.keys()].toSorted();
-  }
-
-  entries(): Iterable<readonly [answer: string, count: number]> {
-    return this.#counts;
-  }
-
-  toString(): string {
-    return [...this.#counts].map(([answer, count]) => `${count} ${answer}`).join(', ');
+    return [...this.#kinds].toSorted();
   }
 }
 
@@ -41,9 +35,6 @@ export interface Attack {
   readonly isTls?: boolean;
   /** An output of the service that no process reads. */
   readonly unread?: 'stderr' | 'stdout';
-  /**
-   * Attacks once and records the answers. Everything it opened is closed when it returns. The benchmark calls it again and again,
-   * in its own process.
-   */
+  /** Attacks once and records the answers. Everything it opened is closed when it returns. */
   run(target: Target, answers: Answers): Promise<void>;
 }

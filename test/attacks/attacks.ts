@@ -1,15 +1,13 @@
 import type { Attack } from './attack';
-import { FILES } from './programs/files';
 import { HTTP2_FRAMES } from './programs/http2-frames';
 import { HTTP_REQUESTS } from './programs/http-requests';
-import { LARGE_MESSAGES } from './programs/large-messages';
-import { PROCESS } from './programs/process';
-import { REQUESTS } from './programs/requests';
+import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
+import { FILES, PROCESS } from './programs/surroundings';
 
 /** All attacks: by the heading of their table in test/README.md, and by their row. */
 export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>> = {
   'Large messages': LARGE_MESSAGES,
-  'Other messages': REQUESTS,
+  'Other messages': OTHER_MESSAGES,
   'HTTP/2 frames': HTTP2_FRAMES,
   'HTTP/1.1 requests': HTTP_REQUESTS,
   Files: FILES,

@@ -10,7 +10,6 @@ import { type ClientTarget, WELL_BEHAVED_RULES } from './well-behaved-client';
 
 /** A service under attack. */
 export interface Attacked extends AsyncDisposable {
-  readonly weir: WeirProcess;
   readonly target: Target;
   /** Where the well-behaved client connects. */
   readonly client: ClientTarget;
@@ -41,9 +40,9 @@ export async function startTarget(attack: Attack): Promise<Attacked> {
     const ca = attack.isTls === true ? writeCertificate(folder.root, env) : undefined;
     const weir = await WeirProcess.start({ env, outputs });
     resources.unshift(() => weir[Symbol.asyncDispose]());
-    const target = { pid: weir.pid!, ports: weir.ports, rules: join(folder.root, 'config') };
+    const target = { weir, ports: weir.ports, rules: folder };
     const url = `${ca === undefined ? 'http' : 'https'}://${weir.grpcAddress}`;
-    return { weir, target, client: ca === undefined ? { url } : { url, ca }, [Symbol.asyncDispose]: dispose };
+    return { target, client: ca === undefined ? { url } : { url, ca }, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();
     throw error;

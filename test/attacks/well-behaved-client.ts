@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { requestMessage } from '../support/clients/grpc-client';
+import { until } from '../support/waiting/until';
 import { openCall, prefixed } from './peers';
 
 /** Milliseconds between two calls. */
@@ -9,19 +10,14 @@ const INTERVAL = 5;
 /** One call in so many asks for a key that is over its limit. */
 const BLOCKED_EVERY = 10;
 const LIMIT = 1_000_000_000;
-/** Milliseconds to wait for the last answers. */
-const LAST_ANSWERS = 60_000;
 const COUNTED = prefixed(requestMessage('well-behaved', ['counted=1']));
 const BLOCKED = prefixed(requestMessage('well-behaved', ['blocked=1']));
 
 /** The rules for the calls of {@link WellBehavedClient}. */
 export const WELL_BEHAVED_RULES = `domain: well-behaved
 descriptors:
-  - key: counted
-    rate_limit: { unit: year, requests_per_unit: ${LIMIT} }
-  - key: blocked
-    value: '1'
-    rate_limit: { unit: year, requests_per_unit: 0 }
+  - { key: counted, rate_limit: { unit: year, requests_per_unit: ${LIMIT} } }
+  - { key: blocked, rate_limit: { unit: year, requests_per_unit: 0 } }
 `;
 
 /** The gRPC listener that a client connects to. */
@@ -31,71 +27,39 @@ export interface ClientTarget {
   readonly ca?: string;
 }
 
-/** What the client saw. */
-export interface Experience {
-  readonly sent: number;
-  readonly answered: number;
-  /** Answers with a wrong code or count. */
-  readonly wrong: readonly string[];
-  /** Why calls failed. */
-  readonly errors: readonly string[];
-  /** Of the answered calls, in milliseconds from when each was due; ascending. */
-  readonly latencies: readonly number[];
-}
-
 /**
  * A client that does nothing wrong: 200 calls a second on a connection of its own, whether or not the earlier ones have been
  * answered. It knows the answer to each: every tenth call is over its limit, and the others count one hit each.
  */
 export class WellBehavedClient implements Disposable {
   readonly #session: ClientHttp2Session;
-  readonly #latencies: number[] = [];
-  readonly #wrong: string[] = [];
-  readonly #errors: string[] = [];
+  readonly #begin = performance.now();
   readonly #remaining = new Set<number>();
-  #counted = 0;
-  #sent = 0;
-  #pending = 0;
   #timer: NodeJS.Timeout | undefined;
-  #begin = 0;
-  #inRun = 0;
+  #counted = 0;
+  sent = 0;
+  answered = 0;
+  /** Answers with a wrong code or count. */
+  readonly wrong: string[] = [];
+  /** Why calls failed. */
+  readonly errors: string[] = [];
 
   private constructor(session: ClientHttp2Session) {
     this.#session = session;
-    session.on('error', (error) => this.#errors.push(String(error)));
-  }
-
-  static async connect({ url, ca }: ClientTarget): Promise<WellBehavedClient> {
-    const client = new WellBehavedClient(connect(url, ca === undefined ? {} : { ca }));
-    await once(client.#session, 'connect');
-    return client;
-  }
-
-  /** How many calls have been answered since the start. */
-  get answered(): number {
-    return this.#latencies.length;
-  }
-
-  /** Begins to call. Forgets what it saw before. */
-  start(): void {
-    for (const seen of [this.#latencies, this.#wrong, this.#errors]) seen.length = 0;
-    this.#inRun = 0;
-    this.#begin = performance.now();
+    session.on('error', (error) => this.errors.push(String(error)));
     this.#callWhatIsDue();
   }
 
+  static async connect({ url, ca }: ClientTarget): Promise<WellBehavedClient> {
+    const session = connect(url, ca === undefined ? {} : { ca });
+    await once(session, 'connect');
+    return new WellBehavedClient(session);
+  }
+
   /** Sends no further calls, and waits for the answers. */
-  async stop(): Promise<Experience> {
+  async stop(): Promise<void> {
     clearTimeout(this.#timer);
-    const end = performance.now() + LAST_ANSWERS;
-    while (this.#pending > 0 && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
-    return {
-      sent: this.#inRun,
-      answered: this.#latencies.length,
-      wrong: [...this.#wrong],
-      errors: [...this.#errors],
-      latencies: this.#latencies.toSorted((a, b) => a - b),
-    };
+    await until('all calls have ended', () => this.answered + this.errors.length >= this.sent);
   }
 
   [Symbol.dispose](): void {
@@ -104,29 +68,26 @@ export class WellBehavedClient implements Disposable {
   }
 
   #callWhatIsDue(): void {
-    const now = performance.now();
-    for (let due; (due = this.#begin + this.#inRun * INTERVAL) <= now; this.#inRun += 1) void this.#call(due);
+    const due = (performance.now() - this.#begin) / INTERVAL;
+    while (this.sent <= due) void this.#call();
     this.#timer = setTimeout(() => this.#callWhatIsDue(), INTERVAL);
   }
 
-  async #call(due: number): Promise<void> {
+  async #call(): Promise<void> {
+    this.sent += 1;
     if (this.#session.closed) {
-      this.#errors.push('no connection');
+      this.errors.push('no connection');
       return;
     }
-    this.#sent += 1;
-    const isBlocked = this.#sent % BLOCKED_EVERY === 0;
+    const isBlocked = this.sent % BLOCKED_EVERY === 0;
     if (!isBlocked) this.#counted += 1;
-    this.#pending += 1;
     const { stream, closed, status, response } = openCall(this.#session);
-    stream.on('error', (error) => this.#errors.push(String(error)));
     stream.end(isBlocked ? BLOCKED : COUNTED);
     await closed;
-    this.#pending -= 1;
     if (status() === 'OK') {
-      this.#latencies.push(performance.now() - due);
+      this.answered += 1;
       this.#check(response(), isBlocked);
-    } else this.#errors.push(`status ${status()}`);
+    } else this.errors.push(`status ${status()}`);
   }
 
   #check({ overallCode, statuses }: RateLimitResponse, isBlocked: boolean): void {
@@ -134,7 +95,7 @@ export class WellBehavedClient implements Disposable {
     const isRight = isBlocked
       ? overallCode === RateLimitResponse_Code.OVER_LIMIT && remaining === 0
       : overallCode === RateLimitResponse_Code.OK && this.#isNew(remaining);
-    if (!isRight) this.#wrong.push(`${overallCode} with ${remaining} remaining${isBlocked ? ' (over its limit)' : ''}`);
+    if (!isRight) this.wrong.push(`${overallCode} with ${remaining} remaining${isBlocked ? ' (over its limit)' : ''}`);
   }
 
   /** Whether the count is one of the calls sent so far, and no other answer has had it. */

@@ -68,61 +68,39 @@ describe('the service on the example rules', () => {
 });
 
 describe('the service answers bad input with a clear error, counts it as an error only, and serves on', () => {
-  const user = { entries: [{ key: 'user', value: 'x' }], limit: undefined, isNegativeHits: false };
   function users(count: number) {
     return Array.from({ length: count }, () => 'user=x');
   }
-  const ERRORS = 'ratelimit.service.call.should_rate_limit.service_error';
+  type Failure = readonly [status: number, message: string];
 
-  /** Fails a call, and expects that it is an error in the statistics, and nothing else. */
-  async function expectError(fail: () => Promise<void>): Promise<void> {
-    async function statistics() {
-      const all = await weir.statistics();
-      const rules = [...all].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
-      return { rules, errors: all.get(ERRORS) ?? 0 };
-    }
-    const { rules, errors } = await statistics();
-    await fail();
-    expect(await statistics()).toEqual({ rules, errors: errors + 1 });
-    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  async function overHttp(body: unknown): Promise<Failure> {
+    const response = await json(body);
+    const { error } = (await response.json()) as { error: { message: string } };
+    return [response.status, error.message];
+  }
+  async function overGrpc(call: Promise<unknown>): Promise<Failure> {
+    const { code, details } = (await call.catch((error: unknown) => error)) as { code: number; details: string };
+    return [code, details];
+  }
+  async function statistics() {
+    const all = await weir.statistics();
+    const rules = [...all].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
+    return { rules, errors: all.get('ratelimit.service.call.should_rate_limit.service_error') ?? 0 };
   }
 
-  it.each<[what: string, body: unknown, status: number, message: string]>([
-    ['broken JSON', '{"domain": "shop"', 400, 'expected "," or "}", got the end of the body'],
-    ['an unknown field', { domain: 'shop', descriptors: [user], extra: 1 }, 400, 'extra'],
-    ['no descriptors', { domain: 'shop' }, 400, 'rate limit descriptor list must not be empty'],
-    ['20,000 descriptors', { descriptors: Array.from({ length: 20_000 }, () => ({})) }, 400, 'more than 10000'],
-    ['101 entries', { domain: 'd', descriptors: [{ entries: users(101).map((key) => ({ key })) }] }, 413, 'has 101'],
-  ])('over HTTP: %s', (_what, body, status, message) =>
-    expectError(async () => {
-      const response = await json(body);
-      const { error } = (await response.json()) as { error: { message: string } };
-      expect([response.status, error.message]).toEqual([status, expect.stringContaining(message)]);
-    }),
-  );
-
-  it.each<[what: string, call: () => Promise<unknown>, code: number, details: string]>([
-    [
-      'malformed protobuf',
-      () => client.send(Buffer.from('0a05', 'hex')),
-      13,
-      'beyond the end of the message at byte 2',
-    ],
-    ['an empty domain', () => client.shouldRateLimit('', ['user=x']), 3, 'rate limit domain must not be empty'],
-    ['an entry without a key', () => client.shouldRateLimit('d', ['=x']), 3, 'descriptor 1 has an entry without a key'],
-    ['20,000 descriptors', () => client.shouldRateLimit('', users(20_000)), 3, 'this one has more than 10000'],
-    ['101 entries', () => client.shouldRateLimit('d', [users(101).join()]), 8, 'descriptor 1 has 101'],
-    [
-      'hits that no counter holds',
-      () => client.shouldRateLimit('shop', [{ ...user, hitsAddend: 2n ** 60n }]),
-      3,
-      'hits_addend of descriptor 1 exceeds the largest count, 2^53 - 1',
-    ],
-  ])('over gRPC: %s', (_what, call, code, details) =>
-    expectError(async () => {
-      await expect(call()).rejects.toMatchObject({ code, details: expect.stringContaining(details) });
-    }),
-  );
+  it.each<[what: string, fail: () => Promise<Failure>, ...expected: Failure]>([
+    ['broken JSON', () => overHttp('{"domain": "shop"'), 400, 'expected "," or "}", got the end of the body'],
+    ['20,000 descriptors', () => overHttp({ descriptors: users(20_000).map(() => ({})) }), 400, 'more than 10000'],
+    ['malformed protobuf', () => overGrpc(client.send(Buffer.from('0a05', 'hex'))), 13, 'end of the message at byte 2'],
+    ['an empty domain', () => overGrpc(client.shouldRateLimit('', ['user=x'])), 3, 'domain must not be empty'],
+    ['no key', () => overGrpc(client.shouldRateLimit('d', ['=x'])), 3, 'descriptor 1 has an entry without a key'],
+    ['101 entries', () => overGrpc(client.shouldRateLimit('d', [users(101).join()])), 8, 'descriptor 1 has 101'],
+  ])('%s', async (_what, fail, status, message) => {
+    const { rules, errors } = await statistics();
+    expect(await fail()).toEqual([status, expect.stringContaining(message)]);
+    expect(await statistics()).toEqual({ rules, errors: errors + 1 });
+    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
+  });
 
   it('a body and a message that are too large, and bytes that are no HTTP/2', async () => {
     expect((await json(`"${'x'.repeat(2 * 1024 * 1024)}"`)).status).toBe(413);
@@ -202,39 +180,4 @@ descriptors:
   it('with QUOTA_MODE', async () => {
     expect((await answer({ QUOTA_MODE: 'true' })).overallCode).toBe(Code.OK);
   });
-});
-
-it('a service whose clock jumps ahead and back logs each jump once, and counts in the windows of the time', async () => {
-  const env = {
-    NODE_OPTIONS: `--require ${join(__dirname, '../support/processes/jumping-clock.cjs')}`,
-    LOCAL_CACHE_SIZE_IN_BYTES: '100000',
-  };
-  const rules = `domain: shop
-descriptors:
-  - { key: user, rate_limit: { unit: year, requests_per_unit: 1000 } }
-  - { key: path, rate_limit: { unit: hour, requests_per_unit: 1 } }
-`;
-  await using shop = await Shop.start({ env }, rules);
-  async function path(hits = 1): Promise<Code> {
-    return (await shop.client.shouldRateLimit('shop', ['path=/'], hits)).overallCode;
-  }
-  async function jump(direction: 'ahead' | 'back') {
-    shop.weir.signal('SIGUSR2');
-    const line = `level=warning msg="the system clock jumped ${direction}; .*" by="?(?:7199|7200)\\.`;
-    await shop.weir.line(new RegExp(line));
-  }
-  async function statistic(name: string) {
-    return (await shop.weir.statistics()).get(name);
-  }
-  expect(await shop.hit('regular', 900)).toBe(100);
-  await jump('ahead');
-  expect([await path(5), await path()]).toEqual([Code.OVER_LIMIT, Code.OVER_LIMIT]);
-  expect(await statistic('ratelimit.localcache.entryCount')).toBe(1);
-  await jump('back');
-  expect(await path()).toBe(Code.OK);
-  expect(await statistic('ratelimit.localcache.entryCount')).toBe(0);
-  expect(await shop.hit('regular')).toBe(99);
-  // The key that was created ahead is removed.
-  await shop.weir.until('two keys', async () => (await statistic('ratelimit.memory.keys')) === 2);
-  expect(shop.weir.output.match(/the system clock jumped/g)).toHaveLength(2);
 });

@@ -105,8 +105,6 @@ describe('the variant memory of deploy/kubernetes', () => {
     expect(await metrics.text()).toContain('ratelimit_config_loaded_at');
 
     expect((await runHelmTest(deployed.weir.ports.http)).stdout).toContain('"overallCode":"OK"');
-    const [unused] = await freePorts(1);
-    await expect(runHelmTest(unused)).rejects.toThrow(/ECONNREFUSED/);
 
     const shop = deployed.ruleFiles['shop.yaml']!;
     deployed.publishRules({ ...deployed.ruleFiles, 'shop.yaml': shop.replaceAll('mallory', 'eve') });

@@ -118,19 +118,6 @@ describe('the gRPC listener with GRPC_UDS', () => {
     expect((await client.shouldRateLimit('shop', ['user=x'])).overallCode).toBe(1);
     expect(shop.weir.output).toContain(`grpc=${folder.path}`);
   });
-
-  it('replaces a socket left behind by a dead process, and fails when another process listens on it', async () => {
-    await using folder = await SocketFolder.make();
-    const env = { GRPC_UDS: folder.path };
-    await using first = await Shop.start({ env });
-    await using second = await Shop.start({ env, awaitServing: false });
-    expect(await second.weir.exited).toBe(1);
-    expect(second.weir.output).toContain(`cannot listen on ${folder.path}: another process is already listening there`);
-    first.weir.signal('SIGKILL');
-    await first.weir.exited;
-    await using third = await Shop.start({ env });
-    await third.drain();
-  });
 });
 
 describe('the gRPC listener', () => {

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import packageFile from '../../package.json';
-import { RuleFolder } from '../support/data/rule-folder';
 import { SecretMount } from '../support/data/secret-mount';
 import { SilentPeer } from '../support/servers/silent-peer';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -72,20 +71,9 @@ describe.each(Object.keys(PROGRAMS))('%s', (name) => {
   });
 });
 
-describe('weir-check', () => {
-  it.each(['examples/config', 'examples/envoy/config'])('reports no problem in %s', async (folder) => {
-    const { code, stdout } = await run('weir-check', ['-config_dir', join(ROOT, folder), '-strict']);
-    expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
-  });
-
-  it('reports every error of every file, and exits with 1', async () => {
-    const b = 'domain: b\ndescriptors: [{key: k, rate_limt: {}}]\n';
-    await using rules = await RuleFolder.with({ 'a.yaml': 'domain: ""\n', 'b.yaml': b });
-    const { code, stdout } = await run('weir-check', ['-config_dir', join(rules.root, 'config')]);
-    expect(code).toBe(1);
-    expect(stdout).toContain('a.yaml:1:1: error: config file cannot have empty domain');
-    expect(stdout).toContain("b.yaml:2:24: error: config error, unknown key 'rate_limt'");
-  });
+it.each(['examples/config', 'examples/envoy/config'])('weir-check reports no problem in %s', async (folder) => {
+  const { code, stdout } = await run('weir-check', ['-config_dir', join(ROOT, folder), '-strict']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('0 errors, 0 warnings')]);
 });
 
 describe('weir-client', () => {
@@ -161,8 +149,6 @@ describe('weir-admin', () => {
 
   it.each([
     [['-address', '127.0.0.1:1', 'health'], /^weir-admin: cannot call the API at 127\.0\.0\.1:1: /],
-    [[], /^weir-admin: a command is required\nThe commands are rules, /],
-    [['counter', 'set', ...ANN], /^weir-admin: flag -count requires a whole number\n/],
     [['counter', 'get', ...ANN, '-descriptors', 'a=b'], /^weir-admin: a counter is that of one descriptor/],
     [['health', '-token_file', '/none'], /^weir-admin: cannot use the file of the operator token: .* \(ENOENT\)/],
   ])('%j prints what is wrong', async (args, stderr) => {

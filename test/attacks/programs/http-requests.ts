@@ -19,10 +19,10 @@ function body(bytes: number): string {
   return text.padEnd(bytes);
 }
 
-/** POST with a body in chunks of one byte. */
-async function oneByteChunks({ ports }: Target, answers: Answers, clients: number, bytes: number): Promise<void> {
-  const chunks = Buffer.from(body(bytes).replaceAll(/[^]/g, (byte) => `1\r\n${byte}\r\n`));
-  const peers = Array.from({ length: clients }, () => new HttpPeer(ports.http));
+/** POST with bodies in chunks of one byte. */
+async function oneByteChunks({ ports }: Target, answers: Answers): Promise<void> {
+  const chunks = Buffer.from(body(MIB - 1).replaceAll(/[^]/g, (byte) => `1\r\n${byte}\r\n`));
+  const peers = Array.from({ length: 10 }, () => new HttpPeer(ports.http));
   await Promise.all(
     peers.map(async (peer) => {
       await peer.send('POST /json HTTP/1.1\r\nHost: weir\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -33,79 +33,60 @@ async function oneByteChunks({ ports }: Target, answers: Answers, clients: numbe
   await record(peers, answers);
 }
 
-/** Bodies whose last byte is never sent. */
-async function unfinishedBodies({ ports }: Target, answers: Answers, count: number): Promise<void> {
-  const head = `POST /json HTTP/1.1\r\nHost: weir\r\nContent-Length: ${MIB}\r\n\r\n`;
-  const bytes = Buffer.from(head + body(MIB - 1));
-  const peers: HttpPeer[] = [];
-  await concurrently(count, 50, async () => {
-    const peer = new HttpPeer(ports.http);
-    peers.push(peer);
-    await peer.send(bytes);
-  });
-  leave(peers, answers);
-}
-
-/** Connections that send nothing, or the begin of a header. */
-async function connections(port: number, count: number): Promise<readonly HttpPeer[]> {
-  const peers: HttpPeer[] = [];
-  await concurrently(count, 100, async (at) => {
-    const peer = new HttpPeer(port);
-    peers.push(peer);
-    await peer.send(at % 2 === 0 ? 'GET /healthcheck HTTP/1.1\r\nHost: we' : 'G');
-  });
-  return peers;
-}
-
-function leave(peers: readonly HttpPeer[], answers: Answers): void {
-  for (const peer of peers) {
-    answers.add(peer.answer);
-    peer[Symbol.dispose]();
-  }
+/** Sends the beginnings of requests, each on a connection of its own, and leaves when enough has happened. */
+function unfinished(
+  port: 'http' | 'debug',
+  beginnings: readonly Buffer[],
+  { count, isEnough = () => true }: { count: number; isEnough?: (peers: readonly HttpPeer[]) => boolean },
+): Attack['run'] {
+  return async ({ ports }, answers) => {
+    const peers: HttpPeer[] = [];
+    await concurrently(count, 50, async (at) => {
+      const peer = new HttpPeer(ports[port]);
+      peers.push(peer);
+      await peer.send(beginnings[at % beginnings.length]!);
+    });
+    await until('the service has done enough', () => isEnough(peers));
+    for (const peer of peers) {
+      answers.add(peer.answer);
+      peer[Symbol.dispose]();
+    }
+  };
 }
 
 /** Requests that cannot be answered, each on its own connection. */
-async function requests(ports: Target['ports'], answers: Answers, text: string, count: number): Promise<void> {
-  await concurrently(count, 20, async () => {
-    using peer = new HttpPeer(ports.http);
-    await peer.send(text);
-    await peer.answered;
-    answers.add(peer.answer);
-  });
+function requests(text: string, count: number): Attack['run'] {
+  return ({ ports }, answers) =>
+    concurrently(count, 20, async () => {
+      const peer = new HttpPeer(ports.http);
+      await peer.send(text);
+      await record([peer], answers);
+    });
 }
 
+const HEAD = 'POST /json HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-Length: ';
+const NUMBER = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
+const TWO_HOSTS = 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n';
+const NO_REQUEST = [Buffer.from('GET /healthcheck HTTP/1.1\r\nHost: we'), Buffer.from('G')];
 const HEAP_SNAPSHOT = 'GET /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
 
 /** Requests of HTTP/1.1, on the HTTP and the debug listener. */
 export const HTTP_REQUESTS = {
-  '10 bodies of 1 MiB in chunks of one byte': { run: (target, answers) => oneByteChunks(target, answers, 10, MIB - 1) },
-  '600 bodies of 1 MiB without their last byte': { run: (target, answers) => unfinishedBodies(target, answers, 600) },
-  '5,000 connections that send no request': {
-    run: async ({ ports }, answers) => leave(await connections(ports.http, 5_000), answers),
+  '10 bodies of 1 MiB in chunks of one byte': { run: oneByteChunks },
+  '600 bodies of 1 MiB without their last byte': {
+    run: unfinished('http', [Buffer.from(`${HEAD}${MIB}\r\n\r\n${body(MIB - 1)}`)], { count: 600 }),
   },
+  '5,000 connections that send no request': { run: unfinished('http', NO_REQUEST, { count: 5_000 }) },
   '300 connections to the debug listener that send no request': {
-    run: async ({ ports }, answers) => {
-      const peers = await connections(ports.debug, 300);
+    run: unfinished('debug', NO_REQUEST, {
+      count: 300,
       // More than are permitted; the system accepts them before the service does.
-      await until('a connection is closed', () => peers.some(({ answer }) => answer === 'closed'));
-      leave(peers, answers);
-    },
+      isEnough: (peers) => peers.some(({ answer }) => answer === 'closed'),
+    }),
   },
-  '200 requests with two Host headers': {
-    run: ({ ports }, answers) =>
-      requests(
-        ports,
-        answers,
-        'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n',
-        200,
-      ),
-  },
+  '200 requests with two Host headers': { run: requests(TWO_HOSTS, 200) },
   '20 bodies with a number of 1,000,000 digits': {
-    run: async ({ ports }, answers) => {
-      const number = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
-      const text = `POST /json HTTP/1.1\r\nHost: weir\r\nContent-Length: ${number.length}\r\nConnection: close\r\n\r\n${number}`;
-      await requests(ports, answers, text, 20);
-    },
+    run: requests(`${HEAD}${NUMBER.length}\r\n\r\n${NUMBER}`, 20),
   },
   '6 heap snapshots at once': {
     run: async ({ ports }, answers) => {

@@ -32,8 +32,9 @@ function stream(at: number): number {
 }
 
 /** The headers of a call, without its message. */
-function callHeaders(at: number, path = SHOULD_RATE_LIMIT): Buffer {
-  return headers(stream(at), request(path, ['content-type', 'application/grpc'], ['te', 'trailers']));
+function callHeaders(at: number, path = SHOULD_RATE_LIMIT, endStream = false): Buffer {
+  const fields = request(path, ['content-type', 'application/grpc'], ['te', 'trailers']);
+  return headers(stream(at), fields, { endStream });
 }
 
 /** Sends frames on connections of their own, one after the other, each until the service ends it. */
@@ -58,60 +59,57 @@ function headerBomb(at: number): Buffer {
 }
 
 /** Sends requests that are answered with headers only, and records the status of each. */
-async function rejectedRequests(
-  { target, answers, count }: { target: Target; answers: Answers; count: number },
-  make: (at: number) => Buffer,
-): Promise<void> {
-  const peer = await rawPeer(target);
-  for (let first = 0; first < count; first += 50) {
-    peer.frames.length = 0;
-    peer.send(times(50, (at) => make(first + at)));
-    await peer.until('50 responses', () => peer.isEnded || peer.frames.filter(isHeaders).length === 50);
-    for (const { payload } of peer.frames.filter(isHeaders)) {
-      answers.add(statusName(Number(fieldsOf(payload)['grpc-status'])));
+function rejectedRequests(count: number, make: (at: number) => Buffer): Attack['run'] {
+  return async (target, answers) => {
+    const peer = await rawPeer(target);
+    for (let first = 0; first < count; first += 50) {
+      peer.frames.length = 0;
+      peer.send(times(50, (at) => make(first + at)));
+      await peer.until('50 responses', () => peer.isEnded || peer.frames.filter(isHeaders).length === 50);
+      for (const { payload } of peer.frames.filter(isHeaders)) {
+        answers.add(statusName(Number(fieldsOf(payload)['grpc-status'])));
+      }
     }
-  }
-  peer.close();
+    peer.close();
+  };
 }
 
 function isHeaders({ type }: { readonly type: number }): boolean {
   return type === FrameType.HEADERS;
 }
 
-/** Opens streams with these frames, never ends their requests, and leaves when the service has read everything. */
-async function unfinishedRequests(
-  { target, answers, connections, streams }: { target: Target; answers: Answers; connections: number; streams: number },
-  make: (at: number) => Buffer,
-): Promise<void> {
-  const peers = await Promise.all(Array.from({ length: connections }, () => rawPeer(target)));
-  const bytes = times(streams, make);
+/** Opens calls, never sends their messages, and leaves when the service has read everything. */
+async function unfinishedCalls(target: Target, answers: Answers): Promise<void> {
+  const peers = await Promise.all(Array.from({ length: 100 }, () => rawPeer(target)));
+  const bytes = times(1_000, (at) => callHeaders(at));
   for (const peer of peers) {
     peer.send(bytes, ping('the end.'));
     await peer.until('everything to be read', () => peer.isEnded || peer.isAcknowledged('the end.'));
   }
-  for (const peer of peers) {
-    const { length } = peer.frames.filter(({ type }) => type === FrameType.RST_STREAM || type === FrameType.HEADERS);
-    answers.add(peer.isEnded ? 'closed' : 'open', streams - length);
-    peer.close();
-  }
+  leave(peers, answers);
 }
 
-/** Opens connections and sends the beginning of something on each. */
-async function silentConnections(target: Target, count: number): Promise<readonly RawClient[]> {
-  const bytes = [
-    Buffer.alloc(0),
-    hello().subarray(0, 12),
-    hello(),
-    Buffer.concat([hello(), callHeaders(0).subarray(0, 20)]),
-  ];
-  const peers: RawClient[] = [];
-  await concurrently(count, 100, async (at) => {
-    const peer = new RawClient(connect(target.ports.grpc, '127.0.0.1'));
-    peers.push(peer);
-    await once(peer.socket, 'connect');
-    peer.send(bytes[at % bytes.length]!);
-  });
-  return peers;
+const BEGINNINGS = [
+  Buffer.alloc(0),
+  hello().subarray(0, 12),
+  hello(),
+  Buffer.concat([hello(), callHeaders(0).subarray(0, 20)]),
+];
+
+/** Opens connections, sends the beginning of something on each, and leaves when the service has accepted enough of them. */
+function silentConnections(count: number, isEnough: (peers: readonly RawClient[]) => boolean): Attack['run'] {
+  return async (target, answers) => {
+    const peers: RawClient[] = [];
+    await concurrently(count, 100, async (at) => {
+      const peer = new RawClient(connect(target.ports.grpc, '127.0.0.1'));
+      peers.push(peer);
+      await once(peer.socket, 'connect');
+      peer.send(BEGINNINGS[at % BEGINNINGS.length]!);
+    });
+    // The system accepts them before the service does.
+    await until('the service has accepted enough', () => isEnough(peers));
+    leave(peers, answers);
+  };
 }
 
 function leave(peers: readonly RawClient[], answers: Answers): void {
@@ -139,38 +137,16 @@ export const HTTP2_FRAMES = {
   '20 connections, each with a message in DATA frames of one byte': {
     run: flood(20, () => Buffer.concat([callHeaders(0), data(1, prefix(100_000)), times(50_000, () => data(1, 'x'))])),
   },
-  '200 calls, each with 48 MB of headers in 12 KB': {
-    run: (target, answers) => rejectedRequests({ target, answers, count: 200 }, headerBomb),
-  },
+  '200 calls, each with 48 MB of headers in 12 KB': { run: rejectedRequests(200, headerBomb) },
   '20,000 calls of methods that do not exist, each with a new name': {
-    run: (target, answers) =>
-      rejectedRequests({ target, answers, count: 20_000 }, (at) =>
-        headers(
-          stream(at),
-          request(`/no.such.Service/Method${at}`, ['content-type', 'application/grpc'], ['te', 'trailers']),
-          { endStream: true },
-        ),
-      ),
+    run: rejectedRequests(20_000, (at) => callHeaders(at, `/no.such.Service/Method${at}`, true)),
   },
-  '100 connections with 1,000 calls each, without their messages': {
-    run: (target, answers) =>
-      unfinishedRequests({ target, answers, connections: 100, streams: 1_000 }, (at) => callHeaders(at)),
-  },
+  '100 connections with 1,000 calls each, without their messages': { run: unfinishedCalls },
   '2,000 connections that send nothing, or stop inside a frame': {
-    run: async (target, answers) => {
-      const peers = await silentConnections(target, 2_000);
-      // One in four has sent everything before its first request.
-      await until('the service has answered', () => peers.filter(({ frames }) => frames.length > 0).length >= 500);
-      leave(peers, answers);
-    },
+    run: silentConnections(2_000, (peers) => peers.filter(({ frames }) => frames.length > 0).length >= 1_000),
   },
   '500 connections where 200 are permitted': {
     settings: { GRPC_MAX_CONNECTIONS: '200' },
-    run: async (target, answers) => {
-      const peers = await silentConnections(target, 500);
-      // The system accepts them before the service does.
-      await until('a connection is closed', () => peers.some(({ isEnded }) => isEnded));
-      leave(peers, answers);
-    },
+    run: silentConnections(500, (peers) => peers.some(({ isEnded }) => isEnded)),
   },
 } as const satisfies Record<string, Attack>;
