@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { credentials } from '@grpc/grpc-js';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
@@ -26,49 +26,44 @@ const PORTS = ['PORT', 'GRPC_PORT', 'DEBUG_PORT'];
 
 /** What Kubernetes makes of a rendering: a process with its variables, and mounted files. */
 class Deployed implements AsyncDisposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-deployed-'));
-  readonly #rules = new ConfigMapMount(new RuleTree(this.#folder), 'runtime/config');
-  #weir: WeirProcess | undefined;
-
-  constructor(
+  private constructor(
     readonly rendering: Rendering,
-    readonly ruleFiles = rendering.ruleFiles!,
-  ) {
-    this.#rules.publish(this.ruleFiles);
-  }
+    readonly weir: WeirProcess,
+    readonly rules: ConfigMapMount,
+    readonly folder: string,
+  ) {}
 
-  get weir(): WeirProcess {
-    if (this.#weir === undefined) throw new Error('it has not been started');
-    return this.#weir;
-  }
-
-  /** Mounts a file that a variable names. */
-  mount(path: string, text: string): void {
-    const file = join(this.#folder, path);
-    mkdirSync(join(file, '..'), { recursive: true });
-    writeFileSync(file, text);
-  }
-
-  /** @param replaced variables with the addresses of the test, instead of those in a cluster */
-  async start(replaced: Readonly<Record<string, string>> = {}): Promise<void> {
-    const own = Object.entries(this.rendering.environment).filter(([name]) => !PORTS.includes(name));
-    const env = own.map(([name, value]) => [name, value.replace(MOUNTS, this.#folder)]);
-    this.#weir = await WeirProcess.start({ env: { ...Object.fromEntries(env), ...replaced } });
-  }
-
-  /** Switches the ConfigMap, as the kubelet does. */
-  publishRules(files: Readonly<Record<string, string>>): void {
-    this.#rules.publish(files);
-  }
-
-  /** The status of what a probe of the container asks for. */
-  async probe(name: 'startupProbe' | 'livenessProbe' | 'readinessProbe'): Promise<number> {
-    return (await this.weir.http(this.rendering.container[name].httpGet.path)).status;
+  /**
+   * @param mounts texts of the files that variables name
+   * @param replaced variables with the addresses of the test, instead of those in a cluster
+   * @returns when all probes of the container succeed
+   */
+  static async start(
+    variant: string,
+    mounts: Readonly<Record<string, string>>,
+    replaced: Readonly<Record<string, string>>,
+  ): Promise<Deployed> {
+    const rendering = renderingOf(variant);
+    const folder = mkdtempSync(join(tmpdir(), 'weir-deployed-'));
+    const rules = new ConfigMapMount(new RuleTree(folder), 'runtime/config');
+    rules.publish(rendering.ruleFiles!);
+    for (const [path, text] of Object.entries(mounts)) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+    }
+    const own = Object.entries(rendering.environment).filter(([name]) => !PORTS.includes(name));
+    const env = Object.fromEntries(own.map(([name, value]) => [name, value.replace(MOUNTS, folder)]));
+    const weir = await WeirProcess.start({ env: { ...env, ...replaced } });
+    const { startupProbe, livenessProbe, readinessProbe } = rendering.container;
+    for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
+      expect((await weir.http(httpGet.path)).status).toBe(200);
+    }
+    return new Deployed(rendering, weir, rules, folder);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#weir?.[Symbol.asyncDispose]();
-    rmSync(this.#folder, { recursive: true });
+    await this.weir[Symbol.asyncDispose]();
+    rmSync(this.folder, { recursive: true });
   }
 }
 
@@ -87,17 +82,11 @@ async function metricsAddress(): Promise<readonly [address: string, port: number
   return [`127.0.0.1:${port}`, port];
 }
 
-async function expectReady(deployed: Deployed): Promise<void> {
-  const probes = (['startupProbe', 'livenessProbe', 'readinessProbe'] as const).map((name) => deployed.probe(name));
-  expect(await Promise.all(probes)).toEqual([200, 200, 200]);
-}
-
 describe('the variant memory of deploy/kubernetes', () => {
   it('is ready, decides, serves metrics, passes helm test, and reloads rules when the ConfigMap is switched', async () => {
     const [address, port] = await metricsAddress();
-    await using deployed = new Deployed(renderingOf('memory'));
-    await deployed.start({ PULLMETRICS_ADDR: address });
-    await expectReady(deployed);
+    await using deployed = await Deployed.start('memory', {}, { PULLMETRICS_ADDR: address });
+    const files = deployed.rendering.ruleFiles!;
 
     using client = new RateLimitClient(deployed.weir.grpcAddress);
     expect((await client.shouldRateLimit('shop', ['user=mallory'])).overallCode).toBe(Code.OVER_LIMIT);
@@ -106,8 +95,7 @@ describe('the variant memory of deploy/kubernetes', () => {
 
     expect((await runHelmTest(deployed.weir.ports.http)).stdout).toContain('"overallCode":"OK"');
 
-    const shop = deployed.ruleFiles['shop.yaml']!;
-    deployed.publishRules({ ...deployed.ruleFiles, 'shop.yaml': shop.replaceAll('mallory', 'eve') });
+    deployed.rules.publish({ ...files, 'shop.yaml': files['shop.yaml']!.replaceAll('mallory', 'eve') });
     await deployed.weir.until('the new rules are active', async () => {
       const { overallCode } = await client.shouldRateLimit('shop', ['user=eve']);
       return overallCode === Code.OVER_LIMIT;
@@ -123,19 +111,16 @@ describe('the variant redis of deploy/kubernetes', () => {
       directives: [...tls.directives('127.0.0.1'), '--tls-auth-clients', 'no', '--requirepass', PASSWORD],
     });
     const [address] = await metricsAddress();
-    await using deployed = new Deployed(renderingOf('redis'));
-    for (const setting of ['KVSTORE_AUTH', 'KVSTORE_PERSECOND_AUTH']) {
-      deployed.mount(`secrets/${setting}`, `${PASSWORD}\n`);
-    }
-    deployed.mount('secrets/OPERATOR_TOKEN', `${TOKEN}\n`);
-    await deployed.start({
+    const passwords = { 'secrets/KVSTORE_AUTH': PASSWORD, 'secrets/KVSTORE_PERSECOND_AUTH': `${PASSWORD}\n` };
+    const replaced = {
       KVSTORE_URL: redis.address,
       KVSTORE_PERSECOND_URL: redis.address,
       KVSTORE_TLS_CACERT: tls.files().caFile!,
       PULLMETRICS_ADDR: address,
       TRACING_ENABLED: 'false',
-    });
-    await expectReady(deployed);
+    };
+    const mounts = { ...passwords, 'secrets/OPERATOR_TOKEN': TOKEN };
+    await using deployed = await Deployed.start('redis', mounts, replaced);
 
     using client = new RateLimitClient(deployed.weir.grpcAddress);
     const login = ['path=/login,remote_address=192.0.2.1'];
@@ -155,25 +140,17 @@ describe('the variant tls-workers of deploy/kubernetes', () => {
   it('serves clients with a certificate of the mounted CA and the required name, by several workers', async () => {
     const authority = newAuthority();
     const { GRPC_CLIENT_TLS_SAN: name } = renderingOf('tls-workers').environment;
-    const [server, gateway, stranger] = [
-      authority.issue('localhost'),
-      authority.issue(name!),
-      authority.issue('other'),
-    ];
+    const [server, gateway, stranger] = ['localhost', name!, 'other'].map((each) => authority.issue(each));
     const [address] = await metricsAddress();
-    await using deployed = new Deployed(renderingOf('tls-workers'));
-    deployed.mount('tls/tls.crt', server.cert);
-    deployed.mount('tls/tls.key', server.key);
-    deployed.mount('tls/client-ca.crt', authority.ca);
-    await deployed.start({ PULLMETRICS_ADDR: address, WORKERS: '2' });
-    await expectReady(deployed);
+    const mounts = { 'tls/tls.crt': server!.cert, 'tls/tls.key': server!.key, 'tls/client-ca.crt': authority.ca };
+    await using deployed = await Deployed.start('tls-workers', mounts, { PULLMETRICS_ADDR: address, WORKERS: '2' });
 
     function clientWith({ cert, key }: Certificate) {
       const channel = credentials.createSsl(Buffer.from(authority.ca), Buffer.from(key), Buffer.from(cert));
       return new RateLimitClient(`localhost:${deployed.weir.ports.grpc}`, channel);
     }
-    using accepted = clientWith(gateway);
-    using rejected = clientWith(stranger);
+    using accepted = clientWith(gateway!);
+    using rejected = clientWith(stranger!);
     expect((await accepted.shouldRateLimit('shop', ['user=mallory'])).overallCode).toBe(Code.OVER_LIMIT);
     await expect(rejected.shouldRateLimit('shop', ['user=mallory'])).rejects.toThrow(/UNAVAILABLE/);
     authority.dispose();
