@@ -1,10 +1,12 @@
 import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
 import { ruleResource } from '../support/data/rule-resources';
 import { domainConfig, limit } from '../support/data/rules';
+import { everySecret } from '../support/data/secret-settings';
 import { Secrets } from '../support/data/secrets';
 import { freePorts } from '../support/processes/free-ports';
 import { observableOutput } from '../support/processes/observable-output';
 import { WeirProcess } from '../support/processes/weir-process';
+import { quotingStore } from '../support/servers/quoting-peers';
 
 export type Environment = Readonly<Record<string, string>>;
 export type Reach = (weir: WeirProcess) => unknown;
@@ -53,6 +55,26 @@ export async function expectAnswers(weir: WeirProcess): Promise<void> {
 /** Waits for a log line about one of the stores; the order of message and fields depends on the format. */
 export function storeLine(weir: WeirProcess, store: string, what: string): Promise<string> {
   return weir.line(new RegExp(`(?=.*store"?[=:]"?${store}).*${what}`));
+}
+
+/** Waits until neither store can be used. */
+export async function unreachable(weir: WeirProcess): Promise<void> {
+  for (const store of ['main', 'per second'])
+    await storeLine(weir, store, '(cannot connect to the counter store|cannot read the cluster topology)');
+}
+
+/** Expects no secret in the output of a service whose stores quote, in errors and in garbage, what they receive. */
+export async function expectNoneQuoted(type: 'single' | 'sentinel' | 'cluster'): Promise<void> {
+  await using peer = await quotingStore('error');
+  await using wild = await quotingStore('garbage');
+  const [store = '', perSecond = ''] = [peer, wild].map(({ address }) =>
+    type === 'sentinel' ? `counters,${address}` : address,
+  );
+  const env = everySecret(secrets, { store, perSecond, xds: peer.address, otlp: wild.address });
+  await expectNoSecrets({ ...env, KVSTORE_TYPE: type, KVSTORE_PERSECOND_TYPE: type }, unreachable);
+  const sent = type === 'sentinel' ? 'SENTINEL_AUTH' : 'AUTH';
+  expect(secrets.shownIn(peer.received.join('\n'))).toContain(`KVSTORE_${sent}`);
+  expect(secrets.shownIn(wild.received.join('\n'))).toContain(`KVSTORE_PERSECOND_${sent}`);
 }
 
 /** An address on which nothing listens. */

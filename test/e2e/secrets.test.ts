@@ -6,7 +6,7 @@ import { RedisProcess } from '../support/processes/redis/redis-process';
 import { OtlpReceiver } from '../support/servers/otlp-receiver';
 import { TcpReceiver } from '../support/servers/statsd-receivers';
 import { until } from '../support/waiting/until';
-import { adsServer, expectAnswers, expectNoSecrets, secrets, storeLine } from './no-secrets';
+import { adsServer, expectAnswers, expectNoSecrets, expectNoneQuoted, secrets, storeLine } from './no-secrets';
 import { Shop } from './shop';
 
 it('the settings of these tests include a secret in each one that the settings table marks as secret', () => {
@@ -46,6 +46,10 @@ it('the output contains no secret during normal operation and after the password
     for (const name of ['main', 'per second']) await storeLine(weir, name, 'WRONGPASS');
   });
   expect(secrets.shownIn(statsd.lines.join('\n'))).toEqual([]);
+});
+
+it('the output contains no secret when stores quote the requests', async () => {
+  await expectNoneQuoted('single');
 });
 
 /** The connections of the service. */
