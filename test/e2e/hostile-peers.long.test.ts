@@ -142,13 +142,7 @@ it('the service drains and exits while all of its outputs and its store hang', a
   const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address, KVSTORE_TIMEOUT: '4s' };
   const outputs = { stdout: stdout.writer, stderr: stderr.writer };
   await using shop = await Shop.start({ env: { ...push, ...traces, ...store, LOG_LEVEL: 'debug' }, outputs });
-  await shop.weir.until('log lines to be dropped', async () => {
-    await shop.client.shouldRateLimit(
-      'shop',
-      Array.from({ length: 500 }, (_, index) => `user=${index}`),
-    );
-    return ((await shop.weir.statistics()).get('ratelimit.log.dropped') ?? 0) > 0;
-  });
+  await shop.dropLines('ratelimit.log.dropped');
   redis.signal('SIGSTOP');
   await expect(shop.hit()).rejects.toMatchObject({ code: 14 });
   const inFlight = shop.hit().catch((error: unknown) => error);

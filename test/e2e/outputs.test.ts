@@ -4,19 +4,6 @@ import { WeirProcess } from '../support/processes/weir-process';
 import { until } from '../support/waiting/until';
 import { Shop } from './shop';
 
-/** Makes the line of a call some kilobytes long. */
-const DESCRIPTORS = Array.from({ length: 50 }, (_, index) => `user=${index}`);
-
-/** Sends calls, each of which is answered and logged, until lines are dropped. */
-async function fill({ weir, client }: Shop, statistic: string): Promise<void> {
-  await weir.until('lines to be dropped', async () => {
-    for (let call = 0; call < 50; call += 1) {
-      expect((await client.shouldRateLimit('shop', DESCRIPTORS)).statuses).toHaveLength(DESCRIPTORS.length);
-    }
-    return ((await weir.statistics()).get(statistic) ?? 0) > 0;
-  });
-}
-
 it.each(['pipe', 'socket'])('the service logs how many lines it has dropped when a %s is read again', async (kind) => {
   using pipe = new NamedPipe();
   const outputs = kind === 'pipe' ? { stderr: pipe.writer } : {};
@@ -25,7 +12,7 @@ it.each(['pipe', 'socket'])('the service logs how many lines it has dropped when
     return kind === 'pipe' ? pipe.text : shop.weir.output;
   }
   shop.weir.pauseOutput();
-  await fill(shop, 'ratelimit.log.dropped');
+  await shop.dropLines('ratelimit.log.dropped');
   const dropped = (await shop.weir.statistics()).get('ratelimit.log.dropped');
   shop.weir.resumeOutput();
   pipe.read();
@@ -39,7 +26,7 @@ it('decisions continue while standard output is not read, and the lines of their
   using pipe = new NamedPipe();
   const env = { DECISION_LOG: 'all', DISABLE_STATS: 'true' };
   await using shop = await Shop.start({ env, outputs: { stdout: pipe.writer } });
-  await fill(shop, 'ratelimit.decision_log.dropped');
+  await shop.dropLines('ratelimit.decision_log.dropped');
   await shop.weir.line(/level=warning msg="lines of the decision log are dropped: its output is blocked/);
   pipe.read();
   await shop.weir.line(/level=warning msg="lines of the decision log are written again" dropped=\d+/);

@@ -43,6 +43,17 @@ export class Shop implements AsyncDisposable {
     return this.weir.until('a call to be counted', async () => (await this.weir.statistics()).has(name));
   }
 
+  /** Sends calls, each of which is answered and logged in some kilobytes, until lines of an output that is not read are dropped. */
+  async dropLines(statistic: string): Promise<void> {
+    const descriptors = Array.from({ length: 50 }, (_, index) => `user=${index}`);
+    await this.weir.until('lines to be dropped', async () => {
+      for (let call = 0; call < 50; call += 1) {
+        expect((await this.client.shouldRateLimit('shop', descriptors)).statuses).toHaveLength(descriptors.length);
+      }
+      return ((await this.weir.statistics()).get(statistic) ?? 0) > 0;
+    });
+  }
+
   /** Ends the service, and expects that it has drained. */
   async drain(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.weir.signal(signal);
