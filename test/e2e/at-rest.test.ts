@@ -1,0 +1,63 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { residentMemory } from '../support/processes/process-memory';
+import { WeirProcess } from '../support/processes/weir-process';
+
+const ROOT = join(__dirname, '../..');
+const LIST_LOADED = join(__dirname, '../integration/traces/list-loaded.cjs');
+const RULES = { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+
+/** The resident memory in MiB of a Node process with an HTTP server, and nothing of weir. */
+async function memoryOfBareNode(): Promise<number> {
+  const program = "require('node:http').createServer().listen(0, () => console.log('listening'))";
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    await once(child.stdout, 'data');
+    return residentMemory(child.pid!);
+  } finally {
+    child.kill();
+  }
+}
+
+/** The packages that the service has loaded by the time it ends. */
+async function loadedPackages(env: Readonly<Record<string, string>>, ready: RegExp): Promise<readonly string[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
+  try {
+    const list = join(folder, 'packages.txt');
+    await using weir = await WeirProcess.start({
+      env: { ...RULES, ...env, NODE_OPTIONS: `--require ${LIST_LOADED}`, LIST_LOADED_TO: list },
+      awaitServing: false,
+    });
+    await weir.line(ready);
+    weir.signal('SIGTERM');
+    await weir.exited;
+    return (await readFile(list, 'utf8')).split('\n');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+describe('the service at rest', () => {
+  it('takes at most 60 MiB more memory than bare Node', async () => {
+    const bare = await memoryOfBareNode();
+    await using weir = await WeirProcess.start({ env: RULES });
+
+    await weir.until('it has released what the start needed', () => residentMemory(weir.pid!) - bare < 60);
+    expect(residentMemory(weir.pid!)).toBeGreaterThan(bare);
+  });
+
+  it('has loaded the client of Redis only if it counts there', async () => {
+    const [memory, kvstore] = await Promise.all([
+      loadedPackages({}, /serving/),
+      // No server: the service waits for one.
+      loadedPackages({ BACKEND_TYPE: 'kvstore', KVSTORE_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
+    ]);
+
+    expect(memory).toContain('rxjs');
+    expect(memory).not.toContain('ioredis');
+    expect(kvstore).toContain('ioredis');
+  });
+});
