@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -20,23 +19,6 @@ import { readResults } from '../../bench/suite/results';
 import { SCENARIOS } from '../../bench/suite/scenarios/scenarios';
 
 const FILES = markdownFiles();
-
-/** The files in npm's tarball, relative to the root. */
-function packedFiles(): ReadonlySet<string> {
-  const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts', '--loglevel=error'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    env: { ...process.env, npm_config_offline: 'true' },
-  });
-  const [tarball] = JSON.parse(output) as readonly { readonly files: readonly { readonly path: string }[] }[];
-  return new Set(tarball!.files.map(({ path }) => path));
-}
-
-/** Whether the tarball holds the file, or a file of the folder. */
-function isPacked(path: string, packed: ReadonlySet<string>): boolean {
-  const folder = path.endsWith('/') ? path : `${path}/`;
-  return packed.has(path) || [...packed].some((file) => file.startsWith(folder));
-}
 
 function written({ from, target }: MarkdownLink): string {
   return `${from}: ${target}`;
@@ -74,16 +56,6 @@ describe('the Markdown files', () => {
     );
 
     expect(missing).toEqual([]);
-  });
-
-  it('have relative links to packed files only, where they are packed themselves', () => {
-    const packed = packedFiles();
-    const unpacked = FILES.filter((file) => packed.has(file))
-      .flatMap(relativeLinks)
-      .filter(({ path }) => !isPacked(path, packed));
-
-    expect(packed).toContain('README.md');
-    expect(unpacked.map(written)).toEqual([]);
   });
 });
 

@@ -7,6 +7,7 @@ import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json';
 import lock from '../../package-lock.json';
+import { markdownFiles, relativeLinks } from '../docs/markdown-files';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
 import { readSettings } from '../../src/settings/read-settings';
@@ -96,6 +97,19 @@ describe('the tarball of npm pack', () => {
       .map(({ path }) => path)
       .filter((path) => path.endsWith('.js') && !generated.test(path));
     expect(packed.toSorted()).toEqual(modules.toSorted());
+  });
+
+  it('holds what its pages link to', () => {
+    const packed = tarball.files.map(({ path }) => path);
+    const links = markdownFiles()
+      .filter((file) => packed.includes(file))
+      .flatMap(relativeLinks);
+    const missing = links.filter(
+      ({ path }) => !packed.some((file) => file === path || file.startsWith(`${path.replace(/\/$/, '')}/`)),
+    );
+
+    expect(links.length).toBeGreaterThan(50);
+    expect(missing.map(({ from, target }) => `${from}: ${target}`)).toEqual([]);
   });
 
   it('takes less than 1 MB, and less than 4 MB unpacked', () => {
