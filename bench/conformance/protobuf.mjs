@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 // oxlint-disable-next-line no-unassigned-import -- it registers itself as a loader of TypeScript
 require('../../test/support/processes/typescript-hook.cjs');
 const { mutatedMessage } = require('../../test/grpc/rate-limit/mutated-messages.ts');
-const { asDecoded, withoutRounding } = require('../../test/grpc/rate-limit/reference-parser.ts');
+const { asDecoded, withoutRounding } = require('../../test/grpc/rate-limit/parsed-requests.ts');
 const { seededRandom } = require('../../test/grpc/http2/seeded-random.ts');
 const { decodeRequest } = require('../../src/grpc/rate-limit/decode-request.ts');
 

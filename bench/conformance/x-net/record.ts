@@ -6,10 +6,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connectPlain } from '../../../test/grpc/http2/raw-client';
-import { RECORDING, keyOf } from '../../../test/grpc/http2/differential/recording';
-import { ReactionReader, barrier } from '../../../test/grpc/http2/differential/reactions';
-import { type Sequence, sequences } from '../../../test/grpc/http2/differential/sequences';
+import {
+  ReactionReader,
+  type Sequence,
+  barrier,
+  keyOf,
+  sequences,
+} from '../../../test/grpc/http2/differential/sequences';
 
+const RECORDING = join(__dirname, '../../../test/grpc/http2/differential/fixtures/x-net.json');
 /** Connections at a time. */
 const CONCURRENCY = 16;
 /** Milliseconds that a handler may take for its response after the PING that follows a step. */
