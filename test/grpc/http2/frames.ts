@@ -264,3 +264,18 @@ export function endedOf(frames: readonly Frame[]): number[] {
     )
     .map(({ stream }) => stream);
 }
+/** The lengths of the DATA frames of a stream. */
+export function bodiesOf(frames: readonly Frame[], id: number): number[] {
+  return frames
+    .filter(({ type, stream }) => type === FrameType.DATA && stream === id)
+    .map(({ payload }) => payload.length);
+}
+/** The increments of the WINDOW_UPDATE frames of a stream, or of the connection. */
+export function updatesOf(frames: readonly Frame[], id: number): number[] {
+  return frames
+    .filter(({ type, stream }) => type === FrameType.WINDOW_UPDATE && stream === id)
+    .map(({ payload }) => payload.readUInt32BE());
+}
+export function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, each) => sum + each, 0);
+}

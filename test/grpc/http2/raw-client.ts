@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
@@ -12,24 +13,22 @@ export class RawClient {
   isEnded = false;
   isClosed = false;
   #rest = Buffer.alloc(0);
-  readonly #waiting = new Set<() => void>();
+  readonly #events = new EventEmitter().setMaxListeners(0);
 
   constructor(readonly socket: net.Socket) {
     socket.on('data', (chunk: Buffer) => {
       const { frames, rest } = parseFrames(Buffer.concat([this.#rest, chunk]));
       this.#rest = Buffer.from(rest);
       this.frames.push(...frames);
-      this.#check();
+      this.#events.emit('change');
     });
-    socket.on('end', () => {
-      this.isEnded = true;
-      this.#check();
-    });
-    socket.on('close', () => {
-      this.isEnded = true;
-      this.isClosed = true;
-      this.#check();
-    });
+    for (const event of ['end', 'close']) {
+      socket.on(event, () => {
+        this.isEnded = true;
+        this.isClosed ||= event === 'close';
+        this.#events.emit('change');
+      });
+    }
     // Tests check the end of a connection themselves.
     socket.on('error', () => {});
   }
@@ -41,24 +40,13 @@ export class RawClient {
 
   /** Waits for a condition. Fails with its description if it is not met in time. */
   async until(what: string, holds: () => boolean): Promise<this> {
-    if (holds()) return this;
-    await new Promise<void>((resolve, reject) => {
-      const check = (): void => {
-        if (!holds()) return;
-        clearTimeout(timer);
-        this.#waiting.delete(check);
-        resolve();
-      };
-      const timer = setTimeout(() => {
-        this.#waiting.delete(check);
-        reject(
-          new Error(
-            `timed out waiting for ${what}; received: ${JSON.stringify(this.frames.map(({ type, stream }) => [type, stream]))}`,
-          ),
-        );
-      }, TIMEOUT_MS);
-      this.#waiting.add(check);
-    });
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    while (!holds()) {
+      await once(this.#events, 'change', { signal }).catch((cause: unknown) => {
+        const received = JSON.stringify(this.frames.map(({ type, stream }) => [type, stream]));
+        throw new Error(`timed out waiting for ${what}; received: ${received}`, { cause });
+      });
+    }
     return this;
   }
 
@@ -69,10 +57,6 @@ export class RawClient {
 
   close(): void {
     this.socket.destroy();
-  }
-
-  #check(): void {
-    for (const check of this.#waiting) check();
   }
 }
 
@@ -88,12 +72,7 @@ export function connectPlain(address: Address): RawClient {
 
 /** A TLS client of `localhost`. Bytes may be sent before the handshake has finished. */
 export function connectTls(address: Address, options: tls.ConnectionOptions): RawClient {
-  return new RawClient(
-    tls.connect({
-      ...(typeof address === 'string' ? { path: address } : { port: address.port, host: '127.0.0.1' }),
-      servername: 'localhost',
-      ALPNProtocols: ['h2'],
-      ...options,
-    }),
-  );
+  const { port } = address as net.AddressInfo;
+  const peer = { port, host: '127.0.0.1', servername: 'localhost', ALPNProtocols: ['h2'] };
+  return new RawClient(tls.connect({ ...peer, ...options }));
 }

@@ -7,10 +7,7 @@ import { type ListenAddress, listen } from '../../../src/net/listen';
 const HEAD = encodeBlock([[':status', '200']]);
 
 /** A request and its body so far. */
-interface TestState {
-  readonly path: string;
-  body: Buffer[];
-}
+type TestState = { readonly path: string; readonly body: Buffer[] };
 
 /**
  * An application controlled by the path of the request: `/` responds with a few bytes, `/big/n` with n bytes, `/hold` works
@@ -99,12 +96,9 @@ export class TestApplication implements Application<string, TestState> {
 
 export type TestServer = Http2Server<string, TestState>;
 
-type Options = Partial<Http2ServerOptions<string, TestState>> & {
-  /** A port of 127.0.0.1 that the system chooses, unless given. */
-  readonly at?: ListenAddress;
-};
+type Options = Partial<Http2ServerOptions<string, TestState>> & { readonly at?: ListenAddress | undefined };
 
-/** An HTTP/2 server that listens and serves a {@link TestApplication}, unless given. */
+/** An HTTP/2 server that listens, on a port that the system chooses, and serves a {@link TestApplication}, unless given. */
 export async function startServer({ at = { host: '127.0.0.1', port: 0 }, ...more }: Options = {}): Promise<TestServer> {
   const server = new Http2Server({ application: new TestApplication(), ...more });
   await listen(server.listener, at);

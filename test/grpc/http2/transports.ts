@@ -1,41 +1,32 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Authority, newAuthority } from '../../support/data/certificates';
+import { newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, windowUpdate } from './frames';
 import { type RawClient, connectPlain, connectTls } from './raw-client';
-import { TestApplication, type TestServer, startServer } from './test-application';
-
-export const TRANSPORTS = ['cleartext', 'TLS', 'a Unix socket'] as const;
-export type Transport = (typeof TRANSPORTS)[number];
+import { type TestServer, startServer } from './test-application';
 
 /** A server on one transport, with one client that is served all the time. */
-export class TransportServer implements AsyncDisposable {
+class TransportServer {
   readonly internalErrors: unknown[] = [];
   readonly #folder = mkdtempSync(join(tmpdir(), 'weir-http2-'));
-  readonly #authority: Authority = newAuthority();
+  readonly #authority = newAuthority();
   readonly #opened: RawClient[] = [];
-  readonly #transport: Transport;
   #server!: TestServer;
   #good!: RawClient;
   #calls = 0;
 
-  private constructor(transport: Transport) {
-    this.#transport = transport;
-  }
+  constructor(readonly transport: string) {}
 
-  static async start(transport: Transport): Promise<TransportServer> {
-    const started = new TransportServer(transport);
-    started.#server = await startServer({
-      at: transport === 'a Unix socket' ? { path: join(started.#folder, 'socket') } : { host: '127.0.0.1', port: 0 },
-      tls: transport === 'TLS' ? started.#authority.issue('localhost') : undefined,
+  async start(): Promise<void> {
+    this.#server = await startServer({
+      at: this.transport === 'a Unix socket' ? { path: join(this.#folder, 'socket') } : undefined,
+      tls: this.transport === 'TLS' ? this.#authority.issue('localhost') : undefined,
       // The application of the test never ends the work of some calls, so that others would wait for it.
       limits: { lingerMs: 200, pacedStreams: Infinity },
-      application: new TestApplication(),
-      onInternalError: (error) => started.internalErrors.push(error),
+      onInternalError: (error) => this.internalErrors.push(error),
     });
-    started.#good = started.connect().send(hello());
-    return started;
+    this.#good = this.connect().send(hello());
   }
 
   get connectionCount(): number {
@@ -44,7 +35,7 @@ export class TransportServer implements AsyncDisposable {
 
   connect(): RawClient {
     const { address } = this.#server;
-    const client = this.#transport === 'TLS' ? connectTls(address, { ca: this.#authority.ca }) : connectPlain(address);
+    const client = this.transport === 'TLS' ? connectTls(address, { ca: this.#authority.ca }) : connectPlain(address);
     this.#opened.push(client);
     return client;
   }
@@ -61,10 +52,28 @@ export class TransportServer implements AsyncDisposable {
     for (const client of this.#opened.splice(1)) client.close();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const client of this.#opened) client.close();
+  async close(): Promise<void> {
+    this.#good.close();
     await this.#server.close();
     rmSync(this.#folder, { recursive: true });
     this.#authority.dispose();
   }
+}
+
+/** Describes a server on each transport. Another client is served after each test. */
+export function describeTransports(tests: (server: () => TransportServer) => void): void {
+  describe.each(['cleartext', 'TLS', 'a Unix socket'])('an HTTP/2 server over %s', (transport) => {
+    let server: TransportServer;
+    beforeAll(() => {
+      server = new TransportServer(transport);
+      return server.start();
+    });
+    afterAll(() => server.close());
+    afterEach(async () => {
+      await server.expectGoodClientServed();
+      server.closeOthers();
+      expect(server.internalErrors).toEqual([]);
+    });
+    tests(() => server);
+  });
 }
