@@ -30,7 +30,8 @@ class RecordingTracer implements Tracer {
 /** An observed method on a transport that records what it receives, at a time that the test sets. */
 class ObservedCall {
   readonly tracer = new RecordingTracer();
-  readonly sent: string[] = [];
+  /** What the transport has received, and the causes with which the handler was cancelled. */
+  readonly events: string[] = [];
   readonly #statistics = new Statistics(0);
   readonly #durations: number[] = [];
   readonly #handler;
@@ -39,20 +40,21 @@ class ObservedCall {
   kept!: UnaryCall;
   cancel: (cause: CancelCause) => void = () => {};
   readonly call: UnaryCall = {
-    reply: () => void this.sent.push('reply'),
-    fail: (status, message) => void this.sent.push(`${status} ${message}`),
+    reply: () => void this.events.push('reply'),
+    fail: (status, message) => void this.events.push(`${status} ${message}`),
     onCancel: (work) => (this.cancel = (cause) => work.cancel(cause)),
     metadata: (name) => `the ${name}`,
     receivedAt: RECEIVED_AT,
   };
 
-  constructor(handle: UnaryHandler = () => {}, isTraced = true) {
-    const keep: UnaryHandler = (message, call) => {
+  constructor(isTraced = true, error?: Error) {
+    const handle: UnaryHandler = (_message, call) => {
       this.kept = call;
-      handle(message, call);
+      call.onCancel({ cancel: (cause) => this.events.push(cause) });
+      if (error !== undefined) throw error;
     };
     const options = { statistics: this.#statistics, now: () => this.now, tracer: isTraced ? this.tracer : undefined };
-    this.#handler = observedMethods(new Map([[PATH, keep]]), options).get(PATH)!;
+    this.#handler = observedMethods(new Map([[PATH, handle]]), options).get(PATH)!;
     const timer = this.#statistics.timer('ratelimit_server.Method.response_time');
     timer.addRecorder({ add: (values, count) => this.#durations.push(...values.subarray(0, count)) });
   }
@@ -74,59 +76,43 @@ class ObservedCall {
 }
 
 describe('a call of an observed method', () => {
-  it('is counted and begins a span when it begins, and is timed from its complete request to its answer', () => {
+  it('is counted, and begins a span if there is a tracer, when it begins', () => {
     const observed = new ObservedCall().begin();
     const { tracer, kept } = observed;
     const attributes = { 'rpc.system': 'grpc', 'rpc.service': 'package.Service', 'rpc.method': 'Method' };
     expect(tracer.begun).toEqual([['package.Service/Method', attributes, 'the b3', 10]]);
     expect([kept.trace, kept.metadata?.('b3')]).toEqual([tracer.trace, 'the b3']);
     expect([observed.measured, tracer.ended]).toEqual([[1, []], []]);
+    expect(new ObservedCall(false).begin().kept.trace).toBeUndefined();
+  });
+
+  const { OK, INVALID_ARGUMENT, INTERNAL, CANCELLED, DEADLINE_EXCEEDED } = GrpcStatus;
+  it.each<[event: string, end: (observed: ObservedCall) => void, status: GrpcStatus, isServerError: boolean]>([
+    ['reply', ({ kept }) => kept.reply(NOTHING), OK, false],
+    ['3 broken', ({ kept }) => kept.fail(INVALID_ARGUMENT, 'broken'), INVALID_ARGUMENT, false],
+    ['13 broken', ({ kept }) => kept.fail(INTERNAL, 'broken'), INTERNAL, true],
+    ['cancelled', ({ cancel }) => cancel('cancelled'), CANCELLED, false],
+    ['deadline_exceeded', ({ cancel }) => cancel('deadline_exceeded'), DEADLINE_EXCEEDED, true],
+  ])('is timed from its complete request to its end, once, and ends its span: %s', (event, end, status, isServer) => {
+    const observed = new ObservedCall().begin();
     observed.now = 107.5;
-    kept.reply(NOTHING);
-    expect([observed.sent, observed.measured]).toEqual([['reply'], [1, [17.5]]]);
-    expect(tracer.ended).toEqual([[GrpcStatus.OK, false]]);
-  });
-
-  it('has no trace without a tracer', () => {
-    expect(new ObservedCall(undefined, false).begin().kept.trace).toBeUndefined();
-  });
-
-  it.each([
-    [GrpcStatus.INVALID_ARGUMENT, false],
-    [GrpcStatus.INTERNAL, true],
-  ])('is timed when it fails, and ends its span with the status %i; an error of the server: %s', (status, isServer) => {
-    const { sent, measured, tracer } = new ObservedCall((_message, call) => call.fail(status, 'broken')).begin();
-    expect([sent, measured]).toEqual([[`${status} broken`], [1, [10]]]);
-    expect(tracer.ended).toEqual([[status, isServer]]);
+    end(observed);
+    expect(observed.events).toEqual([event]);
+    observed.now = 110;
+    observed.kept.reply(NOTHING);
+    expect([observed.measured, observed.tracer.ended]).toEqual([[1, [17.5]], [[status, isServer]]]);
   });
 
   it('is timed once, and ends its span with INTERNAL, when its handler throws', () => {
     const error = new Error('broken');
-    const observed = new ObservedCall(() => {
-      throw error;
-    });
+    const observed = new ObservedCall(true, error);
     expect(() => observed.begin()).toThrow(error);
-    expect([observed.measured, observed.tracer.ended]).toEqual([[1, [10]], [[GrpcStatus.INTERNAL, true]]]);
-  });
-
-  it.each([
-    ['cancelled', GrpcStatus.CANCELLED, false],
-    ['deadline_exceeded', GrpcStatus.DEADLINE_EXCEEDED, true],
-  ] as const)('is timed once when it is cancelled with the cause %s and answered later', (cause, status, isServer) => {
-    const causes: string[] = [];
-    const observed = new ObservedCall((_message, call) => call.onCancel({ cancel: (it) => causes.push(it) })).begin();
-    observed.now = 103;
-    observed.cancel(cause);
-    observed.now = 110;
-    observed.kept.reply(NOTHING);
-    expect([causes, observed.measured]).toEqual([[cause], [1, [13]]]);
-    expect(observed.tracer.ended).toEqual([[status, isServer]]);
+    expect([observed.measured, observed.tracer.ended]).toEqual([[1, [10]], [[INTERNAL, true]]]);
   });
 
   it('is counted and timed when it ends before it is handled', () => {
-    const handle = jest.fn();
-    const { measured } = new ObservedCall(handle).endUnhandled(GrpcStatus.DEADLINE_EXCEEDED);
-    expect([measured, handle.mock.calls]).toEqual([[1, [10]], []]);
+    const { measured, kept } = new ObservedCall().endUnhandled(DEADLINE_EXCEEDED);
+    expect([measured, kept]).toEqual([[1, [10]], undefined]);
   });
 
   it('is never timed below zero, although two clocks that are read once per turn may differ', () => {

@@ -41,27 +41,19 @@ describe('a graceful shutdown', () => {
   });
 
   it('resets the remaining streams when the grace is over, counted from the final GOAWAY', () => {
-    const peer = connected()
-      .send(get(1, '/hold'))
-      .send(headers(3, request('/hold')));
+    const peer = connected().send(Buffer.concat([get(1, '/hold'), headers(3, request('/hold'))]));
     acknowledge(peer.shutDown('', 10_000).wait(1_000)).wait(9_900);
     expect(peer.transport.isEnded).toBe(false);
-    peer.wait(200);
-
-    const all = [1, 3].map((stream) => [stream, CANCEL]);
-    expect(resetsOf(peer.frames)).toEqual(all);
+    expect(resetsOf(peer.wait(200).frames)).toEqual([1, 3].map((stream) => [stream, CANCEL]));
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 3, 3]);
-    expect(peer.application.cancelled).toBe(2);
-    expect(peer.transport.isEnded).toBe(true);
+    expect([peer.application.cancelled, peer.transport.isEnded]).toEqual([2, true]);
   });
 
   it('begins only once, and notifies the application of each stream that is still open at its final GOAWAY', () => {
     const peer = connected().send(get(1, '/hold')).shutDown().shutDown();
     expect(peer.application.notifiedGoingAway).toBe(0);
     acknowledge(acknowledge(peer)).shutDown();
-
-    expect(goawaysOf(peer.frames)).toHaveLength(2);
-    expect(peer.application.notifiedGoingAway).toBe(1);
+    expect([goawaysOf(peer.frames).length, peer.application.notifiedGoingAway]).toEqual([2, 1]);
   });
 });
 
@@ -89,44 +81,34 @@ describe('the age of a connection', () => {
 });
 
 describe('a GOAWAY from the client', () => {
+  const heldThenGoaway = Buffer.concat([get(1, '/hold'), goaway()]);
+
   it('ends the connection once the open streams have finished, with a second to read the last response', () => {
-    const peer = connected()
-      .send(Buffer.concat([get(1, '/hold'), goaway()]))
-      .wait(5_000);
+    const peer = connected().send(heldThenGoaway).wait(5_000);
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 1, code: NO_ERROR, debug: '' }]);
     expect(peer.transport.isEnded).toBe(false);
     peer.finish().wait(900);
     expect(endedOf(peer.frames)).toEqual([1]);
     expect([peer.transport.isEnded, peer.transport.isDestroyed]).toEqual([true, false]);
-    peer.wait(200);
-
-    expect([peer.transport.isDestroyed, peer.rejections]).toEqual([true, []]);
+    expect([peer.wait(200).transport.isDestroyed, peer.rejections]).toEqual([true, []]);
   });
 
   it.each([
     ['the server shuts down', (peer: MemoryPeer) => peer.shutDown('', 20_000)],
-    [
-      'its age is reached',
-      (peer: MemoryPeer) => {
-        for (let step = 0; step < 400 && peer.application.notifiedGoingAway === 0; step += 1) peer.wait(50);
-      },
-    ],
+    ['its age is reached', (peer: MemoryPeer) => void peer.wait(6_050)],
   ])('leaves the open streams until %s, which notifies and then resets them', (_, begin) => {
     const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 });
-    peer.send(Buffer.concat([get(1, '/hold'), goaway()])).wait(5_000);
+    peer.send(heldThenGoaway).wait(5_000);
     expect(peer.application.notifiedGoingAway).toBe(0);
     begin(peer);
     expect(peer.application.notifiedGoingAway).toBe(1);
-    peer.wait(17_000);
-    expect(resetsOf(peer.frames)).toEqual([]);
-    peer.wait(4_100);
-    expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+    expect(resetsOf(peer.wait(17_000).frames)).toEqual([]);
+    expect(resetsOf(peer.wait(4_100).frames)).toEqual([[1, CANCEL]]);
     expect(goawaysOf(peer.frames)[0]).toEqual({ lastStream: 1, code: NO_ERROR, debug: '' });
   });
 
   it('during our own shutdown makes it final', () => {
     const peer = connected().send(get(1, '/hold')).shutDown().send(goaway());
-
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 1]);
     expect(peer.application.notifiedGoingAway).toBe(1);
   });

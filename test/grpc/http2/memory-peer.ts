@@ -169,11 +169,6 @@ export class MemoryPeer {
     return this.endTurns();
   }
 
-  /** The server ends the connection at once. */
-  abort(): void {
-    this.#connection.abort('');
-  }
-
   /** The socket is closed. */
   close(): this {
     this.#connection.transportClosed();

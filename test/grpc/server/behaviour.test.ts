@@ -22,9 +22,8 @@ function gzipped(...body: Buffer[]): RawCall {
 }
 const splitByBytes = Array.from(prefixed('hello'), (byte) => Buffer.from([byte]));
 const snappy = { 'grpc-encoding': 'snappy' };
-const paths = ['/', 'test.Service/Echo', '//test.Service/Echo', '/test.Service/Echo/', '/test.Service%2FEcho'];
-const otherPaths = ['/test.Service/Echo?x=1', '/TEST.Service/Echo', '*'];
-const badTimeouts = ['1', '-1m', '1 m', '123456789m', '1x', 'm', '0x1m', '1mm'];
+const paths = ['/', 'test.Service/Echo', '/test.Service/Echo/', '/test.Service%2FEcho', '/test.Service/Echo?x=1', '*'];
+const badTimeouts = ['1', '-1m', '123456789m', '1x', 'm', '0x1m', '1mm'];
 
 const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Partial<RawResponse>])[] = [
   ['replies to a message', {}, OK],
@@ -40,23 +39,21 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
   ['rejects GET with 405', withFields({ ':method': 'GET' }), failed(13, '405')],
   ['rejects a request without an authority with 400', withFields({ ':authority': undefined }), failed(13, '400')],
   ['answers an unknown method with UNIMPLEMENTED', { method: 'Nothing' }, { ...failed(12), isTrailersOnly: true }],
-  ...[...paths, ...otherPaths].map(
+  ...paths.map(
     (path) => [`answers the path ${path} with UNIMPLEMENTED`, withFields({ ':path': path }), failed(12)] as const,
   ),
 
   ['sends the message of a failed call', failing('5 not here'), { ...failed(5), message: 'not here' }],
   [
-    'percent-encodes the status message',
-    failing('3 ünïcode 100% ~'),
-    { ...failed(3), message: '%C3%BCn%C3%AFcode 100%25 ~' },
+    'encodes the message of a failed call',
+    failing('3 ünï 100% ~'),
+    { ...failed(3), message: '%C3%BCn%C3%AF 100%25 ~' },
   ],
   ['sends a long message', failing(`5 ${'long '.repeat(90)}.`), { ...failed(5), message: `${'long '.repeat(90)}.` }],
-  ['percent-encodes a line feed', failing('3 two\nlines'), { ...failed(3), message: 'two%0Alines' }],
-  ['percent-encodes spaces at the ends', failing('3  padded '), { ...failed(3), message: '%20padded%20' }],
+  ['encodes line feeds and outer spaces', failing('3  two\nlines '), { ...failed(3), message: '%20two%0Alines%20' }],
   ['hides what a handler has thrown', { method: 'Throw' }, { ...failed(13), message: 'internal error' }],
 
   ['answers a unary request without a message with INTERNAL', withBody(), failed(13)],
-  ['answers a unary request with an empty body with INTERNAL', withBody(Buffer.alloc(0)), failed(13)],
   ['answers a unary request with two messages with INTERNAL', withBody(prefixed('1'), prefixed('2')), failed(13)],
   ['answers a request that ends inside a message with INTERNAL', { body: splitByBytes.slice(0, 7) }, failed(13)],
   ['answers a request that ends inside a prefix with INTERNAL', withBody(Buffer.alloc(3)), failed(13)],
@@ -68,7 +65,6 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
   ],
 
   ['decompresses a gzip message', gzipped(prefixed(gzipSync('hello'), 1)), OK],
-  ['accepts an uncompressed message with a grpc-encoding', gzipped(prefixed('hello')), OK],
   ['ignores an unknown grpc-encoding when no message is compressed', withFields(snappy), OK],
   [
     'answers a message compressed with an unknown encoding with UNIMPLEMENTED, and the encodings that it knows',
@@ -86,11 +82,6 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
     failed(8),
   ],
 
-  [
-    'answers a call whose deadline has passed on arrival with DEADLINE_EXCEEDED',
-    withFields({ 'grpc-timeout': '0m' }),
-    failed(4),
-  ],
   ['accepts the longest timeout', withFields({ 'grpc-timeout': '99999999H' }), OK],
   ...badTimeouts.map(
     (timeout) =>
