@@ -120,20 +120,12 @@ describe('frames that provoke RST_STREAM from the server (CVE-2025-8671)', () =>
     expect(resetsOf(busy.frames)).toContainEqual([expect.any(Number), REFUSED_STREAM]);
   });
 
-  it('include streams over the limit, which are rejected and start no work', () => {
-    const peer = connected({ maxConcurrentStreams: 2 }).send(times(3, (at) => get(streamOf(at), '/hold')));
-    expect(resetsOf(peer.frames)).toEqual([[5, REFUSED_STREAM]]);
-    expect(peer.application.runs).toBe(2);
-    peer.finish().send(get(7));
-    expect(endedOf(peer.frames)).toEqual([1, 7]);
-  });
-
   it('are not counted as faults for streams over the limit, until the client has acknowledged the limit', () => {
     const peer = new MemoryPeer({ maxConcurrentStreams: 1 });
     peer.send(Buffer.concat([PREFACE, settings(), times(500, (at) => get(streamOf(at), '/hold'))]));
-
-    expect(resetsOf(peer.frames)).toHaveLength(499);
-    expectAlive(peer);
+    expect([resetsOf(peer.frames).length, peer.application.runs]).toEqual([499, 1]);
+    expectAlive(peer.finish());
+    expect(endedOf(peer.send(get(1_001)).frames)).toEqual([1, 1_001]);
   });
 });
 
@@ -184,7 +176,6 @@ describe('a header list', () => {
     ['one large entry referenced repeatedly (CVE-2016-6581)', [inserted(['x', 'y'.repeat(4_000)]), referenced(1_000)]],
     ['one tiny entry referenced repeatedly (CVE-2026-49975)', [inserted(['a', '']), referenced(16_000)]],
     ['many cookie fields', [inserted(['cookie', 'a']), referenced(200)]],
-    ['many host fields', [inserted(['host', 'weir']), referenced(200)]],
     ['many fields with an empty name (CVE-2019-9516)', [times(200, () => literal(['', '']))]],
     ['101 fields', [times(97, () => literal(['x', 'y']))]],
     ['a name longer than the limit', [literal(['x'.repeat(16_500), ''])]],
@@ -204,18 +195,22 @@ describe('a header list', () => {
   it('over a limit still updates the dynamic table', () => {
     const many = times(200, () => literal(['x', 'y']));
     const over = [request(), inserted(['te', 'trailers']), many, inserted(['x-more', 'z'])];
-    const peer = connected().send(headers(1, Buffer.concat(over), { endStream: true }));
-    peer.send(headers(3, Buffer.concat([request(), indexed(63), indexed(62)]), { endStream: true }));
-    peer.send(headers(5, Buffer.concat([request(), indexed(64)]), { endStream: true }));
-
+    const blocks = [over, [request(), indexed(63), indexed(62)], [request(), indexed(64)]];
+    const peer = connected();
+    for (const [at, fields] of blocks.entries()) {
+      peer.send(headers(streamOf(at), Buffer.concat(fields), { endStream: true }));
+    }
     expect(endedOf(peer.frames)).toEqual([1, 3]);
     expect(peer.rejections).toEqual(['header_list', 'compression_error']);
   });
 
   it('over a limit in trailers resets the stream', () => {
-    const trailers = block(Array.from({ length: 101 }, () => ['x', 'y']));
-    const peer = connected().send(Buffer.concat([headers(1), headers(1, trailers, { endStream: true })]));
-
+    const trailers = headers(
+      1,
+      times(101, () => literal(['x', 'y'])),
+      { endStream: true },
+    );
+    const peer = connected().send(Buffer.concat([headers(1), trailers]));
     expect(resetsOf(peer.frames)).toEqual([[1, ENHANCE_YOUR_CALM]]);
     expectAlive(peer);
   });
@@ -272,11 +267,6 @@ describe('a flood', () => {
     expect(slower.rejections).toEqual(['ping_flood']);
   });
 
-  it('of table size updates ends the connection', () => {
-    const peer = connected().send(headers(1, Buffer.concat([times(1_000, () => sizeUpdate(0)), request()])));
-    expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ code: ErrorCode.COMPRESSION_ERROR })]);
-  });
-
   it.each<[what: string, as: Rejection, burst: number, perSecond: number, make: (at: number) => Buffer]>([
     // The first SETTINGS is that of the preface.
     ['SETTINGS', 'settings_flood', 99, 1, () => settings()],
@@ -328,6 +318,7 @@ describe('a peer that does not read our output', () => {
     settings([Setting.INITIAL_WINDOW_SIZE, 2 ** 31 - 1]),
     windowUpdate(0, 2 ** 31 - 1 - 65_535),
   ]);
+  const closedWindows = settings([Setting.INITIAL_WINDOW_SIZE, 0]);
   /** A peer with open windows that does not read. */
   function unread(limits = {}): MemoryPeer {
     const peer = connected(limits).send(openWindows);
@@ -358,9 +349,7 @@ describe('a peer that does not read our output', () => {
     const peer = unread().send(bigRequests()).wait(9_000);
     while (peer.transport.isPaused) peer.readAll();
     peer.transport.isRead = true;
-    peer.readAll();
-
-    expect(endedOf(peer.frames)).toHaveLength(40);
+    expect(endedOf(peer.readAll().frames)).toHaveLength(40);
     expectAlive(peer.wait(20_000));
   });
 
@@ -372,7 +361,6 @@ describe('a peer that does not read our output', () => {
       peer.transport.writableLength -= 10_000;
       if (round >= 6) peer.finish(1, 'x'.repeat(20_000));
     }
-
     expect(peer.transport.isDestroyed).toBe(false);
   });
 
@@ -402,27 +390,22 @@ describe('a peer that does not read our output', () => {
   });
 
   it('has its stream reset when its window stays closed for thirty seconds, even if it grows by single bytes', () => {
-    const peer = connected()
-      .send(settings([Setting.INITIAL_WINDOW_SIZE, 0]))
-      .send(get(1));
+    const peer = connected().send(Buffer.concat([closedWindows, get(1)]));
     for (let second = 0; second < 29; second += 1) {
       peer.wait(1_000);
       if (second < 3) peer.send(windowUpdate(1, 1));
     }
     expect(resetsOf(peer.frames)).toEqual([]);
-    peer.wait(1_100);
-
-    expect(resetsOf(peer.frames)).toEqual([[1, CANCEL]]);
+    expect(resetsOf(peer.wait(1_100).frames)).toEqual([[1, CANCEL]]);
     expect(peer.rejections).toEqual(['response_timeout']);
     expectAlive(peer);
   });
 
   it('has as much time to open a window, or to read, when the output follows long after its last input', () => {
-    const closed = connected().send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
-    closed.send(get(1, '/hold')).wait(100_000).finish().wait(29_000);
+    const closed = connected().send(closedWindows).send(get(1, '/hold')).wait(100_000);
+    closed.finish().wait(29_000);
     expect(resetsOf(closed.frames)).toEqual([]);
-    closed.wait(2_000);
-    expect(resetsOf(closed.frames)).toEqual([[1, CANCEL]]);
+    expect(resetsOf(closed.wait(2_000).frames)).toEqual([[1, CANCEL]]);
 
     const slow = unread().send(get(1, '/hold')).wait(100_000);
     slow.finish(1, 'x'.repeat(2 * DEFAULT_LIMITS.softOutputBytes)).wait(9_000);
@@ -432,11 +415,9 @@ describe('a peer that does not read our output', () => {
   });
 
   it('is disconnected when its windows hold back too much output', () => {
-    const peer = connected().send(settings([Setting.INITIAL_WINDOW_SIZE, 0]));
+    const peer = connected().send(closedWindows);
     peer.send(times(300, (at) => get(streamOf(at), '/big/16000')));
-
-    expect(peer.transport.isDestroyed).toBe(true);
-    expect(peer.rejections).toEqual(['slow_reader']);
+    expect([peer.transport.isDestroyed, peer.rejections]).toEqual([true, ['slow_reader']]);
   });
 });
 
@@ -461,15 +442,12 @@ describe('a slow peer', () => {
   it('receives a PING after five minutes of silence, and is disconnected unless it answers within twenty seconds', () => {
     const peer = connected();
     for (let round = 0; round < 3; round += 1) {
-      peer.wait(300_200, 100);
-      expect(peer.frames.at(-1)).toMatchObject({ type: FrameType.PING, flags: 0 });
-      peer.send(ping(peer.frames.at(-1)!.payload.toString('latin1'), Flag.ACK));
+      const last = peer.wait(300_200, 100).frames.at(-1)!;
+      expect(last).toMatchObject({ type: FrameType.PING, flags: 0 });
+      peer.send(ping(last.payload.toString('latin1'), Flag.ACK));
     }
-    peer.wait(300_200, 100);
-    expect([peer.transport.isDestroyed, peer.rejections]).toEqual([false, []]);
-    peer.wait(20_200, 100);
-
-    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.wait(300_200, 100).transport.isDestroyed).toBe(false);
+    expect(peer.wait(20_200, 100).transport.isDestroyed).toBe(true);
     expect(peer.rejections).toEqual(['keepalive_timeout']);
   });
 });
@@ -482,27 +460,19 @@ describe('a connection that the server has ended', () => {
   ]);
 
   it('ignores all further input, in the same chunk and later', () => {
-    const peer = connected()
-      .send(Buffer.concat([get(1), data(2, 'x'), everything]))
-      .send(everything);
-
-    expect(goawaysOf(peer.frames)).toHaveLength(1);
+    const peer = connected().send(Buffer.concat([get(1), data(2, 'x'), everything]));
+    expect(goawaysOf(peer.send(everything).frames)).toHaveLength(1);
     expect([peer.application.opened, peer.application.cancelled]).toEqual([1, 1]);
     expect(peer.rejections).toEqual(['protocol_error']);
-  });
 
-  it('because of a limit ignores the rest of the same chunk', () => {
-    const peer = connected().send(Buffer.concat([times(4, () => ping()), get(1), everything]));
-
-    expect(peer.application.opened).toBe(0);
-    expect(goawaysOf(peer.frames)).toEqual([expect.objectContaining({ debug: 'too_many_pings' })]);
-    expect(peer.rejections).toEqual(['ping_flood']);
+    const limited = connected().send(Buffer.concat([times(4, () => ping()), get(1), everything]));
+    expect([limited.application.opened, limited.rejections]).toEqual([0, ['ping_flood']]);
+    expect(goawaysOf(limited.frames)).toHaveLength(1);
   });
 
   it('is read for one more second, so that its last frames arrive, and then destroyed', () => {
     const peer = connected().send(data(2, 'x')).wait(900);
     expect([peer.transport.isEnded, peer.transport.isDestroyed]).toEqual([true, false]);
-    peer.wait(200);
-    expect(peer.transport.isDestroyed).toBe(true);
+    expect(peer.wait(200).transport.isDestroyed).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
-import { BlockDecoder, block, data, headers, hello, request, windowUpdate } from '../http2/frames';
+import { BlockDecoder, block, data, endedOf, headers, hello, request, resetsOf, windowUpdate } from '../http2/frames';
 import { connectPlain } from '../http2/raw-client';
 
 /** A message with its five-byte prefix. */
@@ -33,23 +33,13 @@ export interface RawCall {
   readonly isOpen?: boolean;
 }
 
-/** The response: HTTP status, gRPC status and message, messages, or the error code with which the stream was reset. */
-export interface RawResponse {
-  readonly http?: string | undefined;
-  readonly status?: string | undefined;
-  readonly message?: string | undefined;
-  readonly messages: readonly string[];
-  readonly reset?: number;
-  /** The response was a single HEADERS frame. */
-  readonly isTrailersOnly: boolean;
-  readonly fields: Readonly<Record<string, string>>;
-}
+export type RawResponse = Awaited<ReturnType<typeof callRaw>>;
 
 /** Makes one call on its own connection, frame by frame. */
 export async function callRaw(
   address: AddressInfo,
   { method = 'Echo', fields = {}, body = [prefixed('hello')], isOpen = false }: RawCall,
-): Promise<RawResponse> {
+) {
   const all: NonNullable<RawCall['fields']> = {
     ':method': 'POST',
     ':scheme': 'http',
@@ -62,42 +52,32 @@ export async function callRaw(
   const sent = Object.entries(all).flatMap(([name, values = []]) =>
     [values].flat().map((value) => [name, value] as const),
   );
-  const client = connectPlain(address);
-  client.send(
+  const client = connectPlain(address).send(
     hello([4, 2 ** 31 - 1]),
     windowUpdate(0, 2 ** 30),
     headers(1, block(sent), { endStream: body.length === 0 }),
     ...body.map((bytes, at) => data(1, bytes, at === body.length - 1 && !isOpen)),
   );
-  try {
-    await client.until('a response', () =>
-      client.frames.some(
-        ({ type, flags, stream }) =>
-          stream === 1 && (type === FrameType.RST_STREAM || (type <= 1 && (flags & 1) === 1)),
-      ),
-    );
-  } finally {
-    client.close();
+  function isOver(): boolean {
+    return endedOf(client.frames).length + resetsOf(client.frames).length > 0;
   }
+  await client.until('a response', isOver).finally(() => client.close());
   const own = client.frames.filter(({ stream }) => stream === 1);
   const decoder = new BlockDecoder();
   const blocks = own.filter(({ type }) => type === FrameType.HEADERS);
   const received = Object.fromEntries(blocks.flatMap(({ payload }) => decoder.decode(payload)));
-  let bytes = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
+  const bytes = Buffer.concat(own.filter(({ type }) => type === FrameType.DATA).map(({ payload }) => payload));
   const messages: string[] = [];
-  while (bytes.length >= 5) {
-    const end = 5 + bytes.readUInt32BE(1);
-    messages.push(bytes.subarray(5, end).toString());
-    bytes = bytes.subarray(end);
+  for (let at = 0; at < bytes.length; at += 5 + bytes.readUInt32BE(at + 1)) {
+    messages.push(bytes.toString('utf8', at + 5, at + 5 + bytes.readUInt32BE(at + 1)));
   }
-  const reset = own.find(({ type }) => type === FrameType.RST_STREAM)?.payload.readUInt32BE();
   return {
     http: received[':status'],
     status: received['grpc-status'],
     message: received['grpc-message'],
     messages,
-    ...(reset !== undefined && { reset }),
-    isTrailersOnly: own[0]?.type === FrameType.HEADERS && (own[0].flags & 1) === 1,
+    /** The response was a single HEADERS frame. */
+    isTrailersOnly: endedOf(own.slice(0, 1)).length === 1,
     fields: received,
   };
 }

@@ -1,14 +1,7 @@
 import type { AddressInfo } from 'node:net';
-import {
-  GrpcStatus,
-  type StreamingCall,
-  type StreamingMethod,
-  type StreamingMethods,
-  type UnaryCall,
-  type UnaryHandler,
-  type UnaryMethods,
-} from '../../../src/grpc/method';
-import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../../../src/grpc/server/grpc-server';
+import { GrpcStatus, type StreamingCall, type StreamingMethod } from '../../../src/grpc/method';
+import type { UnaryCall, UnaryHandler } from '../../../src/grpc/method';
+import { type GrpcServerOptions, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import type { ListenAddress } from '../../../src/net/listen';
 
 /** What the handlers and callbacks of the test service have received. */
@@ -21,12 +14,7 @@ export class Seen {
   rejected: string[] = [];
 }
 
-export interface TestServer {
-  readonly address: AddressInfo;
-  readonly seen: Seen;
-  readonly grpcServer: GrpcServer;
-  close(): Promise<void>;
-}
+export type TestServer = Awaited<ReturnType<typeof startServer>>;
 
 function text(message: Uint8Array): string {
   return Buffer.from(message).toString();
@@ -36,28 +24,24 @@ function fail(): never {
 }
 
 /**
- * `Echo` replies with the request, `Length` with its length, `Metadata` with metadata, `Fail` fails with the status and message in
+ * `Echo` replies with the request, `Metadata` with metadata, `Fail` fails with the status and message in
  * the request (`5 not here`), `Throw` throws, `Hold` never replies, `Busy` neither and cannot be cancelled, `Count` sends n messages,
  * `Talk` replies to each message with its text in upper case.
  */
-export function methods(seen: Seen): { unary: UnaryMethods; streaming: StreamingMethods } {
+export function methods(seen: Seen) {
   const cancellable = { cancel: (cause: string) => void seen.cancelled.push(cause) };
   const unary: Record<string, UnaryHandler> = {
     Echo: (message, call) => {
       seen.messages.push(text(message.subarray(0, 100)));
       call.reply(message);
     },
-    Length: (message, call) => call.reply(Buffer.from(String(message.length))),
     Metadata: (_message, call) => {
       const names = ['traceparent', 'x-list', 'x-other'];
       call.reply(Buffer.from(JSON.stringify(names.map((name) => call.metadata?.(name) ?? 'none'))));
     },
     Fail: (message, call) => {
       const [, status, words] = /^(\d+) (.*)$/s.exec(text(message))!;
-      call.fail(
-        Object.values(GrpcStatus).find((code) => code === Number(status))!,
-        words!,
-      );
+      call.fail(Number(status) as GrpcStatus, words!);
     },
     Throw: fail,
     Hold: (message, call) => {
@@ -103,7 +87,7 @@ export function methods(seen: Seen): { unary: UnaryMethods; streaming: Streaming
 export async function startServer(
   options: Partial<GrpcServerOptions & { readonly listen: ListenAddress }> = {},
   seen = new Seen(),
-): Promise<TestServer> {
+) {
   const grpcServer = await serveGrpc({
     listen: { host: '127.0.0.1', port: 0 },
     ...methods(seen),
