@@ -77,10 +77,8 @@ const CODES = (() => {
   const codes: string[] = [];
   let next = 0n;
   let length = 0;
-  for (const { bits, byte } of HUFFMAN_CODE_LENGTHS.map((codeLength, at) => ({
-    bits: codeLength,
-    byte: at,
-  })).toSorted((a, b) => a.bits - b.bits || a.byte - b.byte)) {
+  const lengths = Array.from(HUFFMAN_CODE_LENGTHS, (bits, byte) => ({ bits, byte }));
+  for (const { bits, byte } of lengths.toSorted((a, b) => a.bits - b.bits || a.byte - b.byte)) {
     next <<= BigInt(bits - length);
     length = bits;
     codes[byte] = next.toString(2).padStart(bits, '0');
@@ -140,9 +138,9 @@ export function request(path = '/', ...more: SentField[]): Buffer {
 export interface HeaderOptions {
   readonly endStream?: boolean;
   readonly endHeaders?: boolean;
-  readonly padding?: number;
+  readonly padding?: number | undefined;
   /** The stream that it depends on. */
-  readonly dependency?: number;
+  readonly dependency?: number | undefined;
 }
 
 export function headers(
@@ -155,16 +153,13 @@ export function headers(
     (endHeaders ? Flag.END_HEADERS : 0) |
     (padding === undefined ? 0 : Flag.PADDED) |
     (dependency === undefined ? 0 : Flag.PRIORITY);
+  const pad = padding === undefined ? EMPTY : bytesOf(padding);
+  const priorityFields = dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytesOf(15)]);
   return frame(
     FrameType.HEADERS,
     flags,
     stream,
-    Buffer.concat([
-      padding === undefined ? EMPTY : bytesOf(padding),
-      dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytesOf(15)]),
-      fields,
-      Buffer.alloc(padding ?? 0),
-    ]),
+    Buffer.concat([pad, priorityFields, fields, Buffer.alloc(padding ?? 0)]),
   );
 }
 
@@ -194,14 +189,10 @@ export function rstStream(stream: number, code: number = ErrorCode.CANCEL): Buff
   return frame(FrameType.RST_STREAM, 0, stream, uint32(code));
 }
 export function settings(...values: (readonly [setting: number, value: number])[]): Buffer {
-  return frame(
-    FrameType.SETTINGS,
-    0,
-    0,
-    Buffer.concat(
-      values.map(([setting, value]) => Buffer.concat([bytesOf(setting >> 8, setting & 0xff), uint32(value)])),
-    ),
+  const entries = values.map(([setting, value]) =>
+    Buffer.concat([bytesOf(setting >> 8, setting & 0xff), uint32(value)]),
   );
+  return frame(FrameType.SETTINGS, 0, 0, Buffer.concat(entries));
 }
 export const settingsAck = frame(FrameType.SETTINGS, Flag.ACK, 0);
 export function ping(opaque = 'pingping', flags = 0): Buffer {
@@ -236,12 +227,7 @@ export function fieldsOf(bytes: Buffer): Record<string, string> {
   return Object.fromEntries(new BlockDecoder().decode(bytes));
 }
 
-export interface Goaway {
-  readonly lastStream: number;
-  readonly code: number;
-  readonly debug: string;
-}
-export function goawaysOf(frames: readonly Frame[]): Goaway[] {
+export function goawaysOf(frames: readonly Frame[]): { lastStream: number; code: number; debug: string }[] {
   return frames
     .filter(({ type }) => type === FrameType.GOAWAY)
     .map(({ payload }) => ({
@@ -259,9 +245,7 @@ export function resetsOf(frames: readonly Frame[]): [stream: number, code: numbe
 /** The streams whose response is complete. */
 export function endedOf(frames: readonly Frame[]): number[] {
   return frames
-    .filter(
-      ({ type, flags }) => (type === FrameType.DATA || type === FrameType.HEADERS) && (flags & Flag.END_STREAM) !== 0,
-    )
+    .filter(({ type, flags }) => type <= FrameType.HEADERS && (flags & Flag.END_STREAM) !== 0)
     .map(({ stream }) => stream);
 }
 /** The lengths of the DATA frames of a stream. */

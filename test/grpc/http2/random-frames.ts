@@ -81,16 +81,10 @@ export class RandomFrames {
   }
 
   #field([name, value]: SentField): Buffer {
-    switch (this.below(8)) {
-      case 0:
-        return inserted([name, value]);
-      case 1:
-        return Buffer.concat([bytesOf(0x10), huffmanString(name), huffmanString(value)]);
-      case 2:
-        return Buffer.concat([bytesOf(0x40), huffmanString(name), huffmanString(value)]);
-      default:
-        return literal([name, value]);
-    }
+    const kind = this.below(8);
+    if (kind === 0) return inserted([name, value]);
+    if (kind > 2) return literal([name, value]);
+    return Buffer.concat([bytesOf(kind === 1 ? 0x10 : 0x40), huffmanString(name), huffmanString(value)]);
   }
 
   #block(): Buffer {
@@ -114,21 +108,15 @@ export class RandomFrames {
     return Buffer.concat(fields);
   }
 
-  #headers(stream: number, padding: number | undefined): Buffer {
-    const options = {
-      endStream: !this.#isOnceIn(3),
-      endHeaders: !this.#isOnceIn(10),
-      ...(padding !== undefined && { padding }),
-      ...(this.#isOnceIn(8) && { dependency: this.#stream() }),
-    };
-    return headers(stream, this.#block(), options);
-  }
-
   #frame(): Buffer {
     const stream = this.#stream();
     const padding = this.#isOnceIn(6) ? this.below(40) : undefined;
     const kind = this.below(16);
-    if (kind < 4) return this.#headers(stream, padding);
+    if (kind < 4) {
+      const [endStream, endHeaders] = [!this.#isOnceIn(3), !this.#isOnceIn(10)];
+      const dependency = this.#isOnceIn(8) ? this.#stream() : undefined;
+      return headers(stream, this.#block(), { endStream, endHeaders, padding, dependency });
+    }
     if (kind === 4) {
       const block = this.#block();
       const middle = this.below(block.length);
@@ -147,10 +135,13 @@ export class RandomFrames {
       () => priority(stream, this.#stream()),
       () => (this.#isOnceIn(3) ? goaway(this.#stream(), this.#number()) : settingsAck),
       () => frame(this.below(14), this.below(256), stream, this.#bytesOf(40)),
-      () => {
-        const type = this.#pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY);
-        return frame(type, 0, 0, Buffer.concat([uint32(this.#number()), this.#bytesOf(4)]));
-      },
+      () =>
+        frame(
+          this.#pick(FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY),
+          0,
+          0,
+          Buffer.concat([uint32(this.#number()), this.#bytesOf(4)]),
+        ),
     ];
     return others[kind - 8]!();
   }
@@ -160,20 +151,15 @@ export class RandomFrames {
     let result = Buffer.from(bytes);
     for (let damages = 1 + this.below(3); damages > 0; damages -= 1) {
       const at = this.below(result.length);
-      switch (this.below(4)) {
-        case 0:
-          result[at] = this.below(256);
-          break;
-        case 1:
-          result[at] = result[at]! ^ (1 << this.below(8));
-          break;
-        case 2:
-          result = Buffer.concat([result.subarray(0, at), result.subarray(at + 1 + this.below(12))]);
-          if (result.length === 0) return bytes;
-          break;
-        default:
-          result = Buffer.concat([result.subarray(0, at), this.#bytesOf(10), result.subarray(at)]);
+      const kind = this.below(4);
+      if (kind === 0) result[at] = this.below(256);
+      else if (kind === 1) result[at]! ^= 1 << this.below(8);
+      else {
+        const kept = kind === 2 ? at + 1 + this.below(12) : at;
+        const more = kind === 2 ? [] : [this.#bytesOf(10)];
+        result = Buffer.concat([result.subarray(0, at), ...more, result.subarray(kept)]);
       }
+      if (result.length === 0) return bytes;
     }
     return result;
   }

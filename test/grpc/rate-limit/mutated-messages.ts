@@ -25,23 +25,11 @@ const TEXTS = ['', 'a', 'key', 'käse', '€', '😀', 'x'.repeat(24), 'y'.repea
 const INVALID_TEXTS = [[0xff], [0xc3], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x61, 0xe2, 0x82]];
 /** Bytes that are wrong, or rare, almost anywhere. */
 const FRAGMENTS = [
-  'b5cab392adf7a6d0972e',
-  '80808080808080808001',
-  '80808080808080808002',
-  'ffffffffffffffffff01',
-  'ffffffffffffffffffff01',
-  '8080808000',
-  '808080808000',
-  'fb01',
-  'fc01',
-  '0b0c',
-  '0e',
-  '0f',
-  '0c',
-  '0001',
-  'ffffffff0f',
-  'ffffffff07',
-].map((digits) => [...Buffer.from(digits, 'hex')]);
+  'b5cab392adf7a6d0972e 80808080808080808001 80808080808080808002 ffffffffffffffffff01',
+  'ffffffffffffffffffff01 8080808000 808080808000 fb01 fc01 0b0c 0e 0f 0c 0001 ffffffff0f ffffffff07',
+]
+  .flatMap((line) => line.split(' '))
+  .map((digits) => [...Buffer.from(digits, 'hex')]);
 
 /** Fields that make up a message: its number, or `unknown`. */
 type Writer = (random: Random) => number[];
@@ -116,20 +104,13 @@ const REQUEST = [field(1n, 2, text), nested(2n, DESCRIPTOR), nested(2n, DESCRIPT
 /** Changes bytes without regard to their meaning. */
 function damage(random: Random, bytes: number[]): number[] {
   const at = below(random, bytes.length + 1);
-  switch (below(random, 6)) {
-    case 0:
-      return bytes.slice(0, at);
-    case 1:
-      return bytes.toSpliced(at, 1);
-    case 2:
-      return bytes.toSpliced(at, 0, ...oneOf(random, FRAGMENTS));
-    case 3:
-      return bytes.toSpliced(at, 1, below(random, 256));
-    case 4:
-      return bytes.toSpliced(at, 0, ...bytes.slice(at, at + below(random, 12)));
-    default:
-      return bytes.map((byte, index) => (index === at ? byte ^ (1 << below(random, 8)) : byte));
-  }
+  const kind = below(random, 6);
+  if (kind === 0) return bytes.slice(0, at);
+  if (kind === 1) return bytes.toSpliced(at, 1);
+  if (kind === 2) return bytes.toSpliced(at, 0, ...oneOf(random, FRAGMENTS));
+  if (kind === 3) return bytes.toSpliced(at, 1, below(random, 256));
+  if (kind === 4) return bytes.toSpliced(at, 0, ...bytes.slice(at, at + below(random, 12)));
+  return bytes.map((byte, index) => (index === at ? byte ^ (1 << below(random, 8)) : byte));
 }
 
 /**

@@ -40,14 +40,8 @@ export interface Step {
   readonly isComplete: boolean;
 }
 
-/** The input of one connection, which is sent to both servers. */
-export interface Sequence {
-  readonly name: string;
-  readonly bytes: Buffer;
-  readonly steps: readonly Step[];
-  /** Only what becomes of the connection is compared. */
-  readonly isFlood: boolean;
-}
+/** The input of one connection, which is sent to both servers. `isFlood`: only what becomes of the connection is compared. */
+export type Sequence = { name: string; bytes: Buffer; steps: readonly Step[]; isFlood: boolean };
 
 const MANY = 20_000;
 const keptRequest = headers(1, request('/keep'));
@@ -108,11 +102,6 @@ function inSteps(name: string, bytes: Buffer): Sequence {
   return { name, bytes, steps: stepsOf(bytes), isFlood: false };
 }
 
-function flood([name, frames]: readonly [string, Buffer]): Sequence {
-  const bytes = Buffer.concat([hello(), frames]);
-  return { name, bytes, steps: [{ bytes, frame: 'flood', stream: 0, isComplete: true }], isFlood: true };
-}
-
 /** Every case of requirements.ts, floods, and random sequences, a third of them damaged. */
 export function sequences(): readonly Sequence[] {
   const frames = new RandomFrames(seededRandom('differential'));
@@ -120,7 +109,10 @@ export function sequences(): readonly Sequence[] {
     ...REQUIREMENTS.map(({ reference, title, before, bytes }) =>
       inSteps(`${reference}: ${title}`, Buffer.concat([before, bytes])),
     ),
-    ...Object.entries(FLOODS).map(flood),
+    ...Object.entries(FLOODS).map(([name, frames]) => {
+      const bytes = Buffer.concat([hello(), frames]);
+      return { name, bytes, steps: [{ bytes, frame: 'flood', stream: 0, isComplete: true }], isFlood: true };
+    }),
     ...Array.from({ length: RANDOM_SEQUENCES }, (_, at) => inSteps(`random ${at}`, frames.sequence())),
   ];
 }
