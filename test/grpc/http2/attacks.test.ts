@@ -24,7 +24,6 @@ import {
   rstStream,
   settings,
   settingsAck,
-  sizeUpdate,
   streamOf,
   times,
   windowUpdate,

@@ -103,15 +103,18 @@ describe('a TLS handshake', () => {
     expect(rejections).toEqual(['tls_handshake']);
   });
 
-  it('that is not finished counts towards the bound of connections', async () => {
+  it('that is not finished counts towards the bound of connections, as a connection does', async () => {
     await start({}, { maxConnections: 2 });
-    const unfinished = [connectWithoutTls(), connectWithoutTls()];
-    await until('there are two connections', () => server.connectionCount === 2);
+    const unfinished = connectWithoutTls();
+    const finished = await expectAnswer(connect());
     const refused = connect();
     await refused.until('the end', () => refused.isClosed);
     expect(rejections).toEqual(['connections']);
-    for (const client of unfinished) client.close();
-    await until('both handshakes have failed', () => server.connectionCount === 0 && rejections.length === 3);
+    unfinished.close();
+    await until('the handshake has failed', () => server.connectionCount === 1 && rejections.length === 2);
+    await expectAnswer(connect());
+    finished.close();
+    await until('it is closed', () => server.connectionCount === 1);
     await expectAnswer(connect());
   });
 });

@@ -1,5 +1,4 @@
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
-import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import { until } from '../../support/waiting/until';
 import {
   bodiesOf,
@@ -39,7 +38,8 @@ describeTransports((server) => {
       });
       await client.until('the close', () => client.isClosed);
     }
-    await until('only the other client is connected', () => server().connectionCount === 1);
+    await until('all other connections are closed', () => server().connectionCount <= 1);
+    expect(server().connectionCount).toBe(1);
   });
 
   it('uses no more memory for a client that does not read, and serves other clients', async () => {
@@ -96,7 +96,6 @@ describe('an HTTP/2 server', () => {
     await client.until('the second GOAWAY', () => goawaysOf(client.frames).length === 2);
     application.finish(application.held[0]!, 'last');
     await client.until('the end', () => client.isEnded);
-
     expect(endedOf(client.frames)).toEqual([1]);
     client.close();
     await drained;
@@ -107,7 +106,6 @@ describe('an HTTP/2 server', () => {
     const client = await clientWithHeldRequest(server);
     const drained = server.drain(100);
     await client.until('the end', () => client.isEnded);
-
     expect(resetsOf(client.frames)).toEqual([[1, ErrorCode.CANCEL]]);
     await drained;
   });
@@ -124,22 +122,5 @@ describe('an HTTP/2 server', () => {
     client.close();
     await drained;
     expect(server.connectionCount).toBe(0);
-  });
-
-  it('rejects connections over the limit until others are closed', async () => {
-    const rejections: Rejection[] = [];
-    server = await startServer({ limits: { maxConnections: 2 }, onRejected: (kind) => rejections.push(kind) });
-    const { address } = server;
-    async function served(): Promise<RawClient> {
-      const client = connectPlain(address);
-      return client.until('SETTINGS', () => client.frames.length > 0);
-    }
-    const [first] = [await served(), await served()];
-    const third = connectPlain(address);
-    await third.until('the close of the third connection', () => third.isClosed);
-    expect(rejections).toEqual(['connections']);
-    first.close();
-    await until('a slot is free', () => server!.connectionCount === 1);
-    await served();
   });
 });

@@ -227,9 +227,7 @@ describe('a cancelled call', () => {
     }
     await until('all are cancelled', () => seen.cancelled.length === 10);
     expect(resetsOf(client.frames)).toEqual([]);
-    client.send(callFrames(101, 'Hold'));
-    await client.until('a rejection', () => resetsOf(client.frames).length > 0);
-
+    await client.send(callFrames(101, 'Hold')).until('a rejection', () => resetsOf(client.frames).length > 0);
     expect(resetsOf(client.frames)).toEqual([[101, ErrorCode.REFUSED_STREAM]]);
   });
 });

@@ -109,8 +109,8 @@ export function sequences(): readonly Sequence[] {
     ...REQUIREMENTS.map(({ reference, title, before, bytes }) =>
       inSteps(`${reference}: ${title}`, Buffer.concat([before, bytes])),
     ),
-    ...Object.entries(FLOODS).map(([name, frames]) => {
-      const bytes = Buffer.concat([hello(), frames]);
+    ...Object.entries(FLOODS).map(([name, flood]) => {
+      const bytes = Buffer.concat([hello(), flood]);
       return { name, bytes, steps: [{ bytes, frame: 'flood', stream: 0, isComplete: true }], isFlood: true };
     }),
     ...Array.from({ length: RANDOM_SEQUENCES }, (_, at) => inSteps(`random ${at}`, frames.sequence())),
