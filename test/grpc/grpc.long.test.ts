@@ -9,7 +9,7 @@ import { endedOf, goawaysOf, ping, resetsOf } from './http2/frames';
 import { REQUIREMENTS } from './http2/requirements';
 import { describeTransports } from './http2/transports';
 import { prefixed } from './server/raw-call';
-import { startServer } from './server/servers';
+import { startServer, unaryCall } from './server/servers';
 
 jest.setTimeout(24 * 3_600_000);
 
@@ -76,17 +76,8 @@ describe('a gRPC server under load', () => {
     const server = await startServer({ limits: { maxAgeMs: 150, maxAgeGraceMs: 60_000 } });
     const client = new Client(`127.0.0.1:${server.address.port}`, credentials.createInsecure());
     let left = 20_000;
-    function pass(bytes: Buffer): Buffer {
-      return bytes;
-    }
     async function callOneAfterTheOther(): Promise<void> {
-      for (; left > 0; left -= 1) {
-        await new Promise<void>((resolve, reject) => {
-          client.makeUnaryRequest(path, pass, pass, Buffer.from('hello'), (error) =>
-            error ? reject(error) : resolve(),
-          );
-        });
-      }
+      for (; left > 0; left -= 1) await unaryCall(client, path, Buffer.from('hello'));
     }
     try {
       await Promise.all(Array.from({ length: 16 }, callOneAfterTheOther));

@@ -39,6 +39,7 @@ describe('decodeRequest', () => {
     ['has an unknown wire type', '0f', 'invalid wire type 7 at byte 1'],
     ['has a group without an end', 'fb0108', 'truncated field at byte 3'],
     ['has a group that ends with the tag of another', 'fb018402', 'mismatched end of a group at byte 4'],
+    ['has a group that ends 2^29 fields later', '0b8c80808010', 'mismatched end of a group at byte 6'],
     ['has a varint of eleven bytes', `18${'80'.repeat(10)}01`, 'varint longer than 10 bytes at byte 11'],
     ['has a varint of more than 64 bits', `18${'80'.repeat(9)}02`, 'varint exceeds 64 bits at byte 11'],
     ['has a tag of more than 64 bits', 'b5cab392adf7a6d0972e0a046e6f70651800', 'varint exceeds 64 bits at byte 10'],

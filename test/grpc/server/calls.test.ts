@@ -1,4 +1,4 @@
-import { Client, Metadata, credentials, status } from '@grpc/grpc-js';
+import { Client, credentials, status } from '@grpc/grpc-js';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ import {
 } from '../http2/frames';
 import { type RawClient, connectPlain } from '../http2/raw-client';
 import { callFrames, callHeaders, callRaw, prefixed } from './raw-call';
-import { Seen, type TestServer, methods, startServer } from './servers';
+import { Seen, type TestServer, methods, pass, startServer, unaryCall } from './servers';
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
@@ -53,17 +53,8 @@ function clientOf({ address }: TestServer, channel = credentials.createInsecure(
   disposables.push(() => client.close());
   return client;
 }
-function pass(bytes: Buffer): Buffer {
-  return bytes;
-}
-function call(client: Client, method: string, message: Buffer | string, options = {}): Promise<string> {
-  const path = `/test.Service/${method}`;
-  return new Promise((resolve, reject) => {
-    const bytes = Buffer.from(message as string);
-    client.makeUnaryRequest(path, pass, pass, bytes, new Metadata(), options, (error, response) =>
-      error === null ? resolve(response!.toString()) : reject(error),
-    );
-  });
+async function call(client: Client, method: string, message: Buffer | string, options = {}): Promise<string> {
+  return (await unaryCall(client, `/test.Service/${method}`, Buffer.from(message as string), options)).toString();
 }
 
 function sending({ address }: Pick<TestServer, 'address'>, ...bytes: Buffer[]): RawClient {

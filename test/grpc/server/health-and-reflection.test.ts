@@ -1,50 +1,38 @@
 import { Client, type ClientReadableStream, type ServiceError, credentials, status } from '@grpc/grpc-js';
 import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import type { AddressInfo } from 'node:net';
 import { BehaviorSubject } from 'rxjs';
 import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../../../src/gen/grpc/health/v1/health';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
-import { type ListeningGrpcServer, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import { healthService } from '../../../src/grpc/server/health/health-service';
 import { reflectionService } from '../../../src/grpc/server/reflection/reflection-service';
 import { until } from '../../support/waiting/until';
+import { type TestServer, pass, startServer, unaryCall } from './servers';
 
 const [SERVING, NOT_SERVING, SERVICE_UNKNOWN] = [1, 2, 3];
 const NAMES = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 const health$ = new BehaviorSubject({ healthy: true, unhealthy: [] as string[] });
-let server: ListeningGrpcServer;
+let server: TestServer;
 let client: Client;
 
 beforeEach(async () => {
   health$.next({ healthy: true, unhealthy: [] });
-  const health = healthService(health$);
-  server = await serveGrpc({
-    listen: { host: '127.0.0.1', port: 0 },
-    unary: health.unary,
-    streaming: new Map([...health.streaming, ...reflectionService(['grpc.health.v1.Health'])]),
-  });
-  client = new Client(`127.0.0.1:${(server.address as AddressInfo).port}`, credentials.createInsecure());
+  const { unary, streaming } = healthService(health$);
+  const reflection = reflectionService(['grpc.health.v1.Health']);
+  server = await startServer({ unary, streaming: new Map([...streaming, ...reflection]) });
+  client = new Client(`127.0.0.1:${server.address.port}`, credentials.createInsecure());
 });
 afterEach(async () => {
   client.close();
   await server.close();
 });
 
-function pass(bytes: Buffer): Buffer {
-  return bytes;
-}
-
 describe('grpc.health.v1.Health', () => {
   function encoded(service: string): Buffer {
     return Buffer.from(HealthCheckRequest.encode({ service }).finish());
   }
   function call(method: string, message: Buffer): Promise<Buffer> {
-    return new Promise((resolve, reject) => {
-      client.makeUnaryRequest(`/grpc.health.v1.Health/${method}`, pass, pass, message, (error, response) =>
-        error === null ? resolve(response!) : reject(error),
-      );
-    });
+    return unaryCall(client, `/grpc.health.v1.Health/${method}`, message);
   }
   async function check(service: string): Promise<number> {
     return HealthCheckResponse.decode(await call('Check', encoded(service))).status;
@@ -92,7 +80,7 @@ describe('grpc.health.v1.Health', () => {
     const [known, unknown] = [watch(''), watch('unknown')];
     await until('both have a status', () => known.statuses.length === 1 && unknown.statuses.length === 1);
     health$.next({ healthy: false, unhealthy: ['termination'] });
-    const drained = server.drain(600_000);
+    const drained = server.grpcServer.drain(600_000);
     await until('both have ended', () => known.error !== undefined && unknown.error !== undefined);
 
     expect([known.error?.code, unknown.error?.code]).toEqual([status.UNAVAILABLE, status.UNAVAILABLE]);

@@ -1,3 +1,4 @@
+import { type Client, Metadata } from '@grpc/grpc-js';
 import type { AddressInfo } from 'node:net';
 import { GrpcStatus, type StreamingCall, type StreamingMethod } from '../../../src/grpc/method';
 import type { UnaryCall, UnaryHandler } from '../../../src/grpc/method';
@@ -97,4 +98,17 @@ export async function startServer(
     ...options,
   });
   return { address: grpcServer.address as AddressInfo, seen, grpcServer, close: () => grpcServer.close() };
+}
+
+/** A codec of grpc-js that leaves messages as they are. */
+export function pass(bytes: Buffer): Buffer {
+  return bytes;
+}
+/** A unary call with a client of grpc-js. */
+export function unaryCall(client: Client, path: string, message: Buffer, options = {}): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(path, pass, pass, message, new Metadata(), options, (error, response) =>
+      error === null ? resolve(response!) : reject(error),
+    );
+  });
 }
