@@ -54,6 +54,7 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
   ['hides what a handler has thrown', { method: 'Throw' }, { ...failed(13), message: 'internal error' }],
 
   ['answers a unary request without a message with INTERNAL', withBody(), failed(13)],
+  ['answers a unary request with an empty body with INTERNAL', withBody(Buffer.alloc(0)), failed(13)],
   ['answers a unary request with two messages with INTERNAL', withBody(prefixed('1'), prefixed('2')), failed(13)],
   ['answers a request that ends inside a message with INTERNAL', { body: splitByBytes.slice(0, 7) }, failed(13)],
   ['answers a request that ends inside a prefix with INTERNAL', withBody(Buffer.alloc(3)), failed(13)],
@@ -65,6 +66,7 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
   ],
 
   ['decompresses a gzip message', gzipped(prefixed(gzipSync('hello'), 1)), OK],
+  ['accepts an uncompressed message with a grpc-encoding', gzipped(prefixed('hello')), OK],
   ['ignores an unknown grpc-encoding when no message is compressed', withFields(snappy), OK],
   [
     'answers a message compressed with an unknown encoding with UNIMPLEMENTED, and the encodings that it knows',
