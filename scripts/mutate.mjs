@@ -139,6 +139,9 @@ function makeCopy() {
   return copy;
 }
 
+/** Process groups of Jest, which a fault may keep busy for ever. */
+const running = new Set();
+
 /** Runs Jest in a copy for so many milliseconds at most; resolves with its exit code, null if it did not end in time, and its output. */
 async function jest(copy, args, timeout) {
   const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', '--ci', '--silent', '-w', '1', ...args], {
@@ -149,7 +152,9 @@ async function jest(copy, args, timeout) {
   let output = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
   const timer = setTimeout(() => process.kill(-Number(child.pid), 'SIGKILL'), timeout);
+  running.add(Number(child.pid));
   const status = await new Promise((resolve) => child.once('exit', resolve));
+  running.delete(Number(child.pid));
   clearTimeout(timer);
   return { status, output };
 }
@@ -201,7 +206,10 @@ const faults = pickFaults(
   randomFrom(Number(values.seed)),
 );
 const copies = Array.from({ length: Number(values.jobs) }, makeCopy);
-process.on('exit', () => copies.forEach((copy) => rmSync(copy, { recursive: true, force: true })));
+process.on('exit', () => {
+  for (const group of running) process.kill(-group, 'SIGKILL');
+  for (const copy of copies) rmSync(copy, { recursive: true, force: true });
+});
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 const needed = [...new Set(faults.flatMap(({ file }) => testsOf(copies[0], file).flat()))];
