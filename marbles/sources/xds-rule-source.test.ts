@@ -222,7 +222,6 @@ describe('xdsRuleSource', () => {
     ['of the maximum when a number overflows', { randomFactor: 1e300 }, 0, [10_000, 60_000, 60_000, 60_000]],
     ['of the maximum when the initial one is longer', { maxInterval: 5000 }, 0, [5000, 5000, 5000]],
     ['from the initial to the calculated one with jitter', { jitter: true }, 0.5, [10_000, 12_500, 16_250, 21_875]],
-    ['of the initial one at least with jitter', { jitter: true }, 0, [10_000, 10_000, 10_000]],
     ['of the calculated one at most with jitter', { jitter: true }, 1, [10_000, 15_000, 22_500]],
   ])('opens a stream again after a wait %s', (_, backoff, random, waits) => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {

@@ -12,9 +12,17 @@ import { hello } from '../grpc/http2/frames';
 import { connectPlain } from '../grpc/http2/raw-client';
 import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
-import { type Authority, type Certificate, newAuthority } from '../support/data/certificates';
+import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { SocketFolder } from '../support/servers/unix-stream-receiver';
 import { Shop } from './shop';
+
+const DAY = 24 * 60 * 60 * 1000;
+
+/** A certificate that is valid for 90 days, with this many left, and when it expires in seconds. */
+function withDaysLeft(days: number) {
+  const until = Math.floor(Date.now() / 1000) * 1000 + days * DAY;
+  return { ...selfSigned(new Date(until - 90 * DAY), new Date(until)), expiry: until / 1000 };
+}
 
 describe('the gRPC listener with TLS', () => {
   let authority: Authority;
@@ -24,18 +32,8 @@ describe('the gRPC listener with TLS', () => {
     authority = newAuthority();
     own = await mkdtemp(join(tmpdir(), 'weir-tls-'));
     writeFileSync(join(own, 'ca.crt'), authority.ca);
-    put('localhost');
-    shop = await Shop.start({
-      env: {
-        LOG_LEVEL: 'debug',
-        DISABLE_STATS: 'true',
-        GRPC_SERVER_USE_TLS: 'true',
-        GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'),
-        GRPC_SERVER_TLS_KEY: join(own, 'tls.key'),
-        GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'),
-        GRPC_CLIENT_TLS_SAN: 'proxy',
-      },
-    });
+    write(withDaysLeft(-1));
+    shop = await start();
   });
   afterAll(async () => {
     await shop[Symbol.asyncDispose]();
@@ -43,10 +41,14 @@ describe('the gRPC listener with TLS', () => {
     authority.dispose();
   });
 
-  /** Writes another certificate for the listener. */
-  function put(...names: readonly string[]) {
-    const { cert, key } = authority.issue(...names);
-    // At once: the service rejects a certificate and a key that do not belong together.
+  function start() {
+    const server = { GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'), GRPC_SERVER_TLS_KEY: join(own, 'tls.key') };
+    const clients = { GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' };
+    const env = { LOG_LEVEL: 'debug', DISABLE_STATS: 'true', GRPC_SERVER_USE_TLS: 'true' };
+    return Shop.start({ env: { ...env, ...server, ...clients } });
+  }
+  /** At once: the service rejects a certificate and a key that do not belong together. */
+  function write({ cert, key }: Certificate) {
     writeFileSync(join(own, 'tls.crt'), cert);
     writeFileSync(join(own, 'tls.key'), key);
   }
@@ -58,17 +60,34 @@ describe('the gRPC listener with TLS', () => {
     );
     return (await client.shouldRateLimit('shop', ['user=x'])).overallCode;
   }
+  /** Replaces the certificate by one with these names, and waits until new connections get it. */
+  async function replace(...names: string[]) {
+    write(authority.issue(...names));
+    const expected = names.map((name) => `DNS:${name}`).join(', ');
+    await shop.weir.until('the new certificate', async () => (await certificateNames()) === expected);
+  }
   /** The DNS names in the server's certificate on a new connection. */
   async function certificateNames() {
-    const at = { host: '127.0.0.1', port: shop.weir.ports.grpc, servername: 'localhost' };
-    const socket = connect({ ...at, ca: authority.ca, ALPNProtocols: ['h2'] }).on('error', () => undefined);
+    const at = { host: '127.0.0.1', port: shop.weir.ports.grpc, ALPNProtocols: ['h2'] };
+    const socket = connect({ ...at, rejectUnauthorized: false }).on('error', () => undefined);
     await once(socket, 'secureConnect');
     const names = socket.getPeerCertificate().subjectaltname;
     socket.destroy();
     return names;
   }
 
+  it('serves a certificate that has expired or is not valid yet at the start, with a warning', async () => {
+    const warning = 'level=warning.*the certificate of the gRPC listener';
+    expect(shop.weir.output).toMatch(new RegExp(`${warning} has expired" expires="?20`));
+    expect(await certificateNames()).toBeUndefined();
+    write(withDaysLeft(91));
+    await using other = await start();
+    expect(other.weir.output).toMatch(new RegExp(`${warning} is not valid yet" valid_from="?20`));
+    expect(shop.weir.output).not.toContain('was replaced');
+  });
+
   it('requires a client certificate of the CA with the configured name, and logs whom it rejects', async () => {
+    await replace('localhost');
     expect(await call(authority.issue('proxy'))).toBe(1);
     await expect(call(authority.issue('other'))).rejects.toMatchObject({ code: 14 });
     await expect(call()).rejects.toMatchObject({ code: 14 });
@@ -81,15 +100,39 @@ describe('the gRPC listener with TLS', () => {
   });
 
   it('uses a renewed certificate without a restart, and keeps the current one when the new one is invalid', async () => {
-    put('localhost', 'renewed');
-    await shop.weir.until('the new certificate', async () => (await certificateNames())?.includes('renewed'));
+    await replace('localhost', 'renewed');
     await writeFile(join(own, 'tls.key'), 'broken');
     await shop.weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
     expect(await call(authority.issue('proxy'))).toBe(1);
-    expect(shop.weir.output.match(/keeping the current ones/g)).toHaveLength(1);
-    put('localhost', 'repaired');
+    expect(shop.weir.output.match(/keeping the current ones: .*tls.key/g)).toHaveLength(1);
+    await replace('localhost', 'repaired');
     expect(await shop.weir.line(/certificates of the gRPC listener are valid again/)).toContain('level=error');
-    await shop.weir.until('the new certificate', async () => (await certificateNames())?.includes('repaired'));
+  });
+
+  it('has the expiry of its certificate as a statistic, warns within 30 days, and rejects one that has expired', async () => {
+    async function expiry() {
+      return (await shop.weir.statistics()).get('certs.expires_at');
+    }
+    for (const [days, shown] of [
+      [29.5, '29 days'],
+      [1.5, '1 day'],
+    ] as const) {
+      const pair = withDaysLeft(days);
+      write(pair);
+      await shop.weir.line(
+        new RegExp(`level=warning.*the certificate of the gRPC listener expires in ${shown}" expires=`),
+      );
+      expect(await expiry()).toBe(pair.expiry);
+      write(withDaysLeft(-1));
+      const rejected =
+        'rejected; keeping the current ones: GRPC_SERVER_TLS_CERT=\\S+tls\\.crt has expired: it was valid until';
+      await shop.weir.line(new RegExp(rejected));
+      expect(await expiry()).toBe(pair.expiry);
+    }
+    const last = withDaysLeft(90);
+    write(last);
+    await shop.weir.until('the last certificate', async () => (await expiry()) === last.expiry);
+    expect(shop.weir.output.match(/the certificate of the gRPC listener expires in/g)).toHaveLength(2);
   });
 });
 
@@ -171,28 +214,22 @@ describe('the gRPC listener', () => {
   });
 });
 
-describe.each([
-  {
-    bound: 'GRPC_MAX_CONNECTIONS',
-    options: { env: { GRPC_MAX_CONNECTIONS: '4' } },
-    kind: 'connections',
-    reason: /GRPC_MAX_CONNECTIONS are open" open=4 limit=4$/,
-    openAtMost: 4,
-  },
-  {
-    bound: 'the limit of open files',
-    options: { openFiles: 64 },
-    kind: 'file_descriptors',
-    reason: /the limit of open files \(ulimit -n\) is almost reached" open=\d+ limit=64$/,
-    openAtMost: 48,
-  },
-])('a service whose connections reach $bound', ({ options, kind, reason, openAtMost }) => {
-  it('refuses further ones, keeps serving, and logs the beginning and the end', async () => {
+it.concurrent.each([
+  [
+    'GRPC_MAX_CONNECTIONS',
+    { options: { env: { GRPC_MAX_CONNECTIONS: '4' } }, kind: 'connections', openAtMost: 4 },
+    /level=warning .*GRPC_MAX_CONNECTIONS are open" open=4 limit=4$/,
+  ],
+  [
+    'the limit of open files',
+    { options: { openFiles: 64 }, kind: 'file_descriptors', openAtMost: 48 },
+    /level=warning .*the limit of open files \(ulimit -n\) is almost reached" open=\d+ limit=64$/,
+  ],
+])(
+  'a service whose connections reach %s refuses further ones, keeps serving, and logs the beginning and the end',
+  async (_bound, { options, kind, openAtMost }, reason) => {
     await using shop = await Shop.start(options);
     const { weir } = shop;
-    function lines(text: string): readonly string[] {
-      return weir.output.split('\n').filter((line) => line.includes(text));
-    }
     await shop.hit();
     const address = { address: '127.0.0.1', family: 'IPv4', port: weir.ports.grpc };
     const others = Array.from({ length: 60 }, () => connectPlain(address).send(hello()));
@@ -204,16 +241,13 @@ describe.each([
     expect(refused).toBeLessThan(60);
     expect((await weir.statistics()).get(`ratelimit_server.http2.${kind}`)).toBe(refused);
     expect(await shop.hit()).toBe(999_998);
-    await weir.line(/gRPC connections are refused/);
-    expect(lines('gRPC connections are refused')).toEqual([expect.stringMatching(reason)]);
-    expect(lines('gRPC connections are refused')[0]).toContain('level=warning');
+    expect(await weir.line(/gRPC connections are refused/)).toMatch(reason);
 
     for (const other of others) other.close();
     const end = await weir.line(/gRPC connections are accepted again/);
-    expect(end).toContain(`level=warning`);
-    expect(end).toContain(`refused=${refused} `);
+    expect(end).toMatch(new RegExp(`level=warning .*refused=${refused} `));
     using late = new RateLimitClient(weir.grpcAddress);
     expect((await late.shouldRateLimit('shop', ['user=b'])).overallCode).toBe(1);
-    expect(lines('gRPC connections are')).toHaveLength(2);
-  });
-});
+    expect(weir.output.match(/gRPC connections are/g)).toHaveLength(2);
+  },
+);

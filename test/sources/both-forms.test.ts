@@ -67,12 +67,11 @@ function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false)
   function messages(lines: readonly string[]) {
     return sorted(lines.map((line) => /^resource '[^']*'(?:, \S+)?: (.*)$/s.exec(line)?.[1] ?? line));
   }
+  const [errors, warnings] = [files.errors, files.warnings].map((problems) =>
+    sorted(problems.map(({ message, advice }) => `${message}. ${advice}`)),
+  );
   return {
-    files: {
-      configs: files.configs,
-      errors: sorted(files.errors.map(({ message, advice }) => `${message}. ${advice}`)),
-      warnings: sorted(files.warnings.map(({ message, advice }) => `${message}. ${advice}`)),
-    },
+    files: { configs: files.configs, errors, warnings },
     resources: {
       configs: resources.configs,
       errors: messages(resources.errors),
@@ -92,16 +91,12 @@ function withoutPositions(message: string): string {
     .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?)(?=[ ;])/g, 'POSITION');
 }
 
-const MINUTE = limit(1, 'MINUTE');
-const NESTED = {
-  key: 'inner',
-  value: 'x',
-  rateLimit: limit(2, 'WEEK'),
-  descriptors: [{ key: 'last', rateLimit: MINUTE }],
-};
 const METADATA = {
-  ...{ text: 'yes', number: 1.5, large: 1e21, small: 1e-7, negative: -3, truth: true, nothing: null, '': '' },
-  list: [1, 'a', [false]],
+  text: 'yes',
+  large: 1e21,
+  small: 1e-7,
+  nothing: null,
+  '': [false],
   object: { '<<': { deep: '010' } },
 };
 /** Rules with every field, and with texts that YAML could read as something else. */
@@ -110,19 +105,14 @@ const GOOD = [
     'shop',
     { key: 'plain', value: 'exact', rateLimit: limit(4_294_967_295, 'SECOND'), shadowMode: true },
     { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
-    ...['010', 'yes', '~', '<<'].map((value) => ({
-      key: 'value',
-      value,
-      rateLimit: limit(0, 'YEAR'),
-      quotaMode: true,
-    })),
+    ...['010', 'yes', '~', '<<'].map((value) => ({ key: 'v', value, rateLimit: limit(0, 'YEAR'), quotaMode: true })),
     { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
     { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
     { key: 'free', rateLimit: unlimited({ name: 'three' }) },
-    { key: 'outer', descriptors: [NESTED] },
+    { key: 'outer', descriptors: [{ key: 'inner', value: 'x', rateLimit: limit(2, 'WEEK') }] },
     { key: 'tagged', rateLimit: limit(3, 'DAY'), metadata: METADATA },
   ),
-  domainConfig('api', { key: 'path', rateLimit: MINUTE }),
+  domainConfig('api', { key: 'path', rateLimit: limit(1, 'MINUTE') }),
 ];
 
 describe('rule files and xDS resources', () => {
@@ -138,7 +128,7 @@ describe('rule files and xDS resources', () => {
       fc.property(fc.array(anyDomain(), { maxLength: 3 }), fc.boolean(), (configs, merge) => {
         const { files, resources } = bothForms(configs, merge);
         // Without any resource the warning has another text.
-        fc.pre(configs.length > 0 && files.errors.length <= MOST_LINES && files.warnings.length <= MOST_LINES);
+        fc.pre(configs.length > 0 && [files.errors!, files.warnings!].every(({ length }) => length <= MOST_LINES));
         expect(resources).toEqual(files);
       }),
       { numRuns: 150 },
@@ -161,9 +151,7 @@ describe('checkResources', () => {
 
   test.each([
     [0, 'UNKNOWN'],
-    [8, '8'],
     [99, '99'],
-    [-3, '-3'],
   ])('rejects the unit %i by its name', (unit, shown) => {
     const message = `rate_limit\\.unit: invalid rate limit unit '${shown}'\\. `;
     expect(checkUnit(unit).errors).toEqual([expect.stringMatching(new RegExp(`${FIRST}${message}`))]);
@@ -197,9 +185,7 @@ describe('checkResources', () => {
   });
 
   test('lists at most 50 errors and counts the others', () => {
-    const { errors } = check(...Array.from({ length: 60 }, () => ({ key: '' })));
-    expect(errors).toHaveLength(51);
-    expect(errors.at(-1)).toBe('and 10 more errors');
+    expect(check(...Array.from({ length: 60 }, () => ({ key: '' }))).errors.slice(50)).toEqual(['and 10 more errors']);
   });
 });
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readBoundedFile } from '../../src/sources/bounded-file';
@@ -10,7 +10,6 @@ let dir: string;
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), 'weir-files-'));
   execFileSync('mkfifo', [join(dir, 'pipe')]);
-  mkdirSync(join(dir, 'folder'));
 });
 afterAll(() => rmSync(dir, { recursive: true }));
 
@@ -51,12 +50,9 @@ describe('readBoundedFile', () => {
 
 describe('readSecretFile', () => {
   it.each([
-    ['text', 'word', 'word'],
     ['a line feed at the end, which is removed', 'word\n', 'word'],
     ['a carriage return and a line feed at the end, which are removed', 'word\r\n', 'word'],
-    ['several line feeds at the end, of which one is removed', 'word\n\n', 'word\n'],
-    ['blanks and line feeds elsewhere, which belong to the secret', ' two \nlines ', ' two \nlines '],
-    ['characters beyond ASCII', 'wörd€\n', 'wörd€'],
+    ['blanks and line feeds elsewhere, which belong to the secret', ' two \nlines€ \n\n', ' two \nlines€ \n'],
     ['64 KiB', 'x'.repeat(65_536), 'x'.repeat(65_536)],
   ])('returns the contents of a file with %s', (_, content, secret) => {
     expect(readSecretFile(file(content))).toBe(secret);
@@ -64,12 +60,10 @@ describe('readSecretFile', () => {
 
   it.each<[what: string, path: () => string, reason: string]>([
     ['a file that does not exist', () => join(dir, 'none'), 'it cannot be read (ENOENT)'],
-    ['an empty file', () => file(''), 'it is empty'],
     ['a file of blanks', () => file(' \n\n'), 'it is empty'],
     ['a larger file', () => file('x'.repeat(65_537)), 'it has more than 65536 bytes'],
     ['a file that is not text', () => file(Uint8Array.of(0x77, 0xff)), 'it is not text in UTF-8'],
     ['a device without an end', () => '/dev/zero', 'it is not a regular file'],
-    ['a folder', () => join(dir, 'folder'), 'it is not a regular file'],
     ['a pipe, which no program writes to', () => join(dir, 'pipe'), 'it is not a regular file'],
   ])('rejects %s', (_, path, reason) => {
     expect(() => readSecretFile(path())).toThrow(expect.objectContaining({ message: reason }));

@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import { MAX_FILE_BYTES } from '../../../src/rules/files/size-limits';
 import {
   Files,
@@ -84,18 +85,18 @@ describe.each(MODES)('the rule file source, $mode, reads the rules again when', 
       edited: 'root/config/a',
     },
     {
-      when: 'there was a file in the place of the folder',
+      when: 'there was a file or a loop of links in the place of the folder',
       given: 'mkdir root; echo "not a folder" >root/config',
       root: 'root',
       first: 'rejected: the rule folder ~/root/config is not a folder',
-      steps: [['rm root/config; put root/config/a 1', 'a=1']],
-    },
-    {
-      when: 'links that form a loop are corrected',
-      given: 'mkdir root; ln -s config root/config',
-      root: 'root',
-      first: /cannot be reached: its symbolic links form a loop \(ELOOP\)/,
-      steps: [['put valid/a 1; ln -sfn ../valid root/config', 'a=1']],
+      steps: [
+        ['rm root/config; put root/config/a 1', 'a=1'],
+        [
+          'mv root/config valid; ln -s config root/config',
+          /cannot be reached: its symbolic links form a loop \(ELOOP\)/,
+        ],
+        ['ln -sfn ../valid root/config', 'a=1 again'],
+      ],
     },
     {
       when: 'a ConfigMap mount is swapped, and when the link to an added file is created long after that',
@@ -127,8 +128,6 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
         ['put config/b 1', 'a=4 b=1'],
         ['rm config/a.yaml', 'b=1'],
         ['mv config/b.yaml config/b.txt', 'no rules'],
-        ['mv config/b.txt config/b.yaml', 'b=1'],
-        ['echo "not a rule" >config/notes.txt'],
       ],
     },
     {
@@ -150,9 +149,8 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
         ['put config/old/b 2', 'a=1 b=2'],
         ['put config/new/deep/c 1', 'a=1 c=1 b=2'],
         ['put config/new/deep/c 2', 'a=1 c=2 b=2'],
-        ['put config/new/d 1', 'a=1 d=1 c=2 b=2'],
-        ['mv config/old config/older', 'a=1 d=1 c=2 b=2'],
-        ['put config/older/b 3', 'a=1 d=1 c=2 b=3'],
+        ['mv config/old config/older', 'a=1 c=2 b=2'],
+        ['put config/older/b 3', 'a=1 c=2 b=3'],
         ['rm -r config/new', 'a=1 b=3'],
       ],
     },
@@ -163,7 +161,6 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
       first: 'a=1 b=1',
       steps: [
         ['put elsewhere/1/b 2', 'a=1 b=2'],
-        ['put b 3; mv b.yaml elsewhere/1', 'a=1 b=3'],
         ['put b 4; mv b.yaml elsewhere/1', 'a=1 b=4'],
         ['ln -sfn 2 elsewhere/now', 'a=1 b=5'],
         ['put elsewhere/2/b 6', 'a=1 b=6'],
@@ -265,11 +262,9 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=true,', () => {
     return expectEvents({ given: RELEASES, root: 'current', first: 'a=1', steps }, { watchRoot: true });
   });
 
-  it.concurrent('says with a rejection when the rules are read again', async () => {
-    using files = new Files();
-    files.change(`mkdir config; ${INVALID} >config/a.yaml`);
-    using watched = new WatchedRules({ root: files.base, watchRoot: true });
-    expect(await watched.next()).toMatch(/read again when a link or folder on the path to them is switched/);
+  it.concurrent('says with a rejection when the rules are read again', () => {
+    const first = /read again when a link or folder on the path to them is switched/;
+    return expectEvents({ given: `mkdir config; ${INVALID} >config/a.yaml`, first, steps: [] }, { watchRoot: true });
   });
 });
 
@@ -302,16 +297,7 @@ describe('the rule file source', () => {
     'reads the .yaml and .yml files of a folder and its subfolders by name, and warns about others',
     async () => {
       using files = new Files();
-      const read = [
-        '.c.yaml',
-        '.git/d.yaml',
-        'a.b.yaml',
-        'a.yaml',
-        'a/deep/er.yml',
-        'b.yml',
-        'lost+found.d/e.yaml',
-        'z/a.yaml',
-      ];
+      const read = ['.c.yaml', '.git/d.yaml', 'a.yaml', 'a/deep/er.yml', 'b.yml', 'lost+found.d/e.yaml', 'z/a.yaml'];
       // Only root can read the folder `lost+found` of a volume; the kubelet owns names that begin with two dots.
       const skipped = ['lost+found/x.yaml', 'z/lost+found/x.txt', '..2026/x.yaml', '..x.yaml', '...yaml'];
       for (const path of [...read, ...skipped]) files.write(`config/${path}`, `domain: ${path}`);
@@ -332,10 +318,7 @@ describe('the rule file source', () => {
   );
 
   it.concurrent.each([
-    ['a leading slash', '/sub', '/config'],
-    ['a trailing slash', 'sub/', 'config/'],
-    ['doubled slashes', '//sub//', '//config//'],
-    ['several names', '', 'sub/config'],
+    ['slashes around them', '/sub//', '//config/'],
     ['the folder above', 'other', '../sub/config'],
   ])('joins the directories of its settings below the root: %s', async (_, subdirectory, appDirectory) => {
     using files = new Files();
@@ -343,18 +326,6 @@ describe('the rule file source', () => {
     using below = new WatchedRules({ root: files.at('root'), subdirectory, appDirectory });
     expect(await below.next()).toBe('b=1');
   });
-
-  it.concurrent(
-    'reads one domain from several files when mergeDomainConfigs is set, and otherwise rejects it',
-    async () => {
-      using files = new Files();
-      files.change('put config/a 1; sed "s/key: k/key: other/" config/a.yaml >config/b.yaml');
-      using apart = new WatchedRules({ root: files.base });
-      expect(await apart.next()).toMatch(/^rejected: b\.yaml:1:\d+: duplicate domain 'a' in config file/);
-      using merging = new WatchedRules({ root: files.base, mergeDomainConfigs: true });
-      expect(await merging.next()).toBe('a=1');
-    },
-  );
 
   it.concurrent('warns of a folder without rule files, and of many other files by the first ten names', async () => {
     using files = new Files();
@@ -377,16 +348,10 @@ describe('the rule file source', () => {
     expect(lines.at(-1)).toMatch(/^and \d+ more errors: weir-check shows them all$/);
   });
 
-  it('reads rules through a relative root', async () => {
+  it.concurrent('reads rules through a relative root', async () => {
     using files = new Files();
     files.change('put config/a 1');
-    const before = process.cwd();
-    process.chdir(files.base);
-    try {
-      using relative = new WatchedRules({ root: '.', subdirectory: 'config', appDirectory: '' });
-      expect(await relative.next()).toBe('a=1');
-    } finally {
-      process.chdir(before);
-    }
+    using rules = new WatchedRules({ root: relative('', files.base) });
+    expect(await rules.next()).toBe('a=1');
   });
 });
