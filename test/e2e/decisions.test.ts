@@ -35,20 +35,15 @@ describe('the service on the example rules', () => {
     }
     expect((await client.shouldRateLimit('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
     const over = await json(body);
-    expect([over.status, await over.json()]).toMatchObject([
-      429,
-      {
-        overallCode: 'OVER_LIMIT',
-        statuses: [{ code: 'OVER_LIMIT', currentLimit: { requestsPerUnit: 10, unit: 'MINUTE' } }],
-      },
-    ]);
+    const currentLimit = { requestsPerUnit: 10, unit: 'MINUTE' };
+    const limited = { overallCode: 'OVER_LIMIT', statuses: [{ code: 'OVER_LIMIT', currentLimit }] };
+    expect([over.status, await over.json()]).toMatchObject([429, limited]);
     expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
   });
 
   it('bans, gives a partner a higher limit, replaces a limit, and does not limit what no rule matches', async () => {
-    const { overallCode, statuses } = await client.shouldRateLimit('shop', [
-      ...['user=mallory', 'user=partner', 'nothing=here'],
-    ]);
+    const descriptors = ['user=mallory', 'user=partner', 'nothing=here'];
+    const { overallCode, statuses } = await client.shouldRateLimit('shop', descriptors);
     expect(overallCode).toBe(Code.OVER_LIMIT);
     expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
     expect(statuses[1]?.limitRemaining).toBe(999);
@@ -58,9 +53,8 @@ describe('the service on the example rules', () => {
 
   it('shows the active rules and their statistics on the debug listener, and its health', async () => {
     await client.shouldRateLimit('shop', ['country=no']);
-    expect(await weir.debug('/rlconfig')).toContain(
-      'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n',
-    );
+    const rule = 'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n';
+    expect(await weir.debug('/rlconfig')).toContain(rule);
     expect((await weir.statistics()).get('ratelimit.service.rate_limit.shop.country.total_hits')).toBe(1);
     const response = await weir.http('/healthcheck');
     expect([response.status, await response.text()]).toEqual([200, 'OK']);
@@ -68,9 +62,6 @@ describe('the service on the example rules', () => {
 });
 
 describe('the service answers bad input with a clear error, counts it as an error only, and serves on', () => {
-  function users(count: number) {
-    return Array.from({ length: count }, () => 'user=x');
-  }
   type Failure = readonly [status: number, message: string];
 
   async function overHttp(body: unknown): Promise<Failure> {
@@ -90,11 +81,8 @@ describe('the service answers bad input with a clear error, counts it as an erro
 
   it.each<[what: string, fail: () => Promise<Failure>, ...expected: Failure]>([
     ['broken JSON', () => overHttp('{"domain": "shop"'), 400, 'expected "," or "}", got the end of the body'],
-    ['20,000 descriptors', () => overHttp({ descriptors: users(20_000).map(() => ({})) }), 400, 'more than 10000'],
     ['malformed protobuf', () => overGrpc(client.send(Buffer.from('0a05', 'hex'))), 13, 'end of the message at byte 2'],
     ['an empty domain', () => overGrpc(client.shouldRateLimit('', ['user=x'])), 3, 'domain must not be empty'],
-    ['no key', () => overGrpc(client.shouldRateLimit('d', ['=x'])), 3, 'descriptor 1 has an entry without a key'],
-    ['101 entries', () => overGrpc(client.shouldRateLimit('d', [users(101).join()])), 8, 'descriptor 1 has 101'],
   ])('%s', async (_what, fail, status, message) => {
     const { rules, errors } = await statistics();
     expect(await fail()).toEqual([status, expect.stringContaining(message)]);
@@ -118,18 +106,15 @@ descriptors:
   - { key: banned, rate_limit: { unit: day, requests_per_unit: 0 } }
   - { key: ten, rate_limit: { unit: day, requests_per_unit: 10 }, metadata: { tier: gold } }
 `;
-  const METADATA = {
-    domain: 'shop',
-    descriptors: [{ entries: ['banned=x'] }, { entries: ['ten=x'] }],
-    hitsAddend: 4,
-    metadata: { tier: 'gold' },
-  };
+  const DESCRIPTORS = ['banned=x', 'ten=x'];
+  const entries = DESCRIPTORS.map((entry) => ({ entries: [entry] }));
+  const METADATA = { domain: 'shop', descriptors: entries, hitsAddend: 4, metadata: { tier: 'gold' } };
 
   /** Two descriptors, one of them over the limit; requested twice. */
   async function answer(env: Record<string, string>) {
     await using shop = await Shop.start({ env }, RULES);
-    await shop.client.shouldRateLimit('shop', ['banned=x', 'ten=x'], 4);
-    const response = await shop.client.shouldRateLimit('shop', ['banned=x', 'ten=x'], 4);
+    await shop.client.shouldRateLimit('shop', DESCRIPTORS, 4);
+    const response = await shop.client.shouldRateLimit('shop', DESCRIPTORS, 4);
     const headers = response.responseHeadersToAdd.map(({ key, value }) => `${key}: ${value}`);
     return { ...response, headers, statistics: await shop.weir.statistics() };
   }
@@ -161,23 +146,18 @@ descriptors:
     expect(statistics.get('ratelimit.service.rate_limit.shop.banned.over_limit_with_local_cache')).toBe(4);
   });
 
-  it('with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, and the metadata, headers and names of settings of the Go service', async () => {
+  it('with QUOTA_MODE and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT, and the metadata, headers and names of settings of the Go service', async () => {
     const { overallCode, statuses, statistics, dynamicMetadata, headers } = await answer({
+      QUOTA_MODE: 'true',
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
       RESPONSE_DYNAMIC_METADATA: 'true',
       RESPONSE_DYNAMIC_METADATA_DECISIONS: 'false',
       LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
       LocalCacheSizeInBytes: '0',
     });
-    expect([overallCode, statuses[1]?.limitRemaining]).toEqual([Code.OVER_LIMIT, 10]);
+    expect([overallCode, statuses[0]?.code, statuses[1]?.limitRemaining]).toEqual([Code.OK, Code.OVER_LIMIT, 10]);
     expect(dynamicMetadata).toEqual(METADATA);
-    expect(headers.map((header) => header.split(': ')[0])).toEqual([
-      ...['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
-    ]);
+    expect(headers.join()).toMatch(/^RateLimit-Limit: 0,RateLimit-Remaining: 0,RateLimit-Reset: \d+$/);
     expect(statistics.has('ratelimit.localcache.entryCount')).toBe(false);
-  });
-
-  it('with QUOTA_MODE', async () => {
-    expect((await answer({ QUOTA_MODE: 'true' })).overallCode).toBe(Code.OK);
   });
 });

@@ -3,12 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { credentials } from '@grpc/grpc-js';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { type Container, type Rendering, renderingOf } from '../deploy/manifests';
 import { ConfigMapMount, RuleTree } from '../support/data/rule-tree';
 import { RateLimitClient } from '../support/clients/grpc-client';
-import { type Certificate, newAuthority } from '../support/data/certificates';
 import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RedisTls } from '../support/processes/redis/redis-tls';
@@ -77,15 +75,10 @@ function runHelmTest(port: number) {
   );
 }
 
-async function metricsAddress(): Promise<readonly [address: string, port: number]> {
-  const [port] = await freePorts(1);
-  return [`127.0.0.1:${port}`, port];
-}
-
-describe('the variant memory of deploy/kubernetes', () => {
-  it('is ready, decides, serves metrics, passes helm test, and reloads rules when the ConfigMap is switched', async () => {
-    const [address, port] = await metricsAddress();
-    await using deployed = await Deployed.start('memory', {}, { PULLMETRICS_ADDR: address });
+describe('the variant of deploy/kubernetes', () => {
+  it('memory is ready, decides, serves metrics, passes helm test, and reloads rules when the ConfigMap is switched', async () => {
+    const [port] = await freePorts(1);
+    await using deployed = await Deployed.start('memory', {}, { PULLMETRICS_ADDR: `127.0.0.1:${port}` });
     const files = deployed.rendering.ruleFiles!;
 
     using client = new RateLimitClient(deployed.weir.grpcAddress);
@@ -101,22 +94,19 @@ describe('the variant memory of deploy/kubernetes', () => {
       return overallCode === Code.OVER_LIMIT;
     });
   });
-});
 
-describe('the variant redis of deploy/kubernetes', () => {
-  it('counts in Redis with TLS, with the passwords and the token of mounted Secrets', async () => {
+  it('redis counts in Redis with TLS, with the passwords and the token of mounted Secrets', async () => {
     using tls = new RedisTls();
     await using redis = await RedisProcess.start({
       ...tls.server,
       directives: [...tls.directives('127.0.0.1'), '--tls-auth-clients', 'no', '--requirepass', PASSWORD],
     });
-    const [address] = await metricsAddress();
     const passwords = { 'secrets/KVSTORE_AUTH': PASSWORD, 'secrets/KVSTORE_PERSECOND_AUTH': `${PASSWORD}\n` };
     const replaced = {
       KVSTORE_URL: redis.address,
       KVSTORE_PERSECOND_URL: redis.address,
       KVSTORE_TLS_CACERT: tls.files().caFile!,
-      PULLMETRICS_ADDR: address,
+      PULLMETRICS_ADDR: '127.0.0.1:0',
       TRACING_ENABLED: 'false',
     };
     const mounts = { ...passwords, 'secrets/OPERATOR_TOKEN': TOKEN };
@@ -133,26 +123,5 @@ describe('the variant redis of deploy/kubernetes', () => {
     );
     expect(await Promise.all(answers)).toEqual([200, 401]);
     expect(deployed.weir.output).not.toContain('mounted-');
-  });
-});
-
-describe('the variant tls-workers of deploy/kubernetes', () => {
-  it('serves clients with a certificate of the mounted CA and the required name, by several workers', async () => {
-    const authority = newAuthority();
-    const { GRPC_CLIENT_TLS_SAN: name } = renderingOf('tls-workers').environment;
-    const [server, gateway, stranger] = ['localhost', name!, 'other'].map((each) => authority.issue(each));
-    const [address] = await metricsAddress();
-    const mounts = { 'tls/tls.crt': server!.cert, 'tls/tls.key': server!.key, 'tls/client-ca.crt': authority.ca };
-    await using deployed = await Deployed.start('tls-workers', mounts, { PULLMETRICS_ADDR: address, WORKERS: '2' });
-
-    function clientWith({ cert, key }: Certificate) {
-      const channel = credentials.createSsl(Buffer.from(authority.ca), Buffer.from(key), Buffer.from(cert));
-      return new RateLimitClient(`localhost:${deployed.weir.ports.grpc}`, channel);
-    }
-    using accepted = clientWith(gateway!);
-    using rejected = clientWith(stranger!);
-    expect((await accepted.shouldRateLimit('shop', ['user=mallory'])).overallCode).toBe(Code.OVER_LIMIT);
-    await expect(rejected.shouldRateLimit('shop', ['user=mallory'])).rejects.toThrow(/UNAVAILABLE/);
-    authority.dispose();
   });
 });

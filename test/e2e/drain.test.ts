@@ -49,7 +49,7 @@ describe('the service on a termination signal', () => {
 test('the service ignores signals that mean nothing to it, with a line for each, and serves', async () => {
   await using shop = await Shop.start({ env: { LOG_LEVEL: '' } });
   const { weir } = shop;
-  await using load = new Load(shop.client, 16);
+  await using load = new Load(() => shop.hit(), 16);
   for (const signal of IGNORED) {
     weir.signal(signal);
     await weir.line(new RegExp(`level=warning msg="signal ignored: .*" signal=${signal}$`));

@@ -5,6 +5,7 @@ import { ConfigMapMount, RuleTree } from '../support/data/rule-tree';
 import { domainConfig, limit } from '../support/data/rules';
 import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
+import { Load } from './shop';
 
 /** Two rules that always have the same limit: a response with two different limits comes from two rulesets. */
 const KEYS = ['left', 'right'];
@@ -65,7 +66,7 @@ function renamingEditor(): Rules {
   });
 }
 
-async function managementServer(domains: readonly string[]): Promise<Rules> {
+async function managementServer(...domains: readonly string[]): Promise<Rules> {
   const cache = new SnapshotCache();
   const server = await AdsServer.start({ cache });
   return {
@@ -79,49 +80,23 @@ async function managementServer(domains: readonly string[]): Promise<Rules> {
   };
 }
 
-const THOUSAND = Array.from({ length: 1000 }, (_, index) => `more-${index}`);
 export const CHANGES = {
   'a switched link': switchedLink,
   'a swapped ConfigMap': configMap,
   'a file saved by an editor': renamingEditor,
-  'a push of a management server': () => managementServer(['shop']),
-  'a push of a management server with 1,000 domains': () => managementServer(['shop', ...THOUSAND]),
+  'a push of a management server with 1,000 domains': () =>
+    managementServer('shop', ...Array.from({ length: 1000 }, (_, index) => `more-${index}`)),
 } as const satisfies Record<string, () => Rules | Promise<Rules>>;
 
-/** Callers that send requests for both keys in a closed loop. */
-class Callers {
-  /** Errors, and responses with two limits or an older one than the response before. */
-  readonly failures: unknown[] = [];
-  responses = 0;
-  readonly #clients: readonly RateLimitClient[];
-  readonly #loops: readonly Promise<void>[];
-  #isStopped = false;
-
-  constructor(address: string) {
-    this.#clients = Array.from({ length: 4 }, () => new RateLimitClient(address));
-    this.#loops = Array.from({ length: CALLERS }, (_, index) => this.#call(this.#clients[index % 4]!));
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await Promise.all(this.#loops);
-    for (const client of this.#clients) client[Symbol.dispose]();
-  }
-
-  async #call(client: RateLimitClient): Promise<void> {
-    let latest = BASE;
-    while (!this.#isStopped) {
-      try {
-        const { statuses } = await client.shouldRateLimit('shop', ['left=a', 'right=a']);
-        const [left = 0, right = 0] = statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit);
-        if (left !== right || left < latest) this.failures.push(`${latest} then ${left} and ${right}`);
-        latest = left;
-        this.responses += 1;
-      } catch (error) {
-        this.failures.push(error);
-      }
-    }
-  }
+/** Sends requests for both keys until it is stopped. Fails at a response with two limits or an older one than the one before. */
+function checkedCalls(client: RateLimitClient) {
+  let latest = BASE;
+  return async () => {
+    const { statuses } = await client.shouldRateLimit('shop', ['left=a', 'right=a']);
+    const [left = 0, right = 0] = statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit);
+    if (left !== right || left < latest) throw new Error(`${latest} then ${left} and ${right}`);
+    latest = left;
+  };
 }
 
 async function loadsOf(weir: WeirProcess): Promise<number> {
@@ -134,7 +109,8 @@ export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Prom
   rules.publish(0);
   await using weir = await WeirProcess.start({ env: rules.env });
   using client = new RateLimitClient(weir.grpcAddress);
-  const callers = new Callers(weir.grpcAddress);
+  const clients = Array.from({ length: 4 }, () => new RateLimitClient(weir.grpcAddress));
+  const loads = Array.from({ length: CALLERS }, (_, index) => new Load(checkedCalls(clients[index % 4]!), 1));
   try {
     for (let version = 1; version <= RELOADS; version += 1) {
       rules.publish(version);
@@ -143,14 +119,16 @@ export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Prom
       expect(await limitOf(client)).toBe(BASE + version);
     }
   } finally {
-    await callers.stop();
+    await Promise.all(loads.map((load) => load[Symbol.asyncDispose]()));
+    for (const each of clients) each[Symbol.dispose]();
   }
-  expect(callers.failures).toEqual([]);
-  expect(callers.responses).toBeGreaterThan(CALLERS);
+  expect(loads.flatMap(({ failures }) => failures)).toEqual([]);
+  const responses = loads.reduce((sum, { answered }) => sum + answered, 0);
+  expect(responses).toBeGreaterThan(CALLERS);
   const { statuses } = await client.shouldRateLimit('shop', ['left=a']);
-  expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - callers.responses - 1);
+  expect(statuses[0]?.limitRemaining).toBe(BASE + RELOADS - responses - 1);
   const statistics = await weir.statistics();
-  expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(callers.responses + RELOADS + 1);
+  expect(statistics.get('ratelimit.service.rate_limit.shop.left.total_hits')).toBe(responses + RELOADS + 1);
   expect(await loadsOf(weir)).toBe(RELOADS + 1);
   expect(statistics.get('ratelimit.service.config_load_error') ?? 0).toBe(0);
   expect(statistics.get('ratelimit.config.rejected')).toBe(0);

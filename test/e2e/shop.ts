@@ -4,7 +4,7 @@ import { type WeirOptions, WeirProcess } from '../support/processes/weir-process
 
 /** The rules of a {@link Shop}: one limit, which no test reaches. */
 export const SHOP = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1000000}}]\n';
-const LIMIT = 1_000_000;
+export const LIMIT = 1_000_000;
 
 /** The built service with a rule folder of its own and a gRPC client. */
 export class Shop implements AsyncDisposable {
@@ -67,27 +67,22 @@ export class Shop implements AsyncDisposable {
   }
 }
 
-type Caller = Pick<RateLimitClient, 'shouldRateLimit'>;
-
 /** Callers that call without a pause until they are stopped; each ends at its first failure. */
 export class Load implements AsyncDisposable {
   readonly #callers: Promise<void>[];
   #isRunning = true;
   answered = 0;
-  /** The largest count in an answer. */
-  counted = 0;
   readonly failures: unknown[] = [];
 
-  constructor(client: Caller, callers: number) {
-    this.#callers = Array.from({ length: callers }, () => this.#call(client));
+  constructor(call: () => Promise<unknown>, callers: number) {
+    this.#callers = Array.from({ length: callers }, () => this.#repeat(call));
   }
 
-  async #call(client: Caller): Promise<void> {
+  async #repeat(call: () => Promise<unknown>): Promise<void> {
     try {
       while (this.#isRunning) {
-        const { statuses } = await client.shouldRateLimit('shop', ['user=x']);
+        await call();
         this.answered += 1;
-        this.counted = Math.max(this.counted, LIMIT - (statuses[0]?.limitRemaining ?? NaN));
       }
     } catch (error) {
       this.failures.push(error);

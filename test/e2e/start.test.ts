@@ -35,21 +35,12 @@ async function failToStart(env: Environment): Promise<string> {
 
 const FILE = '/none/such.file';
 const NO_FILE = `ENOENT: no such file or directory, open '${FILE}'`;
-const MOGRIFIER = { USE_DOG_STATSD: 'true', USE_DOG_STATSD_MOGRIFIERS: 'a', DOG_STATSD_MOGRIFIER_A_NAME: 'x' };
 
 describe('what prevents the service from starting', () => {
-  it.each<readonly [string, Environment]>([
+  it.concurrent.each<readonly [string, Environment]>([
     [
       `PROMETHEUS_MAPPER_YAML=${FILE} cannot be used: ${NO_FILE}`,
       { ...MEMORY, DISABLE_STATS: 'false', USE_PROMETHEUS: 'true', PROMETHEUS_MAPPER_YAML: FILE },
-    ],
-    [
-      'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: missing closing ): (',
-      { ...MEMORY, ...MOGRIFIER, DISABLE_STATS: 'false', DOG_STATSD_MOGRIFIER_A_PATTERN: '(' },
-    ],
-    [
-      `cannot read the TLS file REDIS_TLS_CACERT=${FILE}: ${NO_FILE}`,
-      { REDIS_URL: 'localhost:1', REDIS_TLS: 'true', REDIS_TLS_CACERT: FILE },
     ],
     [
       `TLS of the gRPC listener: GRPC_SERVER_TLS_CERT=${FILE} cannot be read: ENOENT`,
@@ -92,16 +83,18 @@ describe('what prevents the service from starting', () => {
     expect(stderr).not.toContain(secret);
     const records = stderr.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
     for (const record of records) expect(record).toMatchObject({ level: 'fatal', '@timestamp': expect.any(String) });
-    const messages = records.map((record) => String(record['@message']).replace('invalid setting: ', ''));
-    expect(messages.toSorted()).toEqual([
-      expect.stringMatching(
-        /^DECISION_LOG=all would write to standard output, as the statistics do when USE_STATSD is/,
-      ),
-      expect.stringMatching(/^GRPC_UDS="\/x+…" is invalid; .*the path of a socket may have at most \d+ bytes/),
-      expect.stringMatching(/^KVSTORE_URL="a:1" and REDIS_URL="redis:\/\/\*\*\*@a:1" are two names of one setting and/),
-      expect.stringMatching(/^OPERATOR_TOKEN \(secret value\) is invalid; allowed: 16 to 1024 visible/),
-      'PORT="***" is invalid; allowed: whole number, 0 to 65535.',
+    const messages = records.map((record) => String(record['@message']));
+    expect(messages.map((message) => /^invalid setting: (\w+)/.exec(message)?.[1]).toSorted()).toEqual([
+      'DECISION_LOG',
+      'GRPC_UDS',
+      'KVSTORE_URL',
+      'OPERATOR_TOKEN',
+      'PORT',
     ]);
+    expect(messages).toContain('invalid setting: PORT="***" is invalid; allowed: whole number, 0 to 65535.');
+    expect(messages.join('\n')).toContain(
+      'KVSTORE_URL="a:1" and REDIS_URL="redis://***@a:1" are two names of one setting',
+    );
   });
 });
 
@@ -129,19 +122,14 @@ describe('the service at its start', () => {
     const env = { RUNTIME_SUBDIRECTORY: 'later' };
     await using shop = await Shop.start({ env, awaitServing: false });
     const { weir, rules } = shop;
-    async function probe(path: string) {
-      const response = await fetch(`http://127.0.0.1:${weir.ports.debug}${path}`);
-      return [response.status, await response.text()];
-    }
     await weir.line(/does not exist/);
     await weir.line(/level=warning msg="no active rules; not serving until valid rules are loaded"/);
     expect(await weir.debugHealth()).toEqual([500, 'unhealthy: waiting for the first valid rules']);
-    expect(await probe('/readyz')).toEqual([
-      503,
+    expect(await weir.debug('/readyz')).toBe(
       '[-]configuration failed: waiting for the first valid rules\n[+]store ok\n[+]draining ok\n' +
         '[-]listeners failed: not open yet\nreadyz check failed\n',
-    ]);
-    expect((await probe('/livez'))[0]).toBe(200);
+    );
+    expect(await weir.debug('/livez')).toBe('ok');
 
     await mkdir(join(rules.root, 'later/config'), { recursive: true });
     await rules.write('../later/config/shop.yaml', 'domain: ""\n');
