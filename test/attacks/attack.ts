@@ -6,23 +6,15 @@ export interface Target {
   readonly weir: WeirProcess;
   readonly ports: WeirProcess['ports'];
   readonly rules: RuleFolder;
+  /** With TLS: the certificate authority to trust. */
+  readonly ca?: string;
 }
 
 /**
  * What the attacker's peers received: the name of a gRPC status, `OVER_LIMIT`, an HTTP status, `closed` for a connection that the
  * service closed, `GOAWAY` and its error code, or `open` for what was still unfinished at the end.
  */
-export class Answers {
-  readonly #kinds = new Set<string>();
-
-  add(answer: string): void {
-    this.#kinds.add(answer);
-  }
-
-  get kinds(): readonly string[] {
-    return [...this.#kinds].toSorted();
-  }
-}
+export type Answers = Set<string>;
 
 /** An attack on a running service. The row of the table in test/README.md is its key in `attacks.ts`. */
 export interface Attack {

@@ -6,43 +6,31 @@ import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import type { Attack, Target } from './attack';
-import { type ClientTarget, WELL_BEHAVED_RULES } from './well-behaved-client';
-
-/** A service under attack. */
-export interface Attacked extends AsyncDisposable {
-  readonly target: Target;
-  /** Where the well-behaved client connects. */
-  readonly client: ClientTarget;
-}
+import { WELL_BEHAVED_RULES } from './well-behaved-client';
 
 /** Starts a service as the attack needs it, with the rules of the well-behaved client. */
-export async function startTarget(attack: Attack): Promise<Attacked> {
+export async function startTarget(attack: Attack): Promise<Target & AsyncDisposable> {
   /** What to end, in this order. */
-  const resources: (() => unknown)[] = [];
+  const resources: (Disposable | AsyncDisposable)[] = [];
+  function use<T extends Disposable | AsyncDisposable>(resource: T): T {
+    resources.unshift(resource);
+    return resource;
+  }
   async function dispose() {
-    for (const end of resources) await end();
+    for (const each of resources) await (Symbol.dispose in each ? each[Symbol.dispose]() : each[Symbol.asyncDispose]());
   }
   try {
-    const folder = await RuleFolder.with({ 'well-behaved.yaml': WELL_BEHAVED_RULES, ...attack.rules });
-    resources.unshift(() => folder[Symbol.asyncDispose]());
-    const env: Record<string, string> = { ...folder.env, ...attack.settings };
+    const rules = use(await RuleFolder.with({ 'well-behaved.yaml': WELL_BEHAVED_RULES, ...attack.rules }));
+    const env: Record<string, string> = { ...rules.env, ...attack.settings };
     if (attack.store === 'redis') {
-      const redis = await RedisProcess.start();
-      resources.unshift(() => redis[Symbol.asyncDispose]());
-      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address });
+      const { address } = use(await RedisProcess.start());
+      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: address });
     }
     const outputs: { stdout?: number; stderr?: number } = {};
-    if (attack.unread !== undefined) {
-      const pipe = new NamedPipe();
-      resources.unshift(() => pipe[Symbol.dispose]());
-      outputs[attack.unread] = pipe.writer;
-    }
-    const ca = attack.isTls === true ? writeCertificate(folder.root, env) : undefined;
-    const weir = await WeirProcess.start({ env, outputs });
-    resources.unshift(() => weir[Symbol.asyncDispose]());
-    const target = { weir, ports: weir.ports, rules: folder };
-    const url = `${ca === undefined ? 'http' : 'https'}://${weir.grpcAddress}`;
-    return { target, client: ca === undefined ? { url } : { url, ca }, [Symbol.asyncDispose]: dispose };
+    if (attack.unread !== undefined) outputs[attack.unread] = use(new NamedPipe()).writer;
+    const ca = attack.isTls === true ? writeCertificate(rules.root, env) : undefined;
+    const weir = use(await WeirProcess.start({ env, outputs }));
+    return { weir, ports: weir.ports, rules, ...(ca !== undefined && { ca }), [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();
     throw error;

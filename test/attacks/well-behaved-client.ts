@@ -3,6 +3,7 @@ import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { requestMessage } from '../support/clients/grpc-client';
 import { until } from '../support/waiting/until';
+import type { Target } from './attack';
 import { openCall, prefixed } from './peers';
 
 /** Milliseconds between two calls. */
@@ -19,13 +20,6 @@ descriptors:
   - { key: counted, rate_limit: { unit: year, requests_per_unit: ${LIMIT} } }
   - { key: blocked, rate_limit: { unit: year, requests_per_unit: 0 } }
 `;
-
-/** The gRPC listener that a client connects to. */
-export interface ClientTarget {
-  readonly url: string;
-  /** Over TLS: the certificate authority to trust. */
-  readonly ca?: string;
-}
 
 /**
  * A client that does nothing wrong: 200 calls a second on a connection of its own, whether or not the earlier ones have been
@@ -50,8 +44,9 @@ export class WellBehavedClient implements Disposable {
     this.#callWhatIsDue();
   }
 
-  static async connect({ url, ca }: ClientTarget): Promise<WellBehavedClient> {
-    const session = connect(url, ca === undefined ? {} : { ca });
+  static async connect({ weir, ca }: Target): Promise<WellBehavedClient> {
+    const scheme = ca === undefined ? 'http' : 'https';
+    const session = connect(`${scheme}://${weir.grpcAddress}`, { ca });
     await once(session, 'connect');
     return new WellBehavedClient(session);
   }

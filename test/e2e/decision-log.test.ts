@@ -82,13 +82,10 @@ describe('the decision log', () => {
   it('has the decisions of all workers, and is complete when they have drained', async () => {
     await using shop = await start({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file, WORKERS: '2' });
     const message = requestMessage('shop', ['user=anna']);
-    for (let connection = 0; connection < 4; connection += 1) {
-      await callByHand(shop.weir.grpcAddress, SHOULD_RATE_LIMIT, message);
-    }
+    for (const _ of [1, 2, 3, 4]) await callByHand(shop.weir.grpcAddress, SHOULD_RATE_LIMIT, message);
     await shop.drain();
-    const records = recordsIn(await readFile(file, 'utf8'));
-    expect(records).toHaveLength(4);
-    for (const record of records) expect(record['caller']).toMatch(ADDRESS);
+    const callers = recordsIn(await readFile(file, 'utf8')).map((record) => record['caller']);
+    expect(callers).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(ADDRESS)));
   });
 
   it('is between the lines of the log with stderr', async () => {

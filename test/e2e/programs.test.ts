@@ -30,25 +30,19 @@ beforeAll(async () => {
 });
 afterAll(() => shop[Symbol.asyncDispose]());
 
-interface Run {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** Runs a built program by its own file, as an installed one is run. */
-function run(program: string, args: readonly string[] = [], env: Environment = {}): Promise<Run> {
+function run(program: string, args: readonly string[] = [], env: Environment = {}) {
   const path = PROGRAMS[program];
   const [file, before] = path === undefined ? [process.execPath, [join(ROOT, program)]] : [join(ROOT, path), []];
   const options = { env: { PATH: process.env['PATH'], ...env }, timeout: 60_000 };
-  return new Promise((resolve) => {
+  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
     execFile(file, [...before, ...args], options, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
     );
   });
 }
 
-function admin(...args: readonly string[]): Promise<Run> {
+function admin(...args: readonly string[]) {
   return run('weir-admin', [...args, '-address', address], { OPERATOR_TOKEN: TOKEN });
 }
 
@@ -169,9 +163,8 @@ describe('the health probe', () => {
       awaitServing: false,
     });
     await weir.until('the debug listener answers', () => weir.debugHealth().catch(() => undefined));
-    const { code, stdout, stderr } = await run(PROBE, [], {
-      ...{ DEBUG_HOST: '0.0.0.0', DEBUG_PORT: String(weir.ports.debug) },
-    });
+    const env = { DEBUG_HOST: '0.0.0.0', DEBUG_PORT: String(weir.ports.debug) };
+    const { code, stdout, stderr } = await run(PROBE, [], env);
     expect([code, stdout + stderr]).toEqual([1, '500 unhealthy: waiting for the first valid rules\n']);
   });
 

@@ -29,26 +29,19 @@ export async function expectLosslessDrain(signal: NodeJS.Signals): Promise<void>
 }
 
 /** The statuses of a service, as `Watch` reports them on one connection. */
-class HealthWatch implements Disposable {
-  readonly #client: Client;
-  readonly statuses: Status[] = [];
-
-  constructor(weir: WeirProcess, service: string) {
-    this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
-    this.#client
-      .makeServerStreamRequest(
-        '/grpc.health.v1.Health/Watch',
-        (request: HealthCheckRequest) => Buffer.from(HealthCheckRequest.encode(request).finish()),
-        (bytes: Buffer) => HealthCheckResponse.decode(bytes),
-        { service },
-      )
-      .on('data', ({ status }: HealthCheckResponse) => this.statuses.push(status))
-      .on('error', () => undefined);
-  }
-
-  [Symbol.dispose](): void {
-    this.#client.close();
-  }
+function watchHealth(weir: WeirProcess, service: string) {
+  const client = new Client(weir.grpcAddress, credentials.createInsecure());
+  const statuses: Status[] = [];
+  client
+    .makeServerStreamRequest(
+      '/grpc.health.v1.Health/Watch',
+      (request: HealthCheckRequest) => Buffer.from(HealthCheckRequest.encode(request).finish()),
+      (bytes: Buffer) => HealthCheckResponse.decode(bytes),
+      { service },
+    )
+    .on('data', ({ status }: HealthCheckResponse) => statuses.push(status))
+    .on('error', () => undefined);
+  return { statuses, [Symbol.dispose]: () => client.close() };
 }
 
 async function statusOf(port: number, path: string): Promise<number> {
@@ -66,8 +59,8 @@ export async function expectServedDuringDelay(WORKERS: string): Promise<void> {
     using fresh = new RateLimitClient(weir.grpcAddress);
     await fresh.shouldRateLimit('shop', ['user=x']);
   }, 4);
-  using overall = new HealthWatch(weir, '');
-  using named = new HealthWatch(weir, 'ratelimit');
+  using overall = watchHealth(weir, '');
+  using named = watchHealth(weir, 'ratelimit');
   const watches = [overall, named];
   await weir.until('the first status', () => watches.every(({ statuses }) => statuses.length === 1));
   for (const each of [load, reconnecting]) await each.more(10, weir);

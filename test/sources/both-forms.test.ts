@@ -15,13 +15,8 @@ import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../
 const MOST_LINES = 50;
 
 function response(resources: readonly Any[]): Uint8Array {
-  return DiscoveryResponse.encode({
-    versionInfo: '1',
-    resources: [...resources],
-    canary: false,
-    typeUrl: RULES_TYPE_URL,
-    nonce: 'n',
-  }).finish();
+  const fields = { versionInfo: '1', canary: false, typeUrl: RULES_TYPE_URL, nonce: 'n' };
+  return DiscoveryResponse.encode({ ...fields, resources: [...resources] }).finish();
 }
 
 /** Rules as the text of the equivalent rule file; JSON is YAML. */

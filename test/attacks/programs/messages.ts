@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { seededRandom } from '../../grpc/http2/seeded-random';
 import { requestMessage } from '../../support/clients/grpc-client';
-import { Answers, type Attack } from '../attack';
+import type { Answers, Attack } from '../attack';
 import { GrpcPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
@@ -157,12 +157,12 @@ export const OTHER_MESSAGES = {
       const peers = Array.from({ length: 18 }, () => new GrpcPeer(target, answers));
       const unfinished = peers.flatMap((peer) => Array.from({ length: 5 }, () => peer));
       const records = await Promise.all(unfinished.map((peer) => peer.callUnfinished(Buffer.alloc(3 * MIB))));
-      const long = new Answers();
+      const long: Answers = new Set();
       using peer = new GrpcPeer(target, long);
       // A valid request, nearly all of it in an unknown field.
       const message = Buffer.concat([requestMessage('filled', ['k=long']), delimited(0x7a, Buffer.alloc(2 * MIB))]);
       await concurrently(20, 4, () => peer.call(message));
-      for (const answer of long.kinds) answers.add(`${answer} for 2 MiB`);
+      for (const answer of long) answers.add(`${answer} for 2 MiB`);
       for (const record of records) record();
       for (const each of peers) each[Symbol.dispose]();
     },

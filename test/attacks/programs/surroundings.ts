@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { selfSigned } from '../../support/data/certificates';
 import { requestMessage } from '../../support/clients/grpc-client';
-import { Answers, type Attack, type Target } from '../attack';
+import type { Answers, Attack, Target } from '../attack';
 import { GrpcPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
@@ -93,10 +93,10 @@ function signals(...names: readonly NodeJS.Signals[]): Attack['run'] {
 /** Uses up a limit, and calls again while the clock of the service is two hours ahead, and when it is right again. */
 async function jumpingClock(target: Target, answers: Answers): Promise<void> {
   async function call(when: string) {
-    const received = new Answers();
+    const received: Answers = new Set();
     using peer = new GrpcPeer(target, received);
     for (let count = 0; count < 10; count += 1) await peer.call(requestMessage('clock', ['k=x']));
-    for (const answer of received.kinds) answers.add(`${answer} ${when}`);
+    for (const answer of received) answers.add(`${answer} ${when}`);
   }
   await call('before');
   for (const [direction, when] of [

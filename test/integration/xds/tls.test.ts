@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import type { AdsTls } from '../../../src/sources/xds/connection/connect-ads';
 import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
 import { simpleResource } from '../../support/data/rule-resources';
+import { RuleTree } from '../../support/data/rule-tree';
 import { XdsRules } from '../../support/data/xds-rules';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { summary } from '../../sources/rule-files/watched-rules';
@@ -13,43 +11,32 @@ let authority: Authority;
 let other: Authority;
 let server: Certificate;
 let client: Certificate;
-let folder: string;
+let folder: RuleTree;
 beforeAll(() => {
   [authority, other] = [newAuthority(), newAuthority()];
   [server, client] = [authority.issue('localhost', 'xds.example'), authority.issue('weir')];
-  folder = mkdtempSync(join(tmpdir(), 'weir-xds-tls-'));
+  folder = new RuleTree();
 });
 beforeEach(() => write(client));
 afterAll(() => {
   for (const each of [authority, other]) each.dispose();
-  rmSync(folder, { recursive: true });
+  folder[Symbol.dispose]();
 });
 
 function file(name: string, content: string): string {
-  writeFileSync(join(folder, name), content);
-  return join(folder, name);
+  folder.write(name, content);
+  return folder.at(name);
 }
 
 /** The files of a client with this certificate. */
 function write({ cert, key }: Certificate): void {
-  for (const [name, content] of [
-    ['ca.pem', authority.ca],
-    ['client.pem', cert],
-    ['client.key', key],
-  ] as const)
+  for (const [name, content] of Object.entries({ 'ca.pem': authority.ca, 'client.pem': cert, 'client.key': key }))
     file(name, content);
 }
 
 function tls(more: Partial<AdsTls> = {}): AdsTls {
-  const [ca, certificate, key] = ['ca.pem', 'client.pem', 'client.key'].map((name) => join(folder, name));
-  return {
-    ca,
-    certificate,
-    key,
-    serverName: undefined,
-    variables: { ca: 'CA', certificate: 'CERT', key: 'KEY' },
-    ...more,
-  };
+  const paths = { ca: folder.at('ca.pem'), certificate: folder.at('client.pem'), key: folder.at('client.key') };
+  return { ...paths, serverName: undefined, variables: { ca: 'CA', certificate: 'CERT', key: 'KEY' }, ...more };
 }
 
 function serve(requiresCertificate = true): Promise<AdsServer> {
@@ -71,12 +58,7 @@ test('rules are loaded over TLS with a client certificate, a CA, and a name that
 });
 
 test.each<[what: string, filesOf: () => Partial<AdsTls>, reason: RegExp, requiresCertificate?: boolean]>([
-  [
-    'another name of the server',
-    () => ({ serverName: 'other.example' }),
-    /Hostname\/IP does not match|altnames/,
-    false,
-  ],
+  ['another name of the server', () => ({ serverName: 'other.example' }), /does not match|altnames/, false],
   ['an unknown CA', () => ({ ca: file('other.pem', other.ca) }), /unable to verify|self-signed|unable to get/, false],
   ['no client certificate', () => ({ certificate: undefined, key: undefined }), /no stream/],
   [
@@ -89,7 +71,7 @@ test.each<[what: string, filesOf: () => Partial<AdsTls>, reason: RegExp, require
     () => ({ ca: file('junk.pem', authority.ca.replace(/\n\w{20}/, '\nAAAA')) }),
     /CA=\S+junk\.pem contains an invalid certificate/,
   ],
-  ['a missing file', () => ({ key: join(folder, 'none.key') }), /KEY=\S+none\.key cannot be read: ENOENT/],
+  ['a missing file', () => ({ key: folder.at('none.key') }), /KEY=\S+none\.key cannot be read: ENOENT/],
   [
     'a key of another certificate',
     () => ({ key: file('other.key', server.key) }),

@@ -125,19 +125,14 @@ describe('an invalid response', () => {
   });
 
   const [typeUrl, other] = [RULES_TYPE_URL, 'type.googleapis.com/other.Thing'];
+  function any(type: string, text: string) {
+    return { typeUrl: type, value: Buffer.from(text) };
+  }
   test.each<[what: string, resource: typeof SHOP, reason: RegExp, typeUrl?: string]>([
     ['of another type', SHOP, /^the response is of type type\.googleapis\.com\/other\.Thing, not /, other],
-    [
-      'with a resource of another type',
-      { typeUrl: other, value: Buffer.alloc(0) },
-      /^resource 2 of 2 is of type \S+Thing, not /,
-    ],
-    ['with a damaged resource', { typeUrl, value: Buffer.from([10, 100, 1]) }, /^resource 2 of 2 cannot be decoded: /],
-    [
-      'with text that happens to decode',
-      { typeUrl, value: Buffer.from('hello world rule') },
-      /^a resource without a name: /,
-    ],
+    ['with a resource of another type', any(other, ''), /^resource 2 of 2 is of type \S+Thing, not /],
+    ['with a damaged resource', any(typeUrl, '\n\x64\x01'), /^resource 2 of 2 cannot be decoded: /],
+    ['with text that happens to decode', any(typeUrl, 'hello world rule'), /^a resource without a name: /],
   ])('%s is rejected as a whole', async (_, resource, reason, type = RULES_TYPE_URL) => {
     await using session = await startSession();
     const { errorDetail } = await exchange(session.stream, '1', [SHOP, resource], { typeUrl: type });
@@ -152,24 +147,20 @@ describe('an invalid response', () => {
     const code = `if (require('node:fs').existsSync(${JSON.stringify(tree.at('broken'))})) process.exit(7);`;
     tree.write('worker.cjs', `${code} require(${JSON.stringify(worker)});`);
     await using session = await startSession({ ...IN_WORKER, workerFile: tree.at('worker.cjs') });
-    const sent = [
-      { resource: INVALID, isBroken: true },
-      { resource: INVALID, isBroken: true, isRepeated: true },
-      { resource: INVALID, isBroken: false },
-      { resource: INVALID, isBroken: true, isRepeated: true },
-      { resource: SHOP, isBroken: true },
-    ];
-    const reasons: string[] = [];
-    for (const { resource, isBroken, isRepeated } of sent) {
+    const failed = 'cannot check the rules: the worker thread exited with code 7';
+    for (const [resource, isBroken, reason, isRepeated] of [
+      [INVALID, true, failed, undefined],
+      [INVALID, true, failed, true],
+      [INVALID, false, EMPTY_KEY, undefined],
+      [INVALID, true, EMPTY_KEY, true],
+      [SHOP, true, failed, undefined],
+    ] as const) {
       if (isBroken) tree.write('broken', '');
       else tree.remove('broken');
       session.stream.send('1', [resource]);
       const event = await session.rules.next();
-      reasons.push(summary(event).split('\n')[1] ?? '');
-      expect(event.isRepeated).toBe(isRepeated);
+      expect([summary(event).split('\n')[1], event.isRepeated]).toEqual([reason, isRepeated]);
     }
-    const failed = 'cannot check the rules: the worker thread exited with code 7';
-    expect(reasons).toEqual([failed, failed, EMPTY_KEY, EMPTY_KEY, failed]);
     tree.remove('broken');
     session.stream.send('1', [SHOP]);
     expect(summary(await session.rules.next())).toBe('shop=5');
