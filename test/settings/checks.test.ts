@@ -30,8 +30,6 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   'MEMCACHE_HOST_PORT and MEMCACHE_SRV are both set; remove one of them.':
     'MEMCACHE_HOST_PORT=a:1 MEMCACHE_SRV=_memcache._tcp.example',
   'PORT and GRPC_PORT both use port 8081; give each listener its own port.': 'PORT=8081',
-  'PORT and DEBUG_PORT both use port 6070; give each listener its own port.':
-    'HOST=127.0.0.1 PORT=6070 DEBUG_HOST=127.0.0.1',
   'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.':
     'USE_PROMETHEUS=true PROMETHEUS_ADDR=localhost:6070',
   'STATSD_HOST is a socket, whose daemon would receive every statistic twice, without and with tags; enable only one of USE_STATSD and USE_TAGGEDSTATS.':
@@ -51,11 +49,7 @@ const SENTINELS =
 const NODES = 'allowed: the host:port or URL of at least one node, separated by commas.';
 
 test.each([
-  [
-    'single',
-    ONE,
-    ['a:1,b:2', 'localhost', ':6379', 'localhost:0', 'localhost:65536', 'http://localhost:1', 'redis://'],
-  ],
+  ['single', ONE, ['a:1,b:2', 'localhost', ':1', 'a:0', 'a:65536', 'http://a:1', 'redis://']],
   ['sentinel', `it contains no sentinel; ${SENTINELS}`, ['mymaster']],
   ['sentinel', `item 3 is not a host:port or URL; ${SENTINELS}`, ['mymaster,a:1,b']],
   ['cluster', `item 1 is not a host:port or URL; ${NODES}`, ['/run/a.sock', 'a']],
@@ -88,9 +82,7 @@ test.each([
   'PORT=0 GRPC_PORT=0 DEBUG_PORT=0',
   'PORT=8000 HOST=127.0.0.1 DEBUG_PORT=8000 DEBUG_HOST=127.0.0.2',
   'PORT=8081 GRPC_UDS=/run/weir.sock',
-  'PORT=9090',
   'STATSD_HOST=unixstream:///dsd.socket USE_TAGGEDSTATS=true',
-  'USE_STATSD=true USE_TAGGEDSTATS=true',
   'DECISION_LOG=all USE_STATSD=false DISABLE_STATS=true',
 ])('accepts %s', (text) => {
   expect(problemsOf(env(text))).toEqual([]);
@@ -111,4 +103,30 @@ test.each([
     .filter((warning) => warning.includes(' has no effect, '))
     .map((line) => line.split(' ')[0]);
   expect(new Set(ineffective)).toEqual(new Set([...text.matchAll(/!(\w+)/g)].map(([, name]) => name)));
+});
+
+const XDS = 'CONFIG_TYPE=GRPC_XDS_SOTW';
+const SECOND = 'KVSTORE_URL=a:1 KVSTORE_PERSECOND=true KVSTORE_PERSECOND_URL=b:1';
+const NOT_TLS = 'it applies only with KVSTORE_TLS=true, KVSTORE_PERSECOND_TLS=true or a rediss:// URL';
+
+// docs/settings.md has the condition of each setting; here is one of each kind.
+test.each([
+  ['CONFIG_GRPC_XDS_NODE_ID=a', '', 'CONFIG_TYPE is FILE by default', XDS],
+  ['RUNTIME_WATCH_ROOT=false', XDS, 'CONFIG_TYPE is GRPC_XDS_SOTW', ''],
+  ['REDIS_POOL_SIZE=2', 'BACKEND_TYPE=memory', 'BACKEND_TYPE is memory', 'REDIS_URL=a:1'],
+  ['REDIS_PERSECOND=true', 'BACKEND_TYPE=memory', 'BACKEND_TYPE is memory', SECOND],
+  ['KVSTORE_PERSECOND_TIMEOUT=7s', 'KVSTORE_URL=a:1', 'KVSTORE_PERSECOND is false by default', SECOND],
+  ['GRPC_MAX_CONNECTION_AGE_GRACE=7s', 'GRPC_MAX_CONNECTION_AGE=0', 'GRPC_MAX_CONNECTION_AGE is 0', ''],
+  ['MEMCACHE_SRV_REFRESH=7s', 'MEMCACHE_HOST_PORT=a:1', 'PLAINCACHE_SRV is not set', 'MEMCACHE_SRV=_a._tcp.b'],
+  ['GRPC_PORT=1', 'GRPC_UDS=/s', 'GRPC_UDS is set', ''],
+  ['PUSHSTATS_PORT=1', 'STATSD_HOST=unix:///s', 'STATSD_HOST is a socket', ''],
+  ['KVSTORE_TLS_CACERT=/c', 'KVSTORE_URL=a:1', NOT_TLS, 'KVSTORE_URL=rediss://a:1'],
+])('%s causes, with "%s", the one warning that %s, and none with "%s"', (text, without, because, withEffect) => {
+  const [name] = text.split('=');
+  expect(readSettings(env(`${without} ${text}`)).warnings).toEqual([`${name} has no effect, because ${because}.`]);
+  expect(readSettings(env(`${text} ${withEffect}`)).warnings).toEqual([]);
+});
+
+test('a switch that is off anyway causes no warning', () => {
+  expect(readSettings(env('DISABLE_STATS=true USE_STATSD=false KVSTORE_TLS=false')).warnings).toEqual([]);
 });

@@ -1,7 +1,6 @@
-import * as fc from 'fast-check';
 import { readSettings } from '../../src/settings/read-settings';
 import { settingRows } from '../support/data/secret-settings';
-import { env, parsed, problemsOf, rowOf, valueOf } from './environments';
+import { env, parsed, problemsOf, rowOf } from './environments';
 
 const MIB = 1024 * 1024;
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -28,7 +27,6 @@ const ACCEPTED: readonly Accepted[] = [
   ['SHADOW_MODE', false, '0', 'f', 'F', 'false', 'False'],
   ['KVSTORE_TYPE', 'sentinel', 'sentinel', 'SENTINEL', 'Sentinel'],
   ['LOG_LEVEL', 'debug', 'DEBUG', 'trace'],
-  ['LOG_LEVEL', 'info', 'Info'],
   ['LOG_LEVEL', 'warning', 'warning', 'WARN'],
   ['LOG_LEVEL', 'fatal', 'fatal', 'panic'],
   ['LOG_FORMAT', 'json', 'json', 'JSON'],
@@ -37,47 +35,30 @@ const ACCEPTED: readonly Accepted[] = [
   [NUMBER, 8080, '8080', '+8080', '8_080', '0x1f90', '0X1F90', '0x_1f_90', '0b1111110010000', '0o17620', '017620'],
   [NUMBER, Number.MAX_SAFE_INTEGER, '9007199254740991'],
   ['PORT', 0, '0', '00', '-0'],
-  ['PORT', 65535, '65535'],
   ['WORKERS', 256, '256'],
   ['WORKERS', 'auto', 'auto', 'AUTO'],
   ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', 4 * MIB, '0'],
-  ['XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', 1000, '1000'],
   ['NEAR_LIMIT_RATIO', 0.5, '.5', '0.5', '+0.5', '5e-1', '0.5_0', '0x1p-1', '0x.8p0'],
   ['NEAR_LIMIT_RATIO', 1, '1', '1.'],
   [DURATION, 0.15, '150us', '150\u00b5s', '150\u03bcs'],
-  [DURATION, 4_530_500, '1h15m30.5s'],
-  [DURATION, 5_400_000, '1.5h', '1h30m', '30m1h', '45m45m'],
+  [DURATION, 5_400_000, '1.5h', '1h29m60.s', '30m1h', '45m45m'],
   [DURATION, 500, '.5s', '500ms', '+500ms'],
-  [DURATION, 1000, '1.s'],
   [DURATION, 0, '0', '+0', '-0', '0s', '-0s', '0.9ns'],
-  ['KVSTORE_TIMEOUT', 596 * 3_600_000, '596h'],
   // What is longer than a timer can measure becomes that, with a warning.
   ['KVSTORE_TIMEOUT', LONGEST_TIMER, '720h'],
   ['OFFENDERS_WINDOW', 1e-6, '1ns'],
   ['SHUTDOWN_DELAY', 3_600_000, '1h'],
   // Something less would be attempts without a pause.
   ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', 100, '0', '1ns', '99ms', '100ms'],
-  ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', 101, '101ms'],
   ['PLAINCACHE_HOST_PORT', ['a:1', 'b:2', '/c'], 'a:1, b:2 ,/c'],
-  ['EXTRA_TAGS', { env: 'prod', url: 'http://a:1' }, 'env:prod, url : http://a:1'],
-  ['EXTRA_TAGS', { a: '' }, 'a:'],
+  ['EXTRA_TAGS', { env: 'prod', url: 'http://a:1', a: '' }, 'env:prod, url : http://a:1,a:'],
   ['EXTRA_TAGS', { a: '2' }, 'a:1,a:2'],
   ['EXTRA_TAGS', Object.fromEntries([['__proto__', 'x']]), '__proto__:x'],
   [HEADERS, { authorization: 'Bearer a:b', 'x-a': 'c' }, 'authorization:Bearer a:b,x-a:c'],
-  ...same(
-    TARGET,
-    'localhost:18000',
-    '[::1]:18000',
-    'dns:///a:80',
-    'dns://8.8.8.8/a:80',
-    'dns:a:80',
-    'unix:/a',
-    'unix:a',
-  ),
+  ...same(TARGET, 'localhost:18000', '[::1]:18000', 'dns://8.8.8.8/a:80', 'dns:a:80', 'unix:a'),
   ...same('HOST', 'localhost', 'statsd.monitoring.svc', '::', 'fe80::1%eth0'),
   ...same('GRPC_UDS', `/${'x'.repeat(LONGEST_PATH - 1)}`, 'relative.sock'),
   ['PUSHSTATS_HOST', { host: 'unix-01.example' }, 'unix-01.example'],
-  ['PUSHSTATS_HOST', { host: '::1' }, '::1'],
   ['PUSHSTATS_HOST', { socketPath: '/run/s', socketType: 'datagram' }, 'unix:///run/s', 'unixgram:///run/s'],
   ['PUSHSTATS_HOST', { socketPath: '/run/s', socketType: 'stream' }, 'unixstream:///run/s'],
   ['PULLMETRICS_ADDR', { host: '0.0.0.0', port: 9090 }, ':9090'],
@@ -88,6 +69,8 @@ const ACCEPTED: readonly Accepted[] = [
 test.each(ACCEPTED.map(([name, value, ...texts]) => [name, value, texts] as const))('%s is %j as %j', (...row) => {
   const [name, value, texts] = row;
   for (const text of texts) expect([text, parsed(name, text)]).toStrictEqual([text, value]);
+  // It is shown as it may be written.
+  expect(parsed(name, rowOf(name).type.format(value))).toStrictEqual(value);
 });
 
 const HINTLESS = /is invalid; allowed: [^()]+\.$/;
@@ -100,24 +83,22 @@ const BAD_SOCKET = '(write the absolute path of a socket after the scheme)';
 const REJECTED: readonly Rejected[] = [
   ['SHADOW_MODE', 'allowed: true or false.', 'yes', 'on', '2', 'truthy', 'constructor'],
   ['BACKEND_TYPE', 'allowed: memory, kvstore (redis), plaincache (memcache).', 'mongo'],
-  [NUMBER, 'allowed: whole number, 1 or more.', '0', '-1', '-', '8080.0', '1e3', '1 0', '٣'],
-  [NUMBER, 'allowed: whole number, 1 or more.', '0x', '0xg', '0b2', '_1', '1_', '1__0'],
+  [NUMBER, 'allowed: whole number, 1 or more.', '0', '-1', '1.0', '1e3', '1 0', '٣', '0x', '0b2', '_1', '1_', '1__0'],
   [NUMBER, '(a leading 0 means octal)', '08', '089'],
   [NUMBER, '(the largest is 9007199254740991)', '9007199254740992'],
   ['PORT', 'allowed: whole number, 0 to 65535.', '65536', '-1'],
   ['PORT', '(it looks like a Kubernetes service link: set enableServiceLinks: false in the pod', 'tcp://10.0.0.1:80'],
   ['WORKERS', 'allowed: whole number, 1 to 256, or auto.', '0', '257', 'many'],
-  ['NEAR_LIMIT_RATIO', 'allowed: number, 0 to 1.', '1.01', '-0.1', 'nan', 'Infinity', '80%', '0,8', '_1', '1e', '0x1'],
-  ['XDS_CLIENT_BACKOFF_RANDOM_FACTOR', HINTLESS, '1e309', 'inf'],
+  ['NEAR_LIMIT_RATIO', 'allowed: number, 0 to 1.', '1.01', '-0.1', 'nan', '80%', '_1', '1e', '0x1'],
+  ['XDS_CLIENT_BACKOFF_RANDOM_FACTOR', HINTLESS, '1e309'],
   [DURATION, WITH_UNIT, '10', '1.5', '-1'],
   [DURATION, '(the largest unit is h: write 1 day as 24h)', '1d', '1w'],
-  [DURATION, OTHER_DURATION, 's', '.s', '1S', '1 s', '1e3s', '1_0s', '1mss', '--1s', '1s-1s', '1.2.3s', 'soon'],
+  [DURATION, OTHER_DURATION, 's', '.s', '1 s', '1e3s', '1mss', '--1s', '1s-1s', '1.2.3s'],
   // One more than Go can represent.
-  [DURATION, OTHER_DURATION, '9223372036854775808ns', '9223372037s', '2562047h48m'],
+  [DURATION, OTHER_DURATION, '9223372036854775808ns', '2562047h48m'],
   [DURATION, HINTLESS, '-1s'],
   ['OFFENDERS_WINDOW', 'allowed: duration, above 0.', '0', '0.1ns'],
   ['SHUTDOWN_DELAY', 'allowed: duration, 0 to 1h.', '1h1ns'],
-  ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', HINTLESS, '-1s'],
   ['PLAINCACHE_HOST_PORT', '(item 2 is empty)', 'a:1,'],
   ['PLAINCACHE_HOST_PORT', '(item 2 is invalid)', 'a:1,b'],
   ['EXTRA_TAGS', '(item 2 has no ":")', 'a:1,b'],
@@ -127,7 +108,7 @@ const REJECTED: readonly Rejected[] = [
   [HEADERS, 'which gRPC reserves', 'grpc-timeout:1S'],
   [HEADERS, 'HTTP/2 or gRPC reserves', 'Connection:close', 'te:trailers'],
   [HEADERS, 'other than printable ASCII', 'x-name:Zoë'],
-  [TARGET, HINTLESS, 'localhost', ':18000', 'http://a:1', 'xds:///a:1', 'a:99999', 'unix:', 'a b:1'],
+  [TARGET, HINTLESS, 'localhost', ':18000', 'http://a:1', 'xds:///a:1', 'a:99999', 'unix:'],
   ['HOST', NO_HOST, 'localhost:8080', '1.2.3.4:80', '[::1]', 'http://a', 'a b', 'a/b'],
   ['GRPC_UDS', LONG_PATH, `/${'x'.repeat(LONGEST_PATH)}`, `/${'é'.repeat(LONGEST_PATH / 2)}x`],
   ['PUSHSTATS_HOST', NO_HOST, 'localhost:8125', 'udp://localhost:8125'],
@@ -163,54 +144,9 @@ test.each([
   expect(readSettings(env(environment)).warnings).toEqual([warning]);
 });
 
-const withDefault = settingRows.flatMap(({ name, default: value, type }) => {
-  const text = value === undefined || typeof value === 'object' ? '' : type.format(value);
-  return text === '' ? [] : [[name, text] as const];
-});
-
-test.each(withDefault)('%s accepts its default, as it is shown, as a value: %s', (name, text) => {
-  expect(rowOf(name).type.parse(text)).toEqual({ value: rowOf(name).default });
-});
-
-test('a whole number means the same in every base, with and without one "_" between two digits', () => {
-  fc.assert(
-    fc.property(
-      fc.maxSafeNat().filter((number) => number > 0),
-      (number) => {
-        const texts = [16, 2, 8].map((base, index) => `${['0x', '0b', '0'][index]}${number.toString(base)}`);
-        for (const text of [...texts, `0o${number.toString(8)}`, `${number}`, `${number}`.split('').join('_')]) {
-          expect([text, parsed(NUMBER, text)]).toEqual([text, number]);
-        }
-      },
-    ),
-    { numRuns: 30 },
-  );
-});
-
-test('the parts of a duration add up, in any order and with any unit, and it is shown as it may be written', () => {
-  const units = new Map([
-    ['ns', 1n],
-    ['us', 1000n],
-    ['ms', 1_000_000n],
-    ['s', 1_000_000_000n],
-    ['m', 60_000_000_000n],
-    ['h', 3_600_000_000_000n],
-  ]);
-  const part = fc.tuple(fc.bigInt({ min: 0n, max: 1000n }), fc.constantFrom(...units));
-  fc.assert(
-    fc.property(fc.array(part, { minLength: 1, maxLength: 6 }), (parts) => {
-      const text = parts.map(([count, [unit]]) => `${count}${unit}`).join('');
-      const sum = parts.reduce((total, [count, [, length]]) => total + count * length, 0n);
-      const value = parsed(DURATION, text);
-      expect(value).toBe(Number(sum) / 1e6);
-      expect(parsed(DURATION, rowOf(DURATION).type.format(value))).toBe(value);
-    }),
-    { numRuns: 50 },
-  );
-});
-
-test('the socket type of a store follows from its address, unless it is set', () => {
-  const types = ['KVSTORE_URL=/a', 'KVSTORE_URL=unix:///a', 'KVSTORE_URL=a:1', 'KVSTORE_URL=/a REDIS_SOCKET_TYPE=TCP6'];
-  const read = types.map((text) => valueOf(readSettings(env(text)), 'KVSTORE_SOCKET_TYPE'));
-  expect(read).toEqual(['unix', 'unix', 'tcp', 'tcp6']);
+test('every default is accepted as a value, as it is shown', () => {
+  for (const { name, default: value, type } of settingRows) {
+    const text = value === undefined || typeof value === 'object' ? '' : type.format(value);
+    if (text !== '') expect([name, type.parse(text)]).toEqual([name, { value }]);
+  }
 });
