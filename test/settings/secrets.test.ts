@@ -28,11 +28,7 @@ test('the settings of credentials, headers and tokens may be in files', () => {
 describe.each(secretRows.map((row) => [row.name, row] as const))('%s_FILE', (name, row) => {
   const [one, other] = valuesOf(name);
   const file = `${name}_FILE`;
-  const isPassword = name.endsWith('_AUTH');
-
-  function fromVariable(text: string): unknown {
-    return valueOf(readSettings({ [name]: text }), name);
-  }
+  const fromVariable = (text: string) => valueOf(readSettings({ [name]: text }), name);
 
   test('names the file that contains the value, under its own name and that of the alias', () => {
     for (const variable of [file, ...(row.alias === undefined ? [] : [`${row.alias}_FILE`])]) {
@@ -51,50 +47,32 @@ describe.each(secretRows.map((row) => [row.name, row] as const))('%s_FILE', (nam
     expect(problemsOf({ [file]: '/one', [name]: one }, files({ '/one': one }))).toContain(
       `${name} and ${file} are both set; remove ${name} to use the file, or ${file} to use the variable.`,
     );
-    expect(problemsOf({ [file]: '/none' }, files({}))).toContain(
-      `cannot use ${file}=/none: it cannot be read (ENOENT).`,
-    );
+    const problem = `cannot use ${file}=/none: it cannot be read (ENOENT).`;
+    expect(problemsOf({ [file]: '/none' }, files({}))).toContain(problem);
   });
 
-  test('is read again, from the path that it had', () => {
-    const contents: Record<string, string> = { '/file': one };
+  test('is read again, and read and masked without surrounding blanks, unless it is a password', () => {
+    const blanks = ` ${one} \n`;
+    const contents: Record<string, string> = { '/file': blanks };
     const loaded = readSettings({ [file]: '/file' }, files(contents));
+    const isPassword = name.endsWith('_AUTH');
+    expect(secretsOfText(row, blanks)).toEqual(secretsOfText(row, isPassword ? blanks : one));
     contents['/file'] = other;
     expect(readAgain(loaded, name)).toEqual(fromVariable(other));
-    expect(valueOf(loaded, name)).toEqual(fromVariable(one));
+    expect(valueOf(loaded, name)).toEqual(isPassword ? blanks : fromVariable(one));
     delete contents['/file'];
     expect(() => readAgain(loaded, name)).toThrow(new Error('it cannot be read (ENOENT)'));
-  });
-
-  test('is read, and masked, without surrounding blanks, unless it is a password', () => {
-    const blanks = ` ${one} \n`;
-    const loaded = readSettings({ [file]: '/file' }, files({ '/file': blanks }));
-    expect(valueOf(loaded, name)).toEqual(isPassword ? blanks : fromVariable(one));
-    expect(secretsOfText(row, blanks)).toEqual(secretsOfText(row, isPassword ? blanks : one));
   });
 });
 
 describe('a secret in a file', () => {
-  test('is not read again if it is in a variable', () => {
-    expect(readAgain(readSettings(env('KVSTORE_AUTH=word')), 'KVSTORE_AUTH')).toBe('word');
-  });
-
   test.each([
     ['KVSTORE_AUTH_FILE=/a REDIS_AUTH_FILE=/a', []],
-    [
-      'KVSTORE_AUTH_FILE=/a REDIS_AUTH_FILE=/b',
-      [
-        'KVSTORE_AUTH_FILE=/a and REDIS_AUTH_FILE=/b are two names of one setting and have different values; remove one of them.',
-      ],
-    ],
-    [
-      'KVSTORE_AUTH_FILE=/a REDIS_AUTH=word',
-      [
-        'REDIS_AUTH and KVSTORE_AUTH_FILE are both set; remove REDIS_AUTH to use the file, or KVSTORE_AUTH_FILE to use the variable.',
-      ],
-    ],
+    ['KVSTORE_AUTH_FILE=/a REDIS_AUTH_FILE=/b', ['KVSTORE_AUTH_FILE=/a and REDIS_AUTH_FILE=/b are two names of one']],
+    ['KVSTORE_AUTH_FILE=/a REDIS_AUTH=word', ['REDIS_AUTH and KVSTORE_AUTH_FILE are both set; remove REDIS_AUTH to']],
   ])('is set under one name only: %s', (text, problems) => {
-    expect(problemsOf(env(text), files({ '/a': 'word', '/b': 'word' }))).toEqual(problems);
+    const found = problemsOf(env(text), files({ '/a': 'word', '/b': 'word' }));
+    expect(found).toEqual(problems.map((problem) => expect.stringContaining(problem)));
   });
 
   test('is rejected without being quoted if it is not valid', () => {
@@ -104,21 +82,16 @@ describe('a secret in a file', () => {
     expect(problems).toEqual([
       'cannot use OPERATOR_TOKEN_FILE=/token: it must contain 16 to 1024 visible ASCII characters, without blanks.',
       expect.stringContaining(`cannot use ${headers}: it must contain `),
-      expect.stringMatching(
-        /^KVSTORE_URL_FILE is invalid with KVSTORE_TYPE=single: it is not the address of one server/,
-      ),
+      expect.stringMatching(/^KVSTORE_URL_FILE is invalid with KVSTORE_TYPE=single: it is not the address/),
     ]);
     expect(problems.join()).not.toContain('hidden');
   });
 
-  test.each(['hidden-word', 'redis://ann:hidden@h:1', 'hidden/word'])(
-    'is not shown if it is set as the path: %s',
-    (text) => {
-      expect(problemsOf({ KVSTORE_URL_FILE: text }, files({}))).toEqual([
-        'cannot use KVSTORE_URL_FILE (not shown: it does not begin with / or ./): it cannot be read (ENOENT).',
-      ]);
-    },
-  );
+  test('is not shown if it is set as the path', () => {
+    const problem =
+      'cannot use KVSTORE_URL_FILE (not shown: it does not begin with / or ./): it cannot be read (ENOENT).';
+    expect(problemsOf(env('KVSTORE_URL_FILE=hidden/word'), files({}))).toEqual([problem]);
+  });
 
   test('selects the store like its variable, and is named by the variable of the file in warnings', () => {
     const environment = env('REDIS_URL_FILE=/url REDIS_SENTINEL_AUTH_FILE=/auth');
@@ -134,8 +107,7 @@ function base64(text: string) {
 }
 
 test.each<[what: string, environment: Record<string, string>, secrets: readonly string[]]>([
-  ['passwords', { KVSTORE_AUTH: 'word', REDIS_PERSECOND_SENTINEL_AUTH: 'other' }, ['word', 'other']],
-  ['a user with a password', { KVSTORE_AUTH: 'ann:pass:word' }, ['ann:pass:word', 'pass:word']],
+  ['passwords', { KVSTORE_AUTH: 'word', REDIS_SENTINEL_AUTH: 'ann:a:b' }, ['word', 'ann:a:b', 'a:b']],
   ['credentials in an address', { REDIS_URL: 'redis://ann:a%2Fb@h:1' }, ['ann:a%2Fb', 'ann:a/b', 'a%2Fb', 'a/b']],
   ['credentials in a list', { KVSTORE_URL: 'm,redis://:a@h:1,redis://:b@h:2' }, [':a', 'a', ':b', 'b']],
   ['passwords with delimiters of an address', { KVSTORE_URL: 'redis://:a@,b@h:1' }, [':a@,b', 'a@,b']],
@@ -154,17 +126,13 @@ test.each<[what: string, environment: Record<string, string>, secrets: readonly 
 
 test.each([
   `KVSTORE_AUTH=${SECRET} REDIS_AUTH=user:${SECRET}`,
-  `KVSTORE_SENTINEL_AUTH=${SECRET} REDIS_SENTINEL_AUTH=${SECRET}:${SECRET}`,
-  `KVSTORE_URL=redis://user:${SECRET}@a:1 REDIS_URL=redis://user:${SECRET}@b:1`,
   `KVSTORE_URL=redis://:p@${SECRET}@a:1 REDIS_URL=rediss://:${SECRET}/?,x@b:1,redis://:${SECRET}@c:1`,
   `KVSTORE_URL=redis://a:1?password=${SECRET} REDIS_URL=user:${SECRET}@a:1`,
   `KVSTORE_URL=redis://user:${SECRET} REDIS_URL=redis://a:1,redis://user:${SECRET}`,
-  `KVSTORE_TYPE=sentinel KVSTORE_URL=redis://:${SECRET}@a:1`,
   `KVSTORE_TYPE=cluster KVSTORE_URL=redis://:${SECRET}@a:1,,`,
   `KVSTORE_URL=http://:${SECRET}@a:1 KVSTORE_PERSECOND=true KVSTORE_PERSECOND_URL=${SECRET}@a`,
   `PORT=tcp://:${SECRET} PUSHSTATS_HOST=redis://user:${SECRET} LOG_LEVEL=x://y:1/?p=${SECRET}`,
   `PORT=http://user:${SECRET}@host PUSHSTATS_HOST=redis://:${SECRET}@a LOG_LEVEL=x://u:${SECRET}@y`,
-  `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=authorization${SECRET}`,
   `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=bad/name${SECRET}:${SECRET}`,
   `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=a:${SECRET},a:${SECRET},:`,
 ])('no problem contains a secret: %s', (text) => {
@@ -173,17 +141,13 @@ test.each([
   expect(problems.join('\n')).not.toContain(SECRET);
 });
 
-test('no warning contains a secret', () => {
+test('no warning contains a secret, and a problem shows the rest of an address', () => {
   const headers = `CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=a:${SECRET},a:${SECRET}`;
   const store = `BACKEND_TYPE=memory REDIS_AUTH=${SECRET} REDIS_URL=redis://:${SECRET}@a:1`;
   const { warnings } = readSettings(env(`${headers} ${store}`));
   expect(warnings).toContainEqual(expect.stringContaining('item 2 repeats a key'));
   expect(warnings.filter((warning) => warning.startsWith('REDIS_'))).toHaveLength(2);
   expect(warnings.join('\n')).not.toContain(SECRET);
-});
-
-test('a message shows the rest of an address', () => {
-  expect(problemsOf(env('KVSTORE_URL=redis://u:p@a:1/2 REDIS_URL=b:2'))).toContain(
-    'KVSTORE_URL="redis://***@a:1/2" and REDIS_URL="b:2" are two names of one setting and have different values; remove one of them.',
-  );
+  const problem = 'KVSTORE_URL="redis://***@a:1/2" and REDIS_URL="b:2" are two names of one setting and have different';
+  expect(problemsOf(env('KVSTORE_URL=redis://u:p@a:1/2 REDIS_URL=b:2')).join()).toContain(problem);
 });
