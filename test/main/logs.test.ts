@@ -23,7 +23,8 @@ const ruleset = rulesetOf(
 );
 
 /** Decides the requests one after the other at the Unix time 0, and returns the fields of the lines. */
-function logged(log: RecordedLog, ...requests: readonly Parameters<typeof request>[]) {
+function logged(...requests: readonly Parameters<typeof request>[]) {
+  const log = new RecordedLog(true);
   const scheduler = new VirtualTimeScheduler();
   const statistics = new Statistics(10);
   const counters = new MemoryCounters({ maxKeys: 10, now: () => 0 });
@@ -52,29 +53,20 @@ describe('the debug log of decisions', () => {
   const DECISION = { level: 'debug', message: 'decision', domain: 'shop' };
   const ANNA = 'user=anna: rule shop.user, key shop_user_anna_0';
 
-  it('has a line per decision, with rule, key, count and answer of each descriptor', () => {
-    const requests = [
+  it('has a line per request, with rule, key, count and answer of each descriptor, or why it was rejected', () => {
+    const lines = logged(
       ['shop', ['user=anna', 'free=x', 'other=y']],
       ['shop', ['user=anna'], 2],
       ['shop', ['user=anna']],
-    ];
-    expect(logged(new RecordedLog(true), ...(requests as Parameters<typeof request>[]))).toEqual([
-      {
-        ...DECISION,
-        descriptors: `${ANNA}, count 1 of 2, OK; free=x: rule shop.free, unlimited, OK; other=y: no rule matches, OK`,
-        answer: 'OK',
-      },
+      ['', ['user=anna']],
+    );
+    const first = `${ANNA}, count 1 of 2, OK; free=x: rule shop.free, unlimited, OK; other=y: no rule matches, OK`;
+    const rejected = { level: 'debug', message: 'request rejected', domain: '', descriptors: 'user=anna' };
+    expect(lines).toEqual([
+      { ...DECISION, descriptors: first, answer: 'OK' },
       { ...DECISION, descriptors: `${ANNA}, count 3 of 2, OVER_LIMIT`, answer: 'OVER_LIMIT' },
       { ...DECISION, descriptors: `${ANNA}, over in the local cache, OVER_LIMIT`, answer: 'OVER_LIMIT' },
-    ]);
-  });
-
-  it('has a line with the reason for a request that was rejected', () => {
-    expect(logged(new RecordedLog(true), ['', ['user=anna']])).toEqual([
-      {
-        ...{ level: 'debug', message: 'request rejected', domain: '', descriptors: 'user=anna' },
-        ...{ code: 'invalid_request', reason: 'rate limit domain must not be empty' },
-      },
+      { ...rejected, code: 'invalid_request', reason: 'rate limit domain must not be empty' },
     ]);
   });
 
@@ -83,7 +75,6 @@ describe('the debug log of decisions', () => {
     const many = Array.from({ length: 1000 }, (_, index) => `user=${index}`);
     const entries = Array.from({ length: 20 }, () => `${'k'.repeat(200)}=${'v'.repeat(200)}`).join(',');
     const lines = logged(
-      new RecordedLog(true),
       ['shop', [`user=${long}`]],
       [long, [`${long}=${long}`]],
       ['', [`user=${long}`, ...many]],
@@ -104,7 +95,6 @@ describe('the debug log of decisions', () => {
 
   it('is empty, and costs nothing, at a higher level', () => {
     expect(decisionLog(new RecordedLog(false))).toBeUndefined();
-    expect(logged(new RecordedLog(false), ['shop', ['user=anna']])).toEqual([]);
   });
 });
 
@@ -132,33 +122,15 @@ describe('the log of loads', () => {
     return log.lines.map(({ level, message, fields }) => [level, message, fields['changes']]);
   }
 
-  it('has a line for the first rules, with their source, version and number', () => {
-    const log = new RecordedLog();
-    new RuleLog(log).loaded(loaded(rulesWith('user', 'plan')));
-    const fields = { source: 'files', version: '1', domains: 1, rules: 2, changes: undefined };
-    expect(log.lines).toEqual([{ level: 'notice', message: 'rules loaded', fields }]);
-  });
-
   it('says what each later load has changed, at level info if that is nothing', async () => {
-    const long = 'x'.repeat(500);
-    const rules = [
-      ['user', 'plan'],
-      ['user', 'a', 'b', 'c', 'd'],
-      ['user', 'a', 'b', 'c', 'd', long],
-    ];
-    const [, ...lines] = await linesOf(
-      ...rules.map((keys) => rulesWith(...keys)),
-      rulesetOf('edge'),
-      rulesetOf('edge'),
-    );
-    expect(lines).toEqual([
-      ['notice', 'rules loaded', '4 rules added (shop.a, shop.b, shop.c, …); 1 rule removed (shop.plan)'],
-      ['notice', 'rules loaded', `1 rule added (shop.${long.slice(0, 55)}…)`],
-      [
-        ...['notice', 'rules loaded'],
-        '1 domain added (edge); 1 domain removed (shop); 6 rules removed (shop.user, shop.a, shop.b, …)',
-      ],
-      ['info', 'rules loaded', 'none'],
+    const [long, four] = ['x'.repeat(500), ['a', 'b', 'c', 'd']];
+    const rules = [rulesWith('user', 'plan'), rulesWith('user', ...four), rulesWith('user', ...four, long)];
+    const [, ...lines] = await linesOf(...rules, rulesetOf('edge'), rulesetOf('edge'));
+    expect(lines.map(([level, , changes]) => `${String(level)}: ${String(changes)}`)).toEqual([
+      'notice: 4 rules added (shop.a, shop.b, shop.c, …); 1 rule removed (shop.plan)',
+      `notice: 1 rule added (shop.${long.slice(0, 55)}…)`,
+      'notice: 1 domain added (edge); 1 domain removed (shop); 6 rules removed (shop.user, shop.a, shop.b, …)',
+      'info: none',
     ]);
   });
 
@@ -168,6 +140,8 @@ describe('the log of loads', () => {
     const large = rulesWith(...Array.from({ length: 2000 }, (_, index) => `key${index}`));
     for (const rules of [rulesWith('a'), large, rulesWith('b'), rulesWith('c')]) ruleLog.loaded(loaded(rules));
     await until('the last line', () => log.lines.length === 3);
+    const fields = { source: 'files', version: '1', domains: 1, rules: 1, changes: undefined };
+    expect(log.lines[0]).toEqual({ level: 'notice', message: 'rules loaded', fields });
     expect(log.lines.map(({ fields }) => fields['changes'])).toEqual([
       undefined,
       '2000 rules added (shop.key0, shop.key1, shop.key2, …); 1 rule removed (shop.a)',

@@ -90,6 +90,8 @@ describe('the current value of a secret', () => {
   const GOOD = 'the file of a secret can be used again';
   const NEW = 'the new value in the file of a secret is used';
 
+  afterEach(() => void jest.useRealTimers());
+
   it('is that of its file, and the last one while the file cannot be used', () => {
     using mount = new SecretMount({ auth: 'ann:first-password\n' });
     const log = new RecordedLog();
@@ -134,23 +136,16 @@ describe('the current value of a secret', () => {
     ]);
   });
 
-  it('is reported while it cannot be read, although it is not needed at the time', () => {
+  it('is that of its variable when there is no file; a file that cannot be read is reported although it is not needed', () => {
+    const inVariable = readSettings({ KVSTORE_AUTH: 'word' });
+    expect(currentSecret(inVariable, 'kvstoreAuth', { log: new RecordedLog() })()).toBe('word');
     using mount = new SecretMount({ auth: 'word' });
     jest.useFakeTimers();
-    try {
-      const reading = readSettings({ REDIS_AUTH_FILE: mount.path('auth') }, maskingReader(new SecretMask()));
-      const log = new RecordedLog();
-      currentSecret(reading, 'kvstoreAuth', { log });
-      rmSync(mount.path('auth'));
-      jest.advanceTimersByTime(30_000);
-      expect(log.messages).toEqual([BAD]);
-    } finally {
-      jest.useRealTimers();
-    }
-  });
-
-  it('is that of its variable when there is no file', () => {
-    const reading = readSettings({ KVSTORE_AUTH: 'word' });
-    expect(currentSecret(reading, 'kvstoreAuth', { log: new RecordedLog() })()).toBe('word');
+    const reading = readSettings({ REDIS_AUTH_FILE: mount.path('auth') }, maskingReader(new SecretMask()));
+    const log = new RecordedLog();
+    currentSecret(reading, 'kvstoreAuth', { log });
+    rmSync(mount.path('auth'));
+    jest.advanceTimersByTime(30_000);
+    expect(log.messages).toEqual([BAD]);
   });
 });

@@ -224,21 +224,14 @@ describe('a connection', () => {
     expect(settled).toBe(1);
     await jest.advanceTimersByTimeAsync(1);
     expect(settled).toBe(2);
+    // It is closed when it has waited a second for another one.
+    other.ends({ signal: 'SIGKILL' });
+    await jest.advanceTimersByTimeAsync(999);
+    expect([late.destroyed, dispatch.count('grpc')]).toEqual([false, 1]);
+    await jest.advanceTimersByTimeAsync(1);
+    expect([late.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
     for (const socket of sockets) socket.destroy();
     dispatch.close();
-  });
-
-  it('of gRPC is closed when it has waited a second for the first worker', async () => {
-    jest.useFakeTimers({ doNotFake: ['nextTick'] });
-    const serving$ = new Subject<WorkerProcess>();
-    const ignored = { onRefused: () => undefined, serveUnavailable: () => undefined };
-    const dispatch = new ConnectionDispatch({ pool: { serving$ }, maxGrpcConnections: 2, ...ignored });
-    const socket = new Socket();
-    dispatch.accepted('grpc', socket);
-    await jest.advanceTimersByTimeAsync(999);
-    expect([socket.destroyed, dispatch.count('grpc')]).toEqual([false, 1]);
-    await jest.advanceTimersByTimeAsync(1);
-    expect([socket.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
   });
 });
 

@@ -97,7 +97,7 @@ describe('the distribution of rules', () => {
       const stuck = scripted({ prepare: cold('-n-'), gone$: hot('10010ms g') });
       const slow = scripted({ prepare: cold('9s n 9s n |'), commit: cold('|') });
       const all = [joining, committing, stuck, slow];
-      const members$ = hot('  (0123)', { ...all.map(({ member }) => member) });
+      const members$ = hot('  (0123)', Object.fromEntries(all.map(({ member }, index) => [index, member])));
       const source = cold('   a', events);
       const expected = '      18002ms a';
       expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);

@@ -85,15 +85,10 @@ export async function expectSpread(
   expected: readonly number[],
   count = (pid: number) => connectionsTo(weir.ports.grpc, pid),
 ): Promise<void> {
-  let seen: readonly number[] = [];
-  await weir
-    .until('the connections to be spread', () => {
-      seen = workersOf(weir).map(({ pid }) => count(pid));
-      return seen.toSorted((one, other) => other - one).join() === expected.join();
-    })
-    .catch((error: unknown) => {
-      throw new Error(`expected ${expected.join('/')}, but the workers have ${seen.join('/')}`, { cause: error });
-    });
+  await weir.until(`the workers to have ${expected.join(' and ')} connections`, () => {
+    const seen = workersOf(weir).map(({ pid }) => count(pid));
+    return seen.toSorted((one, other) => other - one).join() === expected.join();
+  });
 }
 
 /** Waits until the primary, which dispatches connections, counts these of each worker, in any order. */
