@@ -140,8 +140,8 @@ describe('the log of loads', () => {
     const large = rulesWith(...Array.from({ length: 2000 }, (_, index) => `key${index}`));
     for (const rules of [rulesWith('a'), large, rulesWith('b'), rulesWith('c')]) ruleLog.loaded(loaded(rules));
     await until('the last line', () => log.lines.length === 3);
-    const fields = { source: 'files', version: '1', domains: 1, rules: 1, changes: undefined };
-    expect(log.lines[0]).toEqual({ level: 'notice', message: 'rules loaded', fields });
+    const first = { source: 'files', version: '1', domains: 1, rules: 1, changes: undefined };
+    expect(log.lines[0]).toEqual({ level: 'notice', message: 'rules loaded', fields: first });
     expect(log.lines.map(({ fields }) => fields['changes'])).toEqual([
       undefined,
       '2000 rules added (shop.key0, shop.key1, shop.key2, …); 1 rule removed (shop.a)',

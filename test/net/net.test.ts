@@ -2,14 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { rootCertificates } from 'node:tls';
 import { listen } from '../../src/net/listen';
 import { readTrustedRoots } from '../../src/net/trusted-roots';
 import { newAuthority } from '../support/data/certificates';
 
 const LOOPBACK = '127.0.0.1';
+const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const ANSWER = 'weir';
 const folder = mkdtempSync(join(tmpdir(), 'weir-net-'));
 const path = join(folder, 'socket');
@@ -29,29 +31,8 @@ function newServer(): net.Server {
 
 /** Whether a server of {@link newServer} is reached. */
 async function isReached(at: net.NetConnectOpts): Promise<boolean> {
-  const socket = net.connect(at).on('error', () => {});
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += String(chunk);
-  });
-  try {
-    await once(socket, 'end');
-  } catch {
-    return false;
-  }
+  const received = await text(net.connect(at)).catch(() => undefined);
   return received === ANSWER;
-}
-
-async function hasIpv6(): Promise<boolean> {
-  const probe = net.createServer();
-  probe.listen({ host: '::1', port: 0 });
-  try {
-    await once(probe, 'listening');
-  } catch {
-    return false;
-  }
-  probe.close();
-  return true;
 }
 
 /** Makes `server.listen` fail with these codes, once for each, before it works. Returns the options of each call. */
@@ -72,7 +53,7 @@ describe('listen, with a TCP address,', () => {
   it.each(['0.0.0.0', ''])('with host "%s" serves IPv4 and, if the system has it, IPv6', async (host) => {
     const { port } = await listen(newServer(), { host, port: 0 });
     expect(await isReached({ host: LOOPBACK, port })).toBe(true);
-    expect(await isReached({ host: '::1', port })).toBe(await hasIpv6());
+    expect(await isReached({ host: '::1', port })).toBe(hasIpv6);
   });
 
   it('listens only on that address, with the backlog', async () => {
@@ -148,9 +129,9 @@ describe('the trusted certificates', () => {
     other.dispose();
   });
 
-  function file(name: string, text: string): string {
+  function file(name: string, contents: string): string {
     mkdirSync(join(folder, name, '..'), { recursive: true });
-    writeFileSync(join(folder, name), text);
+    writeFileSync(join(folder, name), contents);
     return join(folder, name);
   }
 

@@ -145,8 +145,9 @@ test.each([
 });
 
 test('every default is accepted as a value, as it is shown', () => {
-  for (const { name, default: value, type } of settingRows) {
+  const texts = settingRows.flatMap(({ name, default: value, type }) => {
     const text = value === undefined || typeof value === 'object' ? '' : type.format(value);
-    if (text !== '') expect([name, type.parse(text)]).toEqual([name, { value }]);
-  }
+    return text === '' ? [] : [{ name, value, result: type.parse(text) }];
+  });
+  expect(texts).toEqual(texts.map(({ name, value }) => ({ name, value, result: { value } })));
 });

@@ -7,7 +7,6 @@ import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { EvenSamples } from '../../src/statistics/even-samples';
 import { Statistics } from '../../src/statistics/statistics';
-import type { Decide, PendingDecision } from '../../src/streams/ports/decide';
 import { LONGEST_TABLE_KEY } from '../../src/text/table-key';
 import { answerRequests } from '../../src/workers/channel/requests/answering';
 import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';
@@ -24,7 +23,6 @@ import { StatisticsReporter } from '../../src/workers/statistics/statistics-repo
 import { RequestGate } from '../../src/workers/worker/rules/request-gate';
 import { RuleReceiver } from '../../src/workers/worker/rules/rule-receiver';
 import { arbitraryDomains } from '../support/data/arbitrary-rules';
-import { request } from '../support/data/requests';
 import { until } from '../support/waiting/until';
 import { channelPair, duplexPair } from '../support/workers/channel-pair';
 
@@ -133,17 +131,14 @@ describe('counters in the memory of the primary', () => {
 });
 
 describe('rules that are transferred to a worker', () => {
-  /** A worker with a gate before what decides its requests. */
   function connected() {
     const { primary, worker } = channelPair();
-    const gate = new RequestGate();
     const rulesets: (Ruleset | undefined)[] = [];
-    new RuleReceiver(worker, gate).events$.subscribe((event) =>
+    new RuleReceiver(worker, new RequestGate()).events$.subscribe((event) =>
       rulesets.push(event.kind === 'loaded' ? event.ruleset : undefined),
     );
-    const decide = jest.fn<PendingDecision, Parameters<Decide>>(() => ({ cancel: () => undefined }));
     const member = new ChannelMember(primary, { gone$: NEVER, kill: () => undefined });
-    return { member, rulesets, decide, guarded: gate.guard(decide) };
+    return { member, rulesets };
   }
 
   function run(step: Observable<unknown>): Promise<unknown> {
@@ -152,10 +147,10 @@ describe('rules that are transferred to a worker', () => {
 
   /** The rows of a ruleset, with texts instead of arrays: comparing large arrays element by element takes seconds. */
   function rowsOf(ruleset: Ruleset): unknown {
-    const text = JSON.stringify([...rowsOfRuleset(ruleset)], (_, value: unknown) =>
+    const json = JSON.stringify([...rowsOfRuleset(ruleset)], (_, value: unknown) =>
       value instanceof Int32Array ? value.join() : value,
     );
-    return JSON.parse(text);
+    return JSON.parse(json);
   }
 
   it('are the same, with the places in their files, and used when they are committed, and not before', async () => {
@@ -172,18 +167,6 @@ describe('rules that are transferred to a worker', () => {
       }),
       { numRuns: 20 },
     );
-  });
-
-  it('hold requests until they are committed, except those that are cancelled', async () => {
-    const { member, decide, guarded } = connected();
-    await run(member.hold());
-    const [held, cancelled] = ['held', 'cancelled'].map((domain) => request(domain, ['k=v']));
-    const observer = { verdict: () => undefined, error: () => undefined };
-    guarded(held!, observer);
-    guarded(cancelled!, observer).cancel('deadline_exceeded');
-    expect(decide).not.toHaveBeenCalled();
-    await run(member.commit());
-    expect(decide.mock.calls).toEqual([[held, observer]]);
   });
 });
 
@@ -318,7 +301,8 @@ describe('the merged statistics of workers', () => {
     merged.add(channelPair().primary);
     worker.counter('calls').add(1);
     await merged.collect();
-    await until('the other has reported', () => valuesOf(statistics)['calls'] === 1);
+    await until('the other has reported', () => 'calls' in valuesOf(statistics));
+    expect(valuesOf(statistics)['calls']).toBe(1);
     ends[0]?.end();
   });
 

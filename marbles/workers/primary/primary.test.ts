@@ -42,13 +42,12 @@ function scripted({ prepare = NEVER, hold = NEVER, commit = NEVER, gone$ = NEVER
   return { member, received };
 }
 
-interface Given {
-  readonly members$?: Observable<RuleMember>;
-  readonly startsWithoutRules?: boolean;
-}
-
-function distributed(source: Observable<RuleEvent>, scheduler: TestScheduler, given: Given = {}) {
-  return source.pipe(distributeRules({ members$: NEVER, startsWithoutRules: false, scheduler, ...given }));
+function distributed(
+  source: Observable<RuleEvent>,
+  scheduler: TestScheduler,
+  members$: Observable<RuleMember> = NEVER,
+) {
+  return source.pipe(distributeRules({ members$, startsWithoutRules: false, scheduler }));
 }
 
 const FIRST = ['prepare a', 'commit'];
@@ -60,7 +59,7 @@ describe('the distribution of rules', () => {
       const members$ = hot('m', { m: member });
       const source = cold('  a----A-xa-----bcxd--------', events);
       const expected = '     ---a-A-xa---------b---(cxd)';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
+      expectObservable(distributed(source, scheduler, members$)).toBe(expected, events);
       flush();
       const rounds = ['prepare b', 'hold', 'commit', 'prepare d', 'hold', 'commit'];
       expect(received).toEqual([...FIRST, ...rounds]);
@@ -73,21 +72,9 @@ describe('the distribution of rules', () => {
       const members$ = hot('  e--l', { e: early.member, l: late.member });
       const source = cold('   a---b', events);
       const expected = '      a--------b';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
+      expectObservable(distributed(source, scheduler, members$)).toBe(expected, events);
       flush();
       for (const { received } of [early, late]) expect(received).toEqual([...FIRST, 'prepare b', 'hold', 'commit']);
-    }));
-
-  it('lets workers wait for the first rules, or decide without if the settings allow it', () =>
-    marbles(({ cold, hot, expectObservable, flush }, scheduler) => {
-      const [waiting, deciding] = [scripted({ prepare: cold('-|') }), scripted({ commit: cold('-|') })];
-      const source = cold('   --x----', events);
-      const members$ = hot('  m', { m: waiting.member });
-      expectObservable(distributed(source, scheduler, { members$ })).toBe('--x', events);
-      const given = { members$: hot('m', { m: deciding.member }), startsWithoutRules: true };
-      expectObservable(distributed(cold('------'), scheduler, given)).toBe('-');
-      flush();
-      expect([waiting.received, deciding.received]).toEqual([[], ['commit']]);
     }));
 
   it('continues without a worker that ends at any step, or that it kills because it makes no progress for ten seconds', () =>
@@ -100,7 +87,7 @@ describe('the distribution of rules', () => {
       const members$ = hot('  (0123)', Object.fromEntries(all.map(({ member }, index) => [index, member])));
       const source = cold('   a', events);
       const expected = '      18002ms a';
-      expectObservable(distributed(source, scheduler, { members$ })).toBe(expected, events);
+      expectObservable(distributed(source, scheduler, members$)).toBe(expected, events);
       flush();
       const kill = expect.stringMatching(/^kill: it has not answered for 10000 ms/);
       const [prepare] = FIRST;
@@ -116,7 +103,7 @@ describe('the distribution of rules', () => {
       const members$ = hot('  m', { m: scripted({ prepare }).member });
       const source = cold('   -a', events);
       const unsubscribe = '   ----!';
-      expectObservable(distributed(source, scheduler, { members$ }), unsubscribe).toBe('-');
+      expectObservable(distributed(source, scheduler, members$), unsubscribe).toBe('-');
       expectSubscriptions(source.subscriptions).toBe('^---!');
       expectSubscriptions(members$.subscriptions).toBe('^---!');
       expectSubscriptions(prepare.subscriptions).toBe('-^--!');

@@ -32,30 +32,26 @@ function start(env: Readonly<Record<string, string>> = {}): Promise<WeirProcess>
   return WeirProcess.start({ env: { ...rules.env, WORKERS: '2', ...env } });
 }
 
-/** HTTP/2 connections that are closed at the end of a test. */
-class Sessions implements Disposable {
-  readonly all: ClientHttp2Session[] = [];
+const sessions: ClientHttp2Session[] = [];
+function closeSessions(): void {
+  for (const session of sessions.splice(0)) session.destroy();
+}
+afterEach(closeSessions);
 
-  /** Opens connections, all at once, and waits until each of them is served. */
-  async open(count: number, ...[address, options]: Parameters<typeof connect>): Promise<readonly ClientHttp2Session[]> {
-    const opened = Array.from({ length: count }, () => connect(address, options).on('error', () => undefined));
-    this.all.push(...opened);
-    await Promise.all(opened.map((session) => once(session, 'remoteSettings')));
-    return opened;
-  }
-
-  [Symbol.dispose](): void {
-    for (const session of this.all) session.destroy();
-  }
+/** Opens HTTP/2 connections, all at once, and waits until each of them is served. They are closed at the end of the test. */
+async function open(count: number, ...[address, options]: Parameters<typeof connect>) {
+  const opened = Array.from({ length: count }, () => connect(address, options).on('error', () => undefined));
+  sessions.push(...opened);
+  await Promise.all(opened.map((session) => once(session, 'remoteSettings')));
+  return opened;
 }
 
 describe('the connections of an instance with two workers', () => {
   it('go to another worker if the one that they are on their way to dies', async () => {
     await using weir = await start();
-    using sessions = new Sessions();
     const [stopped, other] = workersOf(weir);
     process.kill(stopped!.pid, 'SIGSTOP');
-    const opened = sessions.open(8, `http://${weir.grpcAddress}`);
+    const opened = open(8, `http://${weir.grpcAddress}`);
     await weir.until('the half of the other worker', () => connectionsTo(weir.ports.grpc, other!.pid) >= 4);
     process.kill(stopped!.pid, 'SIGKILL');
     await expect(opened).resolves.toHaveLength(8);
@@ -65,12 +61,12 @@ describe('the connections of an instance with two workers', () => {
     await using weir = await start();
     const [stopped, other] = workersOf(weir);
     process.kill(stopped!.pid, 'SIGSTOP');
-    await weir.line(/a worker does not answer; others get the new connections/);
+    await weir.line(/level=warning msg="a worker does not answer; others get the new connections/);
     expect(await weir.debug('/workers')).toMatch(/^worker 1: .*state=not answering/);
     using clients = await instance.Clients.open(weir, 4);
     expect(new Set(await clients.owners())).toEqual(new Set([other!.pid]));
     process.kill(stopped!.pid, 'SIGCONT');
-    await weir.line(/a worker answers again/);
+    await weir.line(/level=warning msg="a worker answers again/);
     for (let count = 0; count < 4; count += 1) await clients.add();
     await instance.expectSpread(weir, [4, 4]);
   });
@@ -92,8 +88,7 @@ describe('the connections of an instance with two workers', () => {
   it('are spread from a Unix socket too, which is removed at the end', async () => {
     const path = join(own, 'grpc.sock');
     await using weir = await start({ GRPC_UDS: path });
-    using sessions = new Sessions();
-    await sessions.open(8, 'http://localhost', { createConnection: () => connectTo(path) });
+    await open(8, 'http://localhost', { createConnection: () => connectTo(path) });
     await instance.expectSpread(weir, [4, 4], (pid) => connectionsToPath(path, pid));
     using client = new RateLimitClient(`unix:${path}`);
     await expect(client.shouldRateLimit('shop', ['user=x'])).resolves.toMatchObject({ overallCode: instance.OK });
@@ -133,16 +128,13 @@ describe('the certificates of an instance with two workers', () => {
 
   it('are in all workers, which resume the sessions of each other, and are renewed in all, with one line', async () => {
     await using weir = await start(writeCertificate());
-    using sessions = new Sessions();
-    const [address, options] = [
-      `https://localhost:${weir.ports.grpc}`,
-      { ca: authority.ca, maxVersion: 'TLSv1.2' } as const,
-    ];
-    const [first] = await sessions.open(1, address, options);
-    const resuming = await sessions.open(3, address, { ...options, session: tlsOf(first).getSession()! });
+    const address = `https://localhost:${weir.ports.grpc}`;
+    const options = { ca: authority.ca, maxVersion: 'TLSv1.2' } as const;
+    const [first] = await open(1, address, options);
+    const resuming = await open(3, address, { ...options, session: tlsOf(first).getSession()! });
     await instance.expectSpread(weir, [2, 2]);
     expect(resuming.map((session) => tlsOf(session).isSessionReused())).toEqual([true, true, true]);
-    sessions[Symbol.dispose]();
+    closeSessions();
 
     const [before] = await servedCertificates(weir);
     writeCertificate();
