@@ -70,6 +70,8 @@ describe('the list of settings for operators', () => {
       { name: `${prefix}NAME`, source: 'environment', value: 'y' },
       { name: `${prefix}TAGS`, source: 'environment', value: 'b:$1,c:d' },
     ]);
+    const withoutTags = `USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables.replace(/ \S+$/, '')}`;
+    expect(lineOf(withoutTags, `${prefix}TAGS`)).toMatchObject({ source: 'default', value: null });
   });
 
   test('masks secrets', () => {
