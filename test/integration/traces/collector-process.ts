@@ -1,17 +1,15 @@
 import { join } from 'node:path';
+import { freePorts } from '../../support/processes/free-ports';
+import { isListening } from '../../support/processes/is-listening';
+import { KeptProcess } from '../../support/processes/kept-process';
 import { OtlpReceiver } from '../../support/servers/otlp-receiver';
 import type { Span } from '../../support/servers/read-spans';
-import { freePorts } from '../../support/processes/free-ports';
-import { KeptProcess } from '../../support/processes/kept-process';
 import { until } from '../../support/waiting/until';
-import { isListening } from '../../support/processes/is-listening';
 
 const COLLECTOR = join(
   __dirname,
   `../../../.servers/rotel/node_modules/@streamfold/rotel-${process.platform}-${process.arch}/bin/rotel-agent`,
 );
-/** Prints the process id before the shell is replaced by the collector. */
-const WITH_PID = ['sh', '-c', 'echo "pid $$"; exec "$@"', 'sh'];
 
 /** The ports on which a collector receives spans: over HTTP with protobuf, and over gRPC. */
 export interface CollectorPorts {
@@ -21,40 +19,31 @@ export interface CollectorPorts {
 
 /** A real OpenTelemetry collector, which decodes spans and immediately forwards them, encoded again, to this process. */
 export class CollectorProcess implements AsyncDisposable {
-  readonly #forwarded: OtlpReceiver;
   readonly #kept: KeptProcess;
 
   private constructor(
     readonly ports: CollectorPorts,
-    forwarded: OtlpReceiver,
+    readonly forwarded: OtlpReceiver,
   ) {
-    this.#forwarded = forwarded;
     this.#kept = new KeptProcess([
-      ...WITH_PID,
-      COLLECTOR,
-      'start',
+      ...[COLLECTOR, 'start', '--disable-batching'],
       `--otlp-http-endpoint=127.0.0.1:${ports.http}`,
       `--otlp-grpc-endpoint=127.0.0.1:${ports.grpc}`,
-      '--exporter=otlp',
-      '--otlp-exporter-protocol=http',
-      `--otlp-exporter-endpoint=${forwarded.url}`,
-      '--disable-batching',
+      ...['--exporter=otlp', '--otlp-exporter-protocol=http', `--otlp-exporter-endpoint=${forwarded.url}`],
     ]);
   }
 
   /** Starts a collector, on free ports unless ports are given. */
   static async start(ports?: CollectorPorts): Promise<CollectorProcess> {
     const collector = new CollectorProcess(ports ?? (await freeCollectorPorts()), await OtlpReceiver.http());
-    await collector.until('it listens', async () => {
-      const answers = await Promise.all([isListening(collector.ports.http), isListening(collector.ports.grpc)]);
-      return answers.every(Boolean);
-    });
+    const { http, grpc } = collector.ports;
+    await collector.until('it listens', async () => (await isListening(http)) && (await isListening(grpc)));
     return collector;
   }
 
   /** The forwarded spans, in the order of arrival. */
   get spans(): readonly Span[] {
-    return this.#forwarded.spans;
+    return this.forwarded.spans;
   }
 
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
@@ -79,24 +68,9 @@ export class CollectorProcess implements AsyncDisposable {
     }
   }
 
-  /** Suspends the process until {@link resume}. */
-  hang(): void {
-    process.kill(this.#pid, 'SIGSTOP');
-  }
-
-  resume(): void {
-    process.kill(this.#pid, 'SIGCONT');
-  }
-
-  get #pid(): number {
-    const line = this.#kept.lines.find((each) => each.startsWith('pid '));
-    if (line === undefined) throw new Error('the collector has not started');
-    return Number(line.slice('pid '.length));
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#kept.crash();
-    await this.#forwarded[Symbol.asyncDispose]();
+    await this.forwarded[Symbol.asyncDispose]();
   }
 }
 

@@ -1,51 +1,30 @@
-import { Client, Metadata, type ServiceError, credentials, status } from '@grpc/grpc-js';
-import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import type { status } from '@grpc/grpc-js';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import type { Span } from '../../support/servers/read-spans';
+import { callByHand } from '../../support/clients/call-by-hand';
+import { requestMessage } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
+import type { Span } from '../../support/servers/read-spans';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000 } }]';
-
-export const REQUEST = RateLimitRequest.encode({
-  domain: 'shop',
-  descriptors: [
-    { entries: [{ key: 'k', value: 'v' }], limit: undefined, hitsAddend: undefined, isNegativeHits: false },
-  ],
-  hitsAddend: 0,
-}).finish();
-
+const REQUEST = requestMessage('shop', ['k=v']);
 /** The same request for /json. */
-export const JSON_REQUEST = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
+const JSON_REQUEST = '{"domain":"shop","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}';
 
 export type Headers = Readonly<Record<string, string>>;
 
 /** The built service with tracing and a short export interval, and clients of it. */
 export class TracedService implements AsyncDisposable {
-  readonly #rules: RuleFolder;
-  readonly #client: Client;
-
   private constructor(
     readonly weir: WeirProcess,
-    rules: RuleFolder,
-  ) {
-    this.#rules = rules;
-    this.#client = new Client(weir.grpcAddress, credentials.createInsecure());
-  }
+    readonly rules: RuleFolder,
+  ) {}
 
   static async start(env: Headers): Promise<TracedService> {
     const rules = await RuleFolder.with({ 'shop.yaml': RULES });
     try {
-      const weir = await WeirProcess.start({
-        env: {
-          ...rules.env,
-          DISABLE_STATS: 'true',
-          TRACING_ENABLED: 'true',
-          OTEL_BSP_SCHEDULE_DELAY: '20',
-          ...env,
-        },
-      });
-      return new TracedService(weir, rules);
+      const tracing = { DISABLE_STATS: 'true', TRACING_ENABLED: 'true', OTEL_BSP_SCHEDULE_DELAY: '20' };
+      return new TracedService(await WeirProcess.start({ env: { ...rules.env, ...tracing, ...env } }), rules);
     } catch (error) {
       await rules[Symbol.asyncDispose]();
       throw error;
@@ -53,20 +32,8 @@ export class TracedService implements AsyncDisposable {
   }
 
   /** Calls the service over gRPC with these headers. @returns the status of the response */
-  call(headers: Headers = {}, { message = REQUEST, deadline = Infinity } = {}): Promise<status> {
-    const metadata = new Metadata();
-    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
-    return new Promise((resolve) => {
-      this.#client.makeUnaryRequest(
-        SHOULD_RATE_LIMIT,
-        (bytes: Buffer) => bytes,
-        (bytes: Buffer) => bytes,
-        Buffer.from(message),
-        metadata,
-        { deadline },
-        (error: ServiceError | null) => resolve(error?.code ?? status.OK),
-      );
-    });
+  call(headers: Headers = {}, message: Uint8Array = REQUEST): Promise<status> {
+    return callByHand(this.weir.grpcAddress, SHOULD_RATE_LIMIT, message, headers);
   }
 
   /** Calls the service over HTTP. */
@@ -82,9 +49,8 @@ export class TracedService implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#client.close();
     await this.weir[Symbol.asyncDispose]();
-    await this.#rules[Symbol.asyncDispose]();
+    await this.rules[Symbol.asyncDispose]();
   }
 }
 
@@ -106,9 +72,7 @@ export function traceparent(traceId: string): Headers {
 
 /** The span of a call and that of its pipeline window. */
 export function callAndWindow(spans: readonly Span[]): readonly [call: Span, window: Span] {
-  const call = spans.find(({ kind }) => kind === 'server');
-  const window = spans.find(({ kind }) => kind === 'client');
-  if (call === undefined || window === undefined || spans.length !== 2)
-    throw new Error(`there are ${spans.length} spans`);
+  const [call, window] = (['server', 'client'] as const).map((each) => spans.find(({ kind }) => kind === each));
+  if (!call || !window || spans.length !== 2) throw new Error(`there are ${spans.length} spans`);
   return [call, window];
 }
