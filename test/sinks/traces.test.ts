@@ -47,7 +47,7 @@ function parent(isSampled: boolean | undefined, more: Partial<Parent> = {}): Par
 
 type Fields = Readonly<Record<string, string | undefined>>;
 
-function parentIn(fields: Fields): Parent | undefined {
+function parentIn(fields: Fields) {
   return readParent({ metadata: (name) => fields[name] });
 }
 

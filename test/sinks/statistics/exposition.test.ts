@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import type { Offender } from '../../../src/limiter/offenders/offender';
 import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
-import { Exposition } from '../../../src/sinks/statistics/exposition/exposition';
+import { Exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition/exposition';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
 import { mergeMetrics } from '../../../src/sinks/statistics/exposition/merge-metrics';
@@ -9,23 +9,21 @@ import { offenderSeries } from '../../../src/sinks/statistics/exposition/offende
 import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
 import { Statistics } from '../../../src/statistics/statistics';
 
-interface Setup {
+interface Setup extends Partial<Pick<ExpositionOptions, 'labels' | 'reserved' | 'now'>> {
   readonly table?: MappingTable;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly reserved?: readonly string[];
-  readonly now?: () => number;
 }
 
-function expositionOf({ table = builtInMapping(false), labels = {}, reserved = [], now = () => 0 }: Setup = {}) {
+function expositionOf({ table = builtInMapping(false), ...options }: Setup = {}) {
   const statistics = new Statistics(100_000);
   const conflicts: string[] = [];
   const exposition = new Exposition({
     statistics,
     mapper: new Mapper(table),
-    labels,
-    reserved: new Set(reserved),
+    labels: {},
+    reserved: new Set(),
     onConflict: (metric) => conflicts.push(metric),
-    now,
+    now: () => 0,
+    ...options,
   });
   async function page(): Promise<string> {
     let text = '';
@@ -53,17 +51,11 @@ describe('the metrics page', () => {
     const { statistics, series } = expositionOf({ labels: { stage: 'prod' } });
     const errors = statistics.counter('ratelimit.service.config_load_error');
     statistics.gauge('ratelimit.build_info', () => 1, { version: '1.2.3', node: '20.20.0' });
-    for (const [added, text] of [
-      [0, '0'],
-      [2, '2'],
-      [3e21, '3000000000000000000000'],
-    ] as const) {
-      errors.add(added);
-      expect(await series()).toEqual([
-        `ratelimit_service_config_load_error{stage="prod"} ${text}`,
-        'ratelimit_build_info{node="20.20.0",stage="prod",version="1.2.3"} 1',
-      ]);
-    }
+    const gauge = 'ratelimit_build_info{node="20.20.0",stage="prod",version="1.2.3"} 1';
+    expect(await series()).toEqual(['ratelimit_service_config_load_error{stage="prod"} 0', gauge]);
+    errors.add(3e21);
+    const large = '3000000000000000000000';
+    expect(await series()).toEqual([`ratelimit_service_config_load_error{stage="prod"} ${large}`, gauge]);
   });
 
   it('has the statistics of rules that have changed, labelled with domain and keys', async () => {
@@ -72,17 +64,15 @@ describe('the metrics page', () => {
     one.totalHits = 3;
     one.overLimit = 1;
     statistics.rule('shop.user.path_x').totalHits = 2;
-    function expected(hits: number) {
-      return [
-        `${RULE}_total_hits{domain="shop",key1="user_a"} ${hits}`,
-        `${RULE}_total_hits{domain="shop",key1="user",key2="path_x"} 2`,
-        `${RULE}_over_limit{domain="shop",key1="user_a"} 1`,
-      ];
-    }
-    expect(await series()).toEqual(expected(3));
+    const others = [
+      `${RULE}_total_hits{domain="shop",key1="user",key2="path_x"} 2`,
+      `${RULE}_over_limit{domain="shop",key1="user_a"} 1`,
+    ];
+    expect(await series()).toEqual([`${RULE}_total_hits{domain="shop",key1="user_a"} 3`, ...others]);
     one.totalHits += 4;
     one.withinLimit = 5;
-    expect(await series()).toEqual([...expected(7), `${RULE}_within_limit{domain="shop",key1="user_a"} 5`]);
+    others.push(`${RULE}_within_limit{domain="shop",key1="user_a"} 5`);
+    expect(await series()).toEqual([`${RULE}_total_hits{domain="shop",key1="user_a"} 7`, ...others]);
   });
 
   it('has an unmapped statistic under its own name', async () => {
@@ -105,11 +95,9 @@ describe('the metrics page', () => {
     const name = 'ratelimit_service_response_time_seconds';
     const lines = await series();
     expect(lines).toHaveLength(20);
-    const buckets = { '0.00005': 2, '0.0001': 2, '0.00025': 3, '0.5': 3, '1': 4, '10': 4, '+Inf': 5 };
-    for (const [le, count] of Object.entries(buckets)) {
-      expect(lines).toContain(`${name}_bucket{${method},le="${le}"} ${count}`);
-    }
-    expect(lines).toContain(`${name}_count{${method}} 5`);
+    const buckets = { '0.00005': 2, '0.00025': 3, '0.5': 3, '1': 4, '10': 4, '+Inf': 5 };
+    const written = Object.entries(buckets).map(([le, count]) => `${name}_bucket{${method},le="${le}"} ${count}`);
+    expect(lines).toEqual(expect.arrayContaining([...written, `${name}_count{${method}} 5`]));
     expect(Number(lines.find((line) => line.startsWith(`${name}_sum{`))?.split(' ')[1])).toBeCloseTo(20.70029, 9);
   });
 
@@ -176,23 +164,21 @@ mappings:
   });
 
   it('has the sum of statistics that are mapped to one series, each with its scale', async () => {
-    const table = readMappingFile(
-      'mappings:\n- {match: a.b, name: m, scale: 0.5}\n- {match: a.c, name: m, scale: 10}\n- {match: a.d, name: m}\n',
-    );
+    const table = readMappingFile(`
+mappings:
+- {match: a.b, name: m, scale: 0.5}
+- {match: a.c, name: m, scale: 10}
+- {match: a.d, name: m}
+- {match: e.*, name: n}
+`);
     const { statistics, series } = expositionOf({ table });
     for (const name of ['a.b', 'a.c', 'a.d']) statistics.counter(name).add(2);
     statistics.timer('x.y-z').record(1);
     statistics.timer('x.y_z').record(2);
-    const lines = await series();
-    expect(lines.filter((line) => line.startsWith('m'))).toEqual(['m 23']);
-    expect(lines.filter((line) => line.startsWith('x_y_z_count'))).toEqual(['x_y_z_count 2']);
-  });
-
-  // With work per statistic that grows with their number, this takes minutes.
-  it('maps a hundred thousand statistics to one series', async () => {
-    const { statistics, series } = expositionOf({ table: readMappingFile('mappings: [{match: a.*, name: m}]') });
-    for (let index = 0; index < 100_000; index += 1) statistics.counter(`a.${index}`).add(2);
-    expect(await series()).toEqual(['m 200000']);
+    // With work per statistic that grows with their number, this takes minutes.
+    for (let index = 0; index < 100_000; index += 1) statistics.counter(`e.${index}`).add(2);
+    const lines = (await series()).filter((line) => /^(?:m|n|x_y_z_count) /.test(line));
+    expect(lines).toEqual(['x_y_z_count 2', 'm 23', 'n 200000']);
   });
 
   it('omits statistics whose mapped name is empty, and those that the mapping drops', async () => {
@@ -210,7 +196,7 @@ mappings:
   });
 
   it('omits metrics that conflict with another one, and reports each once', async () => {
-    const { statistics, conflicts, series } = expositionOf({ reserved: ['process_x'] });
+    const { statistics, conflicts, series } = expositionOf({ reserved: new Set(['process_x']) });
     statistics.counter('a.b').add(1);
     statistics.gauge('a_b', () => 9);
     statistics.timer('t');
@@ -240,12 +226,10 @@ mappings:
     expect(status).toBe(3);
     expect(remarks.filter((remark) => !KNOWN_REMARKS.test(remark))).toEqual([]);
 
-    const names = text.match(/^[^#\s]\S*/gm) ?? [];
-    expect(new Set(names).size).toBe(names.length);
-    const families = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
-    expect(new Set(families).size).toBe(families.length);
-    expect(text).toContain('process_cpu_seconds_total{stage="prod"}');
-    expect(text).toContain('nodejs_eventloop_lag_seconds{stage="prod"}');
+    for (const names of [text.match(/^[^#\s]\S*/gm), text.match(/^# TYPE \S+/gm)]) {
+      expect(new Set(names).size).toBe(names?.length);
+    }
+    expect(text).toMatch(/process_cpu_seconds_total\{stage="prod"\}[^]*nodejs_eventloop_lag_seconds\{stage="prod"\}/);
   });
 });
 
@@ -260,14 +244,11 @@ describe('the metrics of several processes', () => {
   it('are one page, with the series of each metric together', () => {
     const page = `${a}a 1\n\n${b}b{x="1"} 1\nb{x="2"} 2\n`;
     const ofWorker = `${b}b{worker="1"} 3\n\n${c}c{worker="1"} 4\n`;
-    expect(mergeMetrics([page, ofWorker])).toBe(
-      `${a}a 1\n${b}b{x="1"} 1\nb{x="2"} 2\nb{worker="1"} 3\n${c}c{worker="1"} 4\n`,
-    );
-  });
-
-  it.each(['\r', '\u2028', '\u2029'])('keep a label with %j before what looks like a metric', (separator) => {
-    const page = `${a}a{x="1${separator}# HELP b text"} 1\n`;
-    expect(mergeMetrics([page])).toBe(page);
+    const merged = `${a}a 1\n${b}b{x="1"} 1\nb{x="2"} 2\nb{worker="1"} 3\n${c}c{worker="1"} 4\n`;
+    expect(mergeMetrics([page, ofWorker])).toBe(merged);
+    // Such labels do not end a line.
+    const hostile = `${a}a{x="1\r# HELP b text\u2028# HELP b text\u2029# HELP b text"} 1\n`;
+    expect(mergeMetrics([hostile])).toBe(hostile);
   });
 
   it('are a page that Prometheus accepts', async () => {

@@ -30,40 +30,20 @@ function regex(pattern: string, rest: string): string {
 describe('a mapping of a mapping file', () => {
   // The rules of the statsd exporter's documentation, one per row; the exporter itself maps these names in the same way.
   it.each<[title: string, mapping: string, name: string, metric: string | undefined]>([
-    ['a star matches one component', 'match: a.*.c, name: m, labels: {job: $1}', 'a.b.c', 'm{job=b}'],
     ['a star matches no dots', 'match: a.*.c, name: m', 'a.b.b.c', undefined],
     ['a glob matches the whole name', 'match: a.*, name: m', 'x.a.b', undefined],
     ['a star matches dashes and spaces', 'match: a.*, name: m, labels: {job: $1}', 'a.x-y z', 'm{job=x-y z}'],
     ['a dot of a glob matches only a dot', 'match: a.b, name: m', 'axb', undefined],
-    ['a glob without dots matches', 'match: ab, name: m', 'ab', 'm{}'],
     ['groups are expanded in the name', 'match: a.*.*, name: "m_${2}_${1}s"', 'a.b.c', 'm_c_bs{}'],
-    ['several groups make one label', 'match: a.*.*, name: m, labels: {x: $2-$1}', 'a.b.c', 'm{x=c-b}'],
-    ['other labels stay as written', 'match: a.*, name: m, labels: {job: fixed}', 'a.b', 'm{job=fixed}'],
     ['a missing group is empty', 'match: a.*, name: m$2, labels: {x: "$9-${1}"}', 'a.b', 'm{x=-b}'],
     ['a reference is as long as possible', 'match: a.*, name: m_$1_total', 'a.b', 'm_{}'],
-    ['braces delimit a reference', 'match: a.*, name: "m_${1}_total"', 'a.b', 'm_b_total{}'],
     ['a reference includes an adjacent one', 'match: a.*.*, name: m, labels: {x: $1$2.}', 'a.b.c', 'm{x=.}'],
     ['$0 is the whole name', 'match: a.*, name: m, labels: {x: "$0/${0}"}', 'a.b', 'm{x=a.b/a.b}'],
-    ['a number may have leading zeros', 'match: a.*, name: m, labels: {x: "${01}"}', 'a.b', 'm{x=b}'],
     ['other notations of numbers are no groups', 'match: a.*, name: m, labels: {x: $0x1$1e0}', 'a.b', 'm{x=}'],
-    [
-      'a missing group of a pattern is empty',
-      regex('a.(b)(c)?', 'name: m$1_x, labels: {x: "$2${1}$9"}'),
-      'a.b',
-      'm{x=b}',
-    ],
-    [
-      'a pattern expands adjacent references',
-      regex('(a).(b)', 'name: m, labels: {x: "$1$2${1}c$1c"}'),
-      'a.b',
-      'm{x=abac}',
-    ],
     ['named groups are expanded', regex('(?P<p>a).(?P<q>b)', 'name: m, labels: {x: "$q-${p}-$r"}'), 'a.b', 'm{x=b-a-}'],
     ['incomplete references stay', regex('(a)', 'name: m, labels: {x: "$$1 ${1 $-$01."}'), 'a', 'm{x=$1 ${1 $-.}'],
-    ['a pattern matches across dots', regex(String.raw`^a\.(.*)\.c$`, 'name: m_$1'), 'a.b.b.c', 'm_b.b{}'],
-    ['a pattern is not anchored', regex('b(.)', 'name: m, labels: {x: $1}'), 'a.bc.d', 'm{x=c}'],
+    ['a pattern matches anywhere, across dots', regex('(b.*)c(x)?', 'name: "m_${1}$2"'), 'a.b.b.c.d', 'm_b.b.{}'],
     ['drop drops a statistic with a name', 'match: a.*, action: drop, name: dropped', 'a.b', 'dropped'],
-    ['drop requires no name', 'match: a.*, action: drop', 'a.b', 'dropped'],
     ['another type does not match', 'match: a.*, match_metric_type: gauge, name: m', 'a.b', undefined],
     ['the same type matches', 'match: a.*, match_metric_type: counter, name: m', 'a.b', 'm{}'],
     ['values of other types of YAML stay', 'match: a.*, name: n, labels: {yes: 010}', 'a.b', 'n{yes=010}'],
@@ -119,7 +99,6 @@ mappings:
   it.each([
     ['match: a.*, name: m_$1_total', ['$1_total']],
     ['match: a.*, name: "m_${1}", labels: {x: "$0 $1 $2 ${name}"}', ['$2', '${name}']],
-    ['match: a.*.*, name: m, labels: {x: $1$2}', ['$1$2']],
     ['match: a.*, action: drop, name: m_$1_total', []],
     [regex('(?P<first>a)(b)?', 'name: "m_${2}$1", labels: {x: "$first $0 $$3"}'), []],
     [regex('(?P<first>a)', 'name: m$2, labels: {x: "$firsts ${01}"}'), ['$2', '$firsts', '${01}']],
@@ -145,20 +124,11 @@ describe('a mapping file', () => {
     [one('match: a.b'), 'the mapping for a.b requires name'],
     [one('match: a.b, name: 5m'), '5m is not a valid metric name'],
     [one('match: a.*b, name: m'), 'a.*b is not a valid glob'],
-    [one('match: a..b, name: m'), 'a..b is not a valid glob'],
     [one(regex('(?=a)', 'name: m')), '(?=a) is not a valid regular expression'],
     [one('match: a, name: m, labels: {"5": x}'), '5 is not a valid label name'],
     [one('match: a, name: m, labels: {quantile: x}'), 'the label quantile is reserved: every summary has one'],
-    [
-      one('match: a, name: m, observer_type: histogram, labels: {le: x}'),
-      'the label le is reserved: every histogram has',
-    ],
+    [one('match: a, name: m, observer_type: histogram, labels: {le: x}'), 'le is reserved: every histogram has one'],
     [one('match: a, name: m, match_type: exact'), 'match_type must be one of glob, regex'],
-    [one('match: a, name: m, action: keep'), 'action must be one of map, drop'],
-    [
-      one('match: a, name: m, match_metric_type: set'),
-      'match_metric_type must be one of counter, gauge, observer, timer',
-    ],
     [one('match: a, name: m, scale: much'), 'scale must be a number'],
     [one('match: a, name: m, buckets: [2, 1]'), 'each bucket must be larger than the previous one'],
     [one('match: a, name: m, buckets: [much]'), 'buckets must be a list of numbers'],
@@ -166,7 +136,6 @@ describe('a mapping file', () => {
     [one('match: a, name: m, summary_options: {max_age: soon}'), 'max_age must be a duration such as 10m'],
     [one('match: a, name: m, honor_labels: perhaps'), 'honor_labels must be true or false'],
     [one('match: [a], name: m'), 'match must be a scalar value'],
-    [one('match: a, name: m, colour: red'), 'unknown key colour; known keys: '],
   ])('is rejected: %j', (text, message) => {
     expect(() => readMappingFile(text)).toThrow(MappingFileError);
     expect(() => readMappingFile(text)).toThrow(message);
@@ -178,15 +147,10 @@ describe('the built-in mapping', () => {
   const rule = 'ratelimit.service.rate_limit';
 
   it.each(['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'])('maps %s of a rule', (stat) => {
-    const separated = 'l_v\u2028w\u2029.m\u2028';
-    for (const [keys, labels] of [
-      ['k', 'key1=k'],
-      ['k.l_v', 'key1=k,key2=l_v'],
-      ['k.l.m.n', 'key1=k,key2=l.m.n'],
-      [`k.${separated}`, `key1=k,key2=${separated}`],
-    ] as const) {
-      const metric = `ratelimit_service_rate_limit_${stat}{domain=d,${labels}}`;
-      expect(mappedTo(mapper, `${rule}.d.${keys}.${stat}`)).toBe(metric);
+    const metric = `ratelimit_service_rate_limit_${stat}`;
+    expect(mappedTo(mapper, `${rule}.d.k.${stat}`)).toBe(`${metric}{domain=d,key1=k}`);
+    for (const key of ['l_v', 'l.m.n', 'l_v\u2028w\u2029.m\u2028']) {
+      expect(mappedTo(mapper, `${rule}.d.k.${key}.${stat}`)).toBe(`${metric}{domain=d,key1=k,key2=${key}}`);
     }
   });
 
@@ -195,28 +159,25 @@ describe('the built-in mapping', () => {
   it.each([
     ['ratelimit.service.call.should_rate_limit.redis_error', errors],
     ['ratelimit_server.ShouldRateLimit.total_requests', requests],
-    ['ratelimit.service.config_load_success', 'ratelimit_service_config_load_success{}'],
     ['ratelimit.service.config_load_error', 'ratelimit_service_config_load_error{}'],
     [`${rule}.d.k.over_limit_with_local_cache`, undefined],
     [`${rule}.d.domain_not_found`, undefined],
-    ['ratelimit.service.global_shadow_mode', undefined],
   ])('maps %s to %s', (name, metric) => {
     expect(mappedTo(mapper, name)).toBe(metric);
   });
 
-  it.each([
-    [
-      'seconds',
-      false,
-      0.001,
-      [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    ],
-    ['milliseconds', true, 1, [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000]],
-  ])('maps response times to a histogram in %s, under the same name', (_, isMilliseconds, scale, buckets) => {
+  it('maps response times to a histogram in seconds or milliseconds, under the same name', () => {
     const name = 'ratelimit_server.Check.response_time';
-    const timers = new Mapper(builtInMapping(isMilliseconds));
-    expect(mappedTo(timers, name, 'observer')).toBe('ratelimit_service_response_time_seconds{grpc_method=Check}');
-    expect(timers.map(name, 'observer')?.mapping).toMatchObject({ scale, observer: { kind: 'histogram', buckets } });
+    const bounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
+    for (const [isMilliseconds, scale] of [
+      [true, 1],
+      [false, 0.001],
+    ] as const) {
+      const timers = new Mapper(builtInMapping(isMilliseconds));
+      const buckets = bounds.map((bound) => expect.closeTo(bound * scale, 9));
+      expect(mappedTo(timers, name, 'observer')).toBe('ratelimit_service_response_time_seconds{grpc_method=Check}');
+      expect(timers.map(name, 'observer')?.mapping).toMatchObject({ scale, observer: { kind: 'histogram', buckets } });
+    }
   });
 });
 
@@ -224,13 +185,9 @@ describe('the built-in mapping', () => {
 describe('a regular expression of RE2', () => {
   it.each([
     ['a.c', 'xabcx', 'abc'],
-    ['(?P<one>a)(?<two>b)', 'ab', 'ab'],
     ['(?is)a.B', 'A\nb', 'A\nb'],
-    ['(?m)^b$', 'a\nb\nc', 'b'],
     [String.raw`\Aab\z`, 'ab', 'ab'],
-    [String.raw`\Qa.b*\E.`, 'a.b*c', 'a.b*c'],
-    ['[^[:digit:]_]+', '12ab_3', 'ab'],
-    [String.raw`\p{Greek}+`, 'aβγ', 'βγ'],
+    [String.raw`[^[:digit:]_]+\p{Greek}`, '12aβ_3', 'aβ'],
     ['(?U)a+', 'aaa', 'a'],
     ['axb', 'a.b', undefined],
   ])('%j finds in %j: %j', (source, text, found) => {
@@ -252,7 +209,6 @@ describe('a regular expression of RE2', () => {
   it.each([
     ['(?=a)', 'invalid or unsupported Perl syntax: (?='],
     [String.raw`(a)\1`, String.raw`invalid escape sequence: \1`],
-    ['[a', 'missing closing ]: [a'],
     ['a\\', 'trailing backslash at end of expression'],
     ['a{1001}', 'invalid repeat count: {1001}'],
   ])('is rejected: %j', (source, message) => {

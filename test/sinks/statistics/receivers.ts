@@ -45,53 +45,45 @@ export interface Place extends AsyncDisposable {
   readonly sender: (timeout?: number) => LineSender;
 }
 
-async function freePort(receiver: (TcpReceiver | UdpReceiver) & AsyncDisposable): Promise<number> {
+const host = '127.0.0.1';
+
+/** A place at a port that is free when `receiver` has ended. */
+async function atPort(receiver: TcpReceiver | UdpReceiver, place: (port: number) => Omit<Place, symbol>) {
   const { port } = receiver;
   await receiver[Symbol.asyncDispose]();
-  return port;
+  return { ...place(port), [Symbol.asyncDispose]: async () => undefined };
 }
 
-const host = '127.0.0.1';
-async function nothing(): Promise<void> {}
+/** A place at a Unix socket. */
+async function atSocket(place: (path: string) => Omit<Place, symbol>) {
+  const folder = await SocketFolder.make();
+  return { ...place(folder.path), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+}
 
 /** A place for each kind of transport. */
 export const TRANSPORTS = {
-  async tcp(): Promise<Place> {
-    const port = await freePort(await TcpReceiver.start());
-    return {
+  tcp: async (): Promise<Place> =>
+    atPort(await TcpReceiver.start(), (port) => ({
       start: (options) => TcpReceiver.start({ port, ...options }),
       sender: (timeout = 20_000) => new TcpSender({ host, port, timeout }),
-      [Symbol.asyncDispose]: nothing,
-    };
-  },
-  async udp(): Promise<Place> {
-    const port = await freePort(await UdpReceiver.start());
-    return {
+    })),
+  udp: async (): Promise<Place> =>
+    atPort(await UdpReceiver.start(), (port) => ({
       start: () => UdpReceiver.start({ port }),
       sender: () => new UdpSender({ host, port, icmpWait: 200 }),
-      [Symbol.asyncDispose]: nothing,
-    };
-  },
-  async 'unix stream'(): Promise<Place> {
-    const folder = await SocketFolder.make();
-    const { path } = folder;
-    return {
+    })),
+  'unix stream': (): Promise<Place> =>
+    atSocket((path) => ({
       start: (options) => UnixReceiver.start(path, { framing: 'lines', ...options }),
       sender: (timeout = 20_000) => new UnixStreamSender({ path, framing: 'lines', timeout }),
-      [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
-    };
-  },
-  async 'unix datagram'(): Promise<Place> {
-    const folder = await SocketFolder.make();
-    const { path } = folder;
-    return {
+    })),
+  'unix datagram': (): Promise<Place> =>
+    atSocket((path) => ({
       start: async ({ reads = true } = {}) => {
         const receiver = await UnixDatagramReceiver.start(path);
         if (!reads) receiver.pause();
         return receiver;
       },
       sender: (timeout = 20_000) => new UnixDatagramSender({ path, timeout }),
-      [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
-    };
-  },
+    })),
 } as const;

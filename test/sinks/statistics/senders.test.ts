@@ -1,13 +1,12 @@
 import { Socket } from 'node:dgram';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import type { LookupAddress } from 'node:dns';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TcpSender, UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
 import type { LineSender } from '../../../src/sinks/statistics/senders/line-sender';
 import { StreamSender } from '../../../src/sinks/statistics/senders/stream-sender';
 import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
 import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
-import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
+import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
 import { CHANGES, HITS, SentStatistics, TRANSPORTS } from './receivers';
@@ -123,56 +122,46 @@ describe('a connection', () => {
     await expect(sender.send(lines)).rejects.toThrow('the connection was lost');
     sender.close();
   });
+});
 
-  it('has packets of up to 8192 bytes with their length for the Datadog agent, and a longer line alone', async () => {
+describe('a packet of several lines', () => {
+  const longest = 'e'.repeat(65_507);
+
+  /** Sends lines, and waits for all but those that begin with x. */
+  async function send(sender: LineSender, receiver: Lines, lines: readonly string[]): Promise<void> {
+    const expected = lines.filter((line) => !line.startsWith('x'));
+    await sender.open();
+    await sender.send(lines);
+    await receiver.until('all lines', () => receiver.lines.length === expected.length);
+    sender.close();
+    expect(receiver.lines).toEqual(expected);
+  }
+
+  it('has up to 8192 bytes and its length for the Datadog agent; a longer line is alone', async () => {
     await using folder = await SocketFolder.make();
     await using receiver = await UnixReceiver.start(folder.path);
-    const sender = new UnixStreamSender({ path: folder.path, framing: 'packets' });
-    await sender.open();
     const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), 'e'.repeat(70_000), 'f'];
-    await sender.send(lines);
-    sender.close();
-    await receiver.until('all lines', () => receiver.lines.length === lines.length);
-    expect(receiver.lines).toEqual(lines);
+    await send(new UnixStreamSender({ path: folder.path, framing: 'packets' }), receiver, lines);
     expect(receiver.packets.map(({ length }) => length)).toEqual([8192, 8000, 192, 70_000, 1]);
+  });
+
+  it('has up to 1432 bytes over UDP; a longer line is alone, and left out above 65507', async () => {
+    await using receiver = await UdpReceiver.start();
+    const lines = ['a'.repeat(700), 'b'.repeat(731), 'é'.repeat(350), 'd'.repeat(732), `x${longest}`, 'f'.repeat(1432)];
+    await send(new UdpSender({ host, port: receiver.port, icmpWait: 1 }), receiver, [longest, ...lines]);
+    expect(receiver.datagrams.map((each) => Buffer.byteLength(each))).toEqual([65_507, 1432, 700, 732, 1432]);
+  });
+
+  it('has up to 8192 bytes over a Unix datagram socket, with the same rules for longer lines', async () => {
+    await using folder = await SocketFolder.make();
+    await using receiver = await UnixDatagramReceiver.start(folder.path);
+    const lines = [longest, 'a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, 'f'];
+    await send(new UnixDatagramSender({ path: folder.path }), receiver, lines);
+    expect(receiver.datagrams.map(({ length }) => length)).toEqual([65_507, 8192, 8000, 194]);
   });
 });
 
 describe('a datagram', () => {
-  it('is filled up to the last of 1432 bytes over UDP; a longer line is sent alone, and left out above 65507', async () => {
-    await using receiver = await UdpReceiver.start();
-    const sender = new UdpSender({ host, port: receiver.port, icmpWait: 1 });
-    await sender.open();
-    const longest = 'e'.repeat(65_507);
-    const lines = [
-      longest,
-      'a'.repeat(700),
-      'b'.repeat(731),
-      'é'.repeat(350),
-      'd'.repeat(732),
-      `x${longest}`,
-      'f'.repeat(1432),
-    ];
-    await sender.send(lines);
-    await receiver.until('all lines', () => receiver.lines.length === 6);
-    expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
-    expect(receiver.datagrams.map((each) => Buffer.byteLength(each))).toEqual([65_507, 1432, 700, 732, 1432]);
-    sender.close();
-  });
-
-  it('is filled up to 8192 bytes over a Unix socket, with the same rules for longer lines', async () => {
-    await using folder = await SocketFolder.make();
-    await using receiver = await UnixDatagramReceiver.start(folder.path);
-    const sender = new UnixDatagramSender({ path: folder.path });
-    await sender.open();
-    const longest = 'e'.repeat(65_507);
-    const lines = [longest, 'a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, 'f'];
-    await sender.send(lines);
-    await receiver.until('all lines', () => receiver.lines.length === 6);
-    expect(receiver.lines).toEqual(lines.filter((line) => !line.startsWith('x')));
-    expect(receiver.datagrams.map(({ length }) => length)).toEqual([65_507, 8192, 8000, 194]);
-  });
-
   it('with a name that is too long causes one warning, and keeps no other statistic from being sent', async () => {
     await using receiver = await UdpReceiver.start();
     using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
@@ -214,97 +203,67 @@ describe('a datagram', () => {
 });
 
 describe('the host of a UDP output', () => {
-  const [FIRST, SECOND] = [1, 2].map((last) => ({ address: `127.0.0.${last}`, family: 4 })) as [Address, Address];
-  /** No process listens on it. */
-  const SILENT = { address: '127.0.0.3', family: 4 };
-  interface Address {
-    readonly address: string;
-    readonly family: number;
-  }
+  // No process listens on the last one.
+  const [FIRST, SECOND, SILENT] = [1, 2, 3].map((last) => ({ address: `127.0.0.${last}`, family: 4 }));
 
-  let first: UdpReceiver;
-  let second: UdpReceiver;
-  let addresses: readonly Address[];
-  let lookups: number;
-  let sender: UdpSender;
-  beforeEach(async () => {
-    lookups = 0;
-    for (;;) {
-      first = await UdpReceiver.start({ host: FIRST.address });
-      try {
-        second = await UdpReceiver.start({ host: SECOND.address, port: first.port });
-        return;
-      } catch {
-        await first[Symbol.asyncDispose]();
-      }
-    }
-  });
-  afterEach(async () => {
-    sender.close();
-    await first[Symbol.asyncDispose]();
-    await second[Symbol.asyncDispose]();
-  });
-
-  function senderWith(resolveInterval: number, icmpWait = 1) {
-    async function resolve() {
-      lookups += 1;
-      if (addresses.length === 0) throw new Error('the name server is unavailable');
-      return addresses;
-    }
-    return new UdpSender({ host: 'statsd.example', port: first.port, icmpWait, resolveInterval, resolve });
-  }
-
-  /** Sends a line in a flush of its own; what the flush finds out about the host is known afterwards. */
-  async function flush(line: string) {
-    await sender.open();
-    await sender.send([line]);
-    await nextTurn();
+  /** Receivers on the first two addresses, and a sender to a host that has the addresses of each flush. */
+  async function hostWith(resolveInterval: number, icmpWait = 1) {
+    const first = await UdpReceiver.start();
+    const second = await UdpReceiver.start({ host: '127.0.0.2', port: first.port });
+    let known: readonly (typeof FIRST)[] = [];
+    const resolve = jest.fn(async () => {
+      if (known.length === 0) throw new Error('the name server is unavailable');
+      return known as readonly LookupAddress[];
+    });
+    const sender = new UdpSender({ host: 'statsd.example', port: first.port, icmpWait, resolveInterval, resolve });
+    return {
+      resolve,
+      /** Sends a line in a flush of its own; what the flush finds out about the host is known afterwards. */
+      async flush(line: string, ...addresses: typeof known) {
+        known = addresses;
+        await sender.open();
+        await sender.send([line]);
+        await nextTurn();
+      },
+      async arrived(...lines: readonly string[]) {
+        for (const [index, receiver] of [first, second].entries()) {
+          await receiver.until('all lines', () => receiver.lines.join('') === lines[index]);
+        }
+      },
+      async [Symbol.asyncDispose]() {
+        sender.close();
+        for (const each of [first, second]) await each[Symbol.asyncDispose]();
+      },
+    };
   }
 
   it('is followed to its new address, but kept while that is one of several or the name cannot be resolved', async () => {
-    sender = senderWith(0);
+    await using host = await hostWith(0);
     const rounds = [[FIRST], [SECOND, FIRST], [], [SECOND], [SECOND]];
-    for (const [index, known] of rounds.entries()) {
-      addresses = known;
-      await flush(String(index));
-    }
-    await second.until('the last line', () => second.lines.length === 1);
-    await first.until('the lines before', () => first.lines.length === 4);
-    expect([first.lines, second.lines]).toEqual([['0', '1', '2', '3'], ['4']]);
+    for (const [index, known] of rounds.entries()) await host.flush(String(index), ...known);
+    await host.arrived('0123', '4');
   });
 
   it('is reached at its next address when one refuses, also if one is listed twice, and that one stays in use', async () => {
-    sender = senderWith(0, 500);
-    addresses = [SILENT, SILENT, FIRST, SECOND];
-    await expect(flush('a')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
-    addresses = [];
-    await expect(flush('b')).rejects.toThrow('the name server is unavailable');
-    addresses = [SILENT, SILENT, FIRST, SECOND];
-    for (const line of ['c', 'd', 'e']) await flush(line);
-    await first.until('all lines', () => first.lines.length === 3);
-    expect([first.lines, second.lines]).toEqual([['c', 'd', 'e'], []]);
+    await using host = await hostWith(0, 500);
+    const addresses = [SILENT, SILENT, FIRST, SECOND];
+    await expect(host.flush('a', ...addresses)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+    await expect(host.flush('b')).rejects.toThrow('the name server is unavailable');
+    for (const line of 'cde') await host.flush(line, ...addresses);
+    await host.arrived('cde', '');
   });
 
   it('is resolved once per interval, not per flush', async () => {
-    sender = senderWith(3_600_000);
-    addresses = [FIRST];
-    for (let line = 0; line < 20; line += 1) await flush(`a:${line}|c`);
-    expect(lookups).toBe(1);
+    await using host = await hostWith(3_600_000);
+    for (let line = 0; line < 20; line += 1) await host.flush('a', FIRST);
+    expect(host.resolve).toHaveBeenCalledTimes(1);
   });
 });
 
 describe('an address that cannot be used', () => {
   it.each<[reason: string, sender: (path: string) => LineSender, error: object]>([
-    [
-      'a name without an address, over TCP',
-      () => new TcpSender({ host: 'x.invalid', port: 1 }),
-      { syscall: 'getaddrinfo' },
-    ],
-    [
-      'a name without an address, over UDP',
-      () => new UdpSender({ host: 'x.invalid', port: 1 }),
-      { syscall: 'getaddrinfo' },
-    ],
+    ['an unknown name, over TCP', () => new TcpSender({ host: 'x.invalid', port: 1 }), { syscall: 'getaddrinfo' }],
+    ['an unknown name, over UDP', () => new UdpSender({ host: 'x.invalid', port: 1 }), { syscall: 'getaddrinfo' }],
     ['no address', () => new UdpSender({ host: 'x', port: 1, resolve: async () => [] }), new Error('x has no address')],
     ['no stream socket', (path) => new UnixStreamSender({ path, framing: 'lines' }), { code: 'ENOENT' }],
     ['no datagram socket', (path) => new UnixDatagramSender({ path }), { message: 'No such file or directory' }],
@@ -318,12 +277,10 @@ describe('an address that cannot be used', () => {
 
   it('is explained when it is a stream socket instead of a datagram socket', async () => {
     await using folder = await SocketFolder.make();
-    const server = createServer().listen(folder.path);
-    await once(server, 'listening');
+    await using _ = await UnixReceiver.start(folder.path);
     const sender = new UnixDatagramSender({ path: folder.path });
     await sender.open();
     await expect(sender.send(['a:1|c'])).rejects.toThrow('this is a stream socket: use unixstream://');
-    server.close();
   });
 });
 
