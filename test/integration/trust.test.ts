@@ -2,47 +2,35 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
-import { type Authority, newAuthority } from '../support/data/certificates';
-import { RuleFolder } from '../support/data/rule-folder';
+import { newAuthority } from '../support/data/certificates';
 import { simpleResource } from '../support/data/rule-resources';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
 
-let authority: Authority;
-let folder: string;
+const folder = mkdtempSync(join(tmpdir(), 'weir-trust-'));
+const authority = newAuthority();
+const { cert, key } = authority.issue('localhost');
+authority.dispose();
+const CA = join(folder, 'ca.pem');
 beforeAll(() => {
-  authority = newAuthority();
-  folder = mkdtempSync(join(tmpdir(), 'weir-trust-'));
-  file('ca.pem', authority.ca);
+  for (const [name, text] of Object.entries({ 'ca.pem': authority.ca, 'cert.pem': cert, 'key.pem': key })) {
+    writeFileSync(join(folder, name), text);
+  }
 });
-afterAll(() => {
-  authority.dispose();
-  rmSync(folder, { recursive: true });
-});
-
-function file(name: string, text: string): string {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-}
+afterAll(() => rmSync(folder, { recursive: true }));
 
 // What the variables of the operating system may contain is tested in net/trusted-roots.test.ts.
 test('Redis with TLS and no CA file is trusted only by the operating system', async () => {
-  const { cert, key } = authority.issue('localhost');
+  const own = ['--tls-cert-file', join(folder, 'cert.pem'), '--tls-key-file', join(folder, 'key.pem')];
   await using server = await RedisProcess.start({
     isTls: true,
-    directives: [
-      ...['--tls-cert-file', file('redis.pem', cert), '--tls-key-file', file('redis.key', key)],
-      ...['--tls-auth-clients', 'no', '--tls-ca-cert-file', join(folder, 'ca.pem')],
-    ],
+    directives: [...own, '--tls-auth-clients', 'no', '--tls-ca-cert-file', CA],
     control: { tls: { ca: authority.ca, checkServerIdentity: () => undefined } },
   });
-  await using rules = await RuleFolder.with({
-    'shop.yaml': 'domain: shop\ndescriptors: [{ key: user, rate_limit: { unit: day, requests_per_unit: 9 } }]',
-  });
   const env = {
-    ...rules.env,
+    RUNTIME_ROOT: join(__dirname, '../../examples'),
+    RUNTIME_WATCH_ROOT: 'false',
     BACKEND_TYPE: 'kvstore',
     KVSTORE_URL: `localhost:${server.port}`,
     KVSTORE_TLS: 'true',
@@ -54,15 +42,13 @@ test('Redis with TLS and no CA file is trusted only by the operating system', as
   expect(untrusting.output).toMatch(
     /unable to verify the first certificate|self-signed certificate in certificate chain/,
   );
-  await using weir = await WeirProcess.start({ env: { ...env, SSL_CERT_FILE: join(folder, 'ca.pem') } });
-  const body = '{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"ann"}]}]}';
-  expect(await (await weir.http('/json', { method: 'POST', body })).json()).toMatchObject({ overallCode: 'OK' });
+  await using weir = await WeirProcess.start({ env: { ...env, SSL_CERT_FILE: CA } });
+  expect((await weir.http('/healthcheck')).status).toBe(200);
 });
 
 test('an xDS server with TLS and no CA file is trusted only by the operating system', async () => {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 5)]);
-  const { cert, key } = authority.issue('localhost');
   const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
   await using server = await AdsServer.start({ cache, credentials: ServerCredentials.createSsl(null, [pair]) });
   const env = {

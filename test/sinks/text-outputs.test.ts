@@ -1,6 +1,6 @@
-import { type ChildProcess, type SpawnOptions, type StdioOptions, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,16 +19,12 @@ const SOURCES = join(__dirname, '../../src/sinks');
 /** More than the buffers of a pipe, a socket and a stream of Node can hold. */
 const LINES = 12_000;
 
-interface Program {
-  /** Default: standard error. */
-  readonly stream?: 1 | 2;
-  /** Code that runs before the lines are written, and after. */
-  readonly before?: string;
-  readonly after?: string;
-}
-
-/** A program that writes lines to a standard stream, and exits with code 3 after flushing them, or after FLUSH_TIMEOUT. */
-function writingProgram({ stream = 2, before = '', after = '' }: Program = {}): readonly [string, string[]] {
+/**
+ * A program that writes lines to a standard stream, and exits with code 3 after flushing them, or after FLUSH_TIMEOUT.
+ *
+ * @param before code that runs before the lines are written @param after the same, after
+ */
+function writingProgram({ stream = 2, before = '', after = '' } = {}): readonly [string, string[]] {
   const script = `
     const { standardStream } = require(${JSON.stringify(join(SOURCES, 'standard-stream.ts'))});
     const { BoundedLines } = require(${JSON.stringify(join(SOURCES, 'logs/bounded-lines.ts'))});
@@ -48,8 +44,8 @@ async function run([command, args]: readonly [string, string[]], options: SpawnO
   const child: ChildProcess = spawn(command, args, { timeout: 100_000, ...options });
   let text = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (more) => (text += more));
-  const [code] = await once(child, 'close');
-  return { code: code as number | null, text };
+  const [code]: unknown[] = await once(child, 'close');
+  return { code, text };
 }
 
 /** The program as a command of the shell, which puts its exit code into a file. */
@@ -57,6 +53,11 @@ function shellCommand(): string {
   const [program, args] = writingProgram();
   const words = [program, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
   return `{ ${words.join(' ')}; echo $? > '${join(folder, 'code')}'; }`;
+}
+
+/** Arguments of `script` for the same in a terminal. */
+function inTerminal() {
+  return ['-q', '-e', '-c', shellCommand(), '/dev/null'];
 }
 
 /** The exit code of the program in the shell. */
@@ -83,20 +84,6 @@ describe('a standard stream', () => {
     await until('everything is read', () => pipe.text.includes(`number 11999 `));
     expectEveryLine(pipe.text);
   });
-
-  it('that is a pipe without a reader, or one that does not read, does not prevent the process from ending', async () => {
-    using unread = new NamedPipe();
-    using closed = new NamedPipe();
-    closed.closeReader();
-    const ends = [
-      run(writingProgram(), { stdio: ['ignore', 'ignore', unread.writer], env: IMPATIENT }),
-      run(writingProgram(), { stdio: ['ignore', 'ignore', closed.writer] }),
-    ];
-    expect((await Promise.all(ends)).map(({ code }) => code)).toEqual([3, 3]);
-    unread.read();
-    await until('what it accepted is read', () => unread.text.length > 60_000);
-    expect(unread.text).toMatch(/^this is line number 0 of those to write\n/);
-  });
 });
 
 describe('a standard stream accepts every line before the process exits', () => {
@@ -108,23 +95,16 @@ describe('a standard stream accepts every line before the process exits', () => 
 
   it('when it is a file, to which another process also appends', async () => {
     const file = join(folder, 'log');
-    const descriptor = openSync(file, 'w');
-    try {
-      const stdio: StdioOptions = ['ignore', 'ignore', descriptor];
-      spawnSync('sh', ['-c', 'echo before >&2'], { stdio });
-      expect((await run(writingProgram(), { stdio })).code).toBe(3);
-      spawnSync('sh', ['-c', 'echo after >&2'], { stdio });
-      const text = readFileSync(file, 'utf8');
-      expectEveryLine(text);
-      expect(text).toMatch(/^before\n[^]*\nafter\n$/);
-    } finally {
-      closeSync(descriptor);
-    }
+    const script = `{ echo before >&2; ${shellCommand()}; echo after >&2; } 2> '${file}'`;
+    expect((await run(['sh', ['-c', script]], { stdio: 'ignore' })).code).toBe(0);
+    expect(await exitCode()).toBe('3');
+    const text = readFileSync(file, 'utf8');
+    expectEveryLine(text);
+    expect(text).toMatch(/^before\n[^]*\nafter\n$/);
   });
 
   it('when it is a terminal', async () => {
-    const args = ['-q', '-e', '-c', shellCommand(), '/dev/null'];
-    const { text } = await run(['script', args], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const { text } = await run(['script', inTerminal()], { stdio: ['ignore', 'pipe', 'ignore'] });
     expectEveryLine(text);
     expect(await exitCode()).toBe('3');
   });
@@ -141,15 +121,27 @@ describe('a standard stream does not prevent the process from ending', () => {
     expect((await run(program, { stdio: 'pipe' })).code).toBe(3);
   });
 
-  it('when it is a socket that is not read', async () => {
+  it('when it is a socket or pipe that is not read, or a pipe without a reader', async () => {
+    using unread = new NamedPipe();
+    using closed = new NamedPipe();
+    closed.closeReader();
     const [command, args] = writingProgram();
-    const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: IMPATIENT });
-    expect(await once(child, 'exit')).toEqual([3, null]);
+    for (const [output, env] of [
+      ['pipe', IMPATIENT],
+      [unread.writer, IMPATIENT],
+      // A failed write ends the wait.
+      [closed.writer, process.env],
+    ] as const) {
+      const child = spawn(command, args, { stdio: ['ignore', 'ignore', output], env, timeout: 100_000 });
+      expect(await once(child, 'exit')).toEqual([3, null]);
+    }
+    unread.read();
+    await until('what it accepted is read', () => unread.text.length > 60_000);
+    expect(unread.text).toMatch(/^this is line number 0 of those to write\n/);
   });
 
   it('when it is a terminal that is not read', async () => {
-    const args = ['-q', '-e', '-c', shellCommand(), '/dev/null'];
-    const child = spawn('script', args, { stdio: ['pipe', 'pipe', 'ignore'], env: IMPATIENT });
+    const child = spawn('script', inTerminal(), { stdio: ['pipe', 'pipe', 'ignore'], env: IMPATIENT });
     try {
       // The key Ctrl+S stops the output of the terminal.
       child.stdin.write('\u0013');

@@ -1,41 +1,33 @@
 import { once } from 'node:events';
-import { type AddressInfo, type Server, type Socket, connect, createServer } from 'node:net';
+import { type AddressInfo, type Server, connect, createServer } from 'node:net';
+import { pipeline } from 'node:stream';
 
-/** A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. */
+/**
+ * A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. It ends
+ * after its clients.
+ */
 export class RacingProxy implements AsyncDisposable {
   /** Called before the reply is forwarded. */
   onMiss: () => Promise<unknown> = () => Promise.resolve();
   readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
 
+  /** @param target `host:port` of the server */
   private constructor(target: string) {
     const [host, port] = target.split(':');
     this.#server = createServer((client) => {
       const server = connect(Number(port), host);
-      for (const socket of [client, server]) {
-        this.#sockets.add(socket);
-        socket
-          .on('error', () => undefined)
-          .on('close', () => {
-            client.destroy();
-            server.destroy();
-          });
-      }
-      client.pipe(server);
-      let forwarded = Promise.resolve();
-      server.on('data', (reply: Buffer) => {
-        forwarded = forwarded.then(async () => {
-          if (reply.includes('NOT_FOUND')) await this.onMiss();
-          client.write(reply);
-        });
-      });
-    });
+      pipeline(
+        client,
+        server,
+        (replies) => this.#forwarded(replies),
+        client,
+        () => undefined,
+      );
+    }).listen(0, '127.0.0.1');
   }
 
-  /** @param target `host:port` of the server */
   static async start(target: string): Promise<RacingProxy> {
     const proxy = new RacingProxy(target);
-    proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;
   }
@@ -44,8 +36,14 @@ export class RacingProxy implements AsyncDisposable {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  async *#forwarded(replies: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    for await (const reply of replies) {
+      if (reply.includes('NOT_FOUND')) await this.onMiss();
+      yield reply;
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
     await once(this.#server, 'close');
   }
