@@ -153,9 +153,12 @@ describe('the decision log', () => {
 
   it('has as many decisions as its sample says', () => {
     const requests = Array.from({ length: 100 }, () => request('shop', ['user=anna']));
+    let drawn = 0;
+    function random() {
+      drawn += 37;
+      return (drawn % 100) / 100;
+    }
     for (const sample of [0, 0.25, 1]) {
-      let drawn = 0;
-      const random = () => ((drawn += 37) % 100) / 100;
       expect(recordsOf(requests, { options: { sample, random } })).toHaveLength(100 * sample);
     }
   });

@@ -1,4 +1,3 @@
-import type { status } from '@grpc/grpc-js';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { callByHand } from '../../support/clients/call-by-hand';
 import { requestMessage } from '../../support/clients/grpc-client';
@@ -32,7 +31,7 @@ export class TracedService implements AsyncDisposable {
   }
 
   /** Calls the service over gRPC with these headers. @returns the status of the response */
-  call(headers: Headers = {}, message: Uint8Array = REQUEST): Promise<status> {
+  call(headers: Headers = {}, message: Uint8Array = REQUEST): Promise<number> {
     return callByHand(this.weir.grpcAddress, SHOULD_RATE_LIMIT, message, headers);
   }
 

@@ -130,7 +130,7 @@ describe('a mapping file', () => {
     [one('match: a, name: m, observer_type: histogram, labels: {le: x}'), 'le is reserved: every histogram has one'],
     [one('match: a, name: m, match_type: exact'), 'match_type must be one of glob, regex'],
     [one('match: a, name: m, scale: much'), 'scale must be a number'],
-    [one('match: a, name: m, buckets: [2, 1]'), 'each bucket must be larger than the previous one'],
+    [one('match: a, name: m, buckets: [1, 1]'), 'each bucket must be larger than the previous one'],
     [one('match: a, name: m, buckets: [much]'), 'buckets must be a list of numbers'],
     [one('match: a, name: m, quantiles: [{quantile: 2}]'), '2 is not between 0 and 1'],
     [one('match: a, name: m, summary_options: {max_age: soon}'), 'max_age must be a duration such as 10m'],
