@@ -58,6 +58,7 @@ describe('the service at rest', () => {
 
     expect(memory).toContain('rxjs');
     expect(memory).not.toContain('ioredis');
+    expect(memory.filter((name) => name.includes('opentelemetry'))).toEqual([]);
     expect(kvstore).toContain('ioredis');
   });
 });
