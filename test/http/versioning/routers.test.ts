@@ -1,7 +1,7 @@
-import { Router } from '@koa/router';
+import { Router, type RouterOptions } from '@koa/router';
 import Koa, { type Next } from 'koa';
-import { type Api, type DeclaredRoute, api } from '../../../src/http/versioning';
-import { ServedApp, appOf, declareOn, describing } from './serve-api';
+import type { Api, DeclaredRoute } from '../../../src/http/versioning';
+import { ServedApp, appOf, declareOn } from './serve-api';
 
 /** A router with a block, and its application. */
 function routed(declare: (it: Api) => void, router = new Router()) {
@@ -13,8 +13,8 @@ function foo(it: Api): void {
 }
 
 describe('with other routes of the router', () => {
-  it('a path may have methods that are not versioned', async () => {
-    const router = new Router();
+  it('a path may have methods that are not versioned, and middleware of the router applies', async () => {
+    const router = new Router().use((ctx, next) => (ctx.set('X-Middleware', 'yes'), next()));
     router.get('/api/foo/before', (ctx) => void (ctx.body = 'before'));
     const { start } = routed((it) => it.version(1, () => it.resources('foo', { only: 'show' })), router);
     router.post('/api/foo/import', (ctx) => void (ctx.body = 'imported'));
@@ -25,12 +25,6 @@ describe('with other routes of the router', () => {
       'POST /api/foo/import': 'imported',
       'PUT /api/foo/import': '405 HEAD, GET, POST',
     });
-  });
-
-  it('middleware of the router applies', async () => {
-    const router = new Router();
-    router.use((ctx, next) => (ctx.set('X-Middleware', 'yes'), next()));
-    await using app = await routed(foo, router).start();
     expect((await app.get('/api/foo/3')).headers['x-middleware']).toBe('yes');
   });
 
@@ -57,9 +51,7 @@ describe('with other routes of the router', () => {
       'GET /en/api/foo/3': 'api/v1/foo#show {"lang":"en","id":"3"}',
       'GET /en/us/api/foo/3': '404',
     });
-    const router = new Router({ prefix: '/orgs/:id' });
-    const { values, note } = noting();
-    router.param('id', note);
+    const { router, values } = notingRouter({ prefix: '/orgs/:id' });
     const { start } = routed((it) => {
       it.version(1, () => it.resources('rules', { only: 'new' }));
       it.version(2, () => it.resources('rules', { only: ['show', 'edit'] }));
@@ -96,14 +88,18 @@ function noting() {
   return { values, note };
 }
 
+/** A router with such a handler of the parameter `id`. */
+function notingRouter(options: RouterOptions = {}) {
+  const { values, note } = noting();
+  return { router: new Router(options).param('id', note), values };
+}
+
 /** Two blocks with the same paths: the vendor a has the format json, the vendor b has xml. */
 function declareBoth(router: Router): void {
-  for (const [vendorString, format] of [
-    ['a', 'json'],
-    ['b', 'xml'],
-  ] as const) {
-    api(router, { vendorString, controllers: describing, formats: [format] }, (it) => {
-      it.version(1, () => it.resources('books', { only: ['show', 'edit'] }));
+  for (const [vendorString, format] of Object.entries({ a: 'json', b: 'xml' })) {
+    declareOn(router, (it) => it.version(1, () => it.resources('books', { only: ['show', 'edit'] })), {
+      vendorString,
+      formats: [format],
     });
   }
 }
@@ -111,34 +107,23 @@ function declareBoth(router: Router): void {
 const A = 'application/vnd.a+json';
 const B = 'application/vnd.b+json';
 
-/** The path of a book, the header of the request, the parameter that handlers must see, and those of the action. */
-const READINGS: readonly [path: string, accept: string, id: string, params: string][] = [
-  ['/api/books/1.xml', A, '1.xml', '{"id":"1.xml"}'],
-  ['/api/books/1.json', A, '1', '{"id":"1","format":"json"}'],
-  ['/api/books/1.xml', B, '1', '{"id":"1","format":"xml"}'],
-  ['/api/books/1.json', B, '1.json', '{"id":"1.json"}'],
-  ['/api/books/a%2Fb.c%20d', A, 'a/b.c d', '{"id":"a/b.c d"}'],
-];
-
 describe('a handler of a parameter', () => {
-  it.each(READINGS)('is called for %s of %s with the value that the action gets', async (path, accept, id, params) => {
-    const inner = new Router();
+  it('is called once with the value that the action gets, whichever of two nested routers it is registered on', async () => {
+    const [inner, outer] = [new Router(), new Router({ prefix: '/outer' })];
     const [before, shared, after, outermost] = [noting(), noting(), noting(), noting()];
     inner.param('id', before.note).param('id', shared.note);
     declareBoth(inner);
     inner.param('id', after.note);
-    const request = `GET ${path} ${accept}`;
-    await using app = await ServedApp.start(appOf(inner));
-    await app.expectAnswers({ [request]: `api/v1/books#show ${params}` });
-    expect([before, shared, after].map(({ values }) => values.splice(0))).toEqual([[id], [id], [id]]);
-    const outer = new Router({ prefix: '/outer' });
-    outer.param('id', shared.note);
-    outer.use('/:tenant', inner.routes());
+    outer.param('id', shared.note).use('/:tenant', inner.routes());
     outer.param('id', outermost.note);
-    await using nested = await ServedApp.start(appOf(outer));
-    const answer = `api/v1/books#show {"tenant":"t",${params.slice(1)}`;
-    await nested.expectAnswers({ [request.replace('/', '/outer/t/')]: answer });
-    expect([before, shared, after, outermost].map(({ values }) => values)).toEqual([[id], [id], [id], [id]]);
+    await using app = await ServedApp.start(appOf(outer));
+    await app.expectAnswers({
+      [`GET /outer/t/api/books/1.xml ${A}`]: 'api/v1/books#show {"tenant":"t","id":"1.xml"}',
+      [`GET /outer/t/api/books/2.json ${A}`]: 'api/v1/books#show {"tenant":"t","id":"2","format":"json"}',
+      [`GET /outer/t/api/books/3.xml ${B}`]: 'api/v1/books#show {"tenant":"t","id":"3","format":"xml"}',
+      [`GET /outer/t/api/books/a%2Fb.c%20d ${A}`]: 'api/v1/books#show {"tenant":"t","id":"a/b.c d"}',
+    });
+    for (const { values } of [before, shared, after, outermost]) expect(values).toEqual(['1.xml', '2', '3', 'a/b.c d']);
   });
 
   it('is called only for the selected path, whose parameters alone are in the context', async () => {
@@ -159,9 +144,7 @@ describe('a handler of a parameter', () => {
   });
 
   it('is called once for a request that no version serves, and with the value of a route that is not versioned', async () => {
-    const router = new Router();
-    const { values, note } = noting();
-    router.param('id', note);
+    const { router, values } = notingRouter();
     declareBoth(router);
     router.post('/api/books/import', (ctx) => void (ctx.body = 'imported'));
     router.put('/api/books/:id', (ctx) => void (ctx.body = ctx.params.id));
@@ -176,62 +159,43 @@ describe('a handler of a parameter', () => {
   });
 
   it('is called again for the action only if the value is another one', async () => {
-    const router = new Router();
-    const { values, note } = noting();
-    router.param('id', note);
+    const { router, values } = notingRouter();
     router.use('/api/books/:id', (_ctx, next) => next());
     router.delete('/api/books/:id', (ctx) => void (ctx.body = 'deleted'));
     declareBoth(router);
     await using app = await ServedApp.start(appOf(router));
-    for (const [path, accept] of [
-      ['/api/books/1', A],
-      ['/api/books/2.json', A],
-      ['/api/books/3.json', B],
-    ] as const) {
-      await app.get(path, accept);
-    }
+    await app.get('/api/books/1', A);
+    await app.get('/api/books/2.json', A);
+    await app.get('/api/books/3.json', B);
     expect(values).toEqual(['1', '2.json', '2', '3.json']);
   });
 
   it('is called by a later router, which the request reaches after one that passes it on', async () => {
-    const [first, second] = [new Router(), new Router()];
-    const { values, note } = noting();
+    const first = new Router();
     declareBoth(first);
     first.delete('/api/books/:id', (_ctx, next) => next());
-    second.param('id', note);
-    api(second, { vendorString: 'b', controllers: describing, formats: ['csv'] }, (it) => {
-      it.version(1, () => it.resources('books', { only: 'destroy' }));
+    const { router: second, values } = notingRouter();
+    declareOn(second, (it) => it.version(1, () => it.resources('books', { only: 'destroy' })), {
+      vendorString: 'b',
+      formats: ['csv'],
     });
-    const koa = appOf(first);
-    koa.use(second.routes());
-    await using app = await ServedApp.start(koa);
+    await using app = await ServedApp.start(appOf(first).use(second.routes()));
     await app.expectAnswers({ [`DELETE /api/books/1.csv ${B}`]: 'api/v1/books#destroy {"id":"1","format":"csv"}' });
     expect(values).toEqual(['1']);
   });
 });
 
-/** A router with a handler of the parameter `id` that throws, registered before or after the `api` block. */
-function routerThrowing(thrown: unknown, when: 'before' | 'after' = 'before'): Router {
-  const router = new Router();
-  function refuse(): never {
-    throw thrown;
-  }
-  if (when === 'before') router.param('id', refuse);
-  declareOn(router, foo);
-  if (when === 'after') router.param('id', refuse);
-  return router;
-}
-
-function conflict(): Error {
-  return Object.assign(new Error('no'), { status: 409, expose: true, headers: { Vary: 'Origin' } });
-}
-
 describe('an error of a handler of a parameter', () => {
-  it.each(['before', 'after'] as const)('registered %s the block has its own status and Vary: Accept', async (when) => {
-    const outer = new Router();
-    outer.use('/:tenant', routerThrowing(conflict(), when).routes());
-    await using app = await ServedApp.start(appOf(routerThrowing(conflict(), when)));
-    await using nested = await ServedApp.start(appOf(outer));
+  it('has its own status and Vary: Accept, whichever router the handler is registered on, before or after the block', async () => {
+    const thrown = Object.assign(new Error('no'), { status: 409, expose: true, headers: { Vary: 'Origin' } });
+    function refuse(): never {
+      throw thrown;
+    }
+    const before = routed(foo, new Router().param('id', refuse));
+    const after = routed(foo);
+    after.router.param('id', refuse);
+    await using app = await before.start();
+    await using nested = await ServedApp.start(appOf(new Router().use('/:tenant', after.router.routes())));
     for (const answer of [
       await app.get('/api/foo/1'),
       await app.get('/api/foo/1', 'application/vnd.other+json'),
@@ -256,7 +220,11 @@ describe('an error of a handler of a parameter', () => {
         throw error;
       }
     });
-    koa.use(routerThrowing(thrown).routes());
+    const { router } = routed(
+      foo,
+      new Router().param('id', () => Promise.reject(thrown as never)),
+    );
+    koa.use(router.routes());
     await using app = await ServedApp.start(koa);
     const { status, headers } = await app.get('/api/foo/1');
     expect([status, headers.vary, caught]).toEqual([500, 'Accept', [thrown]]);
@@ -266,71 +234,45 @@ describe('an error of a handler of a parameter', () => {
   });
 
   it('that answers instead of throwing has Vary: Accept, too', async () => {
-    const router = new Router();
-    router.param('id', (_id, ctx) => void (ctx.status = 410));
+    const router = new Router().param('id', (_id, ctx) => void (ctx.status = 410));
     await using app = await routed(foo, router).start();
     const { status, headers } = await app.get('/api/foo/1');
     expect([status, headers.vary]).toEqual([410, 'Accept']);
   });
 });
 
-/** The name of each path. */
-function namesOf(routes: readonly DeclaredRoute[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(routes.map(({ path, name }) => [path, name]));
-}
-
-describe('a route name that two paths would have', () => {
-  it('is that of the first path, as in Rails, and the other path has none', async () => {
-    const { router, routes, start } = routed((it) => {
-      it.version(1, () => {
-        it.resources('users', { only: ['show', 'edit'] });
-        it.resource('user', { only: ['show', 'edit'] });
-        it.namespace('a', () => it.resources('books', { only: 'index' }));
-        it.resources('a-books', { only: 'index' });
-      });
+it('a route name that two paths would have is that of the first, also over versions, unless the other has one of its own', async () => {
+  const { router, routes, start } = routed((it) => {
+    it.version(1, () => {
+      it.cache({ as: 'v1' }, () => it.resource('user', { only: ['show', 'edit'] }));
+      it.resources('news', { only: ['index', 'show'] });
+      it.namespace('a', () => it.resources('books', { only: 'index' }));
+      it.resources('a-books', { only: 'index' });
     });
-    expect(namesOf(routes)).toEqual({
-      '/api/users/:id': 'api_user',
-      '/api/users/:id/edit': 'edit_api_user',
-      '/api/user': '',
-      '/api/user/edit': '',
-      '/api/a/books': 'api_a_books',
-      '/api/a-books': '',
-    });
-    await using app = await start();
-    await app.expectAnswers({
-      'GET /api/users/3': 'api/v1/users#show {"id":"3"}',
-      'GET /api/user': 'api/v1/user#show {}',
-      'GET /api/user/edit': 'api/v1/user#edit {}',
-      'GET /api/a-books': 'api/v1/a-books#index {}',
-    });
-    expect(router.url('api_user', { id: 3 })).toBe('/api/users/3');
-  });
-
-  it('is that of the first path also when a later version declares the other, unless that has a name of its own', async () => {
-    const { routes, start } = routed((it) => {
-      it.version(1, () => {
-        it.cache({ as: 'v1' }, () => it.resource('user', { only: 'show' }));
-        it.resources('news', { only: ['index', 'show'] });
-      });
-      it.version(2, () => {
-        it.inherit({ from: 'v1' });
-        it.resources('users', { only: 'show' });
-        it.resource('news', { only: 'show' });
-      });
-    });
-    expect(namesOf(routes)).toEqual({
-      '/api/user': 'api_user',
-      '/api/users/:id': '',
-      '/api/news': 'api_news_index',
-      '/api/news/:id': 'api_news',
-    });
-    await using app = await start();
-    await app.expectAnswers({
-      'GET /api/users/3 2': 'api/v2/users#show {"id":"3"}',
-      'GET /api/news 2': 'api/v2/news#show {}',
+    it.version(2, () => {
+      it.inherit({ from: 'v1' });
+      it.resources('users', { only: ['show', 'edit'] });
+      it.resource('news', { only: 'show' });
     });
   });
+  expect(Object.fromEntries(routes.map(({ path, name }) => [path, name]))).toEqual({
+    '/api/user': 'api_user',
+    '/api/user/edit': 'edit_api_user',
+    '/api/users/:id': '',
+    '/api/users/:id/edit': '',
+    '/api/news': 'api_news_index',
+    '/api/news/:id': 'api_news',
+    '/api/a/books': 'api_a_books',
+    '/api/a-books': '',
+  });
+  await using app = await start();
+  await app.expectAnswers({
+    'GET /api/users/3 2': 'api/v2/users#show {"id":"3"}',
+    'GET /api/user/edit': 'api/v1/user#edit {}',
+    'GET /api/news 2': 'api/v2/news#show {}',
+    'GET /api/a-books': 'api/v1/a-books#index {}',
+  });
+  expect(router.url('api_user', {})).toBe('/api/user');
 });
 
 it('a declaration returns its routes', () => {
