@@ -141,23 +141,17 @@ describe('an error of the API is a problem', () => {
     return { ...problem, allow: response.headers.get('allow') };
   }
 
-  it('with status 404 for a path that the API does not have', async () => {
+  it('with status 404, 405 or 406 for a path, a method or a version that does not exist', async () => {
     for (const path of ['/api', '/api/', '/api/none', '/api/rules/shop/none', '/api/health.xml']) {
       const detail = `the API has no ${path}; /api/openapi.json describes it`;
       expect(await problemOf(path)).toMatchObject({ status: 404, title: 'Not Found', code: 'not_found', detail });
     }
-  });
-
-  it('with status 405 and Allow for a method that a path does not have', async () => {
     expect(await problemOf('/api/health', { method: 'POST' })).toMatchObject({
       status: 405,
       code: 'method_not_allowed',
       detail: 'POST is not allowed here; allowed: HEAD, GET',
       allow: 'HEAD, GET',
     });
-  });
-
-  it('with status 406 and the versions for a version that does not exist', async () => {
     expect(await problemOf('/api/health', { headers: { Accept: 'application/vnd.weir+json;version=2' } })).toEqual({
       status: 406,
       title: 'Not Acceptable',

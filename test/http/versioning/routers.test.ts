@@ -1,6 +1,6 @@
 import { Router, type RouterOptions } from '@koa/router';
 import Koa, { type Next } from 'koa';
-import type { Api, DeclaredRoute } from '../../../src/http/versioning';
+import type { Api } from '../../../src/http/versioning';
 import { ServedApp, appOf, declareOn } from './serve-api';
 
 /** A router with a block, and its application. */
@@ -179,7 +179,9 @@ describe('a handler of a parameter', () => {
       vendorString: 'b',
       formats: ['csv'],
     });
-    await using app = await ServedApp.start(appOf(first).use(second.routes()));
+    const koa = appOf(first);
+    koa.use(second.routes());
+    await using app = await ServedApp.start(koa);
     await app.expectAnswers({ [`DELETE /api/books/1.csv ${B}`]: 'api/v1/books#destroy {"id":"1","format":"csv"}' });
     expect(values).toEqual(['1']);
   });
@@ -222,7 +224,7 @@ describe('an error of a handler of a parameter', () => {
     });
     const { router } = routed(
       foo,
-      new Router().param('id', () => Promise.reject(thrown as never)),
+      new Router().param('id', () => Promise.reject(thrown)),
     );
     koa.use(router.routes());
     await using app = await ServedApp.start(koa);
