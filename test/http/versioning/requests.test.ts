@@ -13,6 +13,7 @@ const CHOICES: Readonly<Record<string, number>> = {
   '*/*': 1,
   'text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8': 1,
   'garbage,,': 1,
+  ',,': 1,
   'A+json': 1,
   A: 1,
   'A+json ; version = 2': 2,
