@@ -1,15 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { firstValueFrom } from 'rxjs';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
-import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { type Fault, FaultProxy } from '../../support/servers/fault-proxy';
-import { until } from '../../support/waiting/until';
 import { Load, storedCounts } from './load';
-import { instance, options } from './options';
+import { connected, instance } from './options';
 
 /** On each kind of deployment, in milliseconds. */
 const DURATION = 1000 * Number(process.env['CHAOS_SECONDS'] ?? 10);
@@ -18,14 +14,6 @@ const TIMEOUT = 250;
 /** What the event loop of a busy machine may add to a timeout, in milliseconds. */
 const TOLERANCE = 5_000;
 const CALLERS = 4;
-
-/** A deployment whose servers are all reached through proxies, so that every fault can hit every connection. */
-interface Deployment {
-  readonly main: InstanceOptions;
-  readonly servers: readonly RedisProcess[];
-  readonly proxies: readonly FaultProxy[];
-  stored(keys: readonly string[]): Promise<readonly number[]>;
-}
 
 const started: AsyncDisposable[] = [];
 afterEach(() => Promise.all(started.splice(0).map((each) => each[Symbol.asyncDispose]())));
@@ -36,16 +24,15 @@ async function use<T extends AsyncDisposable>(starting: Promise<T>): Promise<T> 
   return server;
 }
 
-async function single(): Promise<Deployment> {
+async function single() {
   const server = await use(RedisProcess.start());
   const proxy = await use(FaultProxy.start(() => server));
-  return {
-    main: instance(proxy.address),
-    servers: [server],
-    proxies: [proxy],
-    stored: (keys) => storedCounts(server.control, keys),
-  };
+  const stored = (keys: readonly string[]) => storedCounts(server.control, keys);
+  return { main: instance(proxy.address), servers: [server], proxies: [proxy], stored };
 }
+
+/** A deployment whose servers are all reached through proxies, so that every fault can hit every connection. */
+type Deployment = Awaited<ReturnType<typeof single>>;
 
 async function sentinel(): Promise<Deployment> {
   let master: RedisProcess | undefined;
@@ -55,25 +42,21 @@ async function sentinel(): Promise<Deployment> {
     return proxy.port;
   }
   const running = await use(RedisSentinels.start({ masterPort }));
-  return {
-    main: instance(running.url, { type: 'sentinel' }),
-    servers: [running.master],
-    proxies: [proxy],
-    stored: (keys) => storedCounts(running.master.control, keys),
-  };
+  const stored = (keys: readonly string[]) => storedCounts(running.master.control, keys);
+  return { main: instance(running.url, { type: 'sentinel' }), servers: [running.master], proxies: [proxy], stored };
 }
 
 async function cluster(): Promise<Deployment> {
-  const masters: RedisProcess[] = [];
+  const servers: RedisProcess[] = [];
   const proxies = await Promise.all(
-    [0, 1, 2].map((index) => use(FaultProxy.start(() => ({ port: masters[index]?.port ?? 0 })))),
+    [0, 1, 2].map((index) => use(FaultProxy.start(() => ({ port: servers[index]?.port ?? 0 })))),
   );
   const running = await use(
     RedisCluster.start({ directivesOf: (index) => ['--cluster-announce-port', String(proxies[index]?.port)] }),
   );
-  masters.push(...running.masters);
+  servers.push(...running.masters);
   const main = instance(proxies.map(({ address }) => address).join(','), { type: 'cluster' });
-  return { main, servers: masters, proxies, stored: (keys) => running.storedCounts(keys) };
+  return { main, servers, proxies, stored: (keys) => running.storedCounts(keys) };
 }
 
 /** Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by design. */
@@ -109,16 +92,14 @@ async function injectFault({ servers, proxies }: Deployment): Promise<void> {
 
 /** Injects faults under load, and compares the callers' results with the store. */
 async function play(deployment: Deployment): Promise<void> {
-  const counters = kvstoreCounters(options({ ...deployment.main, timeout: TIMEOUT, poolSize: CALLERS }));
+  const counters = await connected({ ...deployment.main, timeout: TIMEOUT, poolSize: CALLERS });
   const load = new Load(counters);
   try {
-    await firstValueFrom(counters.ready$);
     load.start(CALLERS);
     const end = performance.now() + DURATION;
     while (performance.now() < end) await injectFault(deployment);
     // No fault is active now, so the store has to recover.
-    await until('all calls succeed again', () => load.streak > 500);
-    await load.stop();
+    await load.recovers(500);
     const mistakes = load.mistakes(await deployment.stored([...load.keys.keys()]));
     expect(mistakes).toMatchObject({ appliedTwice: [], lost: 0, wrongCounts: 0, unexpected: [] });
     expect(load.count('OK')).toBeGreaterThan(100);

@@ -6,12 +6,16 @@ import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-
 import type { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import type { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import type { Fault, FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { type FailoverCourse, type Scene, type SingleFaultCourse, expectLinePerOutage } from './fault-play';
+import { CONNECTIONS, type Course, type Scene, expectFewLines, expectLinePerOutage } from './fault-play';
 import type { Load } from './load';
 
-type Courses<C> = Readonly<Record<string, C>>;
+export type Courses<D> = Readonly<Record<string, Course<D>>>;
+/** The parts of a single server behind a proxy, and of servers that take over from one another. */
+export type Single = { readonly proxy: FaultProxy };
+export type Several<S> = { readonly servers: S };
 
 async function moreSucceed(load: Load, calls: number): Promise<void> {
   const before = load.count('OK');
@@ -23,16 +27,23 @@ function closeConnections({ control }: RedisProcess): Promise<unknown> {
   return control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
 }
 
-async function timeOutThenFail({ load }: Scene): Promise<void> {
+async function timeOutThenFail({ load }: Scene<Single>): Promise<void> {
   await until('calls time out', () => load.count('store_timeout') > 0);
   await until('calls fail immediately', () => load.count('store_failed') > 0);
 }
 
-function noFault({ proxy }: Scene): void {
-  proxy.fault = 'none';
+function lossOf(fault: Fault): Course<Single> {
+  return {
+    begin: async (scene) => {
+      scene.proxy.fault = fault;
+      await timeOutThenFail(scene);
+    },
+    end: ({ proxy }) => (proxy.fault = 'none'),
+    then: expectLinePerOutage,
+  };
 }
 
-export const CONNECTION_FAULTS: Courses<SingleFaultCourse> = {
+export const CONNECTION_FAULTS: Courses<Single> = {
   'the server crashes': {
     begin: ({ server }) => server.crash(),
     end: ({ server }) => server.run(),
@@ -49,26 +60,9 @@ export const CONNECTION_FAULTS: Courses<SingleFaultCourse> = {
   },
   'the connections are closed': { begin: ({ proxy }) => proxy.cut() },
   'the connections are reset': { begin: ({ proxy }) => proxy.reset() },
-  'a connection is cut in the middle of a reply': {
-    begin: ({ proxy }) => proxy.cutAfterReplyBytes(7),
-    poolSize: 1,
-  },
-  'replies are lost': {
-    begin: async (scene) => {
-      scene.proxy.fault = 'lost replies';
-      await timeOutThenFail(scene);
-    },
-    end: noFault,
-    then: expectLinePerOutage,
-  },
-  'no bytes get through': {
-    begin: async (scene) => {
-      scene.proxy.fault = 'black hole';
-      await timeOutThenFail(scene);
-    },
-    end: noFault,
-    then: expectLinePerOutage,
-  },
+  'a connection is cut in the middle of a reply': { begin: ({ proxy }) => proxy.cutAfterReplyBytes(7), poolSize: 1 },
+  'replies are lost': lossOf('lost replies'),
+  'no bytes get through': lossOf('black hole'),
   'the server sends replies without requests': {
     begin: ({ proxy }) => proxy.sendToClients('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n'),
   },
@@ -82,7 +76,7 @@ async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<v
   );
 }
 
-export const REPLY_FAULTS: Courses<SingleFaultCourse> = {
+export const REPLY_FAULTS: Courses<Single> = {
   'the server still loads its data': {
     directives: ['--key-load-delay', '10000', '--loading-process-events-interval-bytes', '1024'],
     begin: async ({ server }) => {
@@ -134,8 +128,7 @@ export const REPLY_FAULTS: Courses<SingleFaultCourse> = {
       await rmdir(join(server.folder, 'dump.rdb'));
       await save(server, 'ok');
     },
-    then: ({ log }) =>
-      expect(log.text).toContain('MISCONF: the counter store rejects writes because it cannot save them'),
+    then: ({ log }) => expect(log.text).toContain('MISCONF: the counter store rejects writes because'),
   },
   'the server becomes a replica': {
     begin: ({ server }) => server.control.call('REPLICAOF', '127.0.0.1', '1'),
@@ -143,7 +136,7 @@ export const REPLY_FAULTS: Courses<SingleFaultCourse> = {
     then: ({ log, proxy }) => {
       expect(log.text).toContain('READONLY: the counter store is a read-only replica');
       // Connections are closed only with KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR.
-      expect(proxy.accepted).toBe(4);
+      expect(proxy.accepted).toBe(CONNECTIONS);
     },
   },
   'the password is changed': {
@@ -193,160 +186,142 @@ export const REPLY_FAULTS: Courses<SingleFaultCourse> = {
   },
 };
 
-function anotherMaster(sentinels: RedisSentinels, former: RedisProcess): Promise<unknown> {
-  return until('there is another master', async () => (await sentinels.currentMaster()) !== former);
+function anotherMaster({ servers, server }: Scene<Several<RedisSentinels>>): Promise<unknown> {
+  return until('there is another master', async () => (await servers.currentMaster()) !== server);
 }
 
-export const SENTINEL_FAULTS: Courses<FailoverCourse<RedisSentinels>> = {
-  'the master crashes': {
-    begin: async (sentinels) => {
-      const master = await sentinels.currentMaster();
-      await sentinels.failOverWhenSilent();
-      await master.crash();
-      return master;
+/** A fault of sentinels or their master. After each, the log has few lines. */
+function sentinelFault(course: Course<Several<RedisSentinels>>): Course<Several<RedisSentinels>> {
+  return {
+    ...course,
+    repair: async (scene) => {
+      await scene.servers.neverFailOver();
+      await course.repair?.(scene);
+    },
+    then: (scene) => expectFewLines(scene, 16),
+  };
+}
+
+/** A fault of the master, which replaces it or loses what it has counted. */
+function masterFault(course: Course<Several<RedisSentinels>>): Course<Several<RedisSentinels>> {
+  return sentinelFault({ losesData: true, repair: ({ servers }) => servers.rejoin(), ...course });
+}
+
+export const SENTINEL_FAULTS: Courses<Several<RedisSentinels>> = {
+  'the master crashes': masterFault({
+    begin: async ({ servers, server }) => {
+      await servers.failOverWhenSilent();
+      await server.crash();
     },
     end: anotherMaster,
-    repair: async (sentinels, former) => {
-      await former.run();
-      await sentinels.rejoin();
+    repair: async ({ servers, server }) => {
+      await server.run();
+      await servers.rejoin();
     },
-    losesData: true,
-  },
-  'the master hangs': {
-    begin: async (sentinels) => {
-      const master = await sentinels.currentMaster();
-      await sentinels.failOverWhenSilent();
-      master.signal('SIGSTOP');
-      return master;
+  }),
+  'the master hangs': masterFault({
+    begin: async ({ servers, server }) => {
+      await servers.failOverWhenSilent();
+      server.signal('SIGSTOP');
     },
-    end: async (sentinels, former) => {
-      await anotherMaster(sentinels, former);
-      former.signal('SIGCONT');
+    end: async (scene) => {
+      await anotherMaster(scene);
+      scene.server.signal('SIGCONT');
     },
-    repair: (sentinels) => sentinels.rejoin(),
-    losesData: true,
-  },
-  'the sentinels promote another master': {
-    begin: async (sentinels) => {
-      const master = await sentinels.currentMaster();
-      await sentinels.failOver();
-      return master;
-    },
-    losesData: true,
-  },
-  'the master is made a replica without the sentinels': {
-    begin: async (sentinels) => {
-      const master = await sentinels.currentMaster();
-      await master.control.call('REPLICAOF', '127.0.0.1', '1');
-      return master;
-    },
-    end: (_, former) => former.control.call('REPLICAOF', 'NO', 'ONE'),
-    repair: (sentinels) => sentinels.rejoin(),
-    losesData: true,
-  },
-  'a sentinel hangs while connections are lost': {
-    begin: async (sentinels, load) => {
-      const [first] = sentinels.sentinels as [RedisProcess];
-      const master = await sentinels.currentMaster();
+  }),
+  'the sentinels promote another master': masterFault({ begin: ({ servers }) => servers.failOver() }),
+  'the master is made a replica without the sentinels': masterFault({
+    begin: ({ server }) => server.control.call('REPLICAOF', '127.0.0.1', '1'),
+    end: ({ server }) => server.control.call('REPLICAOF', 'NO', 'ONE'),
+  }),
+  'a sentinel hangs while connections are lost': sentinelFault({
+    begin: async ({ servers, server, load }) => {
       // New connections query this sentinel first.
-      first.signal('SIGSTOP');
-      await closeConnections(master);
+      servers.sentinels[0]!.signal('SIGSTOP');
+      await closeConnections(server);
       await until('calls fail', () => load.seen.length > 1);
       await moreSucceed(load, 100);
-      return first;
     },
-    end: (_, first) => first.signal('SIGCONT'),
-  },
-  'no sentinel answers': {
-    begin: async (sentinels, load) => {
-      for (const sentinel of sentinels.sentinels) sentinel.signal('SIGSTOP');
+    end: ({ servers }) => servers.sentinels[0]!.signal('SIGCONT'),
+  }),
+  'no sentinel answers': sentinelFault({
+    begin: async ({ servers, load }) => {
+      for (const sentinel of servers.sentinels) sentinel.signal('SIGSTOP');
       await moreSucceed(load, 100);
-      return sentinels.sentinels[0]!;
     },
-    end: (sentinels) => {
-      for (const sentinel of sentinels.sentinels) sentinel.signal('SIGCONT');
-    },
-  },
+    end: ({ servers }) => servers.sentinels.forEach((sentinel) => sentinel.signal('SIGCONT')),
+  }),
 };
 
-/** A current master that has a replica to take over from it. */
-async function masterWithReplica(cluster: RedisCluster): Promise<RedisProcess> {
-  for (const server of cluster.servers) {
-    const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
-    if (role === 'master' && replicas.length > 0) return server;
-  }
-  throw new Error('no master has a replica');
+async function forbidTakeover({ servers }: RedisCluster, isForbidden: 'yes' | 'no'): Promise<void> {
+  for (const { control } of servers) await control.config('SET', 'cluster-replica-no-failover', isForbidden);
 }
 
-function takenOver(cluster: RedisCluster, former: RedisProcess): Promise<unknown> {
-  return until('the replica has taken over', () => cluster.isHealthyWithout(former));
+function takenOver({ servers, server }: Scene<Several<RedisCluster>>): Promise<unknown> {
+  return until('the replica has taken over', () => servers.isHealthyWithout(server));
 }
 
-async function forbidTakeover(cluster: RedisCluster, isForbidden: 'yes' | 'no'): Promise<void> {
-  for (const { control } of cluster.servers) await control.config('SET', 'cluster-replica-no-failover', isForbidden);
+/** A fault of a node or of all. After each, the cluster recovers and the log has few lines. */
+function clusterFault(course: Course<Several<RedisCluster>>): Course<Several<RedisCluster>> {
+  return {
+    ...course,
+    repair: async (scene) => {
+      await course.repair?.(scene);
+      await until('the cluster has recovered', () => scene.servers.isHealthy());
+      await scene.servers.bePatient();
+    },
+    then: (scene) => expectFewLines(scene, 20),
+  };
 }
 
-export const CLUSTER_FAULTS: Courses<FailoverCourse<RedisCluster>> = {
-  'a master crashes and its replica takes over': {
-    begin: async (cluster) => {
-      await cluster.failOverWhenSilent();
-      const master = await masterWithReplica(cluster);
-      await master.crash();
-      return master;
+/** The server is a master that has a replica. */
+export const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
+  'a master crashes and its replica takes over': clusterFault({
+    begin: async ({ servers, server }) => {
+      await servers.failOverWhenSilent();
+      await server.crash();
     },
     end: takenOver,
-    repair: (_, former) => former.run(),
+    repair: ({ server }) => server.run(),
     losesData: true,
-  },
-  'a master hangs and its replica takes over': {
-    begin: async (cluster) => {
-      await cluster.failOverWhenSilent();
-      const master = await masterWithReplica(cluster);
-      master.signal('SIGSTOP');
-      return master;
+  }),
+  'a master hangs and its replica takes over': clusterFault({
+    begin: async ({ servers, server }) => {
+      await servers.failOverWhenSilent();
+      server.signal('SIGSTOP');
     },
     end: takenOver,
-    repair: (_, former) => former.signal('SIGCONT'),
+    repair: ({ server }) => server.signal('SIGCONT'),
     losesData: true,
-  },
-  'a master crashes and no replica takes over': {
-    begin: async (cluster, load) => {
-      await cluster.failOverWhenSilent();
-      await forbidTakeover(cluster, 'yes');
-      const master = await masterWithReplica(cluster);
-      await master.crash();
-      const others = cluster.servers.filter((each) => each !== master);
-      await until('the cluster is down', async () => !(await cluster.isHealthy(others)));
+  }),
+  'a master crashes and no replica takes over': clusterFault({
+    begin: async ({ servers, server, load }) => {
+      await servers.failOverWhenSilent();
+      await forbidTakeover(servers, 'yes');
+      await server.crash();
+      const others = servers.servers.filter((each) => each !== server);
+      await until('the cluster is down', async () => !(await servers.isHealthy(others)));
       const before = load.count('store_failed');
       await until('calls fail', () => load.count('store_failed') > before + 50);
-      return master;
     },
-    end: (_, master) => master.run(),
-    repair: (cluster) => forbidTakeover(cluster, 'no'),
+    end: ({ server }) => server.run(),
+    repair: ({ servers }) => forbidTakeover(servers, 'no'),
     losesData: true,
-  },
-  'the connections to a node are closed': {
-    begin: async (cluster) => {
-      const master = await masterWithReplica(cluster);
-      await closeConnections(master);
-      return master;
-    },
-  },
-  'slots move to another node': {
-    begin: async (cluster, load) => {
+  }),
+  'the connections to a node are closed': clusterFault({ begin: ({ server }) => closeConnections(server) }),
+  'slots move to another node': clusterFault({
+    begin: ({ servers, load }) => {
       const slots = [...load.keys.keys()].map(keySlot).slice(0, 20);
       // While a slot is being moved, its keys are on either node.
-      await cluster.move([keySlot(load.hotKey), ...slots], () => moreSucceed(load, 50));
-      return cluster.masters[0]!;
+      return servers.move([keySlot(load.hotKey), ...slots], () => moreSucceed(load, 50));
     },
-  },
-  'scripts are flushed': {
-    begin: async (cluster, load) => {
+  }),
+  'scripts are flushed': clusterFault({
+    begin: async ({ servers, load }) => {
       for (let time = 0; time < 10; time += 1) {
-        await Promise.all(cluster.servers.map(({ control }) => control.call('SCRIPT', 'FLUSH')));
+        await Promise.all(servers.servers.map(({ control }) => control.call('SCRIPT', 'FLUSH')));
         await moreSucceed(load, 0);
       }
-      return cluster.masters[0]!;
     },
-  },
+  }),
 };

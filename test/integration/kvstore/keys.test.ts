@@ -1,5 +1,4 @@
-import { firstValueFrom } from 'rxjs';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { Statistics } from '../../../src/statistics/statistics';
 import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
@@ -9,37 +8,37 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { apply, operation } from '../counters/scenarios';
-import { instance, options } from './options';
+import { connected, instance } from './options';
 
 /** In seconds. */
 const YEAR = 365 * 86_400;
 
 let server: RedisProcess;
 let second: RedisProcess;
-const opened: KvstoreCounters[] = [];
 
 beforeAll(async () => {
   [server, second] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
 });
 afterEach(async () => {
-  await Promise.all(opened.splice(0).map((counters) => counters.close()));
   await server.control.acl('SETUSER', 'default', '+@scripting');
   await Promise.all([server.control.flushall(), second.control.flushall()]);
 });
 afterAll(() => Promise.all([server[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]));
 
-async function open(more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters> {
-  const counters = kvstoreCounters(options(instance(server.address, { timeout: 60_000 }), more));
-  opened.push(counters);
-  await firstValueFrom(counters.ready$);
-  return counters;
+function open(more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters> {
+  return connected(instance(server.address), more);
 }
 
-/** Each permission of the user with how hits are then counted. */
-const WAYS = [
-  ['scripts', '+@scripting'],
-  ['plain commands', '-@scripting'],
-] as const;
+/** A test for both ways in which hits are counted, by the permission of the user. */
+function inBothWays(title: string, test: () => Promise<void>): void {
+  it.each([
+    ['scripts', '+@scripting'],
+    ['plain commands', '-@scripting'],
+  ])(`${title}, with %s`, async (_, permission) => {
+    await server.control.acl('SETUSER', 'default', permission);
+    await test();
+  });
+}
 
 /** The time to live of each key, in seconds. */
 function timesToLive(...keys: readonly string[]): Promise<readonly number[]> {
@@ -61,10 +60,9 @@ describe('keys in Redis', () => {
     expect(await server.control.get('prod:shop_user_ann_1700000040')).toBe('3');
   });
 
-  it.each(WAYS)('expire after their window plus a random time below the jitter, with %s', async (_, permission) => {
-    await server.control.acl('SETUSER', 'default', permission);
+  inBothWays('expire after their window plus a random time below the jitter', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 300 });
-    const keys = Array.from({ length: 200 }, (__, index) => `k${index}`);
+    const keys = Array.from({ length: 200 }, (_, index) => `k${index}`);
     const began = performance.now();
     await apply(counters, ...keys.map((key) => operation(key, 1)));
     const found = await timesToLive(...keys);
@@ -97,27 +95,23 @@ describe('keys in Redis', () => {
     expect(await server.control.ttl('kept')).toBeGreaterThan(990);
   });
 
-  it.each(WAYS)(
-    'live as long as the longest window that counts on them, whichever is first, with %s',
-    async (_, permission) => {
-      await server.control.acl('SETUSER', 'default', permission);
-      const counters = await open({ expirationJitterMaxSeconds: 0 });
-      const guard = { operations: 2 };
-      for (const [windowSeconds, count] of [
-        [60, 1],
-        [YEAR, 2],
-        [60, 3],
-      ] as const) {
-        expect(await apply(counters, operation('k', 1, { windowSeconds }))).toEqual([count]);
-        const guarded = { windowSeconds, guard, limit: 10 };
-        await apply(counters, operation('g', 1, guarded), operation(`other-${count}`, 1, guarded));
-      }
-      // Up to the end of the year: more than a minute, except in the last one of a year.
-      const shortest = Math.min(YEAR - (Math.floor(Date.now() / 1000) % YEAR) - 60, YEAR - 60);
-      expect(await server.control.ttl('k')).toBeGreaterThan(shortest);
-      expect(await server.control.ttl('g')).toBeGreaterThan(shortest);
-    },
-  );
+  inBothWays('live as long as the longest window that counts on them, whichever is first', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    const guard = { operations: 2 };
+    for (const [windowSeconds, count] of [
+      [60, 1],
+      [YEAR, 2],
+      [60, 3],
+    ] as const) {
+      expect(await apply(counters, operation('k', 1, { windowSeconds }))).toEqual([count]);
+      const guarded = { windowSeconds, guard, limit: 10 };
+      await apply(counters, operation('g', 1, guarded), operation(`other-${count}`, 1, guarded));
+    }
+    // Up to the end of the year: more than a minute, except in the last one of a year.
+    const shortest = Math.min(YEAR - (Math.floor(Date.now() / 1000) % YEAR) - 60, YEAR - 60);
+    expect(await server.control.ttl('k')).toBeGreaterThan(shortest);
+    expect(await server.control.ttl('g')).toBeGreaterThan(shortest);
+  });
 
   it('of steps with different hits and windows in one call get the expiry of their own window', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
@@ -152,8 +146,7 @@ describe('keys in Redis', () => {
     clock.mockRestore();
   });
 
-  it.each(WAYS)('keep their expiry when hits are subtracted, which create none, with %s', async (_, permission) => {
-    await server.control.acl('SETUSER', 'default', permission);
+  inBothWays('keep their expiry when hits are subtracted, which create none', async () => {
     await server.control.set('k', '2', 'EX', 1000);
     expect(await apply(await open(), operation('k', -5), operation('read', 0), operation('less', -1))).toEqual([
       0, 0, 0,
@@ -163,8 +156,7 @@ describe('keys in Redis', () => {
     expect(await server.control.ttl('k')).toBeGreaterThan(990);
   });
 
-  it.each(WAYS)('that another program raised beyond 2^53 − 1 count as saturated, with %s', async (_, permission) => {
-    await server.control.acl('SETUSER', 'default', permission);
+  inBothWays('that another program raised beyond 2^53 − 1 count as saturated', async () => {
     await server.control.set('beyond', '9007199254740995', 'EX', 100);
     await server.control.set('end', '9223372036854775807');
     const counters = await open();
@@ -179,23 +171,19 @@ describe('keys in Redis', () => {
     expect(Math.min(...(await timesToLive('end', 'beyond')))).toBeGreaterThan(0);
   });
 
-  it.each(WAYS)(
-    'that hold the data of another program fail their calls, and get no expiry, with %s',
-    async (_, permission) => {
-      await server.control.acl('SETUSER', 'default', permission);
-      await server.control.rpush('list', 'kept');
-      await server.control.set('text', 'kept');
-      const counters = await open();
-      const [list, text, fine] = await apply(counters, ...['list', 'text', 'fine'].map((key) => operation(key, 1)));
-      expect([list, text]).toMatchObject([
-        { code: 'store_failed', message: expect.stringContaining('another type') },
-        { code: 'store_failed', message: expect.stringContaining('not an integer') },
-      ]);
-      expect(fine).toBe(1);
-      expect(await timesToLive('list', 'text')).toEqual([-1, -1]);
-      expect(await server.control.ttl('fine')).toBeGreaterThan(0);
-    },
-  );
+  inBothWays('that hold the data of another program fail their calls, and get no expiry', async () => {
+    await server.control.rpush('list', 'kept');
+    await server.control.set('text', 'kept');
+    const counters = await open();
+    const [list, text, fine] = await apply(counters, ...['list', 'text', 'fine'].map((key) => operation(key, 1)));
+    expect([list, text]).toMatchObject([
+      { code: 'store_failed', message: expect.stringContaining('another type') },
+      { code: 'store_failed', message: expect.stringContaining('not an integer') },
+    ]);
+    expect(fine).toBe(1);
+    expect(await timesToLive('list', 'text')).toEqual([-1, -1]);
+    expect(await server.control.ttl('fine')).toBeGreaterThan(0);
+  });
 
   it('that hold the data of another program are repaired by operators, who set or clear them', async () => {
     const [list, text] = ['list', 'text'].map((key) => ({ key, windowSeconds: 60 }));

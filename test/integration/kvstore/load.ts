@@ -1,11 +1,13 @@
 import type { Redis } from 'ioredis';
-import type { Count, CounterOperation } from '../../../src/limiter/counter-operation';
+import type { Count } from '../../../src/limiter/counter-operation';
 import { DecisionError } from '../../../src/limiter/decision-error';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
+import { until } from '../../support/waiting/until';
+import { operation } from '../counters/scenarios';
 
 /** The result of one operation for its caller. */
-export type Result = 'OK' | DecisionError['code'];
+type Result = 'OK' | DecisionError['code'];
 
 const FRESH_KEYS = 4;
 /** Milliseconds between the calls of one caller: calls fail immediately while the store is unavailable. */
@@ -19,7 +21,7 @@ let runs = 0;
  */
 export class Load {
   readonly #client: LaneClient;
-  readonly results = new Map<Result, number>();
+  readonly #results = new Map<Result, number>();
   readonly unexpected: unknown[] = [];
   /** By key: whether its only hit returned a count. */
   readonly keys = new Map<string, boolean>();
@@ -39,14 +41,15 @@ export class Load {
     this.hotKey = `${this.#prefix}hot`;
   }
 
-  start(callers = 4): this {
+  start(callers: number): void {
     this.#calls = Array.from({ length: callers }, () => this.#call());
-    return this;
   }
 
-  /** Starts {@link streak} again at 0. */
-  restartStreak(): void {
+  /** Waits until that many operations have succeeded in succession, and stops. */
+  async recovers(streak: number): Promise<void> {
     this.#streak = 0;
+    await until('all calls succeed again', () => this.#streak > streak);
+    await this.stop();
   }
 
   async stop(): Promise<void> {
@@ -54,71 +57,55 @@ export class Load {
     await Promise.all(this.#calls);
   }
 
-  /** Successful operations since the last failure. */
-  get streak(): number {
-    return this.#streak;
-  }
-
   count(result: Result): number {
-    return this.results.get(result) ?? 0;
+    return this.#results.get(result) ?? 0;
   }
 
   /** The kinds of results so far. */
   get seen(): readonly Result[] {
-    return [...this.results.keys()];
+    return [...this.#results.keys()];
   }
 
   /**
-   * Compares the results with the counts in the store.
+   * Compares the results with the counts in the store: keys whose only hit was counted more than once, hits that returned a count and
+   * are missing in the store, and calls that returned a count of the hot key that another one had returned.
    *
    * @param stored the count of each of the keys, in order; 0 for an absent key
    */
-  mistakes(stored: readonly number[]): Mistakes {
-    const appliedTwice: string[] = [];
-    let lost = 0;
-    let failedButApplied = 0;
-    [...this.keys].forEach(([key, isOk], index) => {
-      const count = stored[index] ?? 0;
-      if (count > 1) appliedTwice.push(key);
-      if (isOk && count === 0) lost += 1;
-      if (!isOk && count === 1) failedButApplied += 1;
-    });
-    const wrongCounts = this.hotCounts.length - new Set(this.hotCounts).size;
-    return { appliedTwice, lost, failedButApplied, wrongCounts, unexpected: this.unexpected };
+  mistakes(stored: readonly number[]) {
+    const found = [...this.keys].map(([key, isOk], index) => ({ key, isOk, count: stored[index] ?? 0 }));
+    return {
+      appliedTwice: found.filter(({ count }) => count > 1).map(({ key }) => key),
+      lost: found.filter(({ isOk, count }) => isOk && count === 0).length,
+      wrongCounts: this.hotCounts.length - new Set(this.hotCounts).size,
+      unexpected: this.unexpected,
+    };
   }
 
   async #call(): Promise<void> {
     while (!this.#stopped) {
       const fresh = Array.from({ length: FRESH_KEYS }, () => `${this.#prefix}${(this.#serial += 1)}`);
-      const batch = [...fresh, this.hotKey].map((key): CounterOperation => ({
-        key,
-        hits: 1,
-        windowSeconds: 3600,
-        guard: undefined,
-        limit: 0,
-      }));
-      await Promise.all(batch.map((operation) => this.#send(operation)));
+      // Each operation is a call of its own, as the operations of one call wait for each other.
+      await Promise.all([...fresh, this.hotKey].map((key) => this.#send(key)));
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
   }
 
-  /** Each operation is a call of its own, as the operations of one call wait for each other. */
-  async #send(operation: CounterOperation): Promise<void> {
+  async #send(key: string): Promise<void> {
     const begin = performance.now();
-    let count: Count;
-    try {
-      [count] = (await this.#client.call([operation])) as [number];
-    } catch (error) {
-      if (!(error instanceof DecisionError)) this.unexpected.push(error);
-      count = error as DecisionError;
-    }
+    const hit = operation(key, 1, { windowSeconds: 3600 });
+    const count = await this.#client.call([hit]).then(
+      ([result]) => result!,
+      (error: DecisionError) => error,
+    );
     this.longestWait = Math.max(this.longestWait, performance.now() - begin);
-    this.#record(operation.key, count);
+    this.#record(key, count);
   }
 
   #record(key: string, count: Count): void {
+    if (count instanceof Error && !(count instanceof DecisionError)) this.unexpected.push(count);
     const result = typeof count === 'number' ? 'OK' : count.code;
-    this.results.set(result, this.count(result) + 1);
+    this.#results.set(result, this.count(result) + 1);
     this.#streak = result === 'OK' ? this.#streak + 1 : 0;
     if (key === this.hotKey) {
       if (typeof count === 'number') this.hotCounts.push(count);
@@ -127,18 +114,6 @@ export class Load {
     this.keys.set(key, typeof count === 'number');
     if (typeof count === 'number' && count !== 1) this.unexpected.push(`${key} counts ${count}`);
   }
-}
-
-export interface Mistakes {
-  /** Keys whose only hit was counted more than once. */
-  readonly appliedTwice: readonly string[];
-  /** Hits that returned a count and are missing in the store. */
-  readonly lost: number;
-  /** Hits that failed for the caller and were counted nevertheless: unavoidable when a reply is lost. */
-  readonly failedButApplied: number;
-  /** Calls that returned a count of the hot key that another call had returned. */
-  readonly wrongCounts: number;
-  readonly unexpected: readonly unknown[];
 }
 
 /** The counts that a server holds for these keys, read by the test's own client; 0 for an absent key. */

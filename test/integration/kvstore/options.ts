@@ -1,4 +1,6 @@
+import { firstValueFrom } from 'rxjs';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -43,4 +45,22 @@ export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {
     log: new RecordedLog(),
     ...more,
   };
+}
+
+const opened: KvstoreCounters[] = [];
+// A file that imports this one has its counters closed before its own hooks stop the servers.
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+/** Opens counters, which are closed after the test. */
+export function openKvstore(main: InstanceOptions, more: Partial<KvstoreOptions> = {}): KvstoreCounters {
+  const counters = kvstoreCounters(options(main, more));
+  opened.push(counters);
+  return counters;
+}
+
+/** The same, once they are connected. Rejects when the store gives up. */
+export async function connected(main: InstanceOptions, more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters> {
+  const counters = openKvstore(main, more);
+  await firstValueFrom(counters.ready$);
+  return counters;
 }

@@ -1,4 +1,8 @@
-import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import {
+  type PlaincacheCounters,
+  type PlaincacheOptions,
+  plaincacheCounters,
+} from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 
@@ -19,4 +23,15 @@ export function plaincacheTestOptions(
     log: new RecordedLog(),
     ...more,
   };
+}
+
+const opened: PlaincacheCounters[] = [];
+// A file that imports this one has its counters closed before its own hooks stop the servers.
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+/** Opens counters, which are closed after the test. */
+export function openPlaincache(...given: Parameters<typeof plaincacheTestOptions>): PlaincacheCounters {
+  const counters = plaincacheCounters(plaincacheTestOptions(...given));
+  opened.push(counters);
+  return counters;
 }
