@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
 import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -11,17 +11,11 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { type Reply, CommandServer } from '../../support/servers/command-server';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { instance, options } from './options';
+import { connected, instance } from './options';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 
-const opened: KvstoreCounters[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
-
-async function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
-  const counters = kvstoreCounters(options(instance(url, { type: 'cluster', ...more }), { log }));
-  opened.push(counters);
-  await firstValueFrom(counters.ready$);
-  return counters;
+function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
+  return connected(instance(url, { type: 'cluster', ...more }), { log });
 }
 
 function keysNamed(name: string, count: number): readonly string[] {
@@ -105,126 +99,134 @@ describe('a cluster', () => {
 
 const NOSCRIPT = new Error('NOSCRIPT No matching script.');
 
+type FakeAnswer = (name: string, key: string) => Error | undefined;
+
 /** Nodes of a cluster that count with the scripts and the plain commands of weir. The first one owns all slots. */
 class FakeNodes implements AsyncDisposable {
-  readonly #nodes: CommandServer[] = [];
-  /** How often each key was counted, by the node. */
-  readonly counted: Map<string, number>[] = [];
-  /** The commands that each node has received to count, with the key. */
-  readonly received: string[][] = [];
-  readonly clients: Set<Socket>[] = [];
+  readonly #servers: CommandServer[] = [];
+  /** By the node: how often each key was counted, the commands to count with their keys, and the connections. */
+  readonly nodes: { counted: Map<string, number>; received: string[]; clients: Set<Socket> }[] = [];
   /** The reply to CLUSTER SLOTS. */
   slots: () => Reply = () => [[0, 16_383, ['127.0.0.1', this.portOf(0)]]];
 
-  /** Adds a node. @param answer called with each of these commands; undefined: the command is run */
-  async add(answer: (name: string, key: string) => Error | undefined = () => undefined): Promise<void> {
-    const counted = new Map<string, number>();
-    const received: string[] = [];
-    const clients = new Set<Socket>();
-    const node = await CommandServer.start((name, args, client) => {
-      clients.add(client);
+  /** Starts nodes. @param answers called with each of these commands; undefined: the command is run */
+  static async start(...answers: readonly ((nodes: FakeNodes) => FakeAnswer)[]): Promise<FakeNodes> {
+    const started = new FakeNodes();
+    for (const answer of answers) await started.#add(answer(started));
+    return started;
+  }
+
+  async #add(answer: FakeAnswer): Promise<void> {
+    const node = { counted: new Map<string, number>(), received: [] as string[], clients: new Set<Socket>() };
+    this.nodes.push(node);
+    const server = await CommandServer.start((name, args, client) => {
+      node.clients.add(client);
       if (name === 'cluster') return this.slots();
       if (name === 'ttl') return 60;
       if (!['eval', 'evalsha', 'incrby'].includes(name)) return 'PONG';
       const key = args[name === 'incrby' ? 0 : 2] as string;
-      received.push(`${name} ${key}`);
+      node.received.push(`${name} ${key}`);
       const error = answer(name, key);
       if (error !== undefined) return error;
-      const count = (counted.get(key) ?? 0) + 1;
-      counted.set(key, count);
+      const count = (node.counted.get(key) ?? 0) + 1;
+      node.counted.set(key, count);
       return name === 'incrby' ? count : [count];
     });
-    this.#nodes.push(node);
-    this.counted.push(counted);
-    this.received.push(received);
-    this.clients.push(clients);
+    this.#servers.push(server);
   }
 
   portOf(index: number): number {
-    return this.#nodes[index]!.port;
+    return this.#servers[index]!.port;
   }
 
   address(index: number): string {
     return `127.0.0.1:${this.portOf(index)}`;
   }
 
+  /** The error reply that sends a key to a node. */
+  sends(key: string, index: number, how = 'MOVED'): Error {
+    return new Error(`${how} ${keySlot(key)} ${this.address(index)}`);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => node[Symbol.asyncDispose]()));
+    await Promise.all(this.#servers.map((server) => server[Symbol.asyncDispose]()));
   }
 }
 
-describe.each(['MOVED', 'ASK'])('a slot that moves (%s) just before the call that loads the script', (redirect) => {
-  it('does not fail the other keys, and no key is counted twice', async () => {
-    await using nodes = new FakeNodes();
-    let isLoaded = false;
-    await nodes.add((name, key) => {
-      if (name === 'evalsha' && !isLoaded) return NOSCRIPT;
-      if (name === 'eval' && key === 'a') return new Error(`${redirect} ${keySlot(key)} ${nodes.address(1)}`);
-      isLoaded = true;
-      return undefined;
-    });
-    await nodes.add();
-    const counters = await countersAt(nodes.address(0));
-    const batch = ['a', 'b', 'c', 'd'].map((key) => operation(key, 1));
-    expect(await apply(counters, ...batch)).toEqual([1, 1, 1, 1]);
-    expect(Object.fromEntries(nodes.counted[0]!)).toEqual({ b: 1, c: 1, d: 1 });
-    expect(Object.fromEntries(nodes.counted[1]!)).toEqual({ a: 1 });
-    expect(nodes.received[0]).toEqual([
-      ...['evalsha a', 'evalsha b', 'evalsha c', 'evalsha d'],
-      ...['eval a', 'evalsha b', 'evalsha c', 'evalsha d'],
-      ...['eval b', 'eval c', 'eval d'],
-    ]);
-  });
-});
+/** A node that runs every command. */
+function willing(): FakeAnswer {
+  return () => undefined;
+}
 
 describe('a node of a cluster', () => {
+  it.each(['MOVED', 'ASK'])(
+    'that moves a slot (%s) before the call that loads the script counts the other keys, each once',
+    async (redirect) => {
+      let isLoaded = false;
+      await using fake = await FakeNodes.start((nodes) => {
+        return (name, key) => {
+          if (name === 'evalsha' && !isLoaded) return NOSCRIPT;
+          if (name === 'eval' && key === 'a') return nodes.sends(key, 1, redirect);
+          isLoaded = true;
+          return undefined;
+        };
+      }, willing);
+      const counters = await countersAt(fake.address(0));
+      const batch = ['a', 'b', 'c', 'd'].map((key) => operation(key, 1));
+      expect(await apply(counters, ...batch)).toEqual([1, 1, 1, 1]);
+      const counted = fake.nodes.map((node) => Object.fromEntries(node.counted));
+      expect(counted).toEqual([{ b: 1, c: 1, d: 1 }, { a: 1 }]);
+      expect(fake.nodes[0]!.received).toEqual([
+        ...['evalsha a', 'evalsha b', 'evalsha c', 'evalsha d'],
+        ...['eval a', 'evalsha b', 'evalsha c', 'evalsha d'],
+        ...['eval b', 'eval c', 'eval d'],
+      ]);
+    },
+  );
+
   it.each([
     ['NOPERM', "NOPERM User weir has no permissions to run the 'eval' command"],
     ['ERR', "ERR unknown command 'EVAL', with args beginning with: "],
   ])('that rejects EVAL but not EVALSHA (%s) counts its keys with plain commands', async (reason, message) => {
-    await using nodes = new FakeNodes();
-    await nodes.add((name, key) => {
-      if (name === 'evalsha') return NOSCRIPT;
-      if (key === 'a') return new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`);
-      return name === 'eval' ? new Error(message) : undefined;
-    });
-    await nodes.add();
+    await using fake = await FakeNodes.start((nodes) => {
+      return (name, key) => {
+        if (name === 'evalsha') return NOSCRIPT;
+        if (key === 'a') return nodes.sends(key, 1);
+        return name === 'eval' ? new Error(message) : undefined;
+      };
+    }, willing);
     const log = new RecordedLog();
-    const counters = await countersAt(nodes.address(0), { poolSize: 1 }, log);
+    const counters = await countersAt(fake.address(0), { poolSize: 1 }, log);
     const batch = ['a', 'b', 'c'].map((key) => operation(key, 1));
     expect(await apply(counters, ...batch)).toEqual([1, 1, 1]);
-    expect(nodes.received[0]?.slice(-4)).toEqual(['eval b', 'eval c', 'incrby b', 'incrby c']);
+    expect(fake.nodes[0]!.received.slice(-4)).toEqual(['eval b', 'eval c', 'incrby b', 'incrby c']);
     expect(await apply(counters, ...batch)).toEqual([2, 2, 2]);
     expect(log.lines.filter(({ message: line }) => line.includes('rejects scripts'))).toMatchObject([
       { fields: { store: 'main', reason } },
     ]);
   });
 
-  it('that replies NOSCRIPT to every call fails the calls', async () => {
-    await using nodes = new FakeNodes();
-    await nodes.add(() => NOSCRIPT);
-    const counters = await countersAt(nodes.address(0));
+  it('fails the calls when it replies NOSCRIPT to each, or after six times when it sends a step to itself', async () => {
+    await using fake = await FakeNodes.start((nodes) => {
+      // Without a host, the node that replies is meant.
+      return (_, key) => (key === 'a' ? NOSCRIPT : new Error(`MOVED ${keySlot(key)} :${nodes.portOf(0)}`));
+    });
+    const counters = await countersAt(fake.address(0));
     expect(await apply(counters, operation('a', 1))).toMatchObject([{ code: 'store_failed' }]);
-  });
-
-  it('that sends a step to itself is asked six times', async () => {
-    await using nodes = new FakeNodes();
-    // Without a host, the node that replies is meant.
-    await nodes.add((_, key) => new Error(`MOVED ${keySlot(key)} :${nodes.portOf(0)}`));
-    const counters = await countersAt(nodes.address(0));
-    expect(await apply(counters, operation('a', 1))).toMatchObject([
+    expect(await apply(counters, operation('b', 1))).toMatchObject([
       { code: 'store_failed', message: 'the slot of a counter has moved to another node of the cluster' },
     ]);
-    expect(nodes.received[0]).toHaveLength(6);
+    expect(fake.nodes[0]!.received.filter((each) => each.endsWith('b'))).toHaveLength(6);
   });
 
   it('that holds no slots any more is left', async () => {
-    await using nodes = new FakeNodes();
     let owner = 0;
-    nodes.slots = () => [[0, 16_383, ['127.0.0.1', nodes.portOf(owner)]]];
-    await nodes.add((_, key) => (owner === 0 ? undefined : new Error(`MOVED ${keySlot(key)} ${nodes.address(1)}`)));
-    await nodes.add();
-    const counters = await countersAt(nodes.address(0));
+    await using fake = await FakeNodes.start(
+      (nodes) => (_, key) => (owner === 0 ? undefined : nodes.sends(key, 1)),
+      willing,
+    );
+    fake.slots = () => [[0, 16_383, ['127.0.0.1', fake.portOf(owner)]]];
+    const counters = await countersAt(fake.address(0));
     expect(await apply(counters, operation('a', 1))).toEqual([1]);
     const retired = firstValueFrom(counters.laneOf(operation('b', 1)).retired$);
     owner = 1;
@@ -233,14 +235,13 @@ describe('a node of a cluster', () => {
     await until('its other slots are those of the other node', async () => {
       return (await apply(counters, operation('b', 1)).catch(() => [])).length > 0;
     });
-    expect([...nodes.counted[0]!.keys(), ...nodes.counted[1]!.keys()]).toEqual(['a', 'a', 'b']);
-    await until('its connections are closed', () => [...nodes.clients[0]!].every(({ destroyed }) => destroyed));
+    expect(fake.nodes.map(({ counted }) => [...counted.keys()])).toEqual([['a'], ['a', 'b']]);
+    await until('its connections are closed', () => [...fake.nodes[0]!.clients].every(({ destroyed }) => destroyed));
   });
 });
 
 it('keys of guards on a cluster are short in every table: V8 hashes texts above 16,383 characters by their length alone', async () => {
-  await using nodes = new FakeNodes();
-  await nodes.add();
+  await using nodes = await FakeNodes.start(willing);
   const counters = await countersAt(nodes.address(0));
   const guard = { operations: 2 };
   const batch = ['1', '2'].map((end) => operation('x'.repeat(20_000) + end, 1, { guard, limit: 9 }));
@@ -255,8 +256,7 @@ it('keys of guards on a cluster are short in every table: V8 hashes texts above 
 
 describe('the slots of a cluster', () => {
   it('are read from the first node that answers, and keys whose slot no node holds fail alone', async () => {
-    await using nodes = new FakeNodes();
-    await nodes.add();
+    await using nodes = await FakeNodes.start(willing);
     const [held, alone] = [keySlot('held'), keySlot('alone')];
     // A node that does not know its own host omits it; `?` is one whose host the others do not know.
     nodes.slots = () => [
@@ -270,13 +270,11 @@ describe('the slots of a cluster', () => {
   });
 
   it('that cannot be read fail the start with the reason of each node', async () => {
-    await using nodes = new FakeNodes();
-    await nodes.add();
+    await using nodes = await FakeNodes.start(willing);
     nodes.slots = () => [];
     const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 50 };
-    const counters = kvstoreCounters(options(instance(nodes.address(0), { type: 'cluster' }), { startup }));
-    opened.push(counters);
-    await expect(firstValueFrom(counters.ready$)).rejects.toThrow(
+    const main = instance(nodes.address(0), { type: 'cluster' });
+    await expect(connected(main, { startup })).rejects.toThrow(
       `no cluster node returned the slots (${nodes.address(0)}: the list of slots is empty)`,
     );
   });
