@@ -34,21 +34,19 @@ export function administrationScenarios(
     expect(timeToLive).toBeLessThanOrEqual(windowSeconds + 2);
   }
 
+  const NONE = { count: 0, timeToLive: null };
+
   it.each([3600, 1])('reads a counter of %d seconds without changing it', async (windowSeconds) => {
     const counter = freshCounter(windowSeconds);
-    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
-    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    for (let read = 0; read < 2; read += 1) expect(await store().readCounter(counter)).toEqual(NONE);
     await apply(store(), hit(counter, 4));
     const { count, timeToLive } = await store().readCounter(counter);
     // A counter of a second may be gone.
-    if (windowSeconds === 1) expect([4, 0]).toContain(count);
-    else {
-      expect(count).toBe(4);
-      expectLifetime(timeToLive, windowSeconds);
-    }
+    expect(windowSeconds === 1 ? [4, 0] : [4]).toContain(count);
+    if (windowSeconds > 1) expectLifetime(timeToLive, windowSeconds);
   });
 
-  it('sets a counter, to which later hits are added, and keeps its expiry', async () => {
+  it('sets a counter, to which later hits are added, and keeps its expiry, or creates it with one', async () => {
     const counter = freshCounter(86_400);
     await apply(store(), hit(counter, 4));
     const before = await store().readCounter(counter);
@@ -58,41 +56,28 @@ export function administrationScenarios(
     expectLifetime(after.timeToLive, 86_400);
     expect(after.timeToLive).toBeLessThanOrEqual(before.timeToLive!);
     expect(await apply(store(), hit(counter, 2))).toEqual([102]);
-  });
-
-  it('creates a counter that it sets, with an expiry', async () => {
-    const counter = freshCounter(7200);
-    expect(await store().setCounter(counter, 7)).toEqual({ count: 0, timeToLive: null });
-    const { count, timeToLive } = await store().readCounter(counter);
-    expect(count).toBe(7);
-    expectLifetime(timeToLive, 7200);
-    expect(await apply(store(), hit(counter, 1))).toEqual([8]);
+    const absent = freshCounter(7200);
+    expect(await store().setCounter(absent, 7)).toEqual(NONE);
+    expectLifetime((await store().readCounter(absent)).timeToLive, 7200);
+    expect(await apply(store(), hit(absent, 1))).toEqual([8]);
   });
 
   it('sets a counter to 0 and to the largest count', async () => {
     const counter = freshCounter();
     await store().setCounter(counter, LARGEST_COUNT);
-    expect(await store().readCounter(counter)).toMatchObject({ count: LARGEST_COUNT });
     expect(await apply(store(), hit(counter, 1))).toEqual([LARGEST_COUNT]);
     expect(await store().setCounter(counter, 0)).toMatchObject({ count: LARGEST_COUNT });
     expect(await apply(store(), hit(counter, -5), hit(counter, 3))).toEqual([0, 3]);
   });
 
-  it('clears a counter, so that the next hit is the first one and sets the expiry', async () => {
-    const counter = freshCounter(3600);
-    expect(await store().clearCounter(counter)).toEqual({ count: 0, timeToLive: null });
-    await apply(store(), hit(counter, 9));
+  it('clears a counter and no other, so that the next hit is the first one and sets the expiry', async () => {
+    const [counter, other] = [freshCounter(3600), freshCounter(3600)];
+    expect(await store().clearCounter(counter)).toEqual(NONE);
+    await apply(store(), hit(counter, 9), hit(other, 2));
     expect(await store().clearCounter(counter)).toMatchObject({ count: 9 });
-    expect(await store().readCounter(counter)).toEqual({ count: 0, timeToLive: null });
+    expect(await store().readCounter(counter)).toEqual(NONE);
     expect(await apply(store(), hit(counter, 1))).toEqual([1]);
     expectLifetime((await store().readCounter(counter)).timeToLive, 3600);
-  });
-
-  it('changes no other counter', async () => {
-    const [one, other] = [freshCounter(), freshCounter()];
-    await apply(store(), hit(one, 1), hit(other, 2));
-    await store().setCounter(one, 50);
-    await store().clearCounter(one);
     expect(await store().readCounter(other)).toMatchObject({ count: 2 });
   });
 }

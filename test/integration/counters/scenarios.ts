@@ -24,24 +24,22 @@ export function operation(key: string, hits: number, more: Partial<CounterOperat
  * operations get the error. A guard over several lanes is a call of its own, as in the decision path.
  */
 export async function apply(counters: Counters, ...batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-  const counts: Count[] = Array.from({ length: batch.length });
-  const byLane = new Map<CounterLane, number[]>();
-  const spread = new Map<Guard, number[]>();
-  for (const [index, { guard }] of batch.entries()) {
-    if (guard !== undefined && isSpread(counters, batch, guard)) append(spread, guard, index);
-    else append(byLane, counters.laneOf(batch[index] as CounterOperation), index);
+  const groups = new Map<CounterLane | Guard, number[]>();
+  for (const [index, each] of batch.entries()) {
+    const group = each.guard && isSpread(counters, batch, each.guard) ? each.guard : counters.laneOf(each);
+    const indices = groups.get(group) ?? [];
+    indices.push(index);
+    groups.set(group, indices);
   }
   using client = new LaneClient(counters);
-  const outcomes = await Promise.allSettled([
-    ...[...byLane].map(async ([lane, indices]) => {
-      const results = await firstValueFrom(lane.apply(indices.map((index) => batch[index] as CounterOperation)));
-      for (const [at, index] of indices.entries()) counts[index] = results[at] as Count;
+  const counts: Count[] = Array.from({ length: batch.length });
+  const outcomes = await Promise.allSettled(
+    [...groups].map(async ([group, indices]) => {
+      const operations = indices.map((index) => batch[index]!);
+      const results = await ('apply' in group ? firstValueFrom(group.apply(operations)) : client.call(operations));
+      for (const [at, index] of indices.entries()) counts[index] = results[at]!;
     }),
-    ...[...spread.values()].map(async (indices) => {
-      const results = await client.call(indices.map((index) => batch[index] as CounterOperation));
-      for (const [at, index] of indices.entries()) counts[index] = results[at] as Count;
-    }),
-  ]);
+  );
   const errors = outcomes.flatMap((outcome) =>
     outcome.status === 'rejected' ? [outcome.reason as DecisionError] : [],
   );
@@ -54,10 +52,14 @@ function isSpread(counters: Counters, batch: readonly CounterOperation[], guard:
   return new Set(batch.filter((each) => each.guard === guard).map((each) => counters.laneOf(each))).size > 1;
 }
 
-function append<K>(lists: Map<K, number[]>, key: K, index: number): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [index]);
-  else list.push(index);
+/** The counts after operations without guards, of a plain map. */
+function modelCounts(batch: readonly CounterOperation[]): readonly number[] {
+  const model = new Map<string, number>();
+  return batch.map(({ key, hits }) => {
+    const count = Math.min(LARGEST_COUNT, Math.max(0, (model.get(key) ?? 0) + hits));
+    model.set(key, count);
+    return count;
+  });
 }
 
 /** The operations under one guard, each with the limit given. */
@@ -65,13 +67,6 @@ function guarded(limit: number, ...operations: readonly CounterOperation[]): rea
   const guard: Guard = { operations: operations.length };
   return operations.map((each) => ({ ...each, guard, limit }));
 }
-
-/** Keys that memcached does not allow. */
-const KEYS_OF_ANY_BYTES: readonly (readonly [what: string, text: string])[] = [
-  ['blanks and line ends', 'a b\r\nc\td'],
-  ['NUL', 'a\u0000b'],
-  ['a long text', 'x'.repeat(2000)],
-];
 
 export interface StoreTraits {
   /** Whether keys may have any length and contain white space and control characters; default true. */
@@ -84,35 +79,19 @@ export interface StoreTraits {
  * @param store returns the store under test; called when a scenario begins
  */
 export function countingScenarios(store: () => Counters, { hasAnyKey = true }: StoreTraits = {}): void {
-  it('adds hits to each key separately, and reads with 0 hits', async () => {
+  it('adds hits to each key separately, subtracts down to 0, reads with 0 hits, and leaves absent keys absent', async () => {
     const key = freshKeys();
-    expect(await apply(store(), operation(key('a'), 1), operation(key('b'), 5))).toEqual([1, 5]);
-    expect(await apply(store(), operation(key('a'), 2))).toEqual([3]);
-    expect(await apply(store(), operation(key('a'), 0), operation(key('absent'), 0))).toEqual([3, 0]);
-  });
-
-  it('applies the operations of a batch in order, also those on the same key', async () => {
-    const key = freshKeys()();
-    const steps = [5, -2, 1, 0, -10, 3].map((hits) => operation(key, hits));
-    expect(await apply(store(), ...steps)).toEqual([5, 3, 4, 4, 0, 3]);
-  });
-
-  it('subtracts down to 0 and not below, and leaves an absent key absent', async () => {
-    const key = freshKeys();
-    await apply(store(), operation(key('a'), 3));
-    const steps = [operation(key('a'), -2), operation(key('a'), -2), operation(key('absent'), -2)];
-    expect(await apply(store(), ...steps)).toEqual([1, 0, 0]);
-    expect(await apply(store(), operation(key('a'), 1), operation(key('absent'), 1))).toEqual([1, 1]);
+    const [a, b, absent] = [key('a'), key('b'), key('absent')];
+    expect(await apply(store(), operation(a, 1), operation(b, 5))).toEqual([1, 5]);
+    const steps = [2, -2, 0, -2, 3].map((hits) => operation(a, hits));
+    expect(await apply(store(), ...steps, operation(absent, -2), operation(absent, 0))).toEqual([3, 1, 1, 0, 3, 0, 0]);
+    expect(await apply(store(), operation(a, 0), operation(b, -4), operation(absent, 1))).toEqual([3, 1, 1]);
   });
 
   it('removes a counter when its window has passed, also a saturated one', async () => {
     const key = freshKeys();
     const second = { windowSeconds: 1 };
-    const hits = [
-      operation(key('a'), 4, second),
-      operation(key('b'), 9, second),
-      operation(key('b'), LARGEST_COUNT, second),
-    ];
+    const hits = [4, 9, LARGEST_COUNT].map((each, index) => operation(key(index === 0 ? 'a' : 'b'), each, second));
     await apply(store(), ...hits);
     const reads = [operation(key('a'), 0, second), operation(key('b'), 0, second)];
     await until('the counters have expired', async () =>
@@ -121,32 +100,28 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), operation(key('a'), 1, second))).toEqual([1]);
   });
 
-  it.each<readonly [what: string, text: string]>([
-    ...(hasAnyKey ? KEYS_OF_ANY_BYTES : []),
-    ['braces', '{}{a}b}'],
-    ['other scripts', 'schlüssel_鍵_🔑'],
-    ['nothing but separators', '__'],
-  ])('counts on keys with %s', async (_, text) => {
-    const key = freshKeys()(text);
-    expect(await apply(store(), operation(key, 1))).toEqual([1]);
-    expect(await apply(store(), operation(key, 1), operation(`${key}_`, 1))).toEqual([2, 1]);
+  it('counts on keys with other scripts, braces and, if the store allows them, any length and characters', async () => {
+    const texts = [
+      '{}{a}b}',
+      'schlüssel_鍵_🔑',
+      '__',
+      ...(hasAnyKey ? ['a b\r\nc\td', 'a\u0000b', 'x'.repeat(2000)] : []),
+    ];
+    const keys = texts.map(freshKeys());
+    expect(await apply(store(), ...keys.map((key) => operation(key, 1)))).toEqual(keys.map(() => 1));
+    const batch = keys.flatMap((key) => [operation(key, 1), operation(`${key}_`, 1)]);
+    expect(await apply(store(), ...batch)).toEqual(keys.flatMap(() => [2, 1]));
   });
 
   it('applies a batch with more keys than one script call takes', async () => {
     const key = freshKeys();
     const batch = Array.from({ length: 1000 }, (_, index) => operation(key(String(index % 900)), 1 + (index % 3)));
-    const model = new Map<string, number>();
-    const expected = batch.map(({ key: each, hits }) => {
-      const count = (model.get(each) ?? 0) + hits;
-      model.set(each, count);
-      return count;
-    });
-    expect(await apply(store(), ...batch)).toEqual(expected);
+    expect(await apply(store(), ...batch)).toEqual(modelCounts(batch));
   });
 
   it('counts exactly up to 2^53 − 1, where a counter saturates', async () => {
     const key = freshKeys();
-    const { most, other } = { most: key('most'), other: key('other') };
+    const [most, other] = [key('most'), key('other')];
     expect(await apply(store(), operation(most, LARGEST_COUNT - 1))).toEqual([LARGEST_COUNT - 1]);
     const batch = [operation(most, 1), operation(most, 1), operation(other, 1), operation(most, 0)];
     expect(await apply(store(), ...batch)).toEqual([LARGEST_COUNT, LARGEST_COUNT, 1, LARGEST_COUNT]);
@@ -154,8 +129,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), operation(most, -1), operation(most, 7))).toEqual([LARGEST_COUNT - 1, LARGEST_COUNT]);
     expect(await apply(store(), operation(most, -LARGEST_COUNT), operation(most, 2))).toEqual([0, 2]);
     const jumps = [3, LARGEST_COUNT - 4, 1, 0, LARGEST_COUNT].map((hits) => operation(most, hits));
-    const saturated = Array.from({ length: 4 }, () => LARGEST_COUNT);
-    expect(await apply(store(), ...jumps)).toEqual([5, ...saturated]);
+    expect(await apply(store(), ...jumps)).toEqual([5, ...jumps.slice(1).map(() => LARGEST_COUNT)]);
   });
 
   it('saturates a counter under a guard, and judges the additions after negative hits exactly', async () => {
@@ -200,10 +174,8 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
 
   it('judges each operation of a guard by its own stored count, and guards in the order of the batch', async () => {
     const key = freshKeys();
-    function request(): readonly CounterOperation[] {
-      return guarded(2, operation(key('a'), 1), operation(key('b'), 1));
-    }
-    expect(await apply(store(), ...request(), ...request(), ...request())).toEqual([1, 1, 2, 2, 3, 3]);
+    const requests = [2, 2, 2].flatMap((limit) => guarded(limit, operation(key('a'), 1), operation(key('b'), 1)));
+    expect(await apply(store(), ...requests)).toEqual([1, 1, 2, 2, 3, 3]);
     expect(await apply(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
   });
 
@@ -239,14 +211,8 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
         const key = freshKeys();
-        const model = new Map<string, number>();
-        const expected = steps.map(({ key: name, hits }) => {
-          const count = Math.min(LARGEST_COUNT, Math.max(0, (model.get(name) ?? 0) + hits));
-          model.set(name, count);
-          return count;
-        });
         const batch = steps.map(({ key: name, hits }) => operation(key(name), hits));
-        expect(await apply(store(), ...batch)).toEqual(expected);
+        expect(await apply(store(), ...batch)).toEqual(modelCounts(batch));
       }),
       { numRuns: 25 },
     );
