@@ -11,17 +11,19 @@ descriptors:
 const INVALID_ARGUMENT = 3;
 const [OK, OVER_LIMIT] = [1, 2];
 
-function keyOf(entry: string, unit: number): string {
-  const now = Math.floor(Date.now() / 1000);
-  return `shop_${entry}_${now - (now % unit)}`;
-}
-
 describe('two services on one memcached, with the settings of the Go service', () => {
   let rules: RuleFolder;
   let server: MemcachedProcess;
   let one: WeirProcess;
   let other: WeirProcess;
   let client: RateLimitClient;
+
+  /** The counter of an entry whose window has this many seconds. */
+  function stored(entry: string, unit: number) {
+    const now = Math.floor(Date.now() / 1000);
+    return server.value(`shop_${entry}_${now - (now % unit)}`);
+  }
+
   beforeAll(async () => {
     [rules, server] = await Promise.all([RuleFolder.with({ 'shop.yaml': RULES }), MemcachedProcess.start()]);
     const health = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
@@ -40,9 +42,9 @@ describe('two services on one memcached, with the settings of the Go service', (
     const codes: number[] = [];
     for (let call = 0; call < 6; call += 1) {
       // A call reads what the one before it has written, also to the other instance.
-      const written = await server.value(keyOf('user_anna', 86_400));
+      const written = await stored('user_anna', 86_400);
       codes.push((await (call % 2 === 0 ? client : otherClient).send(request)).overallCode);
-      await one.until('the hit is written', async () => (await server.value(keyOf('user_anna', 86_400))) !== written);
+      await one.until('the hit is written', async () => (await stored('user_anna', 86_400)) !== written);
     }
     expect(codes).toEqual([OK, OK, OK, OVER_LIMIT, OVER_LIMIT, OVER_LIMIT]);
     expect((await one.http('/healthcheck')).status).toBe(200);
@@ -73,6 +75,6 @@ describe('two services on one memcached, with the settings of the Go service', (
     await Promise.all(Array.from({ length: 200 }, () => client.send(request)));
     one.signal('SIGTERM');
     expect(await one.exited).toBe(0);
-    expect(await server.value(keyOf('busy_x', 31_536_000))).toBe('200');
+    expect(await stored('busy_x', 31_536_000)).toBe('200');
   });
 });

@@ -132,8 +132,8 @@ describe('the options of an instance', () => {
       ...Object.fromEntries(Object.entries(own).map(([name, value]) => [`${prefix}_${name}`, value])),
     };
     const { main, perSecond } = kvstoreOptions(readSettings(env), new RecordedLog());
-    const [read, unchanged] = prefix === 'KVSTORE' ? [main, perSecond] : [perSecond, main];
-    expect(read).toEqual({
+    const [options, unchanged] = prefix === 'KVSTORE' ? [main, perSecond] : [perSecond, main];
+    expect(options).toEqual({
       ...{ type: 'sentinel', url: 'counters,a:1', socketType: 'tcp4', auth: 'ann:x', sentinelAuth: 'watch', tls: true },
       ...{ poolSize: 7, timeout: 8, pipelineWindow: 9, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 11 },
       clusterPipelineParallelism: 12,

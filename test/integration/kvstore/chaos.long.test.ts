@@ -27,7 +27,9 @@ async function use<T extends AsyncDisposable>(starting: Promise<T>): Promise<T> 
 async function single() {
   const server = await use(RedisProcess.start());
   const proxy = await use(FaultProxy.start(() => server));
-  const stored = (keys: readonly string[]) => storedCounts(server.control, keys);
+  function stored(keys: readonly string[]) {
+    return storedCounts(server.control, keys);
+  }
   return { main: instance(proxy.address), servers: [server], proxies: [proxy], stored };
 }
 
@@ -42,8 +44,12 @@ async function sentinel(): Promise<Deployment> {
     return proxy.port;
   }
   const running = await use(RedisSentinels.start({ masterPort }));
-  const stored = (keys: readonly string[]) => storedCounts(running.master.control, keys);
-  return { main: instance(running.url, { type: 'sentinel' }), servers: [running.master], proxies: [proxy], stored };
+  return {
+    main: instance(running.url, { type: 'sentinel' }),
+    servers: [running.master],
+    proxies: [proxy],
+    stored: (keys) => storedCounts(running.master.control, keys),
+  };
 }
 
 async function cluster(): Promise<Deployment> {

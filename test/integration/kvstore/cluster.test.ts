@@ -219,6 +219,21 @@ describe('a node of a cluster', () => {
     expect(fake.nodes[0]!.received.filter((each) => each.endsWith('b'))).toHaveLength(6);
   });
 
+  it('whose connections are lost has its slots read again, without a call', async () => {
+    const { setTimeout: original } = globalThis;
+    // Without the reads that follow one another every five seconds.
+    const timers = jest.spyOn(globalThis, 'setTimeout').mockImplementation((callback: () => void, time?: number) => {
+      return original(callback, time === 5_000 ? 1_000_000 : time);
+    });
+    await using fake = await FakeNodes.start(willing, willing);
+    const counters = await countersAt(fake.address(0));
+    const retired = firstValueFrom(counters.laneOf(operation('a', 1)).retired$);
+    fake.slots = () => [[0, 16_383, ['127.0.0.1', fake.portOf(1)]]];
+    for (const client of fake.nodes[0]!.clients) client.destroy();
+    await retired.finally(() => timers.mockRestore());
+    expect(await apply(counters, operation('a', 1))).toEqual([1]);
+  });
+
   it('that holds no slots any more is left', async () => {
     let owner = 0;
     await using fake = await FakeNodes.start(

@@ -36,8 +36,9 @@ export function redisFaultTests(suite: FaultTests<unknown>['suite']): void {
     async function play(course: Courses<Single>[string], row: FaultRow): Promise<void> {
       await using server = await RedisProcess.start({ directives: course.directives ?? [] });
       await using proxy = await FaultProxy.start(() => server);
-      const stored = (keys: readonly string[]) => storedCounts(server.control, keys);
-      await playFault(course, row, { main: { url: proxy.address, timeout }, parts: { server, proxy }, stored });
+      const main = { url: proxy.address, timeout };
+      const parts = { server, proxy };
+      await playFault(course, row, { main, parts, stored: (keys) => storedCounts(server.control, keys) });
     }
     faultTests(heading, { suite, courses, play });
   }

@@ -31,6 +31,7 @@ function open(more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters> {
 
 /** A test for both ways in which hits are counted, by the permission of the user. */
 function inBothWays(title: string, test: () => Promise<void>): void {
+  // oxlint-disable-next-line jest/expect-expect -- the test has them
   it.each([
     ['scripts', '+@scripting'],
     ['plain commands', '-@scripting'],

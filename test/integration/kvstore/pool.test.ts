@@ -1,8 +1,9 @@
 import dns from 'node:dns';
 import { setImmediate } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
+import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { Statistics } from '../../../src/statistics/statistics';
 import { LaneClient } from '../../support/clients/lane-client';
@@ -14,7 +15,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { storedCounts } from './load';
-import { instance, options } from './options';
+import { instance, openKvstore } from './options';
 
 type Found = (error: null, found: unknown, family?: number) => void;
 const LOOPBACK = { address: '127.0.0.1', family: 4 };
@@ -25,7 +26,6 @@ const TIMEOUT = 1_000;
 let server: RedisProcess;
 let second: RedisProcess;
 let proxy: FaultProxy;
-const opened: KvstoreCounters[] = [];
 
 beforeAll(async () => {
   [server, second] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
@@ -35,15 +35,12 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   second.signal('SIGCONT');
-  await Promise.all(opened.splice(0).map((counters) => counters.close()));
   await proxy[Symbol.asyncDispose]();
 });
 afterAll(() => Promise.all([server[Symbol.asyncDispose](), second[Symbol.asyncDispose]()]));
 
 function openUnready(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOptions> = {}): KvstoreCounters {
-  const counters = kvstoreCounters(options(instance(proxy.address, main), more));
-  opened.push(counters);
-  return counters;
+  return openKvstore(instance(proxy.address, main), more);
 }
 
 async function open(main: Partial<InstanceOptions> = {}, more: Partial<KvstoreOptions> = {}): Promise<KvstoreCounters> {
@@ -176,30 +173,24 @@ describe('the connections of a pool', () => {
   });
 });
 
-it.each([
-  ['READONLY You may not write', 'the counter store is a read-only replica'],
-  // Redis 6.0 and 6.2 put the line of the script before the error of a command in it.
-  [
-    "@user_script: 6: -READONLY You can't write against a read only replica.",
-    'the counter store is a read-only replica',
-  ],
-  [
-    '@user_script:1: -MISCONF Redis is configured to save',
-    'the counter store rejects writes because it cannot save them',
-  ],
-  [
-    "@user_script: 9: The user executing the script can't run this command or subcommand",
-    'the user of the counter store lacks a permission',
-  ],
-  ['ERR value is not an integer or out of range', 'the key of a counter holds a value that is not an integer'],
-  ['something without a code', 'the counter store replied with the error ERR'],
-])('the reply “%s” to a step fails its call with a message for callers', async (reply, message) => {
+it('an error reply to a step fails its call with a message for callers', async () => {
+  const messages = {
+    'READONLY You may not write': 'the counter store is a read-only replica',
+    // Redis 6.0 and 6.2 put the line of the script before the error of a command in it.
+    '@user_script:1: -MISCONF Redis is configured to save':
+      'the counter store rejects writes because it cannot save them',
+    "@user_script: 9: The user executing the script can't run this command or subcommand":
+      'the user of the counter store lacks a permission',
+    'ERR value is not an integer or out of range': 'the key of a counter holds a value that is not an integer',
+    'something without a code': 'the counter store replied with the error ERR',
+  };
+  const replies = Object.keys(messages).map((reply) => new Error(reply));
   await using peer: CommandServer = await CommandServer.start((name, args) =>
-    name === 'evalsha' ? [1, new Error(reply)] : answerTo(name, args, peer.port),
+    name === 'evalsha' ? [1, ...replies] : answerTo(name, args, peer.port),
   );
-  const counters = await open({ url: peer.address });
-  const counts = await apply(counters, operation('fine', 1), operation('k', 1));
-  expect(counts).toMatchObject([1, { code: 'store_failed', message }]);
+  const batch = ['fine', ...replies].map((_, index) => operation(`k${index}`, 1));
+  const failures = Object.values(messages).map((message) => ({ code: 'store_failed', message }));
+  expect(await apply(await open({ url: peer.address }), ...batch)).toMatchObject([1, ...failures]);
 });
 
 it.each([
@@ -209,7 +200,7 @@ it.each([
 ] as const)('a name is resolved to the IP version of KVSTORE_SOCKET_TYPE=%s', async (socketType, expected) => {
   const lookup = jest
     .spyOn(dns, 'lookup')
-    .mockImplementation(((name: string, { all }: dns.LookupOptions, found: Found) =>
+    .mockImplementation(((_: string, { all }: dns.LookupOptions, found: Found) =>
       process.nextTick(() => (all === true ? found(null, [LOOPBACK]) : found(null, LOOPBACK.address, 4)))) as never);
   const counters = await open({ url: `store.test:${server.port}`, socketType });
   expect(await apply(counters, operation('named', 0))).toEqual([0]);
@@ -328,34 +319,31 @@ const PER_SECOND = { windowSeconds: 1 };
 
 describe('a per-second instance that hangs', () => {
   /** What became of calls, in the order in which they end. */
-  const ended: string[] = [];
-  const calls: Promise<unknown>[] = [];
-  beforeEach(() => {
-    for (const list of [ended, calls]) list.length = 0;
-    second.signal('SIGSTOP');
-  });
+  let ended: string[];
+  let calls: Promise<unknown>[];
+  let lanes: LaneClient;
+  afterEach(() => lanes[Symbol.dispose]());
 
-  function add(name: string, call: Promise<readonly number[]>): void {
-    const outcome = call.then(
+  async function begin(main: Partial<InstanceOptions>, own: Partial<InstanceOptions>): Promise<void> {
+    [ended, calls] = [[], []];
+    lanes = new LaneClient(await open(main, { perSecond: instance(second.address, own) }));
+    second.signal('SIGSTOP');
+  }
+
+  function add(name: string, ...operations: readonly CounterOperation[]): void {
+    const outcome = lanes.call(operations).then(
       () => 'OK',
       ({ code }: DecisionError) => code,
     );
     calls.push(outcome.then((each) => ended.push(`${name}: ${each}`)));
   }
 
-  async function client(main: Partial<InstanceOptions>, own: Partial<InstanceOptions>): Promise<LaneClient> {
-    second.signal('SIGCONT');
-    const counters = await open(main, { perSecond: instance(second.address, own) });
-    second.signal('SIGSTOP');
-    return new LaneClient(counters);
-  }
-
   it('delays only calls with an operation on it', async () => {
-    using lanes = await client({}, {});
-    add('both', lanes.call([operation('b', 1), operation('b', 1, PER_SECOND)]));
+    await begin({}, {});
+    add('both', operation('b', 1), operation('b', 1, PER_SECOND));
     for (let call = 0; call < 100; call += 1) {
-      if (call % 10 === 0) add('per second', lanes.call([operation('s', 1, PER_SECOND)]));
-      add('main', lanes.call([operation('m', 1)]));
+      if (call % 10 === 0) add('per second', operation('s', 1, PER_SECOND));
+      add('main', operation('m', 1));
       await setImmediate();
     }
     await until('the main calls have ended', () => ended.length >= 100);
@@ -367,12 +355,12 @@ describe('a per-second instance that hangs', () => {
 
   it('fails its calls by its own pool policy', async () => {
     const policy = { timeout: 2 * TIMEOUT, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 100 } as const;
-    using lanes = await client({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 }, { ...policy, poolSize: 1 });
-    add('first', lanes.call([operation('s', 1, PER_SECOND)]));
+    await begin({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 }, { ...policy, poolSize: 1 });
+    add('first', operation('s', 1, PER_SECOND));
     await setImmediate();
-    add('second', lanes.call([operation('s', 1, PER_SECOND)]));
-    add('main', lanes.call([operation('m', 1)]));
-    add('both', lanes.call([operation('b', 1), operation('s', 1, PER_SECOND)]));
+    add('second', operation('s', 1, PER_SECOND));
+    add('main', operation('m', 1));
+    add('both', operation('b', 1), operation('s', 1, PER_SECOND));
     await Promise.all(calls);
     const before = ['both: store_pool_empty', 'main: OK', 'second: store_pool_empty'];
     expect([ended.slice(0, 3).toSorted(), ended[3]]).toEqual([before, 'first: store_timeout']);
@@ -380,12 +368,8 @@ describe('a per-second instance that hangs', () => {
 });
 
 it('the two instances have pipelines of their own', async () => {
-  const policy = {
-    pipelineWindow: 200,
-    poolSize: 5,
-    poolOnEmptyBehavior: 'ERROR',
-    poolOnEmptyWaitDuration: 3,
-  } as const;
+  const own = { pipelineWindow: 200, poolSize: 5 };
+  const policy = { ...own, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 3 } as const;
   const counters = await open({ poolOnEmptyBehavior: 'WAIT' }, { perSecond: instance(second.address, policy) });
   const lanes = [operation('k', 1), operation('k', 1, PER_SECOND)].map((each) => counters.laneOf(each).pipeline);
   expect(lanes).toEqual([

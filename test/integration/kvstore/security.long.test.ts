@@ -1,5 +1,4 @@
-import { firstValueFrom } from 'rxjs';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/connections/options';
 import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
@@ -9,7 +8,7 @@ import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { NO_TLS_FILES, instance, options } from './options';
+import { NO_TLS_FILES, connected, instance } from './options';
 
 /** Enough keys to have some on every node of a cluster. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
@@ -25,26 +24,13 @@ afterAll(() => {
   strangers[Symbol.dispose]();
 });
 
-const opened: KvstoreCounters[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
-
-function open(main: InstanceOptions, tlsFiles: StoreTlsFiles, maxElapsedTime = 0): KvstoreCounters {
-  const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime };
-  const counters = kvstoreCounters(options(main, { startup, tlsFiles }));
-  opened.push(counters);
-  return counters;
-}
-
-/** Opens counters and waits until they are connected. */
-async function connected(main: InstanceOptions, tlsFiles: StoreTlsFiles = NO_TLS_FILES): Promise<KvstoreCounters> {
-  const counters = open(main, tlsFiles);
-  await firstValueFrom(counters.ready$);
-  return counters;
+function open(main: InstanceOptions, tlsFiles = NO_TLS_FILES): Promise<KvstoreCounters> {
+  return connected(main, { tlsFiles });
 }
 
 /** Rejects with the reason why the store cannot be connected to. */
-function failToConnect(main: InstanceOptions, tlsFiles: StoreTlsFiles = NO_TLS_FILES): Promise<void> {
-  return firstValueFrom(open(main, tlsFiles, 200).ready$);
+function failToConnect(main: InstanceOptions, tlsFiles = NO_TLS_FILES): Promise<KvstoreCounters> {
+  return connected(main, { tlsFiles, startup: { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 } });
 }
 
 /** Adds a hit to the key, repeatedly until one is counted. */
@@ -78,7 +64,7 @@ describe('sentinels and servers with TLS', () => {
   }
 
   it('are usable without hostname verification, also after a failover', async () => {
-    const counters = await connected(main(), skipping(tls.files()));
+    const counters = await open(main(), skipping(tls.files()));
     expect(await apply(counters, operation('k', 1))).toEqual([1]);
     await until('the replica has the key', async () => (await sentinels.replica.control.dbsize()) === 1);
     await sentinels.failOver();
@@ -92,7 +78,7 @@ describe('sentinels and servers with TLS', () => {
     const byName = main({ url: sentinels.url.replaceAll('127.0.0.1', 'localhost') });
     await expect(failToConnect(byName, tls.files())).rejects.toThrow(/no sentinel returned.*altnames/);
     await expect(failToConnect(main(), tls.files())).rejects.toThrow(/within 200 ms: Hostname.*altnames/);
-    await connected(byName, skipping(tls.files()));
+    await open(byName, skipping(tls.files()));
   });
 
   it('are rejected when another authority has signed their certificates, and without TLS', async () => {
@@ -121,14 +107,14 @@ describe('a cluster with TLS that requires client certificates', () => {
 
   it('counts on every node with a client certificate', async () => {
     const files = { ...tls.files({ withCertificate: true }), skipHostnameVerification: true };
-    const counters = await connected(main(), files);
+    const counters = await open(main(), files);
     for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
     expect(await cluster.storedCounts(KEYS)).toEqual(KEYS.map(() => 1));
     for (const { control } of cluster.masters) expect(await control.dbsize()).toBeGreaterThan(0);
   });
 
   it('fails only the keys of a node whose certificate is for another address', async () => {
-    const counters = await connected(main(), tls.files({ withCertificate: true }));
+    const counters = await open(main(), tls.files({ withCertificate: true }));
     const owners = await Promise.all(KEYS.map((key) => cluster.ownerOf(keySlot(key))));
     const [first, second, third] = cluster.masters.map((master) => KEYS[owners.indexOf(master)]!);
     for (const key of [first, second]) expect(await countUntilSuccess(counters, key!)).toBeGreaterThan(0);
@@ -169,7 +155,7 @@ describe('credentials of sentinels and clusters', () => {
       sentinelOptions: { control: { password: 'watch' } },
     });
     const main = instance(sentinels.url, { type: 'sentinel', auth: 'data', sentinelAuth: 'watch' });
-    expect(await apply(await connected(main), operation('k', 1))).toEqual([1]);
+    expect(await apply(await open(main), operation('k', 1))).toEqual([1]);
     await expect(failToConnect({ ...main, sentinelAuth: undefined })).rejects.toThrow('NOAUTH');
     await expect(failToConnect({ ...main, auth: 'wrong' })).rejects.toThrow('WRONGPASS');
   });
@@ -183,7 +169,7 @@ describe('credentials of sentinels and clusters', () => {
     const auths = { auth: 'ann:first', sentinelAuth: 'bob:first' };
     const main = instance(`counters,${sentinel.address}`, { type: 'sentinel', ...auths });
     let secrets: InstanceSecrets = main;
-    const counters = await connected({ ...main, current: () => secrets });
+    const counters = await open({ ...main, current: () => secrets });
     await connects(sentinel, 'bob');
     secrets = { ...main, auth: 'ann:second', sentinelAuth: 'bob:second' };
     await rotate(sentinel, 'bob', 'second');
@@ -196,7 +182,7 @@ describe('credentials of sentinels and clusters', () => {
     await using cluster = await RedisCluster.start({ directives: USER });
     const main = instance(cluster.url, { type: 'cluster', auth: 'ann:first' });
     let { auth } = main;
-    const counters = await connected({ ...main, current: () => ({ ...main, auth }) });
+    const counters = await open({ ...main, current: () => ({ ...main, auth }) });
     for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
     auth = 'ann:second';
     for (const node of cluster.masters) await rotate(node, 'ann', 'second');

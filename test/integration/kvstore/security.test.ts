@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom } from 'rxjs';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -11,31 +11,18 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { instance, options } from './options';
+import { NO_TLS_FILES, connected, instance, openKvstore } from './options';
 
 const PASSWORD = 'hidden:pass word';
 const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
 
-const opened: KvstoreCounters[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
-
-interface Attempt {
-  readonly main: InstanceOptions;
-  readonly tlsFiles?: StoreTlsFiles;
-  readonly log?: RecordedLog;
+/** Opens counters that give up soon when they cannot connect, and resolves when they are connected. */
+function open(main: InstanceOptions, tlsFiles = NO_TLS_FILES, log = new RecordedLog()): Promise<KvstoreCounters> {
+  return connected(main, { startup: GIVE_UP, tlsFiles, log });
 }
 
-function attempt({ main, tlsFiles, log = new RecordedLog() }: Attempt): KvstoreCounters {
-  const counters = kvstoreCounters(options(main, { startup: GIVE_UP, log, ...(tlsFiles && { tlsFiles }) }));
-  opened.push(counters);
-  return counters;
-}
-
-async function counts(given: Attempt): Promise<unknown> {
-  const counters = attempt(given);
-  await firstValueFrom(counters.ready$);
-  const [count] = await apply(counters, operation(`k${Math.random()}`, 1));
-  return count;
+async function counts(...given: Parameters<typeof open>): Promise<unknown> {
+  return (await apply(await open(...given), operation(`k${Math.random()}`, 1)))[0];
 }
 
 /** The count of the first call that succeeds: those of the time without a connection fail. */
@@ -57,9 +44,9 @@ describe('credentials', () => {
   afterAll(() => server[Symbol.asyncDispose]());
 
   it('may be a password that contains a colon with its user, or a user of the ACL', async () => {
-    expect(await counts({ main: instance(server.address, { auth: `default:${PASSWORD}` }) })).toBe(1);
-    expect(await counts({ main: instance(server.address, { auth: `ann:${PASSWORD}` }) })).toBe(1);
-    expect(await counts({ main: instance(`redis://ann:${encodeURIComponent(PASSWORD)}@${server.address}/2`) })).toBe(1);
+    expect(await counts(instance(server.address, { auth: `default:${PASSWORD}` }))).toBe(1);
+    expect(await counts(instance(server.address, { auth: `ann:${PASSWORD}` }))).toBe(1);
+    expect(await counts(instance(`redis://ann:${encodeURIComponent(PASSWORD)}@${server.address}/2`))).toBe(1);
     expect(await server.control.dbsize()).toBe(2);
   });
 
@@ -68,7 +55,7 @@ describe('credentials', () => {
     ['missing', 'NOAUTH', undefined],
   ])('that are %s fail with the code of the server, and never appear in logs or errors', async (_, code, auth) => {
     const log = new RecordedLog();
-    const counters = attempt({ main: instance(server.address, { auth }), log });
+    const counters = openKvstore(instance(server.address, { auth }), { startup: GIVE_UP, log });
     await expect(firstValueFrom(counters.ready$)).rejects.toThrow(code);
     const failure = await apply(counters, operation('k', 1)).catch((error: Error) => error);
     expect(log.text).toContain(code);
@@ -81,17 +68,17 @@ describe('credentials', () => {
   ])('that are %s do not appear in errors when a server without AUTH quotes them', async (_, password) => {
     await using without = await RedisProcess.start({ directives: ['--rename-command', 'AUTH', ''] });
     const log = new RecordedLog();
-    const counters = attempt({ main: instance(without.address, { auth: `ann:${password}` }), log });
-    const failure = await firstValueFrom(counters.ready$).catch((error: Error) => error);
-    expect(String(failure)).toContain("unknown command 'AUTH'");
-    const reported = `${log.text} ${String(failure)} ${String((failure as Error).cause)}`;
+    const main = instance(without.address, { auth: `ann:${password}` });
+    const { message, cause } = (await open(main, NO_TLS_FILES, log).catch((error: Error) => error)) as Error;
+    expect(message).toContain("unknown command 'AUTH'");
+    const reported = `${log.text} ${message} ${String(cause)}`;
     expect(reported).not.toContain(password.slice(0, 12));
   });
 
   it('that the server does not require cause one warning, and counting works', async () => {
-    await using open = await RedisProcess.start();
+    await using without = await RedisProcess.start();
     const log = new RecordedLog();
-    expect(await counts({ main: instance(open.address, { auth: 'unused' }), log })).toBe(1);
+    expect(await counts(instance(without.address, { auth: 'unused' }), NO_TLS_FILES, log)).toBe(1);
     expect(log.messages).toEqual([
       'the counter store requires no password, but one is configured; continuing without authentication',
     ]);
@@ -100,14 +87,13 @@ describe('credentials', () => {
   it('of a user with only the permissions for counting are sufficient', async () => {
     const rights = ['~*', '+evalsha', '+eval', '+incrby', '+decrby', '+get', '+ttl', '+expire'];
     await server.control.call('ACL', 'SETUSER', 'counting', 'on', '>x', ...rights);
-    expect(await counts({ main: instance(server.address, { auth: 'counting:x' }) })).toBe(1);
+    expect(await counts(instance(server.address, { auth: 'counting:x' }))).toBe(1);
   });
 
   it('of a user who may not run scripts cause a warning, and a line when new connections may run them', async () => {
     const log = new RecordedLog();
     await server.control.call('ACL', 'SETUSER', 'plain', 'on', '>x', '~*', '+@all', '-eval', '-evalsha');
-    const counters = attempt({ main: instance(server.address, { auth: 'plain:x', poolSize: 1 }), log });
-    await firstValueFrom(counters.ready$);
+    const counters = await open(instance(server.address, { auth: 'plain:x', poolSize: 1 }), NO_TLS_FILES, log);
     expect(await apply(counters, operation('plain', 1))).toEqual([1]);
     await server.control.call('ACL', 'SETUSER', 'plain', '+@all');
     await server.control.call('CLIENT', 'KILL', 'USER', 'plain');
@@ -124,8 +110,7 @@ describe('credentials', () => {
 
   it('of a user without permission for a key fail the calls that count on it', async () => {
     await server.control.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '~mine*', '+@all');
-    const counters = attempt({ main: instance(server.address, { auth: 'narrow:x' }) });
-    await firstValueFrom(counters.ready$);
+    const counters = await open(instance(server.address, { auth: 'narrow:x' }));
     expect(await apply(counters, operation('mine', 1))).toEqual([1]);
     expect(await apply(counters, operation('yours', 1))).toMatchObject([
       { code: 'store_failed', message: 'the user of the counter store lacks a permission' },
@@ -137,8 +122,7 @@ describe('credentials', () => {
     let url = `redis://rotating:first@${server.address}`;
     const main = instance(url);
     const log = new RecordedLog();
-    const counters = attempt({ main: { ...main, current: () => ({ ...main, url }) }, log });
-    await firstValueFrom(counters.ready$);
+    const counters = await open({ ...main, current: () => ({ ...main, url }) }, NO_TLS_FILES, log);
     url = `redis://rotating:hidden-word@${server.address}`;
     await server.control.call('ACL', 'SETUSER', 'rotating', 'resetpass', '>second');
     await server.control.call('CLIENT', 'KILL', 'USER', 'rotating');
@@ -183,22 +167,19 @@ describe('TLS', () => {
     return instance(`localhost:${server.port}`, { tls: true, ...more });
   }
 
-  it('is used with the configured CA and certificate when the setting or the scheme requires it', async () => {
-    expect(await counts({ main: byName(), tlsFiles: files })).toBe(1);
-    expect(await counts({ main: instance(`rediss://localhost:${server.port}`), tlsFiles: files })).toBe(1);
+  it('is used with the configured CA and the certificate that the server requires, by the setting or the scheme', async () => {
+    expect(await counts(byName(), files)).toBe(1);
+    expect(await counts(instance(`rediss://localhost:${server.port}`), files)).toBe(1);
+    const withoutPair = { ...files, certFile: undefined, keyFile: undefined };
+    await expect(counts(byName(), withoutPair)).rejects.toThrow('cannot connect to the counter store');
   });
 
   it('verifies the name unless KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION is set, and the chain of certificates anyway', async () => {
     const main = instance(server.address, { tls: true });
     const skipping = { ...files, skipHostnameVerification: true };
-    await expect(counts({ main, tlsFiles: files })).rejects.toThrow(/does not match certificate|altnames/);
-    expect(await counts({ main, tlsFiles: skipping })).toBe(1);
-    await expect(counts({ main, tlsFiles: { ...skipping, caFile: undefined } })).rejects.toThrow(/certificate/);
-  });
-
-  it('fails without the client certificate that the server requires', async () => {
-    const tlsFiles = { ...files, certFile: undefined, keyFile: undefined };
-    await expect(counts({ main: byName(), tlsFiles })).rejects.toThrow('cannot connect to the counter store');
+    await expect(counts(main, files)).rejects.toThrow(/does not match certificate|altnames/);
+    expect(await counts(main, skipping)).toBe(1);
+    await expect(counts(main, { ...skipping, caFile: undefined })).rejects.toThrow(/certificate/);
   });
 
   it('is reported when only one side uses it', async () => {
@@ -207,39 +188,36 @@ describe('TLS', () => {
     const onlyHere = 'the server does not speak TLS, but is configured with TLS';
     for (const timeout of [0, 5_000]) {
       const main = instance(plain.address, { tls: true, timeout });
-      await expect(counts({ main, tlsFiles: files, log })).rejects.toThrow(onlyHere);
+      await expect(counts(main, files, log)).rejects.toThrow(onlyHere);
     }
     // A server that answers before it has read anything.
     await plain.control.config('SET', 'maxclients', '1');
-    await expect(counts({ main: instance(plain.address, { tls: true }), tlsFiles: files })).rejects.toThrow(onlyHere);
-    await expect(counts({ main: instance(server.address), log })).rejects.toThrow(
+    await expect(counts(instance(plain.address, { tls: true }), files)).rejects.toThrow(onlyHere);
+    await expect(counts(instance(server.address), NO_TLS_FILES, log)).rejects.toThrow(
       'the server speaks only TLS, but is configured without TLS',
     );
     expect(log.text).toMatch(/does not speak TLS[^]*speaks only TLS/);
   });
 
   it('rejects files that cannot be used with an error that names them, before it connects', () => {
-    function open(more: Partial<StoreTlsFiles>) {
-      return () => attempt({ main: byName(), tlsFiles: { ...files, ...more } });
+    function opening(more: Partial<StoreTlsFiles>) {
+      return () => openKvstore(byName(), { tlsFiles: { ...files, ...more } });
     }
-    expect(open({ caFile: join(folder, 'absent.pem') })).toThrow(
-      /cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/,
-    );
-    expect(open({ caFile: file('text.pem', 'no certificate') })).toThrow(
+    const absent = opening({ caFile: join(folder, 'absent.pem') });
+    expect(absent).toThrow(/cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/);
+    expect(opening({ caFile: file('text.pem', 'no certificate') })).toThrow(
       /cannot use the TLS files KVSTORE_TLS_CACERT=.*text\.pem, KVSTORE_TLS_CLIENT_CERT=.*, KVSTORE_TLS_CLIENT_KEY=/,
     );
     using others = new RedisTls();
-    expect(open({ keyFile: others.files({ withCertificate: true }).keyFile })).toThrow(
-      /cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*client\.key/,
-    );
+    const { keyFile } = others.files({ withCertificate: true });
+    expect(opening({ keyFile })).toThrow(/cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*client\.key/);
   });
 
   it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
     const certFile = file('rotated.pem', textOf(files.certFile));
     const keyFile = file('rotated.key', textOf(files.keyFile));
-    const counters = attempt({ main: byName({ poolSize: 1 }), tlsFiles: { ...files, certFile, keyFile }, log });
-    await firstValueFrom(counters.ready$);
+    const counters = await open(byName({ poolSize: 1 }), { ...files, certFile, keyFile }, log);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await nextCount(counters);
@@ -262,8 +240,7 @@ describe('TLS', () => {
     const certFile = file('changing.pem', textOf(stranger.certFile));
     const keyFile = file('changing.key', textOf(stranger.keyFile));
     const log = new RecordedLog();
-    const counters = kvstoreCounters(options(byName(), { tlsFiles: { ...files, certFile, keyFile }, log }));
-    opened.push(counters);
+    const counters = openKvstore(byName(), { tlsFiles: { ...files, certFile, keyFile }, log });
     await until('it is rejected', () => log.text.includes('cannot connect'));
     file('changing.pem', textOf(files.certFile));
     file('changing.key', textOf(files.keyFile));

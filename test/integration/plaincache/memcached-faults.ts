@@ -1,9 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import {
-  type PlaincacheCounters,
-  plaincacheCounters,
-} from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import type { PlaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
@@ -11,7 +8,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { type FaultTests, faultTests } from '../kvstore/fault-rows';
-import { plaincacheTestOptions } from './options';
+import { openPlaincache } from './options';
 
 let server: MemcachedProcess;
 let proxy: FaultProxy;
@@ -116,34 +113,28 @@ const COURSES: Readonly<Record<string, Course | (() => Promise<void>)>> = {
     garbage.listen(0, '127.0.0.1');
     await once(garbage, 'listening');
     const address = `127.0.0.1:${(garbage.address() as AddressInfo).port}`;
-    const own = plaincacheCounters(plaincacheTestOptions([{ address }], { log }));
-    try {
-      for (let call = 0; call < 2; call += 1) expect(await apply(own, operation('k', 5))).toEqual([5]);
-      const reasons = log.lines.map(({ fields }) => fields['reason']);
-      expect(reasons).toContain('instead of a value, the server sent "hello"');
-    } finally {
-      await own.close();
-      garbage.close();
-    }
+    const own = openPlaincache([{ address }], { log });
+    for (let call = 0; call < 2; call += 1) expect(await apply(own, operation('k', 5))).toEqual([5]);
+    const reasons = log.lines.map(({ fields }) => fields['reason']);
+    expect(reasons).toContain('instead of a value, the server sent "hello"');
+    await own.close();
+    garbage.close();
   },
   'the server is out of memory': async () => {
     await using full = await MemcachedProcess.start({ args: ['-M', '-m', '2'] });
-    const own = plaincacheCounters(plaincacheTestOptions([full], { log }));
-    try {
-      await apply(own, operation('present', 1));
-      await until('the server is full', async () => {
-        await apply(own, ...Array.from({ length: 500 }, () => operation(`${'x'.repeat(200)}${Math.random()}`, 1)));
-        return log.lines.some(({ fields }) => String(fields['reason']).includes('out of memory'));
-      });
-      expect(await apply(own, operation('present', 1))).toEqual([2]);
-      await full.command('flush_all\r\n');
-      await until('the server stores again', async () => {
-        await apply(own, operation('later', 1));
-        return Number((await apply(own, operation('later', 0)))[0]) > 0;
-      });
-    } finally {
-      await own.close();
-    }
+    const own = openPlaincache([full], { log });
+    await apply(own, operation('present', 1));
+    await until('the server is full', async () => {
+      await apply(own, ...Array.from({ length: 500 }, () => operation(`${'x'.repeat(200)}${Math.random()}`, 1)));
+      return log.lines.some(({ fields }) => String(fields['reason']).includes('out of memory'));
+    });
+    expect(await apply(own, operation('present', 1))).toEqual([2]);
+    await full.command('flush_all\r\n');
+    await until('the server stores again', async () => {
+      await apply(own, operation('later', 1));
+      return Number((await apply(own, operation('later', 0)))[0]) > 0;
+    });
+    await own.close();
   },
 };
 
@@ -154,10 +145,9 @@ export function memcachedFaultTests(suite: FaultTests<unknown>['suite']): void {
     proxy = await FaultProxy.start(() => ({ port: Number(server.address.split(':')[1]) }));
     log = new RecordedLog();
     statistics = new Statistics(100);
-    counters = plaincacheCounters(plaincacheTestOptions([proxy, healthy], { log, statistics }));
+    counters = openPlaincache([proxy, healthy], { log, statistics });
   });
   afterEach(async () => {
-    await counters.close();
     await Promise.all([server, proxy, healthy].map((each) => each[Symbol.asyncDispose]()));
   });
 

@@ -2,11 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstValueFrom, merge, take, toArray } from 'rxjs';
-import {
-  type PlaincacheCounters,
-  type PlaincacheOptions,
-  plaincacheCounters,
-} from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/nodes/srv-records';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
@@ -17,27 +13,23 @@ import { SrvServer } from '../../support/servers/srv-server';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import rows from './nodes-of-keys.json';
-import { plaincacheTestOptions } from './options';
+import { openPlaincache } from './options';
 
 const RECORD = '_memcache._tcp.example.test';
 
 let first: MemcachedProcess;
 let second: MemcachedProcess;
 let log: RecordedLog;
-const opened: PlaincacheCounters[] = [];
 beforeAll(async () => {
   [first, second] = await Promise.all([MemcachedProcess.start(), MemcachedProcess.start()]);
 });
 beforeEach(() => {
   log = new RecordedLog();
 });
-afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 afterAll(() => Promise.all([first, second].map((server) => server[Symbol.asyncDispose]())));
 
 function open(servers: readonly { readonly address: string }[], more: Partial<PlaincacheOptions> = {}) {
-  const counters = plaincacheCounters(plaincacheTestOptions(servers, { log, ...more }));
-  opened.push(counters);
-  return counters;
+  return openPlaincache(servers, { log, ...more });
 }
 
 function recordOf({ address }: MemcachedProcess) {
