@@ -1,4 +1,5 @@
 import dns from 'node:dns';
+import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
@@ -136,18 +137,23 @@ describe('the connections of a pool', () => {
     await until('it is not connected', async () => !(await firstValueFrom(counters.connected$)));
   });
 
-  it('are not given to a window once they have been cut', async () => {
+  it('are not given to a window once they have been cut, and the others stay in the pool', async () => {
     let isWrong = true;
-    await using peer: CommandServer = await CommandServer.start((name, args) => {
+    const clients = new Set<Socket>();
+    await using peer: CommandServer = await CommandServer.start((name, args, client) => {
+      if (isWrong) clients.add(client);
+      // No further connection can be opened: the other one has to stay in the pool.
+      if (!clients.has(client)) return new Promise(() => undefined);
       if (name !== 'evalsha' || !isWrong) return answerTo(name, args, peer.port);
       isWrong = false;
       return [];
     });
     const statistics = new Statistics(10);
-    const counters = await open({ url: peer.address }, { statistics });
+    const counters = await open({ url: peer.address, timeout: 5 * TIMEOUT }, { statistics });
     await until('both are open', () => statistic(statistics, 'active') === 2);
     // Its reply is of no use for the window, so what follows on this connection would not be either.
     await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_failed' });
+    await until('it is closed', () => statistic(statistics, 'local_close') === 1);
     expect(await apply(counters, operation('k', 1))).toEqual([1]);
   });
 
