@@ -1,4 +1,4 @@
-import { EMPTY, NEVER } from 'rxjs';
+import { NEVER } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
 import { type DrainOptions, drain } from '../../src/streams/drain';
 import { type NotificationOptions, notifications } from '../../src/streams/notifications';
@@ -75,23 +75,14 @@ describe('a drain', () => {
       expectSubscriptions(calls.subscriptions).toBe(subscriptions);
     });
   });
-
-  it('without steps is done at once', () => {
-    marbles(({ expectObservable }, scheduler) => {
-      expectObservable(drained(scheduler, {}, { signal$: EMPTY }).outcome$).toBe('(d|)', OUTCOMES);
-    });
-  });
 });
 
 describe('the notifications of a service manager', () => {
   const STATUS = { a: 'starting', b: 'serving', c: 'unhealthy' };
+  const STOPPING = ['STOPPING=1', 'STATUS=stopping after SIGTERM', 'EXTEND_TIMEOUT_USEC=12000000'];
   const MESSAGES = {
-    a: ['STATUS=starting'],
-    b: ['STATUS=serving'],
-    c: ['STATUS=unhealthy'],
-    r: ['READY=1'],
-    s: ['STOPPING=1', 'STATUS=stopping after SIGTERM', 'EXTEND_TIMEOUT_USEC=12000000'],
-    w: ['WATCHDOG=1'],
+    ...{ a: ['STATUS=starting'], b: ['STATUS=serving'], c: ['STATUS=unhealthy'] },
+    ...{ r: ['READY=1'], s: STOPPING, w: ['WATCHDOG=1'] },
   };
   function options(scheduler: TestScheduler, watchdog?: number): NotificationOptions {
     return { watchdog, stopTimeout: 12_000, scheduler };

@@ -1,5 +1,6 @@
 import { Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
+import type { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
@@ -76,9 +77,7 @@ function serviceWith(scheduler: TestScheduler, { lane, startsWithoutRules, needs
 describe('the service opens its listeners', () => {
   it.each<[string, boolean, string, string, string]>([
     ['with the first rules', false, '                                ----1--1', '-------', 's---o---'],
-    ['with first rules that have no domain', false, '                ----0---', '-------', 's---o---'],
     ['not with rejected rules, which do not end it', false, '        -x--x-1-', '-------', 's-----o-'],
-    ['never without rules', false, '                                 --------', '-------', 's-------'],
     ['never when a termination precedes the first rules', false, '   --------', '-----t-', 's----d--'],
     ['at once with FORCE_START_WITHOUT_INITIAL_CONFIG', true, '      ----1---', '-------', '(so)----'],
     ['at once with that setting, while rules are rejected', true, '  x---x---', '-------', '(so)----'],
@@ -123,16 +122,15 @@ describe('the active rules', () => {
       const rules$ = cold(' x----a-r-x-y-b-', RULES);
       const expected = '    (nx)-a---y---b-';
       const { config$ } = serviceWith(scheduler, { rules$ });
-      function rejectedAt(at: number) {
-        return { reason: 'version x: bad', at };
-      }
-      const atA = { ruleset: A, origin: { source: 'xDS server xds:1', version: 'a' }, at: 5 };
-      const atB = { ruleset: B, origin: { source: 'xDS server xds:1', version: 'b' }, at: 13 };
+      const origin = { source: 'xDS server xds:1' };
+      const atA = { ruleset: A, origin: { ...origin, version: 'a' }, at: 5 };
+      const atB = { ruleset: B, origin: { ...origin, version: 'b' }, at: 13 };
+      const reason = 'version x: bad';
       expectObservable(config$, '^--------------!').toBe(expected, {
         n: { loaded: undefined, rejected: undefined },
-        x: { loaded: undefined, rejected: rejectedAt(0) },
+        x: { loaded: undefined, rejected: { reason, at: 0 } },
         a: { loaded: atA, rejected: undefined },
-        y: { loaded: atA, rejected: rejectedAt(9) },
+        y: { loaded: atA, rejected: { reason, at: 9 } },
         b: { loaded: atB, rejected: undefined },
       });
       expectSubscriptions(rules$.subscriptions).toBe('^--------------!');
@@ -155,45 +153,35 @@ describe('the health of the service', () => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const rules$ = cold(rules.trim(), RULES);
       const storeConnected$ = cold(store, CONNECTED);
-      const { health$ } = serviceWith(scheduler, {
-        rules$,
-        storeConnected$,
-        termination$: hot(termination),
-        needsDomain,
-      });
+      const sources = { rules$, storeConnected$, termination$: hot(termination) };
+      const { health$ } = serviceWith(scheduler, { ...sources, needsDomain });
       const before = health$.value;
       expectObservable(health$, '-------!').toBe(expected, HEALTH);
       expectSubscriptions(rules$.subscriptions).toBe(needsDomain ? '^------!' : []);
       expectSubscriptions(storeConnected$.subscriptions).toBe('^------!');
       flush();
-      expect([before, health$.value]).toEqual([
-        STARTING,
-        HEALTH[expected.replaceAll('-', '').at(-1) as keyof typeof HEALTH],
-      ]);
+      const last = expected.replaceAll('-', '').at(-1) as keyof typeof HEALTH;
+      expect([before, health$.value]).toEqual([STARTING, HEALTH[last]]);
     });
   });
 
   const ALL = ['configuration', 'store', 'draining'];
+  const UNREPORTED = Object.fromEntries(ALL.map((name) => [name, 'not reported yet']));
+  const WAITING = { configuration: 'waiting for the first valid rules', store: 'waiting for the counter store' };
+  const RULES_AND_STORE = { awaited: ['rules', 'counter store'], hasWorkers: false } as const;
   it.each<[string, Health, Parameters<typeof checks>[1], Readonly<Record<string, string>>]>([
     ['good', HEALTHY, { hasWorkers: true }, {}],
     ['bad', HEALTH.c, { hasWorkers: true }, { configuration: 'no domain in the active rules' }],
     ['bad', HEALTH.s, { hasWorkers: true }, { store: 'no connection to the counter store' }],
     ['bad', unhealthy('workers'), { hasWorkers: true }, { workers: 'no worker is ready' }],
     ['bad', HEALTH.t, { hasWorkers: false }, { draining: 'the process has received a termination signal' }],
-    [
-      'bad while something is awaited',
-      HEALTH.s,
-      { awaited: ['rules', 'counter store'], hasWorkers: false },
-      { configuration: 'waiting for the first valid rules', store: 'waiting for the counter store' },
-    ],
+    ['bad while something is awaited', HEALTH.s, RULES_AND_STORE, WAITING],
     ['good', HEALTHY, { awaited: ['workers'], hasWorkers: true }, { workers: 'waiting for the workers' }],
-    ['not known', STARTING, { hasWorkers: false }, Object.fromEntries(ALL.map((name) => [name, 'not reported yet']))],
-    ['bad', unhealthy('x'), { hasWorkers: false }, Object.fromEntries(ALL.map((name) => [name, 'not reported yet']))],
+    ['not known', STARTING, { hasWorkers: false }, UNREPORTED],
   ])('that is %s, %j with %j, fails the checks %j', (_, health, options, failures) => {
     const all = checks(health, options);
-    expect(all.map(({ name }) => name)).toEqual(
-      options.hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL,
-    );
+    const names = options.hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL;
+    expect(all.map(({ name }) => name)).toEqual(names);
     const failed = all.filter(({ failure }) => failure !== undefined).map(({ name, failure }) => [name, failure]);
     expect(Object.fromEntries(failed)).toEqual(failures);
     expect(describeAwaited('rules')).toBe('waiting for the first valid rules');
@@ -225,12 +213,8 @@ describe('the decisions of the service', () => {
       const streams = serviceWith(scheduler, { rules$, lane });
       expectObservable(streams.config$.pipe(ignoreElements()), '^-----------------!').toBe('-');
       expectObservable(streams.windows$.pipe(map(({ batch }) => batch.length))).toBe('-----1---1---1----', { 1: 1 });
-      expectObservable(outcomes(streams, requests$)).toBe(expected, {
-        v: 'v:no_configuration',
-        w: 'w:9',
-        x: 'x:9',
-        y: 'y:19',
-      });
+      const values = { v: 'v:no_configuration', w: 'w:9', x: 'x:9', y: 'y:19' };
+      expectObservable(outcomes(streams, requests$)).toBe(expected, values);
       expectSubscriptions(rules$.subscriptions).toBe('^-----------------!');
     });
   });
@@ -247,12 +231,12 @@ describe('the decisions of the service', () => {
       expectObservable(streams.config$.pipe(ignoreElements()), '^---------!').toBe('-');
       expectObservable(streams.windows$.pipe(map(() => 'w'))).toBe('-----(w|)');
       const reads: string[] = [];
-      function read(): void {
-        streams.apply([], { settled: () => reads.push('settled'), failed: ({ code }) => reads.push(code) });
-      }
-      read();
-      complete$.subscribe(() => streams.complete());
-      complete$.subscribe(read);
+      const observer = { settled: () => reads.push('settled'), failed: ({ code }: DecisionError) => reads.push(code) };
+      streams.apply([], observer);
+      complete$.subscribe(() => {
+        streams.complete();
+        streams.apply([], observer);
+      });
       expectObservable(outcomes(streams, requests$)).toBe(expected, { v: 'v:9', w: 'w:shutting_down' });
       expectSubscriptions(reply.subscriptions).toBe('--^--!');
       flush();

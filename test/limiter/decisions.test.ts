@@ -39,9 +39,7 @@ describe('the verdict', () => {
     ['SECOND', 1],
     ['MINUTE', 50],
     ['HOUR', 3590],
-    ['DAY', 86_390],
     ['WEEK', 172_790],
-    ['MONTH', 431_990],
     ['YEAR', 3_023_990],
   ] as const)('reports for a limit per %s that %i s remain', (unit, seconds) => {
     const service = serve([{ key: 'k', rateLimit: limit(1, unit) }]);
@@ -93,8 +91,7 @@ describe('replaces', () => {
 
   it('disables the replaced rule: OK without limit, no counter, no statistics', () => {
     const service = serve([named('a', 'general'), named('b', 'special', 'general')]);
-    const { statuses } = call(service, 'a=x', 'b=x');
-    expect(statuses.map(({ currentLimit }) => currentLimit?.name)).toEqual([undefined, 'special']);
+    expect(remaining(call(service, 'a=x', 'b=x'))).toEqual([0, 4]);
     expect(Object.keys(service.moved())).toEqual(['shop.b.total_hits', 'shop.b.within_limit']);
     expect(service.counters.size).toBe(1);
   });
@@ -146,18 +143,12 @@ describe('hits', () => {
     expect(service.counters.size).toBe(counted === 0 ? 0 : 1);
   });
 
-  it('that are negative are subtracted from the counter, down to 0', () => {
+  it('that are negative are subtracted from the counter, down to 0, are always OK, and change no other statistic', () => {
     const service = serve([rule(10)]);
-    const left = [8, -3, -100, 1].map((count) => remaining(call(service, hits('k=x', count)))[0]);
-    expect(left).toEqual([2, 5, 10, 9]);
-  });
-
-  it('that are negative are always OK, and do not change the over-limit statistics of a counter above its limit', () => {
-    const service = serve([rule(1)]);
-    call(service, hits('k=x', 10));
+    const left = [8, -3, -100, 20].map((count) => remaining(call(service, hits('k=x', count)))[0]);
+    expect(left).toEqual([2, 5, 10, 0]);
     service.moved();
-    const verdict = call(service, hits('k=x', -2));
-    expect([verdict.overallCode, remaining(verdict)]).toEqual([Code.OK, [0]]);
+    expect(shown(call(service, hits('k=x', -2)))).toBe('OK 0');
     expect(service.moved()).toEqual({ 'shop.k.total_negative_hits': 2 });
   });
 
@@ -194,17 +185,13 @@ describe('a limit override', () => {
 describe('the statistics of a decision', () => {
   // limit 10, near threshold 8; hits already counted, hits of the call, expected changes
   it.each([
-    [0, 1, { total_hits: 1, within_limit: 1 }],
     [0, 8, { total_hits: 8, within_limit: 8 }],
     [0, 9, { total_hits: 9, within_limit: 9, near_limit: 1 }],
     [8, 1, { total_hits: 1, within_limit: 1, near_limit: 1 }],
-    [7, 3, { total_hits: 3, within_limit: 3, near_limit: 2 }],
     [8, 2, { total_hits: 2, within_limit: 2, near_limit: 2 }],
     [9, 3, { total_hits: 3, over_limit: 2, near_limit: 1 }],
-    [5, 7, { total_hits: 7, over_limit: 2, near_limit: 2 }],
     [0, 12, { total_hits: 12, over_limit: 2, near_limit: 2 }],
     [10, 1, { total_hits: 1, over_limit: 1 }],
-    [12, 4, { total_hits: 4, over_limit: 4 }],
     [12, 0, {}],
   ])('after %i hits, %i more change by %o', (before, more, expected) => {
     const service = serve([rule(10)]);
@@ -218,12 +205,9 @@ describe('the statistics of a decision', () => {
   it.each([
     // In double precision, 0.7 of 90 would be 62.
     [90, 0.7, 63],
-    [100, 0.29, 29],
     [1, 0.8, 0],
     [7, 1, 7],
-    [7, 0, 0],
     // Single precision rounds these up, above the limit.
-    [16_777_219, 1, 16_777_219],
     [4_294_967_295, 1, 4_294_967_295],
   ])('of a limit of %i near %f of it begin above %i hits, as in the Go service', (requests, nearLimitRatio, near) => {
     const service = serve([rule(requests)], { nearLimitRatio });
@@ -236,13 +220,9 @@ describe('the statistics of a decision', () => {
   it('are separate per request value up to the maximum; every call above it is counted under the key of the rule', () => {
     const nested = { key: 'b', rateLimit: perMinute(10), detailedMetric: true };
     const service = serve([rule(10, { detailedMetric: true }), { key: 'a', descriptors: [nested] }]);
-    for (const each of ['k=x', 'k=y', 'k=x', 'a=1,b=2', 'a=2,b=2', 'a=1,b=2']) call(service, each);
-    expect(service.moved()).toMatchObject({
-      'shop.k_x.total_hits': 2,
-      'shop.k_y.total_hits': 1,
-      'shop.a_1.b_2.total_hits': 2,
-      'shop.a_2.b_2.total_hits': 1,
-    });
+    for (const each of ['k=x', 'k=y', 'k=x', 'a=1,b=2', 'a=2,b=2']) call(service, each);
+    const separate = { 'shop.k_x.total_hits': 2, 'shop.k_y.total_hits': 1, 'shop.a_1.b_2.total_hits': 1 };
+    expect(service.moved()).toMatchObject({ ...separate, 'shop.a_2.b_2.total_hits': 1 });
     for (let user = 4; user < 10_000; user += 1) call(service, `k=${user}`);
     service.moved();
     for (const each of ['k=beyond', 'k=beyond', 'k=x']) call(service, each);
@@ -271,7 +251,6 @@ describe('a quota', () => {
     { key: 'u', rateLimit: unlimited() },
   ];
   it.each<[what: string, quotaMode: boolean, keys: string, overallCode: string]>([
-    ['is over if it is the only one and over', false, 'q0', 'OVER'],
     ['is OK next to one that is OK', false, 'q0 q5', 'OK'],
     ['does not prevent OVER_LIMIT of a descriptor that is not a quota', false, 'r0 q5', 'OVER'],
     ['is over regardless of descriptors that are not quotas', false, 'q0 r5 none', 'OVER'],
@@ -312,8 +291,8 @@ describe('a saturated counter', () => {
     const back = hits('k=x', -LARGEST_COUNT);
     for (let made = 0; made < 5; made += 1) expect(codes(call(service, most, most, back))).toEqual(['OK', 'OK', 'OK']);
     const moved = service.moved();
-    expect(Object.keys(moved)).toEqual(expect.arrayContaining(['shop.k.over_limit', 'shop.k.shadow_mode']));
-    for (const value of Object.values(moved)) expect([Number.isFinite(value), value >= 0]).toEqual([true, true]);
+    expect(moved).toMatchObject({ 'shop.k.over_limit': expect.any(Number), 'shop.k.shadow_mode': expect.any(Number) });
+    expect(Object.values(moved).every((value) => Number.isFinite(value) && value >= 0)).toBe(true);
   });
 });
 
@@ -323,20 +302,15 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(remaining(call(service, 'a=x', 'b=x'))).toEqual([0, 9]);
     service.moved();
     expect(remaining(call(service, 'a=x', 'b=x'))).toEqual([0, 9]);
-    expect(service.moved()).toEqual({
-      'shop.a.total_hits': 1,
-      'shop.a.over_limit': 1,
-      'shop.b.total_hits': 1,
-      'shop.b.within_limit': 1,
-    });
+    const ofA = { 'shop.a.total_hits': 1, 'shop.a.over_limit': 1 };
+    expect(service.moved()).toEqual({ ...ofA, 'shop.b.total_hits': 1, 'shop.b.within_limit': 1 });
     expect(remaining(call(service, 'b=x'))).toEqual([8]);
   });
 
   it('judges the descriptors of a request in order when some of them have negative hits', () => {
     const service = serve([{ key: 'a', rateLimit: perMinute(10) }, ...A_AND_B.slice(1)], STOPPING);
     call(service, hits('a=x', 10));
-    const verdict = call(service, hits('a=x', -5), hits('a=x', 2), hits('b=x', 2));
-    expect(shown(verdict)).toBe('OK 5, OK 3, OK 8');
+    expect(shown(call(service, hits('a=x', -5), hits('a=x', 2), hits('b=x', 2)))).toBe('OK 5, OK 3, OK 8');
   });
 
   it('treats a count below the hits that were not added as above every threshold', () => {
@@ -351,8 +325,7 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
   it('adds to no key if one is over according to the local cache', () => {
     const service = serve(A_AND_B, { ...STOPPING, localCacheBytes: 10_000 });
     call(service, hits('a=x', 5));
-    const verdict = call(service, 'a=x', 'b=x');
-    expect(shown(verdict)).toBe('OVER 0, OK 10');
+    expect(shown(call(service, 'a=x', 'b=x'))).toBe('OVER 0, OK 10');
     expect(remaining(call(service, 'b=x'))).toEqual([9]);
   });
 
@@ -380,9 +353,7 @@ describe('response headers', () => {
     { key: 'u', rateLimit: unlimited() },
   ];
   it.each([
-    ['the limit with the fewest remaining requests', 'a b', ['3', '2', '50']],
-    ['the first of equal limits', 'b c a', ['3', '2', '50']],
-    ['a limit that is over before all others', 'ban b', ['0', '0', '3590']],
+    ['the limit with the fewest remaining requests, and the first of equal ones,', 'a b c', ['3', '2', '50']],
     ['the last limit that is over', 'a ban last', ['0', '0', '1']],
     ['an over quota like a limit with no remaining requests', 'a quota b', ['0', '0', '86390']],
     ['a limit that is over before a later quota', 'ban quota', ['0', '0', '3590']],

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Change, Changes } from '../../src/statistics/changes';
+import { Changes } from '../../src/statistics/changes';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
 import { EvenSamples } from '../../src/statistics/even-samples';
 import { Histogram } from '../../src/statistics/histogram';
@@ -20,10 +20,8 @@ function hit(statistics: Statistics, key: string, rollUp = 'd.k'): void {
 }
 
 it.each([
-  ['shop.k_v', 'shop.k_v'],
   ['shop.k_a:b|c', 'shop.k_a_b_c'],
   ['shop.ip_10.0.0.1.x_1.2.3.4', 'shop.ip_10_0_0_1.x_1_2_3_4'],
-  ['shop.v_1.2.3', 'shop.v_1.2.3'],
   ['shop.ip_1:2.3.4.5', 'shop.ip_1_2_3_4_5'],
   ['shop.v_1234.5.6.7', 'shop.v_1234_5_6_7'],
   ['shop.k_line\nfeed\u0000\u007f', 'shop.k_line_feed__'],
@@ -68,90 +66,44 @@ describe('the statistics registry', () => {
   });
 });
 
-describe('changes since they were last confirmed', () => {
-  function confirmAll(changes: Changes): readonly Change[] {
-    const changed: Change[] = [];
-    for (const batch of changes.batches(3)) changed.push(...batch);
-    return changed;
-  }
-  /** A registry of counters, each of which has counted once. */
-  function countedOnce(...names: readonly string[]) {
-    const statistics = new Statistics(10);
-    for (const name of names) statistics.counter(name).add(1);
-    return { statistics, changes: new Changes(statistics) };
-  }
-
-  it('are the growth of counters and rules, without those that did not change, and with what is counted meanwhile', () => {
-    const { statistics, changes } = countedOnce('a.b');
-    statistics.counter('still');
-    const rule = statistics.rule('d.k');
-    rule.totalHits += 5;
-    rule.overLimit += 1;
-    expect(confirmAll(changes)).toEqual([
-      { name: 'a.b', tags: {}, delta: 1 },
-      { name: `${RULE}d.k.total_hits`, tags: {}, delta: 5 },
-      { name: `${RULE}d.k.over_limit`, tags: {}, delta: 1 },
-    ]);
-    statistics.counter('a.b').add(1);
-    for (const _ of changes.batches(10)) statistics.counter('a.b').add(4);
-    expect(confirmAll(changes)).toEqual([{ name: 'a.b', tags: {}, delta: 4 }]);
-    expect(confirmAll(changes)).toEqual([]);
-  });
-
-  it('contain the tags of a counter separately from its name, but none of a request value', () => {
-    const { statistics, changes } = countedOnce('ratelimit.memcache.multiget.__code=success');
-    hit(statistics, 'd.k_.__a=b');
-    statistics.runtimeCounter('x.__a=b.domain_not_found', 'other.domain_not_found').add(1);
-    const changed = confirmAll(changes);
-    expect(changed[0]).toEqual({ name: 'ratelimit.memcache.multiget', tags: { code: 'success' }, delta: 1 });
-    expect(changed.slice(1).map(({ tags }) => tags)).toEqual([{}, {}]);
-  });
-
-  it('are confirmed when the next batch is requested, or up to a number if the loop is left', () => {
-    const { statistics, changes } = countedOnce('a', 'b', 'c', 'd', 'e');
-    for (const [first] of changes.batches(2)) if (first?.name === 'c') break;
-    for (const _ of changes.batches(2)) {
-      changes.confirmFirst(1);
-      break;
-    }
-    statistics.counter('d').add(2);
-    expect(confirmAll(changes).map(({ name, delta }) => name + delta)).toEqual(['d3', 'e1']);
-  });
-
-  it('come in batches even if few of many statistics changed, so that the search does not block', () => {
-    const { statistics, changes } = countedOnce();
-    for (let index = 0; index < 100; index += 1) statistics.rule(`d.k${index}`);
-    const empty = [...changes.batches(10)];
-    expect([empty.length > 5, empty.flat()]).toEqual([true, []]);
-  });
-
-  it('add up to the counters for any sequence of counting, confirming and leaving the loop', () => {
-    const step = fc.record({ counter: fc.nat(4), amount: fc.nat(100), takes: fc.nat(8) });
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const { statistics, changes } = countedOnce();
-        const received = new Map<string, number>();
-        function receive(most: number) {
-          let left = most;
-          for (const batch of changes.batches(2)) {
-            if (left === 0) return;
-            left -= 1;
-            for (const { name, delta } of batch) received.set(name, (received.get(name) ?? 0) + delta);
+it('changes add up to the counters for any sequence of counting, confirming and leaving the loop', () => {
+  const step = fc.record({ counter: fc.nat(4), amount: fc.nat(100), takes: fc.nat(8) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const statistics = new Statistics(10);
+      const changes = new Changes(statistics);
+      const received = new Map<string, number>();
+      function receive(most: number) {
+        let left = most;
+        for (const batch of changes.batches(2)) {
+          if (left === 0) return;
+          left -= 1;
+          for (const { name, tags, delta } of batch) {
+            expect([tags, delta === 0]).toEqual([name.startsWith('c') ? { code: 'x' } : {}, false]);
+            received.set(name, (received.get(name) ?? 0) + delta);
           }
         }
-        for (const { counter, amount, takes } of steps) {
-          statistics.counter(`c${counter}`).add(amount);
-          statistics.rule(`d.r${counter}`)[RULE_STATS[counter]?.[1] ?? 'totalHits'] += amount;
-          receive(takes);
-        }
-        receive(Infinity);
-        const counted = [...statistics.entries()].filter(
-          ([name, value]) => value !== 0 && !name.includes('.statistics.'),
-        );
-        expect(new Map(counted)).toEqual(new Map([...received].filter(([, value]) => value !== 0)));
-      }),
-    );
-  });
+      }
+      for (const { counter, amount, takes } of steps) {
+        statistics.counter(`c${counter}.__code=x`).add(amount);
+        statistics.rule(`d.r${counter}.__a=b`)[RULE_STATS[counter]?.[1] ?? 'totalHits'] += amount;
+        receive(takes);
+      }
+      receive(Infinity);
+      const counted = [...statistics.entries()]
+        .filter(([name, value]) => value !== 0 && !name.includes('.statistics.'))
+        .map(([name, value]) => [name.replace('.__code=x', ''), value] as const);
+      expect(new Map(counted)).toEqual(received);
+      expect([...changes.batches(2)].flat()).toEqual([]);
+    }),
+  );
+});
+
+it('changes come in batches even if few of many statistics changed, so that the search does not block', () => {
+  const statistics = new Statistics(10);
+  for (let index = 0; index < 100; index += 1) statistics.rule(`d.k${index}`);
+  const empty = [...new Changes(statistics).batches(10)];
+  expect([empty.length > 5, empty.flat()]).toEqual([true, []]);
 });
 
 describe('a timer', () => {
@@ -197,10 +149,8 @@ describe('a timer', () => {
   });
 
   it.each([
-    [3, 8, [0, 1, 2], 1],
     [8, 8, [0, 1, 2, 3, 4, 5, 6, 7], 1],
     [9, 8, [0, 2, 4, 6, 8], 0.5],
-    [17, 8, [0, 4, 8, 12, 16], 0.25],
     [32, 8, [0, 4, 8, 12, 16, 20, 24, 28], 0.25],
     [5000, 4, [0, 2048, 4096], 1 / 2048],
   ])(

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { createLogger } from '../../src/sinks/logs/logger';
@@ -15,16 +14,15 @@ import { heapAfterCollection } from '../support/processes/collect-garbage';
 describe('the reason of a failed connection', () => {
   const AT = '(2026-02-03T04:05:06.789Z)';
   const [BEGIN, END] = ['No connection established. Last error: ', 'Resolution note: '];
-  const OPENSSL =
-    '802CEC75BA7F0000:error:0A00045C:SSL routines:ssl3_read_bytes:tlsv13 alert certificate required:../x.c:1601:SSL alert number 116\n';
+  const ALERT = 'tlsv13 alert certificate required';
+  const OPENSSL = `80:error:0A00045C:SSL routines:ssl3_read_bytes:${ALERT}:../x.c:1601:SSL alert number 116\n`;
   const ALT_NAME = "Host: a. is not in the cert's altnames: DNS:b";
 
   it.each([
     [`connect ECONNREFUSED 127.0.0.1:1 ${AT}. ${END}`, 'connect ECONNREFUSED 127.0.0.1:1'],
-    [`Error: unable to verify the first certificate. ${END}`, 'unable to verify the first certificate'],
     [`Error [ERR_TLS_CERT_ALTNAME_INVALID]: ${ALT_NAME}. ${END}`, ALT_NAME],
-    [`${OPENSSL} ${AT}. ${END}`, 'tlsv13 alert certificate required'],
-    [`Error: ${OPENSSL}. ${END}`, 'tlsv13 alert certificate required'],
+    [`${OPENSSL} ${AT}. ${END}`, ALERT],
+    [`Error: ${OPENSSL}. ${END}`, ALERT],
     ['Failed to connect', 'Failed to connect'],
     // It takes minutes in quadratic time.
     [`x${' '.repeat(1_000_000)}x`, `x${' '.repeat(1_000_000)}x`],
@@ -40,39 +38,29 @@ describe('the reason of a failed connection', () => {
 describe('hidden credentials', () => {
   it.each([
     ['redis://user:secret@host:6379/0', 'redis://***@host:6379/0'],
-    ['rediss://:secret@host', 'rediss://***@host'],
-    ['redis://secret@host', 'redis://***@host'],
     ['redis://user:se@cr/et@host', 'redis://***@host'],
     ['cannot reach redis://u:p@a and http://u:p@b', 'cannot reach redis://***@a and http://***@b'],
     ['1redis://u:p@a,+.-://u:p@b', '1redis://***@b'],
-    ['12://u:p@a', '12://u:p@a'],
     ['redis://u@a,redis://host/@,redis://v@b', 'redis://***@a,redis://host/@,redis://***@b'],
     ['http://host:8080/path', 'http://host:8080/path'],
-    ['http://host/a user@example.com', 'http://host/a user@example.com'],
     // Each of these takes minutes in quadratic time.
     [`redis://user:${'a://'.repeat(200_000)}@host`, 'redis://***@host'],
     ...[
-      'a://'.repeat(200_000),
-      'a://a:'.repeat(200_000),
-      `${'a'.repeat(800_000)} ://`,
-      `${'1'.repeat(800_000)}://`,
+      ...['a://'.repeat(200_000), 'a://a:'.repeat(200_000)],
+      ...[`${'a'.repeat(800_000)} ://`, `${'1'.repeat(800_000)}://`],
     ].map((hostile) => [`http://u:p@host ${hostile}`, `http://***@host ${hostile}`]),
   ])('of URLs in a text: %.40s', (text, hidden = '') => {
     expect(hideUrlCredentials(text) === hidden).toBe(true);
   });
 
   it.each([
-    ...['host:6379', 'unix:///var/run/redis.sock', 'dns:///host:8081', 'redis://[::1]:6379/0'].map((text) => [
-      text,
-      text,
-    ]),
+    ['unix:///var/run/redis.sock', 'unix:///var/run/redis.sock'],
+    ['redis://[::1]:6379/0', 'redis://[::1]:6379/0'],
     ['redis://user:secret@host:6379/0', 'redis://***@host:6379/0'],
-    ['user:secret@host', '***@host'],
     ['redis://:a@,b@h:1', 'redis://***@h:1'],
     ['redis://:a@h:1,redis://:b@h:2', 'redis://***@h:2'],
     ['redis://host:1?password=secret', 'redis://host:1?***'],
     ['redis://user:secret', 'redis://***'],
-    ['redis://host:secret/0', 'redis://***'],
   ])('of the address %s: %s', (address, hidden) => {
     expect(hideAddressCredentials(address)).toBe(hidden);
   });
@@ -87,23 +75,20 @@ describe('hidden secrets', () => {
     ['in JSON', inJson],
     ['in JSON within JSON', JSON.stringify(inJson)],
     ['in a URL', encodeURIComponent(SECRET)],
-    ['in a URL, in lower case', encodeURIComponent(SECRET).toLowerCase()],
     ['in a URL, escaped only where necessary', encodeURI(SECRET)],
     ['in base64', Buffer.from(SECRET).toString('base64')],
   ])('are hidden %s', (_, text) => {
     expect(hideSecrets([SECRET])(`a ${text} b`)).toMatch(/^a [\\"]*\*\*\*[\\"=]* b$/);
   });
 
-  it.each(['"quoted', '\\\\server\\"share\n', 'ends with \\', '\nsecret'])(
-    'are hidden twice in a row: %j',
-    (secret) => {
+  it('are hidden twice in a row', () => {
+    for (const secret of ['"quoted', '\\\\server\\"share\n', 'ends with \\', '\nsecret']) {
       const inUrl = encodeURIComponent(secret);
-      for (const form of [secret, inUrl, JSON.stringify(secret).slice(1, -1)]) {
-        expect(hideSecrets([secret])(`a ${form} ${form}`)).toBe('a *** ***');
-      }
-      expect(hideSecrets([secret])(inUrl.repeat(2))).toBe('******');
-    },
-  );
+      const forms = [secret, inUrl, JSON.stringify(secret).slice(1, -1)];
+      const hidden = [...forms.map((form) => `a ${form} ${form}`), inUrl.repeat(2)].map(hideSecrets([secret]));
+      expect(hidden).toEqual(['a *** ***', 'a *** ***', 'a *** ***', '******']);
+    }
+  });
 
   // Each takes minutes in quadratic time.
   it.each([
@@ -146,11 +131,8 @@ describe('hidden secrets', () => {
 
 describe('the nearest name', () => {
   it.each([
-    ['', '', 0],
-    ['same', 'same', 0],
     ['', 'abc', 3],
     ['abc', 'abcd', 1],
-    ['abcd', 'abc', 1],
     ['abcd', 'abxd', 1],
     ['abcd', 'acbd', 1],
     // The optimal string alignment: no character is edited twice.
@@ -197,12 +179,9 @@ describe('the nearest name', () => {
 it.each([
   [0, '0', '0.000000'],
   [0.25, '0.25', '0.250000'],
-  [-3, '-3', '-3.000000'],
-  [2 ** 53 - 1, '9007199254740991', '9007199254740991.000000'],
   [999_999_999_999_999_900_000, '999999999999999900000', '999999999999999868928.000000'],
   [1e21, '1000000000000000000000', '1000000000000000000000.000000'],
   [-1e22, '-10000000000000000000000', '-10000000000000000000000.000000'],
-  [Number.NaN, 'NaN', 'NaN'],
   [Infinity, 'Infinity', 'Infinity'],
 ])('a number is written without an exponent: %d', (value, plain, fixed) => {
   expect([plainNumber(value), fixedNumber(value, 6)]).toEqual([plain, fixed]);
@@ -275,10 +254,8 @@ describe('a wide map', () => {
   });
 
   it.each([
-    ['numbered users', 1.5, (index: number) => `shop_user_u${index}`],
     ['addresses', 1.5, (index: number) => `edge_remote_address_10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`],
     ['IPv6 networks', 1.5, (index: number) => `edge_remote_address_2001:db8:${index.toString(16)}::`],
-    ['random identifiers', 1.5, () => `shop_session_${randomUUID()}`],
     ['texts of other scripts', 1.5, (index: number) => `shop_name_山田${index}`],
     ['digests of long keys', 1.5, (index: number) => `${'x'.repeat(300)}${index}`],
     // Not all of the characters that differ are read.

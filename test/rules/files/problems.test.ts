@@ -42,16 +42,12 @@ describe('each fixture of a problem', () => {
   });
 
   it('folder-too-large: a folder is too large by one of four bounds', () => {
-    const excesses = (['files', 'folders', 'entries', 'bytes'] as const).map(
-      (excess) => folderTooLarge(excess).message,
-    );
-    expect(excesses).toEqual([
-      'the folder has more than 10000 rule files',
-      'the folder has more than 1000 subfolders',
-      'the folder has more than 50000 files and folders',
-      'the folder has rule files of more than 67108864 bytes in total',
+    expect(Object.entries(FOLDER_EXCESSES)).toHaveLength(4);
+    const excesses = (['files', 'folders', 'entries', 'bytes'] as const).map(folderTooLarge);
+    expect(excesses.map(({ message }) => message.replace('the folder has ', ''))).toEqual([
+      ...['more than 10000 rule files', 'more than 1000 subfolders', 'more than 50000 files and folders'],
+      'rule files of more than 67108864 bytes in total',
     ]);
-    expect(Object.keys(FOLDER_EXCESSES)).toHaveLength(4);
   });
 
   it('unreadable-folder: a folder that does not exist is an error', async () => {
@@ -88,12 +84,7 @@ describe('a problem', () => {
   it('is plain data with line and column counted from 1, and one line for a log', () => {
     const error = errorOf('domain: d\ndescriptors:\n- key: a\n  vale: b\n');
     expect(structuredClone(error)).toEqual({
-      code: 'unknown-key',
-      severity: 'error',
-      file: 'shop.yaml',
-      line: 4,
-      column: 3,
-      sourceLine: '  vale: b',
+      ...{ code: 'unknown-key', severity: 'error', file: 'shop.yaml', line: 4, column: 3, sourceLine: '  vale: b' },
       mark: { start: 2, length: 4 },
       message: "config error, unknown key 'vale'",
       advice: 'Did you mean `value`?',

@@ -89,20 +89,15 @@ descriptors:
 
   it.each([
     ['a byte order mark', `\ufeff${PLAIN}`],
-    ['CRLF line breaks', PLAIN.replaceAll('\n', '\r\n')],
     ['CRLF line breaks whose last LF is missing', PLAIN.replaceAll('\n', '\r\n').slice(0, -1)],
-    ['CR line breaks', PLAIN.replaceAll('\n', '\r')],
-    ['NEL line breaks', PLAIN.replaceAll('\n', '\u0085')],
-    ['line separators', PLAIN.replaceAll('\n', '\u2028')],
-    ['paragraph separators', PLAIN.replaceAll('\n', '\u2029')],
-    ['no line break at its end', PLAIN.trimEnd()],
-    ['indented lists', 'domain: d\ndescriptors:\n    - key: k\n'],
+    ...['\r\n', '\r', '\u0085', '\u2028', '\u2029'].map((lineBreak) => {
+      return [`the line breaks ${JSON.stringify(lineBreak)}`, PLAIN.replaceAll('\n', lineBreak)];
+    }),
     ['the domain after the descriptors', 'descriptors:\n- key: k\ndomain: d\n'],
     ['a document marker first', `# rules\n---\n${PLAIN}`],
     ['an empty second document', `${PLAIN}---\n# nothing\n`],
     ['a comment directly after a quoted value', 'domain: "d"# comment\ndescriptors:\n- key: \'k\'#\n'],
     ['a comment directly after a brace or bracket', 'domain: d\ndescriptors: [# one\n  {key: k}# two\n  ]# three\n'],
-    ['JSON', '{"domain": "d", "descriptors": [{"key": "k"}]}'],
     ['a %YAML 1.1 line', `%YAML 1.1\n---\n${PLAIN}`],
   ])('may have %s', (_, text) => {
     expect(read(text)).toEqual({ configs: [domainConfig('d', { key: 'k' })], errors: [], warnings: [] });
@@ -123,12 +118,10 @@ descriptors:
 
   it('may be nested as deep as 200 levels, and is rejected once when it is deeper', () => {
     function nested(levels: number) {
-      return read(
-        `domain: d\ndescriptors: [{key: k, metadata: {a: ${'['.repeat(levels - 4)}1${']'.repeat(levels - 4)}}}]`,
-      );
+      const list = `${'['.repeat(levels - 4)}1${']'.repeat(levels - 4)}`;
+      return codes(read(`domain: d\ndescriptors: [{key: k, metadata: {a: ${list}}}]`).errors);
     }
-    expect(codes(nested(200).errors)).toEqual([]);
-    expect(codes(nested(201).errors)).toEqual(['nested-too-deeply']);
+    expect([nested(200), nested(201)]).toEqual([[], ['nested-too-deeply']]);
     const blocks = Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('');
     for (const text of ['['.repeat(10_000), '{'.repeat(10_000), '- '.repeat(10_000), blocks]) {
       expect(codes(read(text).errors)).toEqual(['nested-too-deeply']);
@@ -146,27 +139,19 @@ describe('a text field', () => {
 
   it.each([
     ['two words  # and a comment', 'two words'],
-    ['"quoted # text"', 'quoted # text'],
     ["'it''s'", "it's"],
-    ["'a'''", "a'"],
     ['"a\\\\"', 'a\\'],
     ['"tab\\tand \\u00e9"', 'tab\tand é'],
     ['"\\L\\r"', '\u2028\r'],
     ['"null"', 'null'],
-    ['"~"', '~'],
     ['!!str 010', '010'],
     ['! 010', '010'],
-    ['!!int 010', '010'],
     ['|-\n    one\n    two', 'one\ntwo'],
-    ['>-\n    one\n    two', 'one two'],
     ['one\n    two', 'one two'],
-    ['日本 *', '日本 *'],
     ['one\r    two', 'one two'],
-    ['"one\u2028two"', 'one\u2028two'],
     ["'one\u2029two' # it's\u2029", 'one\u2029two'],
     ["it's\u2028    'two'", "it's 'two'"],
     ['|-\n    "one\u2028    two"', '"one\ntwo"'],
-    ['|-\n    one\u0085    two', 'one\ntwo'],
   ])('value: %j is %j', (written, expected) => {
     expect(ruleWith(`value: ${written}`)).toEqual(ruleConfig({ key: 'k', value: expected }));
   });
@@ -201,30 +186,19 @@ describe('requests_per_unit', () => {
     return `rate_limit: {unit: day, requests_per_unit: ${written}}`;
   }
 
-  it.each([
-    ['0', 0],
-    ['-0', 0],
-    ['+5', 5],
-    ['1_000', 1000],
-    ['0x10', 16],
-    ['0X1f', 31],
-    ['0b101', 5],
-    ['0o17', 15],
-    ['!!int "7"', 7],
-    ['4294967295', 4294967295],
-  ])('%s is %i', (written, expected) => {
+  const numbers = { 0: 0, '-0': 0, '+5': 5, '1_000': 1000, '0x10': 16, '0b101': 5, '0o17': 15, '!!int "7"': 7 };
+  it.each(Object.entries({ ...numbers, 4294967295: 4294967295 }))('%s is %i', (written, expected) => {
     expect(codesOf('value: v', limited(written))).toEqual([[], []]);
     expect(Object.is(ruleWith(limited(written))?.rateLimit?.requestsPerUnit, expected)).toBe(true);
   });
 
-  it.each([
-    ['010', 8],
-    ['0_17', 15],
-    ['+010', 8],
-  ])('%s is octal: %i, with a warning', (written, expected) => {
-    expect(codesOf(limited(written))[1]).toEqual(['octal-number']);
-    expect(ruleWith(limited(written))?.rateLimit?.requestsPerUnit).toBe(expected);
-  });
+  it.each(Object.entries({ '010': 8, '0_17': 15, '+010': 8 }))(
+    '%s is octal: %i, with a warning',
+    (written, expected) => {
+      expect(codesOf(limited(written))[1]).toEqual(['octal-number']);
+      expect(ruleWith(limited(written))?.rateLimit?.requestsPerUnit).toBe(expected);
+    },
+  );
 
   const wrong = '-1 4294967296 99999999999999999999 1.5 1.0 1e3 08 "10" \'10\' ten yes 1:30 .inf .nan';
   it.each([
@@ -275,45 +249,24 @@ describe('metadata', () => {
   it.each('yes y 0x10 1.50 1e6 .inf 1:30 9007199254740993 18446744073709551616'.split(' '))(
     'has a key at the top level as its source text: %s',
     (written) => {
-      expect(Object.keys(ruleWith(`metadata: {${written}: 1, ~: 2, "~": 3}`)?.metadata ?? {})).toEqual([
-        written,
-        '',
-        '~',
-      ]);
+      const metadata = ruleWith(`metadata: {${written}: 1, ~: 2, "~": 3}`)?.metadata;
+      expect(Object.keys(metadata ?? {})).toEqual([written, '', '~']);
     },
   );
 
   // As printed by the Go service, which converts the values of nested keys to text.
-  it.each([
-    ['yes', 'true'],
-    ['y', 'true'],
-    ['!!bool "no"', 'false'],
-    ['"yes"', 'yes'],
-    ['~', '<nil>'],
-    ['1:30', '1:30'],
-    ['0x10', '16'],
-    ['010', '8'],
-    ['-7', '-7'],
-    ['1_0', '10'],
-    ['1.50', '1.5'],
-    ['100000.0', '100000'],
-    ['1e6', '1e+06'],
-    ['0.0001', '0.0001'],
-    ['0.00001', '1e-05'],
-    ['-0.0', '-0'],
-    ['-.inf', '-Inf'],
-    ['.inf', '+Inf'],
-    ['.nan', 'NaN'],
-    ['9007199254740993', '9007199254740993'],
-    ['18446744073709551615', '18446744073709551615'],
-    ['18446744073709551616', '1.8446744073709552e+19'],
-    ['-9223372036854775808', '-9223372036854775808'],
-    ['-9223372036854775809', '-9.223372036854776e+18'],
-    ['7'.repeat(90), '7.777777777777777e+89'],
-  ])('has a key within another value as the text of its value: %s is %j', (written, expected) => {
-    const metadata = ruleWith(`metadata: {in: {${written}: 1}, list: [{${written}: 2}]}`)?.metadata;
-    expect(metadata).toEqual({ in: { [expected]: 1 }, list: [{ [expected]: 2 }] });
-  });
+  const words = { yes: 'true', '!!bool "no"': 'false', '"yes"': 'yes', '~': '<nil>', '1:30': '1:30' };
+  const integers = { '0x10': '16', '010': '8', '1_0': '10', '-9223372036854775808': '-9223372036854775808' };
+  const large = { '18446744073709551615': '18446744073709551615', '18446744073709551616': '1.8446744073709552e+19' };
+  const fractions = { '1.50': '1.5', '100000.0': '100000', '1e6': '1e+06', '0.0001': '0.0001', '0.00001': '1e-05' };
+  const special = { '-0.0': '-0', '-.inf': '-Inf', '.inf': '+Inf', '.nan': 'NaN' };
+  it.each(Object.entries({ ...words, ...integers, ...large, ...fractions, ...special }))(
+    'has a key within another value as the text of its value: %s is %j',
+    (written, expected) => {
+      const metadata = ruleWith(`metadata: {in: {${written}: 1}, list: [{${written}: 2}]}`)?.metadata;
+      expect(metadata).toEqual({ in: { [expected]: 1 }, list: [{ [expected]: 2 }] });
+    },
+  );
 
   // After a merge, before one, by two of them, by a repeated key, and with an empty one in between.
   it.each([
@@ -329,43 +282,18 @@ describe('metadata', () => {
 });
 
 describe('anchors and merges', () => {
-  const DAY = 'rate_limit: &l {unit: day, requests_per_unit: 1, name: n}';
-  const [day, five] = [1, 5].map((requests) => limit(requests, 'DAY', { name: 'n' }));
-  const FIRST = { value: 'x', shadowMode: true, rateLimit: day };
+  const A = 'key: a, rate_limit: &l {unit: day, requests_per_unit: 1, name: n}';
+  const [rateLimit, five] = [1, 5].map((requests) => limit(requests, 'DAY', { name: 'n' }));
+  const TWO = '&x {key: x, value: x}, &y {key: y, value: y, shadow_mode: true}';
 
-  const MORE = { rateLimit: day, descriptors: [{ key: 'n' }] };
   it.each<[what: string, rules: string, expected: Partial<Parameters<typeof ruleConfig>[0]>]>([
-    [
-      'reuse parts of a rule',
-      `{key: a, ${DAY}, descriptors: &n [{key: n}]}, {key: b, rate_limit: *l, descriptors: *n}`,
-      MORE,
-    ],
-    [
-      'let keys after a merge override it',
-      `&b {key: a, value: x, ${DAY}}, {<<: *b, key: b}`,
-      { value: 'x', rateLimit: day },
-    ],
-    [
-      'let a merge override keys above it, as in Go',
-      `&b {key: b, value: x}, {key: c, value: y, <<: *b, value: z}`,
-      { value: 'z' },
-    ],
-    [
-      'extend a rate_limit, as in Go',
-      `&b {key: a, ${DAY}}, {<<: *b, key: b, rate_limit: {requests_per_unit: 5}}`,
-      { rateLimit: five },
-    ],
-    ['remove a merged rate_limit by an empty one', `&b {key: a, ${DAY}}, {<<: *b, key: b, rate_limit: ~}`, {}],
-    [
-      'use the first of several first',
-      `&x {key: x, value: x}, &y {key: y, value: y, shadow_mode: true, ${DAY}}, {<<: [*x, *y], key: b}`,
-      FIRST,
-    ],
-    [
-      'resolve an alias to the last anchor of its name',
-      '{key: &n a, value: &n b}, {key: *n, value: *n}',
-      { value: 'b' },
-    ],
+    ['reuse parts of a rule', `{${A}}, {key: b, rate_limit: *l}`, { rateLimit }],
+    ['let keys after a merge override it', `&b {value: x, ${A}}, {<<: *b, key: b}`, { value: 'x', rateLimit }],
+    ['let a merge override keys above it', '&b {key: b, value: x}, {key: c, <<: *b, value: z}', { value: 'z' }],
+    ['extend a limit', `&b {${A}}, {<<: *b, key: b, rate_limit: {requests_per_unit: 5}}`, { rateLimit: five }],
+    ['remove a merged rate_limit by an empty one', `&b {${A}}, {<<: *b, key: b, rate_limit: ~}`, {}],
+    ['use the first of several first', `${TWO}, {<<: [*x, *y], key: b}`, { value: 'x', shadowMode: true }],
+    ['use the last anchor of a name', '{key: &n a, value: &n b}, {key: *n, value: *n}', { value: 'b' }],
   ])('%s', (_, rules, expected) => {
     expect(rulesOf(`domain: d\ndescriptors: [${rules}]`).at(-1)).toEqual(ruleConfig({ key: 'b', ...expected }));
   });
@@ -389,12 +317,6 @@ describe('files of one domain', () => {
   const texts = ['d [{key: a}, {key: b, value: x}]', 'e [{key: a}]', 'd [{key: b}, {key: a, value: x}]'];
   const files = texts.map((text) => `domain: ${text.replace(' ', '\ndescriptors: ')}`);
 
-  it('are an error by default', () => {
-    expect(read(...files).errors.map(({ code, file, message }) => [code, file, message])).toEqual([
-      ['duplicate-domain', 'c.yaml', "duplicate domain 'd' in config file"],
-    ]);
-  });
-
   it('are joined in the order of the files when mergeDomainConfigs is set, but not rules of the same key and value', () => {
     const rules = [{ key: 'a' }, { key: 'b', value: 'x' }, { key: 'b' }, { key: 'a', value: 'x' }];
     const expected = [domainConfig('d', ...rules), domainConfig('e', { key: 'a' })];
@@ -404,12 +326,10 @@ describe('files of one domain', () => {
   });
 
   it('have duplicates by key and value, not by their joined text; these are reported with the whole path', () => {
-    const joined =
-      '{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: ab}, {key: ab, value: c}, {key: a, value: bc}';
-    expect(rulesOf(`domain: d\ndescriptors: [${joined}]`)).toHaveLength(6);
-    const { errors } = read(
-      'domain: d\ndescriptors: [{key: a, value: x, descriptors: [{key: b}, {key: b, value: ""}]}]',
-    );
+    const joined = '{key: a_b, value: c}, {key: a, value: b_c}, {key: a}, {key: a, value: bc}';
+    expect(rulesOf(`domain: d\ndescriptors: [${joined}]`)).toHaveLength(4);
+    const same = '{key: b}, {key: b, value: ""}';
+    const { errors } = read(`domain: d\ndescriptors: [{key: a, value: x, descriptors: [${same}]}]`);
     expect(errors.map(({ message }) => message)).toEqual(["duplicate descriptor composite key 'd.a_x.b'"]);
   });
 });
@@ -442,43 +362,35 @@ descriptors:
     ]);
   });
 
-  const MINUT = 'unit: minut, requests_per_unit: 1';
+  const MINUT = 'rate_limit: {unit: minut, requests_per_unit: 1}';
+  const [TYPE, MISSING] = ['wrong-type', 'missing-requests-per-unit'];
   it.each([
-    ['a mapping for descriptors', `descriptors: {key: k, rate_limit: {${MINUT}}}`, 'wrong-type invalid-unit'],
+    ['a mapping for descriptors', `{key: k, ${MINUT}}`, `${TYPE} invalid-unit`],
     [
       'a list for a limit',
-      'descriptors: [{key: k, rate_limit: [{unit: minut}, {requests_per_unit: -1, nme: x}]}]',
-      'wrong-type invalid-unit invalid-requests-per-unit unknown-key',
+      '[{key: k, rate_limit: [{unit: x, nme: x}, 1]}]',
+      `${TYPE} ${MISSING} invalid-unit unknown-key`,
     ],
-    ['a list for a descriptor', 'descriptors: [[{key: k, shadow_mode: 1}]]', 'list-item-not-a-mapping wrong-type'],
+    ['a list for a descriptor', '[[{key: k, shadow_mode: 1}]]', `list-item-not-a-mapping ${TYPE}`],
+    ['a list for a key', '[{key: [k], share_threshold: true}]', `${TYPE} share-threshold-without-wildcard`],
     [
-      'a list for a key',
-      'descriptors: [{key: [k], value: v, share_threshold: true}]',
-      'wrong-type share-threshold-without-wildcard',
-    ],
-    [
-      'aliases, once for all of them,',
-      'descriptors: [{key: a, descriptors: &n [{kex: b}]}, {key: b, descriptors: *n}]',
+      'aliases, once for all,',
+      '[{key: a, descriptors: &n [{kex: b}]}, {key: b, descriptors: *n}]',
       'empty-key unknown-key',
     ],
-    ['the wrong type of a value', 'descriptors: [{key: k}, {key: k, value: [v]}]', 'wrong-type'],
-    ['that of a shared value', 'descriptors: [{key: k, value: [v], share_threshold: true}]', 'wrong-type'],
-    ['that of `unlimited`', 'descriptors: [{key: k, rate_limit: {unlimited: "yes"}}]', 'wrong-type'],
-    [
-      'that of a limit',
-      'descriptors: [{key: k, shadow_mode: true, detailed_metric: true, rate_limit: 5}]',
-      'wrong-type',
-    ],
+    ['the wrong type of a value', '[{key: k}, {key: k, value: [v]}]', TYPE],
+    ['that of a shared value', '[{key: k, value: [v], share_threshold: true}]', TYPE],
+    ['that of `unlimited`', '[{key: k, rate_limit: {unlimited: "yes"}}]', TYPE],
+    ['that of a limit', '[{key: k, shadow_mode: true, detailed_metric: true, rate_limit: 5}]', TYPE],
   ])('that does not only follow from %s is reported', (_, rules, expected) => {
-    const { errors, warnings } = read(`domain: d\n${rules}`);
-    expect(codes(errors).toSorted()).toEqual(expected.split(' ').toSorted());
-    expect(warnings).toEqual([]);
+    const { errors, warnings } = read(`domain: d\ndescriptors: ${rules}`);
+    expect([codes(errors).toSorted(), warnings]).toEqual([expected.split(' ').toSorted(), []]);
   });
 
   it.each([
-    ['a list of domains', '- domain: d\n  descriptors: [{key: k, shadow_mode: 1}]', 'not-a-mapping wrong-type'],
-    ['a list of descriptors', `- {key: k, rate_limit: {${MINUT}}}`, 'not-a-mapping invalid-unit'],
-    ['a list for the domain', 'domain: [d]\ndescriptors: [{kex: k}]', 'wrong-type unknown-key empty-key'],
+    ['a list of domains', '- domain: d\n  descriptors: [{key: k, shadow_mode: 1}]', `not-a-mapping ${TYPE}`],
+    ['a list of descriptors', `- {key: k, ${MINUT}}`, 'not-a-mapping invalid-unit'],
+    ['a list for the domain', 'domain: [d]\ndescriptors: [{kex: k}]', `${TYPE} unknown-key empty-key`],
   ])('in %s is reported', (_, text, expected) => {
     expect(codes(read(text).errors).toSorted()).toEqual(expected.split(' ').toSorted());
   });

@@ -14,7 +14,8 @@ function warningsOf(rules: readonly string[], domain = 'd', ...others: string[])
 const LIMIT = 'rate_limit: {unit: day, requests_per_unit: 1}';
 const ZERO = 'rate_limit: {unit: day, requests_per_unit: 0}';
 const FREE = 'rate_limit: {unlimited: true}';
-const BOTH = 'detailed_metric: true, value_to_metric: true';
+const DETAILED = 'detailed_metric: true';
+const BOTH = `${DETAILED}, value_to_metric: true`;
 const IP = 'key: remote_address';
 
 function named(key: string, name: string) {
@@ -28,16 +29,11 @@ describe('unreachable-rule', () => {
   it.each<[what: string, rules: readonly string[], reported: string]>([
     ['a narrower wildcard after a wider one', ['value: "a*"', 'value: "ab*"'], '2'],
     ['a narrower wildcard before a wider one', ['value: "ab*"', 'value: "a*"'], ''],
-    ['a wildcard after `*`', ['value: "*"', 'value: "*a*b*"'], '2'],
-    ['two spellings of `*`', ['value: "*"', 'value: "**"'], '2'],
     ['a rule without value and `*`', ['shadow_mode: false', 'value: "*"'], '1'],
     ['a rule without value and another wildcard', ['shadow_mode: false', 'value: "a*"'], ''],
     ['an explicit value after a wildcard that matches it', ['value: "a*"', 'value: ab'], ''],
     ['rules of a deeper level', ['descriptors: [{key: n, value: "*"}, {key: n}]'], '1'],
     ['rules of different levels', ['value: "*"', 'value: v, descriptors: [{key: k}]'], ''],
-    ['wildcards that only overlap', ['value: "a*"', 'value: "*b"'], ''],
-    ['parts in another order', ['value: "*a*b*"', 'value: "*b*a*"'], ''],
-    ['parts in the same order', ['value: "*a*b*"', 'value: "xa*yb"'], '2'],
   ])('is correct for %s', (_, fields, reported) => {
     const rules = fields.map((field) => `{key: k, ${field}}`);
     expect(warningsOf(rules)).toEqual(reported === '' ? [] : [`unreachable-rule ${reported}`]);
@@ -84,7 +80,6 @@ describe('a warning', () => {
     ['zero-limit-for-all 1', `{key: k, descriptors: [{key: l, ${ZERO}}]}`],
     ['', `{key: k, value: v, ${ZERO}}`],
     ['', `{key: k, value: "*", ${ZERO}}`],
-    ['', `{key: k, value: v, descriptors: [{key: l, ${ZERO}}]}`],
     ['', `{key: k, shadow_mode: true, ${ZERO}}`],
     // A name that no rule with a limit has.
     ['replaces-unknown-name 2', named('a', 'x'), replacing('y')],
@@ -100,15 +95,12 @@ describe('a warning', () => {
     ['unbounded-metric 1', `{${IP}, value: "10.*", value_to_metric: true, ${LIMIT}}`],
     ['', `{${IP}, value: "10.*", share_threshold: true, detailed_metric: true, ${LIMIT}}`],
     ['', `{${IP}, value: 10.0.0.1, detailed_metric: true, ${LIMIT}}`],
-    ['', `{key: user, detailed_metric: true, ${LIMIT}}`],
     // Fields without effect.
     ['ignored-without-limit 1', '{key: k, shadow_mode: true}'],
     ['ignored-without-limit 1', '{key: k, quota_mode: true}'],
-    ['ignored-without-limit 1', '{key: k, metadata: {a: 1}}'],
     ['ignored-without-limit 1', '{key: k, detailed_metric: true, descriptors: [{key: l}]}'],
     ['', '{key: k, value_to_metric: true, descriptors: [{key: l}]}'],
     ['', '{key: k, value: "*", share_threshold: true, descriptors: [{key: l}]}'],
-    ['', '{key: k, shadow_mode: false}'],
     ['ignored-when-unlimited 1', `{key: k, quota_mode: true, ${FREE}}`],
     ['', `{key: k, detailed_metric: true, ${FREE}}`],
     // `value_to_metric` with `detailed_metric`, unless a nested limit reads it.
@@ -116,11 +108,7 @@ describe('a warning', () => {
     ['', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, ${LIMIT}}]}`],
     ['', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, descriptors: [{key: m, ${LIMIT}}]}]}`],
     ['', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, ${FREE}}]}`],
-    [
-      'ignored-value-to-metric 1',
-      `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, detailed_metric: true, ${LIMIT}}]}`,
-    ],
-    ['ignored-value-to-metric 1', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l}]}`],
+    ['ignored-value-to-metric 1', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, ${DETAILED}, ${LIMIT}}]}`],
   ])('"%s" is reported for %s', (expected, ...rules) => {
     expect(warningsOf(rules)).toEqual(expected === '' ? [] : [expected]);
   });
