@@ -55,6 +55,8 @@ describe('a pipeline window', () => {
       const expected = '     ------x----(y|)';
       expectObservable(windowed(source, store, { span: 1, scheduler })).toBe(expected, { x: 'a', y: 'b' });
       expectSubscriptions(store.subscriptions).toBe(['-^----!', '------^----!']);
+      const [ends, quick] = [cold('-ab|'), cold('--(s|)')];
+      expectObservable(windowed(ends, quick, { span: 9, scheduler })).toBe('-----(x|)', { x: 'ab' });
     });
   });
 

@@ -131,24 +131,17 @@ describe('calls to which no rule applies', () => {
     return { service, reported, callAfter };
   }
 
-  it('are counted, once per call', () => {
-    const { service, callAfter } = watch();
+  it('are counted, once per call, without those of a limit of their own, an exempting, an unlimited or a limiting rule', () => {
+    const { service, reported, callAfter } = watch();
+    const override = descriptor('x=y', { limit: { requestsPerUnit: 1, unit: unitByName('DAY') } });
+    for (const one of [override, 'exempt=x', 'free=x', 'user=anna']) call(service, 'other=x', one);
+    expect([service.moved()['ratelimit.service.no_match'], reported]).toEqual([undefined, []]);
     callAfter(0, 'shop', 'user=ben', 'other=x');
     callAfter(0, 'shop', 'parent=x');
     callAfter(0, 'shop', 'user=anna,plan=free');
     callAfter(0, 'nowhere', 'user=anna', 'user=ben');
-    expect(service.moved()).toEqual({
-      'ratelimit.service.no_match': 3,
-      'ratelimit.service.unknown_domain': 1,
-      'nowhere.domain_not_found': 2,
-    });
-  });
-
-  it('do not include calls with a limit of their own, an exempting, an unlimited or a limiting rule', () => {
-    const { service, reported } = watch();
-    const override = descriptor('x=y', { limit: { requestsPerUnit: 1, unit: unitByName('DAY') } });
-    for (const one of [override, 'exempt=x', 'free=x', 'user=anna']) call(service, 'other=x', one);
-    expect([service.moved()['ratelimit.service.no_match'], reported]).toEqual([undefined, []]);
+    const unknown = { 'ratelimit.service.unknown_domain': 1, 'nowhere.domain_not_found': 2 };
+    expect(service.moved()).toEqual({ 'ratelimit.service.no_match': 3, ...unknown });
   });
 
   it('are reported once per domain, keys, hour and ruleset, whatever the values; one per second is examined', () => {

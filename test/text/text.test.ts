@@ -108,10 +108,10 @@ describe('hidden secrets', () => {
     expect(hideSecrets(secrets, minLength)(text)).toBe(hidden);
   });
 
-  it.each(['text', 'json'] as const)('are hidden in the message and every field of a log line in %s', (format) => {
+  it('are hidden in the message and every field of a log line', () => {
     const lines: string[] = [];
     const stream = { write: (line: string) => void lines.push(line) };
-    const log = createLogger({ level: 'debug', format, stream, mask: hideSecrets([SECRET]) });
+    const log = createLogger({ level: 'debug', format: 'json', stream, mask: hideSecrets([SECRET]) });
     log.debug(`message ${SECRET}`, { text: SECRET, error: new Error('failed', { cause: new Error(inJson) }) });
     expect(lines.join('')).not.toContain('hush');
     expect(lines.join('').match(/\*\*\*/g)).toHaveLength(3);
@@ -143,12 +143,14 @@ describe('the nearest name', () => {
   });
 
   it('has the bound as its distance when the texts differ by more', () => {
-    const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 });
+    const [text, bounds] = [
+      fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 }),
+      fc.integer({ min: 1, max: 12 }),
+    ];
     fc.assert(
-      fc.property(text, text, fc.integer({ min: 1, max: 12 }), (from, to, bound) => {
+      fc.property(text, text, bounds, (from, to, bound) => {
         expect(editDistance(from, to, bound)).toBe(Math.min(editDistance(from, to), bound));
       }),
-      { numRuns: 1000 },
     );
   });
 

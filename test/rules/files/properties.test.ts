@@ -50,14 +50,13 @@ function writtenRule({ rateLimit: limit, descriptors, metadata, key, value, ...f
   return withoutDefaults({
     ...{ key, value, metadata },
     rate_limit: limit && { ...(limit.unlimited ? { unlimited: true } : requests), ...withoutDefaults(names) },
-    ...Object.fromEntries(
-      Object.entries(flags).map(([name, is]) => [
-        name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-        is,
-      ]),
-    ),
+    ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
     descriptors: descriptors.map(writtenRule),
   });
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 function withoutDefaults(fields: object): object {
@@ -72,10 +71,7 @@ describe('reading rule files', () => {
 
   it('returns every configuration that is printed as YAML, in any style, or as JSON', () => {
     const styles = fc.constantFrom<ToStringOptions>(
-      {},
-      { indentSeq: false },
-      { indent: 4 },
-      { collectionStyle: 'flow' },
+      ...[{}, { indentSeq: false }, { indent: 4 }, { collectionStyle: 'flow' as const }],
       { defaultStringType: 'QUOTE_DOUBLE' },
       { defaultStringType: 'QUOTE_SINGLE', defaultKeyType: 'PLAIN' },
     );
@@ -96,21 +92,15 @@ describe('reading rule files', () => {
 
   it('finds the same errors in several files, in any order', () => {
     // Each file has its own domain, so that no file is a duplicate of another.
-    const files = samples.map((content, index) => ({
-      path: `${index}.yaml`,
-      content: encode(new TextDecoder().decode(content).replace('domain: shop', `domain: shop-${index}`)),
-    }));
-    function found(order: typeof files) {
+    const files = samples.map((content, index) => {
+      const text = new TextDecoder().decode(content).replace('domain: shop', `domain: shop-${index}`);
+      return { path: `${index}.yaml`, content: encode(text) };
+    });
+    const [expected, reversed] = [files, files.toReversed()].map((order) => {
       return readRuleFiles(order, { mergeDomainConfigs: false }).errors.map(formatProblem).toSorted();
-    }
-    const expected = found(files);
-    expect(expected.length).toBeGreaterThan(40);
-    fc.assert(
-      fc.property(fc.shuffledSubarray(files, { minLength: files.length }), (order) => {
-        expect(found(order)).toEqual(expected);
-      }),
-      { numRuns: 3 },
-    );
+    });
+    expect(expected?.length).toBeGreaterThan(40);
+    expect(reversed).toEqual(expected);
   });
 
   it('never throws for any bytes, and every problem can be printed', () => {
@@ -190,23 +180,18 @@ descriptors:
     value: "anna"
     rate_limit:
       unit: minute
-      requests_per_unit: 10
       replaces:
       - name: it's-me
 
-  # Nested.
   -   key: path
       value: /a:b/c#d
       metadata:
         plan:
         owner: 'team: a'
       descriptors:
-        - key: deep
-          rate_limit: {unit: day, requests_per_unit: 5, replaces: [{name: a b}, {name: "c"}]} # short
+        - rate_limit: {requests_per_unit: 5, replaces: [{name: a b}, {name: "c"}]} # short
           metadata: {}
-          descriptors:
-          - key: deeper
-            shadow_mode: yes
+          shadow_mode: yes
 `;
     expect(agrees(plain)).toBe(true);
     expect(agrees(plain.replaceAll('\n', '\r\n'))).toBe(true);
