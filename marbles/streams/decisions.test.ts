@@ -18,6 +18,7 @@ import { type LaneOptions, type Reply, ScriptedLane, freshCounts, storeOf } from
 const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limit(10, 'MINUTE') }, { key: 'free' });
 const SILENT = { verdict: () => undefined, error: () => undefined };
 const TIMEOUT = new DecisionError('store_timeout', 'the counter store did not answer');
+const BUG = new TypeError('secret detail');
 
 interface PathOptions {
   readonly countNow?: Counters['countNow'];
@@ -139,33 +140,24 @@ describe('the decision path', () => {
     );
   });
 
-  it('fails the calls of a window that fails, and sends the next window', () => {
+  it.each<[what: string, thrown: Error, code: string, internal: unknown[]]>([
+    ['', TIMEOUT, 'store_timeout', []],
+    [' and reports an unexpected error', BUG, 'store_failed', [BUG]],
+  ])('fails the calls of a window that fails%s, and sends the next window', (_, thrown, code, internal) => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
       const requests = cold('ab--------c----');
-      const failure = cold<number[]>('-#', {}, TIMEOUT);
+      const failure = cold<number[]>('-#', {}, thrown);
       const success = cold('               -(r|)', { r: [1] });
       const expected = '      ----(xy)------z';
       const replies = [failure, success];
       const service = path(new ScriptedLane(() => replies.shift() ?? failure), scheduler);
-      const values = { x: 'a:store_timeout', y: 'b:store_timeout', z: 'c:9' };
+      const values = { x: `a:${code}`, y: `b:${code}`, z: 'c:9' };
       expectObservable(outcomes(service, requests)).toBe(expected, values);
       expectSubscriptions(failure.subscriptions).toBe('---^!');
       expectSubscriptions(success.subscriptions).toBe('-------------^!');
       flush();
-      expect([storeErrors(service), service.internalErrors]).toEqual([2, []]);
+      expect([storeErrors(service), service.internalErrors]).toEqual([2, internal]);
     });
-  });
-
-  it('reports an unexpected error of the store, which fails only the calls of its window', () => {
-    const bug = new TypeError('secret detail');
-    scenario(
-      () => () => throwError(() => bug),
-      ({ cold, expectObservable, flush }, service) => {
-        expectObservable(outcomes(service, cold('a---'))).toBe('---x', { x: 'a:store_failed' });
-        flush();
-        expect([storeErrors(service), service.internalErrors]).toEqual([1, [bug]]);
-      },
-    );
   });
 
   it('does not send a decision that was cancelled before its window closed, nor a window of such alone', () => {
@@ -279,7 +271,7 @@ describe('a store that counts at once', () => {
 
   it.each([
     ['its error', TIMEOUT, 'store_timeout', []],
-    ['an internal error', TypeError('a bug'), 'store_failed', [TypeError('a bug')]],
+    ['an internal error', BUG, 'store_failed', [BUG]],
   ])('fails the request for which it throws with %s, and counts a store error', (_, thrown, code, internal) => {
     const failed = atOnce(() => {
       throw thrown;
@@ -320,16 +312,14 @@ describe('the trip of a window to the store', () => {
 
   it('is recorded from its beginning to its end, with the traced calls that are not cancelled', () => {
     const log = recorded(() => of([3, 1]), [['a', TRACE], ['b'], ['a', OTHER], ['c', OTHER, 'cancelled']]);
-    expect(log).toEqual([
-      ['begun', { operations: 2, calls: 3 }, [TRACE, OTHER]],
-      ['ended', undefined],
-    ]);
+    const begun = ['begun', { operations: 2, calls: 3 }, [TRACE, OTHER]];
+    expect(log).toEqual([begun, ['ended', undefined]]);
     expect(recorded(() => of([1]), [['a'], ['b', TRACE, 'cancelled']])).toEqual([]);
   });
 
   it.each<[what: string, reply: () => Observable<(number | DecisionError)[]>, code: string]>([
     ['the store', () => throwError(() => TIMEOUT), 'store_timeout'],
-    ['an internal error', () => throwError(() => new TypeError('bug')), 'store_failed'],
+    ['an internal error', () => throwError(() => BUG), 'store_failed'],
     ['one operation', () => of([1, TIMEOUT]), 'store_timeout'],
   ])('ends with the failure of %s', (_, reply, code) => {
     expect(recorded(reply, [['a', TRACE], ['b']])[1]).toEqual(['ended', code]);
@@ -430,11 +420,11 @@ describe('a call of several lanes', () => {
   it('is not sent to further lanes once it is cancelled', () => {
     marbles(({ cold, flush }, scheduler) => {
       const instance = { lanesAtOnce: 1 };
-      const [a, b] = [1, 2].map(() => laneAfter(cold('---(r|)'), { instance }));
-      const pending = path({ a: a!, b: b! }, scheduler).decide(request('shop', ['k=a1', 'k=b1']), SILENT);
+      const [a, b] = [laneAfter(cold('---(r|)'), { instance }), laneAfter(cold('---(r|)'), { instance })];
+      const pending = path({ a, b }, scheduler).decide(request('shop', ['k=a1', 'k=b1']), SILENT);
       cold('--c').subscribe(() => pending.cancel('cancelled'));
       flush();
-      expect([a!.sent, b!.sent]).toEqual([['a1+1'], []]);
+      expect([a.sent, b.sent]).toEqual([['a1+1'], []]);
     });
   });
 

@@ -17,12 +17,8 @@ describe('the verdict', () => {
   it('contains the limit, the remaining requests, and the seconds until the window ends', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2, { name: 'two' }) }]);
     const currentLimit = { requestsPerUnit: 2, unit: unitByName('MINUTE'), name: 'two' };
-    expect(call(service, 'k=x')).toEqual({
-      overallCode: Code.OK,
-      statuses: [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 50 }],
-      responseHeaders: [],
-      dynamicMetadata: undefined,
-    });
+    const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 50 }];
+    expect(call(service, 'k=x')).toEqual({ overallCode: Code.OK, statuses, responseHeaders: [] });
   });
 
   it('is OVER_LIMIT from the first request above the limit until the window ends, then OK again', () => {
@@ -73,9 +69,8 @@ describe('the verdict', () => {
 
   it('of an unlimited rule is OK with the largest remainder and no limit; hits are counted without the store', () => {
     const service = serve([{ key: 'k', rateLimit: unlimited() }]);
-    expect(call(service, hits('k=x', 3)).statuses).toEqual([
-      { code: Code.OK, currentLimit: undefined, limitRemaining: 4_294_967_295, secondsUntilReset: undefined },
-    ]);
+    const [status] = call(service, hits('k=x', 3)).statuses;
+    expect(status).toEqual({ code: Code.OK, limitRemaining: 4_294_967_295 });
     expect(service.moved()).toEqual({ 'shop.k.total_hits': 3, 'shop.k.within_limit': 3 });
     expect(service.counters.size).toBe(0);
   });
@@ -113,9 +108,8 @@ describe('shadow mode', () => {
     const service = serve([rule(1, { shadowMode: true })]);
     call(service, 'k=x');
     service.moved();
-    const { overallCode, statuses } = call(service, hits('k=x', 2));
-    expect(overallCode).toBe(Code.OK);
-    expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 0 });
+    const verdict = call(service, hits('k=x', 2));
+    expect([verdict.overallCode, shown(verdict)]).toEqual([Code.OK, 'OK 0']);
     expect(service.moved()).toEqual({ 'shop.k.total_hits': 2, 'shop.k.over_limit': 2, 'shop.k.shadow_mode': 2 });
   });
 
@@ -167,10 +161,8 @@ describe('a limit override', () => {
 
   it('overrides the rule, without shadow mode and quota mode, and is counted under the entries of the request', () => {
     const service = serve([rule(5, { value: 'x', shadowMode: true, quotaMode: true })]);
-    expect(call(service, override('k=x', 1)).statuses[0]).toMatchObject({
-      currentLimit: { requestsPerUnit: 1, unit: HOUR, name: '' },
-      secondsUntilReset: 3590,
-    });
+    const currentLimit = { requestsPerUnit: 1, unit: HOUR, name: '' };
+    expect(call(service, override('k=x', 1)).statuses).toMatchObject([{ currentLimit, secondsUntilReset: 3590 }]);
     expect(call(service, override('k=x', 1), 'k=x').overallCode).toBe(Code.OVER_LIMIT);
     expect(service.moved()).toMatchObject({ 'shop.k_x.over_limit': 1 });
   });
@@ -231,14 +223,6 @@ describe('the statistics of a decision', () => {
     const names = ['runtime_keys', 'rolled_up'].map((name) => values.get(`ratelimit.statistics.${name}`));
     expect(names).toEqual([10_000, 2]);
   });
-
-  it('continue after a reload of the rules, as counters do', () => {
-    const service = serve([rule(1)]);
-    call(service, 'k=x');
-    service.ruleset = rulesetOf('shop', rule(1));
-    expect(overall(service, 'k=x')).toEqual(['OVER']);
-    expect(service.moved()).toMatchObject({ 'shop.k.total_hits': 2, 'shop.k.over_limit': 1 });
-  });
 });
 
 describe('a quota', () => {
@@ -282,8 +266,8 @@ describe('a saturated counter', () => {
   it('counts again from what negative hits leave', () => {
     const service = serve([rule(10)]);
     service.decideTogether(request('shop', [most]), request('shop', [most]));
-    expect(remaining(call(service, hits('k=x', 3 - LARGEST_COUNT)))).toEqual([7]);
-    expect(remaining(call(service, 'k=x'))).toEqual([6]);
+    const left = [3 - LARGEST_COUNT, 1].map((count) => remaining(call(service, hits('k=x', count)))[0]);
+    expect(left).toEqual([7, 6]);
   });
 
   it('keeps the statistics finite, and passes in shadow mode', () => {
