@@ -141,8 +141,6 @@ describe('the active rules', () => {
 describe('the health of the service', () => {
   it.each<[string, boolean, string, string, string, string]>([
     ['is good from the first rules with a domain on', true, '---1--1', 't------', '-------', 'c--h---'],
-    ['is bad with rules without a domain', true, '           ---0---', 't------', '-------', 'c------'],
-    ['is bad again when the last domain is removed', true, ' -1-0-1-', 't------', '-------', 'ch-c-h-'],
     ['does not change with rejected rules', true, '          -x-1-x-', 't------', '-------', 'c--h---'],
     ['names each component that is bad', true, '             ---1--0', 'f-t--f-', '-------', 'b-ch-sb'],
     ['does not need rules by default', false, '              -------', 't------', '-------', 'h------'],

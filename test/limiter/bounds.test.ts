@@ -168,8 +168,8 @@ describe('calls to which no rule applies', () => {
     expect(reported).toHaveLength(5);
     for (let minute = 1; minute < 59; minute += 1) {
       service.now = 1_699_920_000_000 + minute * 60 * SECOND;
-      for (let each = 0; each < 5; each += 1)
-        callAfter(SECOND, `${'x'.repeat(10_000)}${minute}`, `${minute}-${each}=x`);
+      const domain = `${'x'.repeat(10_000)}${minute}`;
+      for (let each = 0; each < 5; each += 1) callAfter(SECOND, domain, `${minute}-${each}=x`);
     }
     expect(reported).toHaveLength(100);
   });

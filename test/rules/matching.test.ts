@@ -125,13 +125,15 @@ describe('the matched rule is that of the definition', () => {
         expect(matched && [matched.key, matched.value, matched.limit?.requestsPerUnit]).toEqual(
           expected && [expected.key, expected.value, expected.rateLimit?.requestsPerUnit],
         );
-        if (matched !== undefined)
-          expect(matched.path.map((step) => step.key)).toEqual(requested.map((one) => one.key));
+        if (matched) expect(matched.path.map((step) => step.key)).toEqual(requested.map((one) => one.key));
       }),
       { numRuns: 2000 },
     );
   });
 
+  function lettersOf(pattern: string): number {
+    return pattern.replaceAll('*', '').length;
+  }
   // Small alphabets, so that parts overlap and are parts of each other.
   it.each<[what: string, letters: string, patterns: fc.ArrayConstraints, patternLength: number, numRuns: number]>([
     ['up to 20 wildcards of one letter', 'a', { minLength: 1, maxLength: 20 }, 8, 300],
@@ -143,9 +145,7 @@ describe('the matched rule is that of the definition', () => {
     fc.assert(
       fc.property(fc.uniqueArray(pattern, size), values, (patterns, sent) => {
         // Patterns that match almost everything come last, so that the others matter.
-        const fixed = patterns.toSorted(
-          (one, other) => other.replaceAll('*', '').length - one.replaceAll('*', '').length,
-        );
+        const fixed = patterns.toSorted((one, other) => lettersOf(other) - lettersOf(one));
         const descriptors = fixed.map((value) => ruleConfig({ key: 'k', value }));
         const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
         for (const value of sent) {
@@ -197,7 +197,7 @@ describe('the explanation of a descriptor', () => {
   it.each([
     ['user=anna', ['anna chosen, b* not tried, *t not tried, - not tried, 1 others', 'limit 1']],
     ['user=kurt', ['b* passed over, *t chosen, - not tried, 2 others', 'limit 3']],
-    ['user=bert', ['bert chosen, b* not tried, *t not tried, - not tried, 1 others', 'no limit -']],
+    ['group=x', ['- chosen', 'no limit -']],
     ['User=anna', ['keys user group', 'no match -']],
     ['group=x,path=/b', ['- chosen', '1 others', 'no match -']],
     ['user=c,path=/', ['b* passed over, *t passed over, - chosen, 2 others', '- chosen', 'limit 5']],
@@ -210,8 +210,8 @@ describe('the explanation of a descriptor', () => {
   it('shows a domain without a rule file, and lists as much as it may', () => {
     expect(explain('user=anna', 'forum')).toEqual(['unknown domain -']);
     const options = { maxCandidates: () => 1, maxKeys: 1 };
-    expect(explain('user=kurt', 'shop', options)[0]).toBe('b* passed over, *t chosen, 2 others, 1 omitted');
-    expect(explain('User=anna', 'shop', options)).toEqual(['keys user', 'no match -']);
+    const lines = ['user=kurt', 'User=anna'].map((text) => explain(text, 'shop', options)[0]);
+    expect(lines).toEqual(['b* passed over, *t chosen, 2 others, 1 omitted', 'keys user']);
   });
 
   it('ends at the rule that a decision matches', () => {

@@ -128,9 +128,8 @@ describe('a timer', () => {
   });
 
   it('is reported to listeners whether it was created before or after them', () => {
-    const statistics = new Statistics(0);
+    const [statistics, names] = [new Statistics(0), new Array<string>()];
     statistics.timer('a');
-    const names: string[] = [];
     statistics.onTimer(({ name }) => names.push(name));
     for (const name of ['b', 'a']) statistics.timer(name);
     expect(names).toEqual(['a', 'b']);

@@ -101,7 +101,6 @@ describe('hidden secrets', () => {
   it.each([
     [['secret', 'my secret word'], undefined, 'secret, my secret word, secret', '***, ***, ***'],
     [['a', 'word', 'sixsix'], undefined, 'a word sixsix', 'a word ***'],
-    [[], undefined, 'a word', 'a word'],
     [['word'], 1, 'a word', 'a ***'],
     [[''], 0, 'a word', 'a word'],
   ])('%j with at least %p characters: %j is %j', (secrets, minLength, text, hidden) => {
@@ -113,8 +112,7 @@ describe('hidden secrets', () => {
     const stream = { write: (line: string) => void lines.push(line) };
     const log = createLogger({ level: 'debug', format: 'json', stream, mask: hideSecrets([SECRET]) });
     log.debug(`message ${SECRET}`, { text: SECRET, error: new Error('failed', { cause: new Error(inJson) }) });
-    expect(lines.join('')).not.toContain('hush');
-    expect(lines.join('').match(/\*\*\*/g)).toHaveLength(3);
+    expect([lines.join('').includes('hush'), lines.join('').match(/\*\*\*/g)?.length]).toEqual([false, 3]);
   });
 
   it('are the permanent ones, and the last eight of each source, however often those of others change', () => {

@@ -99,21 +99,17 @@ describe('a problem', () => {
     expect(shown).toEqual(["xx'", "x…'"]);
   });
 
+  const TAB = `${' '.repeat(22)}\t^^^^`;
   it.each([
-    ['a tab, which keeps its width', '{key: a,\tvale: b}', `${' '.repeat(22)}\t^^^^`, 24],
-    ['wide characters, each of which takes two columns', '{key: 日本😀, vale: b}', `${' '.repeat(28)}^^^^`, 26],
-    ['a combining accent, which takes no column', '{key: e\u0301, vale: b}', `${' '.repeat(23)}^^^^`, 25],
-    ['other fields, two carets for each wide character', '{key: a, 日本: b}', `${' '.repeat(23)}^^^^`, 24],
-  ])('has its carets, and its column in characters, after %s', (_, rule, carets, column) => {
-    const error = errorOf(`domain: d\ndescriptors: [${rule}]`);
+    ['after a tab, which keeps its width', '[{key: a,\tvale: b}]', TAB, 24],
+    ['after wide characters, each of two columns', '[{key: 日本😀, vale: b}]', `${' '.repeat(28)}^^^^`, 26],
+    ['after a combining accent, of no column', '[{key: e\u0301, vale: b}]', `${' '.repeat(23)}^^^^`, 25],
+    ['of two for each wide character', '[{key: a, 日本: b}]', `${' '.repeat(23)}^^^^`, 24],
+    ['that end with the line', '\n- key: a\n  shadow_mode: "a\n\n    b"\n', `${' '.repeat(15)}^^`, 16],
+    ['that do not include a CRLF line break', '\r\n- vale\r\n', '  ^^^^', 3],
+  ])('has carets %s, and its column in characters', (_, rules, carets, column) => {
+    const error = errorOf(`domain: d\ndescriptors: ${rules}`);
     expect([formatProblem(error).split('\n')[2], error.column]).toEqual([`  | ${carets}`, column]);
-  });
-
-  it.each([
-    ['end with the line', 'domain: d\ndescriptors:\n- key: a\n  shadow_mode: "a\n\n    b"\n', '               ^^'],
-    ['do not include a CRLF line break', 'domain: d\r\ndescriptors:\r\n- vale\r\n', '  ^^^^'],
-  ])('has carets that %s', (_, text, carets) => {
-    expect(formatProblem(errorOf(text)).split('\n')[2]).toBe(`  | ${carets}`);
   });
 });
 
