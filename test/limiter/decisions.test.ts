@@ -288,6 +288,7 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(remaining(call(service, 'a=x', 'b=x'))).toEqual([0, 9]);
     const ofA = { 'shop.a.total_hits': 1, 'shop.a.over_limit': 1 };
     expect(service.moved()).toEqual({ ...ofA, 'shop.b.total_hits': 1, 'shop.b.within_limit': 1 });
+    call(service, hits('a=x', 0), 'b=x');
     expect(remaining(call(service, 'b=x'))).toEqual([8]);
   });
 
