@@ -3,7 +3,7 @@ import type { LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
-import { type RuleSketch, limit, rulesetOf, unlimited } from '../support/data/rules';
+import { type RuleSketch, limit, unlimited } from '../support/data/rules';
 import { call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
 
 const HOUR = unitByName('HOUR');
