@@ -98,6 +98,7 @@ describe('a warning', () => {
     // Fields without effect.
     ['ignored-without-limit 1', '{key: k, shadow_mode: true}'],
     ['ignored-without-limit 1', '{key: k, quota_mode: true}'],
+    ['ignored-without-limit 1', '{key: k, metadata: {a: 1}}'],
     ['ignored-without-limit 1', '{key: k, detailed_metric: true, descriptors: [{key: l}]}'],
     ['', '{key: k, value_to_metric: true, descriptors: [{key: l}]}'],
     ['', '{key: k, value: "*", share_threshold: true, descriptors: [{key: l}]}'],
