@@ -10,7 +10,6 @@ module.exports = {
   testTimeout: 120_000,
   // Tests wait for processes and timers as often as they compute: three workers use two cores well.
   maxWorkers: Math.ceil(availableParallelism() * 1.5),
-  testSequencer: '<rootDir>/test/support/spread-attacks.cjs',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

@@ -1,16 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { type Server, createServer } from 'node:http';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { LocalServer } from '../servers/local-server';
+import { Daemon } from './daemon';
 import { freePorts } from './free-ports';
 
 export const ENVOY = join(__dirname, '../../../.servers/envoy/envoy/_bin/envoy');
 const CONFIG = join(__dirname, '../../../examples/envoy/envoy.yaml');
-const TIMEOUT = 60_000;
 
-export interface EnvoyOptions {
+interface EnvoyOptions {
   readonly weirPort: number;
   /** The path of the configuration; default: that of examples/envoy. */
   readonly config?: string;
@@ -19,59 +17,47 @@ export interface EnvoyOptions {
 }
 
 /** A real Envoy with a configuration of the project, in front of a small upstream. */
-export class EnvoyProcess implements AsyncDisposable {
-  readonly #child: ChildProcess;
-  readonly #upstream: Server;
-  readonly #own: string;
+export class EnvoyProcess extends Daemon {
+  readonly #options: EnvoyOptions;
   readonly #port: number;
   readonly #adminPort: number;
-  #output = '';
+  readonly #upstream = new LocalServer(createServer((_request, response) => response.end('hello\n')));
 
-  private constructor(child: ChildProcess, upstream: Server, own: string, port: number, adminPort: number) {
-    this.#child = child;
-    this.#upstream = upstream;
-    this.#own = own;
+  private constructor(options: EnvoyOptions, [port, adminPort]: readonly [number, number]) {
+    super();
+    this.#options = options;
     this.#port = port;
     this.#adminPort = adminPort;
-    child.stderr?.on('data', (chunk: Buffer) => (this.#output += chunk.toString()));
   }
 
-  static async start({ weirPort, config: file = CONFIG, changes = [] }: EnvoyOptions): Promise<EnvoyProcess> {
-    const upstream = createServer((_request, response) => response.end('hello\n')).listen(0, '127.0.0.1');
-    await once(upstream, 'listening');
-    const upstreamPort = (upstream.address() as { port: number }).port;
-    const [port, adminPort] = await freePorts(2);
-    const own = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
+  static async start(options: EnvoyOptions): Promise<EnvoyProcess> {
+    return new EnvoyProcess(options, await freePorts(2)).started();
+  }
+
+  async run(): Promise<void> {
+    const { weirPort, config: file = CONFIG, changes = [] } = this.#options;
+    await this.#upstream.listen();
     const config = replaceAll(await readFile(file, 'utf8'), [
       ...changes,
-      ['port_value: 10000', `port_value: ${port}`],
-      ['port_value: 9901', `port_value: ${adminPort}`],
-      ['port_value: 9000', `port_value: ${upstreamPort}`],
+      ['port_value: 10000', `port_value: ${this.#port}`],
+      ['port_value: 9901', `port_value: ${this.#adminPort}`],
+      ['port_value: 9000', `port_value: ${this.#upstream.port}`],
       ['port_value: 8081', `port_value: ${weirPort}`],
       // Envoy lets a request pass when the answer is late; on a busy machine that must not happen.
       ['timeout: 0.25s', 'timeout: 10s'],
     ]);
-    await writeFile(join(own, 'envoy.yaml'), config);
-    const child = spawn(
-      ENVOY,
-      ['-c', join(own, 'envoy.yaml'), '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'],
-      {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    const envoy = new EnvoyProcess(child, upstream, own, port, adminPort);
-    try {
-      await envoy.#ready();
-    } catch (error) {
-      await envoy[Symbol.asyncDispose]();
-      throw error;
-    }
-    return envoy;
+    await writeFile(join(this.folder, 'envoy.yaml'), config);
+    this.launch(ENVOY, ...'-c envoy.yaml --disable-hot-restart --concurrency 1 -l warning'.split(' '));
+    await this.until('Envoy is ready', async () => {
+      if (this.lines.some((line) => line.includes('[critical]'))) throw new Error('Envoy does not start');
+      const state = await fetch(`http://127.0.0.1:${this.#adminPort}/ready`).catch(() => undefined);
+      return state?.status === 200;
+    });
   }
 
   /** The address of the administration interface. */
-  get admin(): { readonly host: string; readonly port: number } {
-    return { host: '127.0.0.1', port: this.#adminPort };
+  get admin(): { readonly port: number } {
+    return { port: this.#adminPort };
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
@@ -84,26 +70,9 @@ export class EnvoyProcess implements AsyncDisposable {
     return new Map(text.split('\n').map((line) => [line.split(': ')[0] ?? '', Number(line.split(': ')[1])]));
   }
 
-  async #ready(): Promise<void> {
-    const deadline = Date.now() + TIMEOUT;
-    for (;;) {
-      const state = await fetch(`http://127.0.0.1:${this.#adminPort}/ready`).catch(() => undefined);
-      if (state?.status === 200) return;
-      if (this.#child.exitCode !== null || Date.now() > deadline)
-        throw new Error(`Envoy does not start:\n${this.#output}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode === null) {
-      const exited = once(this.#child, 'exit');
-      this.#child.kill('SIGKILL');
-      await exited;
-    }
-    this.#upstream.closeAllConnections();
-    this.#upstream.close();
-    await rm(this.#own, { recursive: true, force: true });
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
+    await this.#upstream[Symbol.asyncDispose]();
   }
 }
 

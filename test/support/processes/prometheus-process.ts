@@ -1,69 +1,55 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { Daemon } from './daemon';
 import { freePorts } from './free-ports';
-import { KeptProcess } from './kept-process';
-import { until } from '../waiting/until';
-
-export interface PrometheusOptions {
-  /** Of the job `weir`, as `host:port`; they may come later. */
-  readonly targets: readonly string[];
-}
 
 /** One series of a query result, and its value. */
-export interface Sample {
+interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
 interface Result {
-  readonly metric: Readonly<Record<string, string>>;
+  readonly metric: Sample['labels'];
   readonly value: readonly [time: number, value: string];
-}
-interface Answer<Data> {
-  readonly status: 'success' | 'error';
-  readonly data?: Data;
-  readonly error?: string;
 }
 
 /** A real Prometheus that scrapes every second, queried by its HTTP API. It reloads its targets every 5 s. */
-export class PrometheusProcess implements AsyncDisposable {
-  readonly #kept: KeptProcess;
+export class PrometheusProcess extends Daemon {
   readonly #port: number;
-  readonly #folder: string;
-  readonly #targets: number;
-  private constructor(kept: KeptProcess, port: number, folder: string, targets: number) {
-    this.#kept = kept;
+  readonly #targets: readonly string[];
+
+  private constructor(port: number, targets: readonly string[]) {
+    super();
     this.#port = port;
-    this.#folder = folder;
     this.#targets = targets;
   }
 
-  static async start({ targets }: PrometheusOptions): Promise<PrometheusProcess> {
-    const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
+  /** @param targets of the job `weir`, as `host:port`; they may come later */
+  static async start({ targets }: { readonly targets: readonly string[] }): Promise<PrometheusProcess> {
     const [port] = await freePorts(1);
+    return new PrometheusProcess(port, targets).started();
+  }
+
+  async run(): Promise<void> {
     const config = {
       global: { scrape_interval: '1s', scrape_timeout: '1s' },
-      scrape_configs: [{ job_name: 'weir', static_configs: [{ targets }] }],
+      scrape_configs: [{ job_name: 'weir', static_configs: [{ targets: this.#targets }] }],
     };
-    await writeFile(join(folder, 'prometheus.yml'), stringify(config));
-    const kept = new KeptProcess([
-      'prometheus',
-      `--config.file=${join(folder, 'prometheus.yml')}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-    ]);
-    const prometheus = new PrometheusProcess(kept, port, folder, targets.length);
-    await prometheus.until('it is ready', () => prometheus.#isReady());
-    return prometheus;
+    await writeFile(join(this.folder, 'prometheus.yml'), stringify(config));
+    this.launch('prometheus', '--config.file=prometheus.yml', `--web.listen-address=127.0.0.1:${this.#port}`);
+    await this.until('it is ready', async () => {
+      const answer = await fetch(`http://127.0.0.1:${this.#port}/-/ready`).catch(() => undefined);
+      return answer?.status === 200;
+    });
   }
 
   /** The result of an API endpoint; fails with the endpoint's error message. */
   async api<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
     const query = new URLSearchParams(parameters).toString();
     const address = `http://127.0.0.1:${this.#port}/api/v1/${path}?${query}`;
-    const answer = (await (await fetch(address)).json()) as Answer<Data>;
+    const answer = (await (await fetch(address)).json()) as { data?: Data; error?: string };
     if (answer.data === undefined) throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`);
     return answer.data;
   }
@@ -98,30 +84,9 @@ export class PrometheusProcess implements AsyncDisposable {
     await this.until(`${times} scrapes`, async () => (await this.#scrapes()) >= before + times);
   }
 
-  /** As {@link until}; the error holds the program's last lines. */
-  async until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
-    try {
-      return await until(what, read);
-    } catch (error) {
-      throw new Error(`${String(error)}; Prometheus wrote:\n${this.#kept.lines.slice(-30).join('\n')}`, {
-        cause: error,
-      });
-    }
-  }
-
   /** Of the target that was scraped least; 0 while one is down. */
   async #scrapes(): Promise<number> {
     const counts = await this.query('sum_over_time(up{job="weir"}[1h]) and up{job="weir"} == 1');
-    return counts.length < this.#targets ? 0 : Math.min(...counts.map(({ value }) => value));
-  }
-
-  async #isReady(): Promise<boolean> {
-    const answer = await fetch(`http://127.0.0.1:${this.#port}/-/ready`).catch(() => undefined);
-    return answer?.status === 200;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#kept.crash();
-    await rm(this.#folder, { recursive: true, force: true });
+    return counts.length < this.#targets.length ? 0 : Math.min(...counts.map(({ value }) => value));
   }
 }

@@ -1,12 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Daemon } from './daemon';
 import { freePorts } from './free-ports';
 import { isListening } from './is-listening';
-import { KeptProcess } from './kept-process';
-import { until } from '../waiting/until';
 
-const DAEMON = join(__dirname, '../../../.servers/statsd/node_modules/statsd/stats.js');
+const STATSD = join(__dirname, '../../../.servers/statsd/node_modules/statsd/stats.js');
 const BACKEND = join(__dirname, 'statsd-backend.cjs');
 /** Milliseconds between two flushes of the daemon. */
 const FLUSH = 200;
@@ -19,30 +17,23 @@ interface Flush {
 }
 
 /** The statsd daemon of npm on one port of TCP and UDP, and what it has flushed, over all its runs. */
-export class StatsdProcess implements AsyncDisposable {
+export class StatsdProcess extends Daemon {
   readonly #managementPort: number;
-  readonly #folder: string;
-  #kept: KeptProcess | undefined;
-  /** Of runs that are over. */
+  /** What runs that are over have written. */
   readonly #before: string[] = [];
 
   private constructor(
     readonly port: number,
     managementPort: number,
-    folder: string,
   ) {
+    super();
     this.#managementPort = managementPort;
-    this.#folder = folder;
   }
 
   static async start(): Promise<StatsdProcess> {
-    const [port, managementPort] = await freePorts(2);
-    const daemon = new StatsdProcess(port, managementPort, await mkdtemp(join(tmpdir(), 'weir-statsd-')));
-    await daemon.run();
-    return daemon;
+    return new StatsdProcess(...(await freePorts(2))).started();
   }
 
-  /** Starts the daemon, also again after it was killed. */
   async run(): Promise<void> {
     const address = '127.0.0.1';
     const config = {
@@ -53,18 +44,18 @@ export class StatsdProcess implements AsyncDisposable {
       backends: [BACKEND],
       automaticConfigReload: false,
     };
-    const file = join(this.#folder, 'config.js');
+    const file = join(this.folder, 'config.js');
     await writeFile(file, JSON.stringify(config));
-    this.#kept = new KeptProcess([process.execPath, '--require', BACKEND, DAEMON, file]);
+    this.launch(process.execPath, '--require', BACKEND, STATSD, file);
     // The management port is opened last.
     await this.until('it listens', () => isListening(this.#managementPort));
   }
 
-  /** Kills the daemon: what it has not flushed yet is lost. */
-  async crash(): Promise<void> {
-    await this.#kept?.crash();
-    this.#before.push(...(this.#kept?.lines ?? []));
-    this.#kept = undefined;
+  /** What it has not flushed yet is lost. */
+  override async crash(): Promise<void> {
+    const { lines } = this;
+    await super.crash();
+    this.#before.push(...lines);
   }
 
   /** The names of all counters that it received. */
@@ -95,23 +86,9 @@ export class StatsdProcess implements AsyncDisposable {
     return this.#flushes.filter(({ counters }) => (counters[counter] ?? 0) > 0).length;
   }
 
-  /** As {@link until}; the error holds the program's last lines. */
-  async until<T>(what: string, read: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-    try {
-      return await until(what, read);
-    } catch (error) {
-      throw new Error(`${String(error)}; statsd wrote:\n${this.#kept?.lines.slice(-10).join('\n')}`, { cause: error });
-    }
-  }
-
   get #flushes(): readonly Flush[] {
-    return [...this.#before, ...(this.#kept?.lines ?? [])]
+    return [...this.#before, ...this.lines]
       .filter((line) => line.startsWith('{"counters"'))
       .map((line) => JSON.parse(line) as Flush);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.crash();
-    await rm(this.#folder, { recursive: true, force: true });
   }
 }

@@ -1,59 +1,39 @@
-import { once } from 'node:events';
-import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+import { type Socket, createServer } from 'node:net';
+import { LocalServer } from './local-server';
 
 /** A reply in the Redis protocol: an integer, a text, nothing, a list, or an error whose message begins with its code. */
 export type Reply = number | string | null | Error | readonly Reply[];
 
 /** Answers a command, whose name is in lower case. */
-export type Answer = (name: string, args: readonly string[], client: Socket) => Reply | Promise<Reply>;
+type Answer = (name: string, args: readonly string[], client: Socket) => Reply | Promise<Reply>;
 
 /** A server that speaks the Redis protocol, for replies that a real one gives only in rare moments, or with a lie. */
-export class CommandServer implements AsyncDisposable {
-  readonly #server: Server;
-  readonly #clients = new Set<Socket>();
-
+export class CommandServer extends LocalServer {
   private constructor(answer: Answer) {
-    this.#server = createServer((client) => {
-      this.#clients.add(client.on('error', () => undefined));
-      client.on('close', () => this.#clients.delete(client));
-      let unread = '';
-      let written = Promise.resolve();
-      client.setEncoding('latin1').on('data', (text: string) => {
-        unread += text;
-        for (let command = readCommand(unread); command !== undefined; command = readCommand(unread)) {
-          unread = unread.slice(command.length);
-          const [name = '', ...args] = command.words;
-          const reply = answer(name.toLowerCase(), args, client);
-          written = written.then(async () => void client.write(encode(await reply)));
-        }
-      });
-    });
+    super(
+      createServer((client) => {
+        let unread = '';
+        let written = Promise.resolve();
+        client.setEncoding('latin1').on('data', (text: string) => {
+          unread += text;
+          for (let command = readCommand(unread); command !== undefined; command = readCommand(unread)) {
+            unread = unread.slice(command.length);
+            const [name = '', ...args] = command.words;
+            const reply = answer(name.toLowerCase(), args, client);
+            written = written.then(async () => void client.write(encode(await reply)));
+          }
+        });
+      }),
+    );
   }
 
-  static async start(answer: Answer): Promise<CommandServer> {
-    const started = new CommandServer(answer);
-    started.#server.listen(0, '127.0.0.1');
-    await once(started.#server, 'listening');
-    return started;
-  }
-
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${this.port}`;
+  static start(answer: Answer): Promise<CommandServer> {
+    return new CommandServer(answer).listen();
   }
 
   /** Closes the connections of all clients. */
   cut(): void {
-    for (const client of this.#clients) client.destroy();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.cut();
-    this.#server.close();
-    await once(this.#server, 'close');
+    for (const client of this.sockets) client.destroy();
   }
 }
 

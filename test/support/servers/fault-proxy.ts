@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { type AddressInfo, type Server, type Socket, connect, createServer } from 'node:net';
+import { type Socket, connect, createServer } from 'node:net';
+import { LocalServer } from './local-server';
 
 /** What the proxy does with the bytes that it receives. */
 export type Fault =
@@ -13,33 +13,21 @@ export type Fault =
   | 'refused';
 
 /** A TCP proxy on a free port of 127.0.0.1 that simulates network faults. */
-export class FaultProxy implements AsyncDisposable {
+export class FaultProxy extends LocalServer {
   readonly #target: () => { readonly port: number };
   fault: Fault = 'none';
-  readonly #pairs = new Set<readonly [client: Socket, server: Socket]>();
-  readonly #server: Server;
+  /** The connections to the target, by those of the clients. */
+  readonly #pairs = new Map<Socket, Socket>();
   #cutAfter = Infinity;
-  accepted = 0;
 
   private constructor(target: () => { readonly port: number }) {
+    super(createServer((client) => this.#accept(client)));
     this.#target = target;
-    this.#server = createServer({ allowHalfOpen: false }, (client) => this.#accept(client));
   }
 
   /** @param target the address to connect to, evaluated for each connection */
-  static async start(target: () => { readonly port: number }): Promise<FaultProxy> {
-    const proxy = new FaultProxy(target);
-    proxy.#server.listen(0, '127.0.0.1');
-    await once(proxy.#server, 'listening');
-    return proxy;
-  }
-
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${this.port}`;
+  static start(target: () => { readonly port: number }): Promise<FaultProxy> {
+    return new FaultProxy(target).listen();
   }
 
   get connections(): number {
@@ -64,7 +52,7 @@ export class FaultProxy implements AsyncDisposable {
 
   /** Sends these bytes to every client, as if its server had. */
   sendToClients(bytes: string): void {
-    for (const [client] of this.#pairs) client.write(bytes);
+    for (const client of this.#pairs.keys()) client.write(bytes);
   }
 
   /** Forwards this many further bytes of replies over all connections, then closes the connection that exceeds them. */
@@ -72,27 +60,19 @@ export class FaultProxy implements AsyncDisposable {
     this.#cutAfter = bytes;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.reset();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
-
   #accept(client: Socket): void {
-    this.accepted += 1;
     if (this.fault === 'refused') {
       client.resetAndDestroy();
       return;
     }
     const server = connect(this.#target().port, '127.0.0.1');
-    const pair = [client, server] as const;
-    this.#pairs.add(pair);
+    this.#pairs.set(client, server);
     const drop = (): void => {
-      this.#pairs.delete(pair);
+      this.#pairs.delete(client);
       client.destroy();
       server.destroy();
     };
-    for (const socket of pair) socket.on('error', drop).on('close', drop);
+    for (const socket of [client, server]) socket.on('error', drop).on('close', drop);
     client.on('data', (bytes) => {
       if (this.fault !== 'black hole') server.write(bytes);
     });
@@ -103,9 +83,8 @@ export class FaultProxy implements AsyncDisposable {
         client.write(bytes);
         return;
       }
-      const part = bytes.subarray(0, this.#cutAfter);
+      client.end(bytes.subarray(0, this.#cutAfter));
       this.#cutAfter = Infinity;
-      client.end(part);
       server.destroy();
     });
   }

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { type Server, type Socket, createServer } from 'node:net';
+import { type Socket, createServer } from 'node:net';
+import { LocalServer } from './local-server';
 
 /** Bytes of no protocol, of the wrong one, or invalid bytes of the right one. */
 const INVALID_BYTES = [
@@ -20,79 +20,56 @@ function reset(socket: Socket): void {
 
 type Behaviour = (socket: Socket) => void;
 
-function later(act: () => void): void {
-  void setTimeout(act, 30).unref();
+function later(act: () => void, turns = 1): void {
+  void setTimeout(() => (turns === 1 ? act() : later(act, turns - 1)), 30).unref();
+}
+
+function onData(act: Behaviour): Behaviour {
+  return (socket) => void socket.once('data', () => act(socket)).resume();
 }
 
 /** Used for the connections in turn. */
 const BEHAVIOURS: readonly Behaviour[] = [
-  (socket) => reset(socket),
+  reset,
   (socket) => socket.end(),
   (socket) => later(() => reset(socket)),
-  (socket) => {
-    socket.once('data', () => reset(socket)).resume();
-  },
+  onData(reset),
   (socket) => {
     socket.resume();
-    later(() => later(() => reset(socket)));
+    later(() => reset(socket), 2);
   },
-  (socket) => {
-    socket.once('data', () => socket.end()).resume();
-  },
+  onData((socket) => socket.end()),
   ...INVALID_BYTES.map((bytes): Behaviour => (socket) => {
     socket.write(bytes);
     later(() => socket.destroy());
   }),
   ...INVALID_BYTES.map((bytes): Behaviour => (socket) => {
-    socket.once('data', () => socket.write(bytes)).resume();
-    later(() => later(() => reset(socket)));
+    onData(() => socket.write(bytes))(socket);
+    later(() => reset(socket), 2);
   }),
 ];
 
 /** A server that violates every protocol, in another way on each connection. */
-export class HostilePeer implements AsyncDisposable {
-  readonly #sockets = new Set<Socket>();
-  readonly #server: Server;
-  connections = 0;
+export class HostilePeer extends LocalServer {
+  /** Connections after which every behaviour has occurred. */
+  static readonly behaviourCount = BEHAVIOURS.length;
 
   /** @param first the index of the first behaviour, so that several peers differ */
   private constructor(first: number) {
-    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
-      this.#sockets.add(socket.on('error', () => undefined));
-      socket.once('close', () => this.#sockets.delete(socket));
-      const behaviour = BEHAVIOURS[(first + this.connections) % BEHAVIOURS.length];
-      this.connections += 1;
-      behaviour?.(socket);
-    });
+    super(
+      createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+        socket.on('error', () => undefined);
+        BEHAVIOURS[(first + this.connections) % BEHAVIOURS.length]?.(socket);
+      }),
+    );
   }
 
   /** @param path of a Unix socket; a free port of 127.0.0.1 if undefined */
-  static async start(first = 0, path?: string): Promise<HostilePeer> {
-    const peer = new HostilePeer(first);
-    if (path === undefined) peer.#server.listen(0, '127.0.0.1');
-    else peer.#server.listen(path);
-    await once(peer.#server, 'listening');
-    return peer;
+  static start(first = 0, path?: string): Promise<HostilePeer> {
+    return new HostilePeer(first).listen(path);
   }
 
-  /** Connections after which every behaviour has occurred. */
-  static get behaviourCount(): number {
-    return BEHAVIOURS.length;
-  }
-
-  get port(): number {
-    const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('the peer has no port');
-    return address.port;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${this.port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
+  get connections(): number {
+    return this.accepted;
   }
 }

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
-import { type Server as HttpServer, createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type Server, type Socket, createServer } from 'node:net';
 import { Server as GrpcServer, ServerCredentials, type ServerUnaryCall, status as Code } from '@grpc/grpc-js';
+import { LocalServer } from './local-server';
 
 /** A server that repeats in its responses what it receives. */
 export interface QuotingPeer extends AsyncDisposable {
@@ -11,34 +11,29 @@ export interface QuotingPeer extends AsyncDisposable {
   readonly received: readonly string[];
 }
 
-/** How a peer quotes: as an error reply of Redis, or as bytes that belong to no protocol. */
-export type Quotation = 'error' | 'garbage';
-
-/** A store that quotes everything it receives in its reply. */
-export async function quotingStore(quotation: Quotation): Promise<QuotingPeer> {
-  const received: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket.on('error', () => undefined));
-    socket.on('data', (bytes) => {
-      const text = bytes.toString('latin1').replaceAll(/\s+/g, ' ');
-      received.push(text);
-      socket.write(quotation === 'error' ? `-ERR no idea: ${text}\r\n` : `${text}\r\n`);
-    });
-  });
-  return listening(server, received, () => sockets.forEach((socket) => socket.destroy()));
+/** A store that quotes everything it receives in its reply: as an error reply of Redis, or as bytes of no protocol. */
+export function quotingStore(quotation: 'error' | 'garbage'): Promise<QuotingPeer> {
+  return quoting((received) =>
+    createServer((socket) => {
+      socket.on('data', (bytes) => {
+        const text = bytes.toString('latin1').replaceAll(/\s+/g, ' ');
+        received.push(text);
+        socket.write(quotation === 'error' ? `-ERR no idea: ${text}\r\n` : `${text}\r\n`);
+      });
+    }),
+  );
 }
 
 /** A trace collector over HTTP that rejects exports and quotes the request headers in the status line and the body. */
-export async function quotingHttpCollector(): Promise<QuotingPeer> {
-  const received: string[] = [];
-  const server = createHttpServer((request, response) => {
-    request.resume();
-    const text = JSON.stringify(request.headers);
-    received.push(text);
-    response.writeHead(401, `refused: ${text}`, { 'WWW-Authenticate': text }).end(text);
-  });
-  return listening(server, received, () => server.closeAllConnections());
+export function quotingHttpCollector(): Promise<QuotingPeer> {
+  return quoting((received) =>
+    createHttpServer((request, response) => {
+      request.resume();
+      const text = JSON.stringify(request.headers);
+      received.push(text);
+      response.writeHead(401, `refused: ${text}`, { 'WWW-Authenticate': text }).end(text);
+    }),
+  );
 }
 
 /** The same over gRPC. */
@@ -76,34 +71,18 @@ export async function quotingGrpcCollector(): Promise<QuotingPeer> {
 }
 
 /** An HTTP proxy that rejects every CONNECT and quotes the credentials of the client, also decoded from base64. */
-export async function quotingProxy(): Promise<QuotingPeer> {
-  const received: string[] = [];
-  const server = createHttpServer();
-  server.on('connect', ({ headers }, socket: Socket) => {
-    // The HTTP server leaves the socket of a CONNECT alone, its errors included.
-    socket.on('error', () => undefined);
-    const sent = headers['proxy-authorization'] ?? '';
-    const text = `${sent}, that is ${Buffer.from(sent.replace('Basic ', ''), 'base64').toString()}`;
-    received.push(text);
-    socket.end(`HTTP/1.1 407 refused: ${text}\r\nProxy-Authenticate: ${text}\r\nContent-Length: 0\r\n\r\n`);
-  });
-  return listening(server, received, () => server.closeAllConnections());
+export function quotingProxy(): Promise<QuotingPeer> {
+  return quoting((received) =>
+    createHttpServer().on('connect', ({ headers }, socket: Socket) => {
+      const sent = headers['proxy-authorization'] ?? '';
+      const text = `${sent}, that is ${Buffer.from(sent.replace('Basic ', ''), 'base64').toString()}`;
+      received.push(text);
+      socket.end(`HTTP/1.1 407 refused: ${text}\r\nProxy-Authenticate: ${text}\r\nContent-Length: 0\r\n\r\n`);
+    }),
+  );
 }
 
-async function listening(
-  server: Server | HttpServer,
-  received: readonly string[],
-  closeConnections: () => void,
-): Promise<QuotingPeer> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    received,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      closeConnections();
-      await once(server, 'close');
-    },
-  };
+async function quoting(serverFor: (received: string[]) => Server): Promise<QuotingPeer> {
+  const received: string[] = [];
+  return Object.assign(await new LocalServer(serverFor(received)).listen(), { received });
 }

@@ -1,50 +1,30 @@
-import { once } from 'node:events';
-import { type AddressInfo, type Server, connect, createServer } from 'node:net';
-import { pipeline } from 'node:stream';
+import { connect, createServer } from 'node:net';
+import { LocalServer } from './local-server';
 
-/**
- * A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. It ends
- * after its clients.
- */
-export class RacingProxy implements AsyncDisposable {
+/** A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. */
+export class RacingProxy extends LocalServer {
   /** Called before the reply is forwarded. */
   onMiss: () => Promise<unknown> = () => Promise.resolve();
-  readonly #server: Server;
 
-  /** @param target `host:port` of the server */
   private constructor(target: string) {
     const [host, port] = target.split(':');
-    this.#server = createServer((client) => {
-      const server = connect(Number(port), host);
-      pipeline(
-        client,
-        server,
-        (replies) => this.#forwarded(replies),
-        client,
-        () => undefined,
-      );
-    }).listen(0, '127.0.0.1');
+    super(
+      createServer((client) => {
+        const server = connect(Number(port), host).on('error', () => undefined);
+        client.on('close', () => server.destroy()).pipe(server.on('close', () => client.destroy()));
+        let forwarded = Promise.resolve();
+        server.on('data', (reply: Buffer) => {
+          forwarded = forwarded.then(async () => {
+            if (reply.includes('NOT_FOUND')) await this.onMiss();
+            client.write(reply);
+          });
+        });
+      }),
+    );
   }
 
-  static async start(target: string): Promise<RacingProxy> {
-    const proxy = new RacingProxy(target);
-    await once(proxy.#server, 'listening');
-    return proxy;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async *#forwarded(replies: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
-    for await (const reply of replies) {
-      if (reply.includes('NOT_FOUND')) await this.onMiss();
-      yield reply;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.close();
-    await once(this.#server, 'close');
+  /** @param target `host:port` of the server */
+  static start(target: string): Promise<RacingProxy> {
+    return new RacingProxy(target).listen();
   }
 }

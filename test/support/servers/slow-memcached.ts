@@ -1,8 +1,8 @@
-import { once } from 'node:events';
-import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+import { type Socket, createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { LocalServer } from './local-server';
 
-export interface SlowMemcachedOptions {
+interface SlowMemcachedOptions {
   /** The time that each key of a command takes, in milliseconds; 0 if undefined. */
   readonly timePerKey?: number;
   /** How many keys it takes before it hangs; unlimited if undefined. */
@@ -15,41 +15,21 @@ const SHORTEST_WAIT = 20;
 const NEVER = new Promise<never>(() => undefined);
 
 /** A memcached in this process that knows get, incr, add and version. As the real one, it replies to a `get` when it has all keys. */
-export class SlowMemcached implements AsyncDisposable {
+export class SlowMemcached extends LocalServer {
   readonly values = new Map<string, number>();
   readonly #timePerKey: number;
   #keysLeft: number;
   #timeDue = 0;
-  readonly #sockets = new Set<Socket>();
-  readonly #server: Server;
 
   private constructor({ timePerKey = 0, keys = Infinity }: SlowMemcachedOptions) {
+    // A client that has given up resets its connection.
+    super(createServer((socket) => void this.#serve(socket).catch(() => undefined)));
     this.#timePerKey = timePerKey;
     this.#keysLeft = keys;
-    this.#server = createServer((socket) => {
-      this.#sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.once('close', () => this.#sockets.delete(socket));
-      // A client that has given up resets its connection.
-      this.#serve(socket).catch(() => undefined);
-    });
   }
 
-  static async start(options: SlowMemcachedOptions = {}): Promise<SlowMemcached> {
-    const memcached = new SlowMemcached(options);
-    memcached.#server.listen(0, '127.0.0.1');
-    await once(memcached.#server, 'listening');
-    return memcached;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
+  static start(options: SlowMemcachedOptions = {}): Promise<SlowMemcached> {
+    return new SlowMemcached(options).listen();
   }
 
   async #serve(socket: Socket): Promise<void> {

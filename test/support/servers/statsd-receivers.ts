@@ -1,95 +1,87 @@
 import { type Socket as UdpSocket, createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { type Server, type Socket, createServer } from 'node:net';
-
-const TIMEOUT = 60_000;
+import { createServer } from 'node:net';
+import { until } from '../waiting/until';
+import { LocalServer } from './local-server';
 
 /** The complete lines that a statsd receiver has received. */
 export class Lines {
   readonly lines: string[] = [];
-  readonly #checks = new Set<() => void>();
-
-  add(lines: readonly string[]): void {
-    this.lines.push(...lines);
-    for (const check of this.#checks) check();
-  }
 
   /** The sum of a counter over all lines. */
   sum(name: string): number {
-    let sum = 0;
-    for (const line of this.lines) {
-      if (line.startsWith(`${name}:`) && line.includes('|c')) sum += Number.parseFloat(line.slice(name.length + 1));
-    }
-    return sum;
+    const counted = this.lines.filter((line) => line.startsWith(`${name}:`) && line.includes('|c'));
+    return counted.reduce((sum, line) => sum + Number.parseFloat(line.slice(name.length + 1)), 0);
   }
 
   /** Waits for a condition; rejects with the last lines when it times out. */
-  until(what: string, isMet: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#checks.delete(check);
-        reject(new Error(`timed out waiting for ${what}; received:\n${this.lines.slice(-50).join('\n')}`));
-      }, TIMEOUT);
-      const check = (): void => {
-        if (!isMet()) return;
-        clearTimeout(timer);
-        this.#checks.delete(check);
-        resolve();
-      };
-      this.#checks.add(check);
-      check();
+  async until(what: string, isMet: () => boolean): Promise<void> {
+    try {
+      await until(what, isMet);
+    } catch (error) {
+      throw new Error(`${String(error)}; received:\n${this.lines.slice(-50).join('\n')}`, { cause: error });
+    }
+  }
+}
+
+export interface StreamOptions {
+  /** Lines, or packets with a prefix of their length as the Datadog agent reads. */
+  readonly framing?: 'lines' | 'packets';
+  /** False: accepts connections and never reads from them. */
+  readonly reads?: boolean;
+}
+
+/** A statsd receiver on a socket with connections. */
+export abstract class StreamReceiver extends Lines implements AsyncDisposable {
+  /** Complete packets, or lines, in the order of arrival. */
+  readonly packets: Buffer[] = [];
+  protected readonly server: LocalServer;
+
+  protected constructor({ framing = 'lines', reads = true }: StreamOptions) {
+    super();
+    const read = framing === 'packets' ? readPacket : readLine;
+    const server = createServer({ pauseOnConnect: !reads }, (socket) => {
+      if (!reads) return;
+      let rest = Buffer.alloc(0);
+      socket.on('data', (chunk: Buffer) => {
+        rest = Buffer.concat([rest, chunk]);
+        for (let frame = read(rest); frame !== undefined; frame = read(rest)) {
+          rest = rest.subarray(frame.length);
+          this.packets.push(frame.packet);
+          this.lines.push(...frame.packet.toString().split('\n'));
+        }
+      });
     });
+    this.server = new LocalServer(server);
+  }
+
+  get connections(): number {
+    return this.server.accepted;
+  }
+
+  /** Stops like a daemon: closes its connections, and removes its socket if it is a file. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.server[Symbol.asyncDispose]();
   }
 }
 
 /** A statsd receiver on TCP. */
-export class TcpReceiver extends Lines implements AsyncDisposable {
-  readonly #sockets = new Set<Socket>();
-  readonly #server: Server;
-  connections = 0;
-  /** The text after the last newline. */
-  #rest = '';
-
-  private constructor(reads: boolean) {
-    super();
-    this.#server = createServer({ pauseOnConnect: !reads }, (socket) => {
-      this.connections += 1;
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-      socket.on('error', () => {});
-      if (!reads) return;
-      this.#rest = '';
-      socket.setEncoding('utf8').on('data', (text: string) => {
-        const lines = (this.#rest + text).split('\n');
-        this.#rest = lines.pop() ?? '';
-        this.add(lines);
-      });
-    });
-  }
-
-  /** @param port chosen by the system if 0 @param reads false: accepts connections and never reads from them */
-  static async start({ port = 0, reads = true } = {}): Promise<TcpReceiver> {
-    const receiver = new TcpReceiver(reads);
-    receiver.#server.listen(port, '127.0.0.1');
-    await once(receiver.#server, 'listening');
+export class TcpReceiver extends StreamReceiver {
+  /** @param port chosen by the system if 0 */
+  static async start({ port = 0, ...options }: StreamOptions & { port?: number } = {}): Promise<TcpReceiver> {
+    const receiver = new TcpReceiver(options);
+    await receiver.server.listen(port);
     return receiver;
   }
 
   get port(): number {
-    return portOf(this.#server.address());
+    return this.server.port;
   }
 
   /** Resets the open connections, and keeps listening. */
   async resetConnections(): Promise<void> {
-    const closed = [...this.#sockets].map((socket) => once(socket, 'close'));
-    for (const socket of this.#sockets) socket.resetAndDestroy();
+    const closed = [...this.server.sockets].map((socket) => once(socket.resetAndDestroy(), 'close'));
     await Promise.all(closed);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
   }
 }
 
@@ -103,7 +95,7 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
     this.#socket = socket;
     socket.on('message', (message) => {
       this.datagrams.push(message.toString());
-      this.add(message.toString().split('\n'));
+      this.lines.push(...message.toString().split('\n'));
     });
   }
 
@@ -124,7 +116,19 @@ export class UdpReceiver extends Lines implements AsyncDisposable {
   }
 }
 
-function portOf(address: ReturnType<Server['address']>): number {
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+interface Frame {
+  readonly packet: Buffer;
+  /** Bytes of the packet with its framing. */
+  readonly length: number;
+}
+
+function readPacket(bytes: Buffer): Frame | undefined {
+  if (bytes.length < 4) return undefined;
+  const length = 4 + bytes.readUInt32LE(0);
+  return bytes.length < length ? undefined : { packet: Buffer.from(bytes.subarray(4, length)), length };
+}
+
+function readLine(bytes: Buffer): Frame | undefined {
+  const end = bytes.indexOf('\n');
+  return end < 0 ? undefined : { packet: Buffer.from(bytes.subarray(0, end)), length: end + 1 };
 }

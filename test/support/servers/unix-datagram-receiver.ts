@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { Lines } from './statsd-receivers';
 
-/** Writes each datagram to standard output, prefixed with its length; first an empty one, when the socket is bound. */
+/** Writes each datagram to standard output, in hexadecimal digits; first an empty one, when the socket is bound. */
 const PROGRAM = `
 use strict; use warnings; use Socket;
 my $path = shift;
@@ -10,11 +11,10 @@ unlink $path;
 socket(my $socket, AF_UNIX, SOCK_DGRAM, 0) or die "socket: $!";
 bind($socket, pack_sockaddr_un($path)) or die "bind: $!";
 $SIG{TERM} = sub { unlink $path; exit 0 };
-binmode STDOUT; $| = 1;
-print pack('N', 0);
-while (defined recv($socket, my $datagram, 65536, 0)) { print pack('N', length $datagram), $datagram }
+$| = 1;
+print "\\n";
+while (defined recv($socket, my $datagram, 65536, 0)) { print unpack('H*', $datagram), "\\n" }
 `;
-const PREFIX = 4;
 
 /** A receiver on a Unix datagram socket, written in Perl, which every Debian has, since Node has no such sockets. */
 export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
@@ -31,21 +31,14 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
   static async start(path: string): Promise<UnixDatagramReceiver> {
     const perl = spawn('perl', ['-e', PROGRAM, path], { stdio: ['ignore', 'pipe', 'inherit'] });
     const receiver = new UnixDatagramReceiver(perl);
-    await new Promise<void>((resolve, reject) => {
-      receiver.#exited.then(() => reject(new Error('the receiver has exited')), reject);
-      let isReady = false;
-      let rest = Buffer.alloc(0);
-      perl.stdout.on('data', (chunk: Buffer) => {
-        rest = Buffer.concat([rest, chunk]);
-        while (rest.length >= PREFIX && rest.length >= PREFIX + rest.readUInt32BE(0)) {
-          const end = PREFIX + rest.readUInt32BE(0);
-          if (isReady) receiver.#addDatagram(Buffer.from(rest.subarray(PREFIX, end)));
-          isReady = true;
-          rest = rest.subarray(end);
-          resolve();
-        }
-      });
+    const output = createInterface(perl.stdout);
+    let isReady = false;
+    output.on('line', (line) => {
+      if (isReady) receiver.#add(Buffer.from(line, 'hex'));
+      isReady = true;
     });
+    await Promise.race([once(output, 'line'), receiver.#exited]);
+    if (!isReady) throw new Error('the receiver has exited');
     return receiver;
   }
 
@@ -71,8 +64,8 @@ export class UnixDatagramReceiver extends Lines implements AsyncDisposable {
     await this.#exited;
   }
 
-  #addDatagram(datagram: Buffer): void {
+  #add(datagram: Buffer): void {
     this.datagrams.push(datagram);
-    this.add(datagram.toString().split('\n'));
+    this.lines.push(...datagram.toString().split('\n'));
   }
 }
