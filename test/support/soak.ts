@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { RateLimitClient, requestMessage } from './clients/grpc-client';
-import { NO_OUTCOMES, type Outcomes, SOAK_KEYS, SoakClient } from './clients/soak-client';
+import { NO_OUTCOMES, SOAK_KEYS, SoakClient } from './clients/soak-client';
 import { RuleFolder } from './data/rule-folder';
 import { WeirProcess } from './processes/weir-process';
 
@@ -14,36 +14,10 @@ const LONGEST_MESSAGE = 4 * 1_024 * 1_024;
 /** An unknown field with a length of four bytes, which the service skips: the texts of a request are limited to less. */
 const UNKNOWN_FIELD = 15;
 
-/** What is measured after a part of the calls. Bytes. */
-export interface Measurement {
-  readonly sent: number;
-  /** The heap, and the memory of buffers, after all garbage was collected. */
-  readonly heap: number;
-  readonly buffers: number;
-  readonly resident: number;
-  readonly openCalls: number;
-  readonly heldBytes: number;
-}
-
-export interface SoakResult {
-  readonly outcomes: Outcomes;
-  readonly measurements: readonly Measurement[];
-  /** After the last call, with all connections open. */
-  readonly connections: number;
-  /** Statistics of the rule, and the counts in the store. */
-  readonly hits: number;
-  readonly counted: number;
-  /** The gRPC status of a message of 4 MiB on each connection, and its connection window after a WINDOW_UPDATE. */
-  readonly uploads: readonly { readonly status: string; readonly window: number }[];
-  /** `ratelimit_server.http2.*`, those that are not 0. */
-  readonly rejections: ReadonlyMap<string, number>;
-}
+export type SoakResult = Awaited<ReturnType<typeof soak>>;
 
 /** Sends calls to the built service with the memory store in equal parts, and measures it after each part. */
-export async function soak(
-  options: { readonly calls: number; readonly parts: number; readonly random: () => number },
-  onMeasured: (measurement: Measurement) => void = () => {},
-): Promise<SoakResult> {
+export async function soak(options: { readonly calls: number; readonly parts: number; readonly random: () => number }) {
   await using rules = await RuleFolder.with(RULES);
   await using weir = await WeirProcess.start({
     env: {
@@ -58,12 +32,11 @@ export async function soak(
   const progress = { port: weir.ports.grpc, random: options.random, outcomes, calls: 0 };
   const clients = Array.from({ length: CONNECTIONS }, () => new SoakClient(progress));
   try {
-    const measurements: Measurement[] = [];
+    const measurements = [];
     for (let part = 1; part <= options.parts; part += 1) {
       progress.calls = Math.round((options.calls * part) / options.parts);
       await Promise.all(clients.map((client) => client.run()));
-      measurements.push(await measure(weir, outcomes.sent, part));
-      onMeasured(measurements.at(-1)!);
+      measurements.push(await measure(weir, part));
     }
     const statistics = await weir.statistics();
     const message = longestMessage();
@@ -72,10 +45,14 @@ export async function soak(
     return {
       outcomes,
       measurements,
+      /** After the last call, with all connections open. */
       connections: statistics.get('ratelimit_server.grpc.connections')!,
+      /** Statistics of the rule, and the counts in the store. */
       hits: statistics.get('ratelimit.service.rate_limit.shop.user.total_hits')!,
       counted: await countsOf(weir),
+      /** The gRPC status of a message of 4 MiB on each connection, and its connection window after a WINDOW_UPDATE. */
       uploads,
+      /** Those that are not 0. */
       rejections: new Map(
         [...statistics].filter(([name, value]) => name.startsWith('ratelimit_server.http2.') && value > 0),
       ),
@@ -95,22 +72,16 @@ function longestMessage(): Buffer {
 }
 
 /** The service may still be working on calls that were cancelled last. */
-async function measure(weir: WeirProcess, sent: number, part: number): Promise<Measurement> {
+async function measure(weir: WeirProcess, part: number) {
   const statistics = await weir.until('no open call', async () => {
     const now = await weir.statistics();
     return now.get('ratelimit_server.grpc.open_calls') === 0 && now;
   });
   weir.signal('SIGUSR2');
   const line = await weir.line(new RegExp(`^heap report ${part}: `));
-  const [heap = NaN, buffers = NaN, resident = NaN] = line
-    .slice(line.indexOf(': ') + 2)
-    .split(' ')
-    .map(Number);
   return {
-    sent,
-    heap,
-    buffers,
-    resident,
+    /** Bytes after all garbage was collected. */
+    heap: Number(line.split(' ')[3]),
     openCalls: statistics.get('ratelimit_server.grpc.open_calls')!,
     heldBytes: statistics.get('ratelimit_server.grpc.held_bytes')!,
   };

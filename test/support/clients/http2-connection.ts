@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders, connect } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 
 /** A gRPC call on an {@link Http2Connection}. */
-export interface Http2Call {
+interface Http2Call {
   readonly stream: ClientHttp2Stream;
   /** The gRPC status; NaN if the stream ended without one. */
   readonly status: Promise<number>;
@@ -33,6 +34,17 @@ export class Http2Connection implements Disposable {
     });
   }
 
+  /** Whether it accepts no more calls. */
+  get isClosed(): boolean {
+    return this.#session.closed || this.#session.destroyed;
+  }
+
+  /** Waits for the connection. Returns the port of its own end. */
+  async localPort(): Promise<number> {
+    await once(this.#session, 'connect');
+    return (this.#session.socket.address() as AddressInfo).port;
+  }
+
   /** Makes a call with one message. A deadline in `headers` is for the server: the client does not enforce it. */
   call(path: string, message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Http2Call {
     const stream = this.#session.request({
@@ -42,9 +54,7 @@ export class Http2Connection implements Disposable {
       te: 'trailers',
       ...headers,
     });
-    const prefix = Buffer.alloc(5);
-    prefix.writeUInt32BE(message.length, 1);
-    stream.end(Buffer.concat([prefix, message]));
+    stream.end(prefixed(message));
     let status: unknown;
     for (const event of ['response', 'trailers']) {
       stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
@@ -60,4 +70,11 @@ export class Http2Connection implements Disposable {
   [Symbol.dispose](): void {
     this.#session.destroy();
   }
+}
+
+/** The message as gRPC sends it: uncompressed, after its length. */
+export function prefixed(message: Uint8Array): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
 }

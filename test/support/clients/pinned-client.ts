@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import { type ClientHttp2Session, type IncomingHttpHeaders, connect } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import { RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { type DescriptorSketch, requestMessage } from './grpc-client';
+import { Http2Connection } from './http2-connection';
 
 const PREFIX_BYTES = 5;
 
@@ -16,53 +14,38 @@ export class CallFailed extends Error {
 
 /** A client of the rate limit service with one connection that it never replaces, so that it stays with one process. */
 export class PinnedClient implements Disposable {
-  readonly #session: ClientHttp2Session;
+  readonly #connection: Http2Connection;
 
   private constructor(
-    session: ClientHttp2Session,
+    connection: Http2Connection,
     /** Of its own end of the connection. */
     readonly localPort: number,
   ) {
-    this.#session = session;
+    this.#connection = connection;
   }
 
   static async connect(address: string): Promise<PinnedClient> {
-    const session = connect(`http://${address}`);
-    session.on('error', () => undefined);
-    await once(session, 'connect');
-    return new PinnedClient(session, (session.socket.address() as AddressInfo).port);
+    const connection = new Http2Connection(address);
+    return new PinnedClient(connection, await connection.localPort());
   }
 
   /** Whether it can make no more calls. */
   get isClosed(): boolean {
-    return this.#session.closed || this.#session.destroyed;
+    return this.#connection.isClosed;
   }
 
   /** @throws CallFailed */
   async shouldRateLimit(domain: string, descriptors: readonly DescriptorSketch[]): Promise<RateLimitResponse> {
     if (this.isClosed) throw new CallFailed(undefined);
-    const stream = this.#session.request({
-      ':method': 'POST',
-      ':path': SHOULD_RATE_LIMIT,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    const message = requestMessage(domain, descriptors);
-    const prefix = Buffer.alloc(PREFIX_BYTES);
-    prefix.writeUInt32BE(message.length, 1);
-    stream.end(Buffer.concat([prefix, message]));
-    let status: unknown;
-    for (const event of ['response', 'trailers']) {
-      stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
-    }
+    const call = this.#connection.call(SHOULD_RATE_LIMIT, requestMessage(domain, descriptors));
     const chunks: Buffer[] = [];
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
-    if (!stream.closed) await once(stream, 'close');
-    if (status !== '0') throw new CallFailed(status === undefined ? undefined : Number(status));
+    call.stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    const status = await call.status;
+    if (status !== 0) throw new CallFailed(Number.isNaN(status) ? undefined : status);
     return RateLimitResponse.decode(Buffer.concat(chunks).subarray(PREFIX_BYTES));
   }
 
   [Symbol.dispose](): void {
-    this.#session.destroy();
+    this.#connection[Symbol.dispose]();
   }
 }

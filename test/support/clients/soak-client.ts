@@ -13,6 +13,7 @@ import {
 } from '../../grpc/http2/frames';
 import net from 'node:net';
 import { requestMessage } from './grpc-client';
+import { prefixed } from './http2-connection';
 
 const INITIAL_WINDOW = 65_535;
 /** The connection window of weir. */
@@ -52,7 +53,7 @@ export const NO_OUTCOMES: Outcomes = {
   connectionsDropped: 0,
 };
 
-export interface SoakOptions {
+interface SoakOptions {
   readonly port: number;
   /** From 0 to below 1. */
   readonly random: () => number;
@@ -62,29 +63,13 @@ export interface SoakOptions {
   readonly calls: number;
 }
 
-function prefixed(message: Buffer): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
-}
-
-const MESSAGES = Array.from({ length: KEYS }, (_, at) => prefixed(requestMessage('shop', [`user=${keyOf(at)}`])));
-export const SOAK_KEYS: readonly string[] = MESSAGES.map((_, at) => keyOf(at));
-
-function keyOf(at: number): string {
-  return `key-${at}`;
-}
+export const SOAK_KEYS: readonly string[] = Array.from({ length: KEYS }, (_, at) => `key-${at}`);
+const MESSAGES = SOAK_KEYS.map((key) => prefixed(requestMessage('shop', [`user=${key}`])));
 
 function requestBlock(deadline?: string): Buffer {
-  return block([
-    [':method', 'POST'],
-    [':scheme', 'http'],
-    [':path', SHOULD_RATE_LIMIT],
-    [':authority', 'weir'],
-    ['content-type', 'application/grpc'],
-    ['te', 'trailers'],
-    ...(deadline === undefined ? [] : [['grpc-timeout', deadline] as const]),
-  ]);
+  const pseudo = { ':method': 'POST', ':scheme': 'http', ':path': SHOULD_RATE_LIMIT, ':authority': 'weir' };
+  const fields = { ...pseudo, 'content-type': 'application/grpc', te: 'trailers' };
+  return block(Object.entries({ ...fields, ...(deadline !== undefined && { 'grpc-timeout': deadline }) }));
 }
 const BLOCK = requestBlock();
 const DEADLINE_BLOCKS = DEADLINES.map(requestBlock);
@@ -115,9 +100,10 @@ export class SoakClient {
   #streamWindow = INITIAL_WINDOW;
   #ungranted = 0;
   #uploading = 0;
+  #uploadStatus = '';
   #callsUntilDrop: number;
   #onEvent: () => void = () => {};
-  error: Error | undefined;
+  #error: Error | undefined;
 
   constructor(options: SoakOptions) {
     this.#options = options;
@@ -141,13 +127,10 @@ export class SoakClient {
     const id = this.#next;
     this.#next += 2;
     const body = prefixed(message);
-    let status = '';
     let window = 0;
+    this.#uploadStatus = '';
     this.#uploading = id;
     this.#streamWindow = INITIAL_WINDOW;
-    this.#onEnd = (answer) => {
-      status = answer;
-    };
     this.#socket.write(headers(id, BLOCK));
     for (let at = 0; at < body.length;) {
       const piece = body.subarray(at, at + MAX_FRAME_BYTES);
@@ -161,40 +144,32 @@ export class SoakClient {
         await this.#until(() => this.#streamWindow > INITIAL_WINDOW / 2 + MAX_FRAME_BYTES);
       if (this.#window > before) window = Math.max(window, this.#window);
     }
-    await this.#until(() => status !== '');
-    return { status, window };
+    await this.#until(() => this.#uploadStatus !== '');
+    return { status: this.#uploadStatus, window };
   }
 
   close(): void {
     this.#socket.destroy();
   }
 
-  #onEnd: (status: string) => void = () => {};
-
   #connect(): net.Socket {
     const socket = net.connect({ port: this.#options.port, host: '127.0.0.1', noDelay: true });
     socket.write(hello());
-    socket.on('data', (chunk: Buffer) => {
-      if (socket === this.#socket) this.#receive(chunk);
-    });
-    socket.on('error', (error) => {
-      if (socket === this.#socket) this.#fail(error);
-    });
-    socket.on('end', () => {
-      if (socket === this.#socket) this.#fail(new Error('the server has ended the connection'));
-    });
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('end', () => this.#fail(new Error('the server has ended the connection')));
     return socket;
   }
 
   #fail(error: Error): void {
-    this.error = error;
+    this.#error = error;
     this.#onEvent();
   }
 
   #until(holds: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onEvent = () => {
-        if (this.error !== undefined) reject(this.error);
+        if (this.#error !== undefined) reject(this.#error);
         else if (holds()) resolve();
       };
       this.#onEvent();
@@ -218,7 +193,7 @@ export class SoakClient {
   /** Begins calls until enough are in flight. */
   #pump(): void {
     const { outcomes, calls } = this.#options;
-    if (this.error !== undefined) return;
+    if (this.#error !== undefined) return;
     while (this.#open.size < OUTSTANDING && outcomes.sent < calls) this.#call();
     if (this.#later.length > 0) setImmediate(() => this.#flushLater(this.#socket));
     this.#onEvent();
@@ -287,9 +262,9 @@ export class SoakClient {
 
   #onStatus(stream: number, status: string): void {
     const { outcomes } = this.#options;
-    if (stream === this.#uploading) return this.#onEnd(status);
+    if (stream === this.#uploading) this.#uploadStatus = status;
     const call = this.#open.get(stream);
-    // The answer to a call that this client has reset.
+    // The answer to an upload, or to a call that this client has reset.
     if (call === undefined) return;
     this.#open.delete(stream);
     if (status === OK) outcomes.answered += 1;
@@ -302,7 +277,8 @@ export class SoakClient {
     const { outcomes } = this.#options;
     outcomes.dropped += this.#open.size;
     outcomes.connectionsDropped += 1;
-    const dropped = this.#socket;
+    this.#socket.removeAllListeners().on('error', () => undefined);
+    this.#socket.destroy();
     this.#open.clear();
     this.#later = [];
     this.#rest = Buffer.alloc(0);
@@ -311,6 +287,5 @@ export class SoakClient {
     this.#ungranted = 0;
     this.#callsUntilDrop = this.#nextDrop();
     this.#socket = this.#connect();
-    dropped.destroy();
   }
 }

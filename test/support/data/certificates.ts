@@ -19,66 +19,67 @@ export interface Authority {
 }
 
 export function newAuthority(): Authority {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
-  function openssl(...args: string[]): unknown {
-    return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  }
-  function read(name: string): string {
-    return readFileSync(join(folder, name), 'utf8');
-  }
+  const folder = new OpensslFolder();
   function make(name: string, ...more: string[]): void {
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`];
-    openssl('req', '-x509', ...key, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '2', ...more);
+    folder.run(
+      'req',
+      '-x509',
+      ...KEY,
+      `${name}.key`,
+      '-out',
+      `${name}.pem`,
+      '-subj',
+      `/CN=${name}`,
+      '-days',
+      '2',
+      ...more,
+    );
   }
   make('ca');
   let issued = 0;
   return {
-    ca: read('ca.pem'),
+    ca: folder.read('ca.pem'),
     issue(...names) {
       issued += 1;
       const name = `issued-${issued}`;
       const alternatives = names.map((it) => `${isIP(it) === 0 ? 'DNS' : 'IP'}:${it}`).join(',');
       make(name, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-addext', `subjectAltName=${alternatives}`);
-      return { cert: read(`${name}.pem`), key: read(`${name}.key`) };
+      return { cert: folder.read(`${name}.pem`), key: folder.read(`${name}.key`) };
     },
-    dispose: () => rmSync(folder, { recursive: true, force: true }),
+    dispose: () => folder[Symbol.dispose](),
   };
 }
 
 /** A self-signed certificate with this validity. */
 export function selfSigned(from: Date, until: Date): Certificate {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
-  function openssl(...args: string[]): unknown {
-    return execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
-  }
+  using folder = new OpensslFolder();
   // Only `openssl ca` of OpenSSL 3.0 takes dates.
   const config = ['[own]', 'database=index', 'new_certs_dir=.', 'default_md=sha256', 'policy=any', 'rand_serial=yes'];
-  writeFileSync(join(folder, 'config'), [...config, '[any]', 'commonName=supplied', ''].join('\n'));
-  writeFileSync(join(folder, 'index'), '');
-  try {
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', 'key'];
-    openssl('req', '-new', ...key, '-out', 'request', '-subj', '/CN=own');
-    const dates = ['-startdate', asn1(from), '-enddate', asn1(until)];
-    openssl(
-      'ca',
-      '-batch',
-      '-config',
-      'config',
-      '-name',
-      'own',
-      '-selfsign',
-      '-keyfile',
-      'key',
-      ...dates,
-      '-notext',
-      '-in',
-      'request',
-      '-out',
-      'cert',
-    );
-    return { cert: readFileSync(join(folder, 'cert'), 'utf8'), key: readFileSync(join(folder, 'key'), 'utf8') };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  writeFileSync(join(folder.path, 'config'), [...config, '[any]', 'commonName=supplied', ''].join('\n'));
+  writeFileSync(join(folder.path, 'index'), '');
+  folder.run('req', '-new', ...KEY, 'key', '-out', 'request', '-subj', '/CN=own');
+  const options = '-batch -config config -name own -selfsign -keyfile key -notext -in request -out cert';
+  folder.run('ca', ...options.split(' '), '-startdate', asn1(from), '-enddate', asn1(until));
+  return { cert: folder.read('cert'), key: folder.read('key') };
+}
+
+/** Arguments before the name of the file of a new key. */
+const KEY = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout'.split(' ');
+
+/** A temporary folder for the files of openssl. */
+class OpensslFolder implements Disposable {
+  readonly path = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
+
+  run(...args: string[]): void {
+    execFileSync('openssl', args, { cwd: this.path, stdio: 'pipe' });
+  }
+
+  read(name: string): string {
+    return readFileSync(join(this.path, name), 'utf8');
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true });
   }
 }
 

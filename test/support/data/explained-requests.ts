@@ -3,45 +3,33 @@ import type { LimiterOptions } from '../../../src/limiter/options';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
 import type { RuleConfig } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
+import { limit, ruleConfig, unlimited } from './rules';
 
 const NAMES = ['n1', 'n2', ''];
 /** No window of these ends while a test runs, except at the end of a year. */
 const UNIT = 'YEAR';
 
 const rateLimit = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ requestsPerUnit: fc.nat(4), unlimited: fc.constant(false) }) },
-  { weight: 1, arbitrary: fc.record({ requestsPerUnit: fc.constant(0), unlimited: fc.constant(true) }) },
+  { weight: 4, arbitrary: fc.nat(4).map((requests) => limit(requests, UNIT)) },
+  { weight: 1, arbitrary: fc.constant(unlimited()) },
 );
 
 function rule(key: string, value: string, descriptors: fc.Arbitrary<readonly RuleConfig[]>): fc.Arbitrary<RuleConfig> {
   return fc
     .record({
-      limit: fc.option(rateLimit, { freq: 5 }),
+      policy: fc.option(rateLimit, { freq: 5, nil: undefined }),
       name: fc.constantFrom(...NAMES),
-      replaces: fc.subarray(NAMES.slice(0, 2)),
-      shadowMode: fc.boolean(),
-      quotaMode: fc.boolean(),
-      shareThreshold: fc.boolean(),
+      replaced: fc.subarray(NAMES.slice(0, 2)),
+      isShared: fc.boolean(),
+      flags: fc.record({ shadowMode: fc.boolean(), quotaMode: fc.boolean() }),
       descriptors,
     })
-    .map(({ limit, name, replaces, shareThreshold, ...flags }) => ({
-      ...flags,
-      key,
-      value,
-      rateLimit:
-        limit === null
-          ? undefined
-          : {
-              ...limit,
-              unit: limit.unlimited ? undefined : UNIT,
-              name,
-              replaces: replaces.filter((replaced) => replaced !== name),
-            },
-      shareThreshold: shareThreshold && value.includes('*'),
-      detailedMetric: false,
-      valueToMetric: false,
-      metadata: undefined,
-    }));
+    .map(({ policy, name, replaced, isShared, flags, descriptors: nestedRules }) => {
+      const replaces = replaced.filter((other) => other !== name);
+      const shareThreshold = isShared && value.includes('*');
+      const own = { key, value, shareThreshold, rateLimit: policy && { ...policy, name, replaces } };
+      return ruleConfig({ ...own, ...flags, descriptors: nestedRules });
+    });
 }
 
 const nested = fc.tuple(rule('b', '', fc.constant([])), rule('b', 'y', fc.constant([])));

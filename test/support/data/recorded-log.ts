@@ -1,6 +1,6 @@
 import type { Log, LogFields } from '../../../src/streams/ports/log';
 
-export interface RecordedLine {
+interface RecordedLine {
   readonly level: 'debug' | 'info' | 'notice' | 'warn' | 'error';
   readonly message: string;
   readonly fields: LogFields;
@@ -8,32 +8,14 @@ export interface RecordedLine {
 
 /** A log that records its lines for the test. */
 export class RecordedLog implements Log {
-  readonly isDebug: boolean;
   readonly lines: RecordedLine[] = [];
+  readonly debug = this.#at('debug');
+  readonly info = this.#at('info');
+  readonly notice = this.#at('notice');
+  readonly warn = this.#at('warn');
+  readonly error = this.#at('error');
 
-  constructor(isDebug = true) {
-    this.isDebug = isDebug;
-  }
-
-  debug(message: string, fields: LogFields = {}): void {
-    if (this.isDebug) this.lines.push({ level: 'debug', message, fields });
-  }
-
-  info(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: 'info', message, fields });
-  }
-
-  notice(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: 'notice', message, fields });
-  }
-
-  warn(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: 'warn', message, fields });
-  }
-
-  error(message: string, fields: LogFields = {}): void {
-    this.lines.push({ level: 'error', message, fields });
-  }
+  constructor(readonly isDebug = true) {}
 
   get messages(): readonly string[] {
     return this.lines.map(({ message }) => message);
@@ -44,5 +26,11 @@ export class RecordedLog implements Log {
     return this.lines
       .map(({ message, fields }) => `${message} ${Object.values(fields).map(String).join(' ')}`)
       .join('\n');
+  }
+
+  #at(level: RecordedLine['level']) {
+    return (message: string, fields: LogFields = {}): void => {
+      if (level !== 'debug' || this.isDebug) this.lines.push({ level, message, fields });
+    };
   }
 }

@@ -2,7 +2,6 @@ import type { Any } from '../../../src/gen/google/protobuf/any';
 import {
   RateLimitConfig,
   type RateLimitDescriptor,
-  type RateLimitPolicy,
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
@@ -23,32 +22,11 @@ export function resourceOf(config: RateLimitConfig): Any {
   return { typeUrl: RULES_TYPE_URL, value: Buffer.from(RateLimitConfig.encode(config).finish()) };
 }
 
-function descriptorOf(rule: RuleConfig): RateLimitDescriptor {
-  const { key, value, rateLimit, shadowMode, quotaMode, detailedMetric, metadata, descriptors } = rule;
-  return {
-    key,
-    value,
-    rateLimit: rateLimit && policyOf(rateLimit),
-    shadowMode,
-    quotaMode,
-    detailedMetric,
-    metadata,
-    descriptors: descriptors.map(descriptorOf),
+function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
+  const policy = rateLimit && {
+    ...rateLimit,
+    unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
+    replaces: rateLimit.replaces.map((name) => ({ name })),
   };
-}
-
-function policyOf({
-  unit,
-  requestsPerUnit,
-  unlimited,
-  name,
-  replaces,
-}: NonNullable<RuleConfig['rateLimit']>): RateLimitPolicy {
-  return {
-    unit: RateLimitUnit[unit ?? 'UNKNOWN'],
-    requestsPerUnit,
-    unlimited,
-    name,
-    replaces: replaces.map((each) => ({ name: each })),
-  };
+  return { ...rule, rateLimit: policy, descriptors: descriptors.map(descriptorOf) };
 }

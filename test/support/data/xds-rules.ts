@@ -13,14 +13,8 @@ export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>
   Partial<Server> & { target: string };
 
 /** An xDS source as in the service, with short waits. */
-export function xdsSource({
-  target,
-  headers = () => ({}),
-  maxMessageBytes = 4_194_304,
-  tls,
-  ...more
-}: XdsRulesOptions): RuleSource {
-  const { log = new LinesLog(), connectTimeout } = more;
+export function xdsSource({ target, headers = () => ({}), tls, ...more }: XdsRulesOptions): RuleSource {
+  const { log = new LinesLog(), connectTimeout, maxMessageBytes = 4_194_304 } = more;
   const timeout = connectTimeout === undefined ? {} : { connectTimeout };
   return xdsRuleSource({
     server: target,
@@ -64,22 +58,11 @@ export class LinesLog implements Log {
   readonly isDebug = true;
   readonly #lines = new Arrivals<string>('a line');
   readonly lines: string[] = [];
-
-  debug(message: string): void {
-    this.#add(`debug ${message}`);
-  }
-  info(message: string): void {
-    this.#add(`info ${message}`);
-  }
-  notice(message: string): void {
-    this.#add(`notice ${message}`);
-  }
-  warn(message: string): void {
-    this.#add(`warn ${message}`);
-  }
-  error(message: string): void {
-    this.#add(`error ${message}`);
-  }
+  readonly debug = this.#at('debug');
+  readonly info = this.#at('info');
+  readonly notice = this.#at('notice');
+  readonly warn = this.#at('warn');
+  readonly error = this.#at('error');
 
   /** Waits for the next line that matches. */
   async line(pattern: RegExp): Promise<string> {
@@ -89,8 +72,10 @@ export class LinesLog implements Log {
     }
   }
 
-  #add(line: string): void {
-    this.lines.push(line);
-    this.#lines.add(line);
+  #at(level: string) {
+    return (message: string): void => {
+      this.lines.push(`${level} ${message}`);
+      this.#lines.add(`${level} ${message}`);
+    };
   }
 }

@@ -41,17 +41,11 @@ export class NamedPipe implements Disposable {
 
   /** Writes until the pipe accepts nothing more. */
   fill(): void {
-    while (!this.isFull);
-  }
-
-  /** Whether the pipe accepts nothing more. If it does, it has a line feed more. */
-  get isFull(): boolean {
     const descriptor = openSync(this.path, constants.O_WRONLY | constants.O_NONBLOCK);
     try {
-      writeSync(descriptor, '\n');
-      return false;
+      for (;;) writeSync(descriptor, '\n');
     } catch {
-      return true;
+      // It is full.
     } finally {
       closeSync(descriptor);
     }

@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-
-const DEADLINE = 60_000;
+import { until } from '../waiting/until';
 
 /**
  * A separate process that runs a TypeScript module of the tests, for tests that need to signal or wrap a process. It reports in
@@ -11,30 +9,24 @@ const DEADLINE = 60_000;
  */
 export class TypeScriptProcess {
   readonly #child: ChildProcess;
-  readonly #lines: AsyncIterator<string>;
-  readonly #ended: Promise<unknown[]>;
+  readonly #unread: string[] = [];
+  #hasEnded = false;
 
   /** @param wrapper a program and its arguments that starts Node, such as `unshare -Ur` */
   constructor(module: string, args: readonly string[], wrapper: readonly string[] = []) {
-    const [program = process.execPath, ...rest] = [
-      ...wrapper,
-      process.execPath,
-      '--require',
-      join(__dirname, 'typescript-hook.cjs'),
-      module,
-      ...args,
-    ];
-    this.#child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.#ended = once(this.#child, 'exit');
-    if (this.#child.stdout === null) throw new Error('the process has no standard output');
-    this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]();
+    const node = [process.execPath, '--require', join(__dirname, 'typescript-hook.cjs'), module, ...args];
+    const [program = '', ...rest] = [...wrapper, ...node];
+    const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child = child.once('close', () => (this.#hasEnded = true));
+    createInterface(child.stdout).on('line', (line) => this.#unread.push(line));
   }
 
   /** The next line of its standard output. */
-  async line(): Promise<string> {
-    const { value, done } = await within(this.#lines.next(), 'nothing was written');
-    if (done === true) throw new Error('the process ended without another line');
-    return value;
+  line(): Promise<string> {
+    return until('the process writes a line', () => {
+      if (this.#hasEnded && this.#unread.length === 0) throw new Error('the process ended without another line');
+      return this.#unread.shift();
+    });
   }
 
   say(line: string): void {
@@ -47,24 +39,12 @@ export class TypeScriptProcess {
 
   /** How it ended by itself: its exit code, or the signal that ended it. */
   async end(): Promise<unknown> {
-    const [code, signal] = await within(this.#ended, 'it did not end');
-    return code ?? signal;
+    await until('the process ends', () => this.#hasEnded);
+    return this.#child.exitCode ?? this.#child.signalCode;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL');
-    await this.#ended;
-  }
-}
-
-async function within<T>(promise: Promise<T>, otherwise: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(otherwise)), DEADLINE);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
+    await this.end();
   }
 }

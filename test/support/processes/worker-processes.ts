@@ -7,68 +7,73 @@ export interface Worker {
   readonly pid: number;
 }
 
+const LISTEN = '0A';
+/** Of a Unix socket; that of the listener is 01. */
+const CONNECTED = '03';
+
 /** The workers of a service that run, by their numbers. */
 export function workersOf({ pid }: Pick<WeirProcess, 'pid'>): readonly Worker[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => {
       const [, number] = /^weir: worker (\d+)/.exec(textOf(`/proc/${name}/cmdline`)) ?? [];
-      if (number === undefined || parentOf(name) !== pid) return [];
-      return [{ number: Number(number), pid: Number(name) }];
+      const [, parent] = /^PPid:\s+(\d+)/m.exec(textOf(`/proc/${name}/status`)) ?? [];
+      return number === undefined || Number(parent) !== pid ? [] : [{ number: Number(number), pid: Number(name) }];
     })
     .sort((one, other) => one.number - other.number);
 }
 
 /** How many connections of a TCP port a process has. */
 export function connectionsTo(port: number, pid: number): number {
-  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-  const inodes = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) =>
-    textOf(file)
-      .split('\n')
-      .map((line) => line.trim().split(/\s+/))
-      .filter(([, address, , state]) => address?.endsWith(local) === true && state !== LISTEN)
-      .map((fields) => fields[9]),
-  );
-  return socketsOf(pid).filter((inode) => inodes.includes(inode)).length;
+  const rows = tcpRows().filter(([, local, , state]) => local?.endsWith(hexPort(port)) === true && state !== LISTEN);
+  return count(pid, new Set(rows.map((row) => row[9])));
 }
 
 /** How many connections of a Unix socket a process has. */
 export function connectionsToPath(path: string, pid: number): number {
-  const inodes = textOf('/proc/net/unix')
+  const rows = rowsOf('/proc/net/unix').filter((row) => row[7] === path && row[5] === CONNECTED);
+  return count(pid, new Set(rows.map((row) => row[6])));
+}
+
+function count(pid: number, inodes: ReadonlySet<string | undefined>): number {
+  return socketsOf(pid).filter((inode) => inodes.has(inode)).length;
+}
+
+/** The connections and listeners of the system, each as the fields of its row. */
+export function tcpRows(): readonly string[][] {
+  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(rowsOf);
+}
+
+function rowsOf(file: string): readonly string[][] {
+  return textOf(file)
     .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter((fields) => fields[7] === path && fields[5] === CONNECTED)
-    .map((fields) => fields[6]);
-  return socketsOf(pid).filter((inode) => inodes.includes(inode)).length;
+    .map((line) => line.trim().split(/\s+/));
 }
 
-const LISTEN = '0A';
-/** Of a Unix socket; that of the listener is 01. */
-const CONNECTED = '03';
-
-function socketsOf(pid: number): readonly string[] {
-  return readdirSync(`/proc/${pid}/fd`).flatMap(
-    (fd) => /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${pid}/fd/${fd}`))?.[1] ?? [],
-  );
+/** The end of an address with this port in such a row. */
+export function hexPort(port: number): string {
+  return `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-function parentOf(pid: string): number {
-  return Number(/^PPid:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1]);
+/** The inodes of the sockets of a process; none when it has ended. */
+export function socketsOf(pid: number): readonly string[] {
+  const descriptors = orElse([], () => readdirSync(`/proc/${pid}/fd`));
+  return descriptors.flatMap((fd) => {
+    const target = orElse('', () => readlinkSync(`/proc/${pid}/fd/${fd}`));
+    return /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? [];
+  });
 }
 
 /** The empty text for a process that has ended. */
 function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
+  return orElse('', () => readFileSync(file, 'utf8'));
 }
 
-function linkOf(file: string): string {
+/** The result, or the other value when the process has ended or the file was closed. */
+function orElse<T>(other: T, read: () => T): T {
   try {
-    return readlinkSync(file);
+    return read();
   } catch {
-    return '';
+    return other;
   }
 }

@@ -1,17 +1,10 @@
-import {
-  type Metadata,
-  Server,
-  ServerCredentials,
-  type ServerDuplexStream,
-  type StatusObject,
-  status as Code,
-} from '@grpc/grpc-js';
+import { Server, ServerCredentials, type ServerDuplexStream, type StatusObject, status as Code } from '@grpc/grpc-js';
 import { DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../../src/gen/google/protobuf/any';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
 import { Arrivals } from '../waiting/arrivals';
 
-export interface AdsServerOptions {
+interface AdsServerOptions {
   readonly credentials?: ServerCredentials;
   /** 0 by default, for a free port. */
   readonly port?: number;
@@ -25,7 +18,7 @@ export class AdsServer implements AsyncDisposable {
   readonly #streams = new Arrivals<AdsServerStream>('a stream');
   /** The requests of all streams. */
   readonly requests: DiscoveryRequest[] = [];
-  #port = 0;
+  port = 0;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -40,16 +33,12 @@ export class AdsServer implements AsyncDisposable {
       cache?.serve(stream);
     }
     server.addService(SERVICE, { streamAggregatedResources: handler });
-    self.#port = await new Promise<number>((resolve, reject) => {
+    self.port = await new Promise<number>((resolve, reject) => {
       server.bindAsync(`127.0.0.1:${port}`, credentials, (error, bound) =>
         error === null ? resolve(bound) : reject(error),
       );
     });
     return self;
-  }
-
-  get port(): number {
-    return this.#port;
   }
 
   get address(): string {
@@ -91,17 +80,13 @@ export class AdsServerStream {
     this.cancelled = new Promise((resolve) => call.on('cancelled', () => resolve()));
   }
 
-  get metadata(): Metadata {
+  get metadata() {
     return this.#call.metadata;
   }
 
   /** The `:authority` header of the client. */
   get authority(): string {
     return this.#call.getHost();
-  }
-
-  get requestCount(): number {
-    return this.#requests.count;
   }
 
   onRequest(listener: (request: DiscoveryRequest) => void): void {
@@ -116,17 +101,8 @@ export class AdsServerStream {
   send(versionInfo: string, resources: readonly Any[], more: Partial<DiscoveryResponse> = {}): void {
     this.#count += 1;
     this.lastNonce = more.nonce ?? `nonce-${this.#count}`;
-    const nonce = this.lastNonce;
-    this.sendBytes(
-      DiscoveryResponse.encode({
-        versionInfo,
-        resources: [...resources],
-        canary: false,
-        typeUrl: RULES_TYPE_URL,
-        ...more,
-        nonce,
-      }).finish(),
-    );
+    const own = { versionInfo, resources: [...resources], canary: false, typeUrl: RULES_TYPE_URL };
+    this.sendBytes(DiscoveryResponse.encode({ ...own, ...more, nonce: this.lastNonce }).finish());
   }
 
   /** Sends raw bytes, which need not be a valid response. */

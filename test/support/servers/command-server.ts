@@ -9,7 +9,7 @@ type Answer = (name: string, args: readonly string[], client: Socket) => Reply |
 
 /** A server that speaks the Redis protocol, for replies that a real one gives only in rare moments, or with a lie. */
 export class CommandServer extends LocalServer {
-  private constructor(answer: Answer) {
+  constructor(answer: Answer) {
     super(
       createServer((client) => {
         let unread = '';

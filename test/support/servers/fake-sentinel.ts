@@ -3,14 +3,9 @@ import { CommandServer, type Reply, encode } from './command-server';
 
 const MASTER_NAME = 'counters';
 
-/** A server, by its port of 127.0.0.1. */
-interface Listening {
-  readonly port: number;
-}
-
 /** Which master a sentinel names, and the version of this configuration. */
 export interface SentinelView {
-  readonly master: Listening;
+  readonly master: { readonly port: number };
   /** Undefined: the user has no permission for SENTINEL MASTER. */
   readonly epoch?: number | undefined;
 }
@@ -19,7 +14,7 @@ export interface SentinelView {
 export class FakeSentinel implements AsyncDisposable {
   view: SentinelView;
   readonly #subscribers = new Set<Socket>();
-  #server!: CommandServer;
+  readonly #server = new CommandServer((name, args, client) => this.#answer(name, args, client));
   /** How often it was queried for the master. */
   queries = 0;
   /** Queries are answered, with the view at their arrival, when this has resolved. */
@@ -31,7 +26,7 @@ export class FakeSentinel implements AsyncDisposable {
 
   static async start(view: SentinelView): Promise<FakeSentinel> {
     const sentinel = new FakeSentinel(view);
-    sentinel.#server = await CommandServer.start((name, args, client) => sentinel.#answer(name, args, client));
+    await sentinel.#server.listen();
     return sentinel;
   }
 

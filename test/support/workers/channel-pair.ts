@@ -2,16 +2,14 @@ import { Duplex } from 'node:stream';
 import { StreamChannel } from '../../../src/workers/channel/stream-channel';
 
 /** The two ends of a channel in one process, as if a pipe were between them. */
-export interface ChannelPair {
+interface ChannelPair {
   readonly primary: StreamChannel;
   readonly worker: StreamChannel;
 }
 
-export interface PairOptions {
+interface PairOptions {
   /** Cuts what is written into the chunks that arrive; by default each write arrives as one. */
   readonly cut?: (bytes: Buffer) => readonly Buffer[];
-  /** Receives what each write contains. */
-  readonly onWrite?: (bytes: Buffer) => void;
 }
 
 /** Both ends read from the next turn of the event loop on, when their topics have subscribers. */
@@ -36,13 +34,13 @@ export function duplexPair(options: PairOptions = {}): readonly [Duplex, Duplex]
 
 /** A write is accepted when the other end has taken it, so that an end that does not read holds the other up. */
 class PairedStream extends Duplex {
-  readonly #options: PairOptions;
+  readonly #cut: (bytes: Buffer) => readonly Buffer[];
   #other: PairedStream | undefined;
   #resume: () => void = () => undefined;
 
-  constructor(options: PairOptions) {
+  constructor({ cut = (whole) => [whole] }: PairOptions) {
     super({ allowHalfOpen: false });
-    this.#options = options;
+    this.#cut = cut;
   }
 
   connect(other: PairedStream): void {
@@ -56,9 +54,7 @@ class PairedStream extends Duplex {
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    const { cut = (whole) => [whole], onWrite } = this.#options;
-    onWrite?.(bytes);
-    const chunks = cut(Buffer.from(bytes));
+    const chunks = this.#cut(Buffer.from(bytes));
     setImmediate(() => this.#other?.receive(chunks, done));
   }
 
