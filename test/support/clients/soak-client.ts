@@ -225,12 +225,10 @@ export class SoakClient {
     }
     outcomes.cancelled += 1;
     const reset = rstStream(id, ErrorCode.CANCEL);
-    if (cancellation === 'with the request') this.#send(Buffer.concat([begin, data(id, message, true), reset]));
-    else {
-      const isComplete = cancellation === 'in flight';
-      this.#send(Buffer.concat([begin, data(id, isComplete ? message : message.subarray(0, cut), isComplete)]));
-      this.#later.push(reset);
-    }
+    const isComplete = cancellation !== 'incomplete';
+    const call = Buffer.concat([begin, data(id, isComplete ? message : message.subarray(0, cut), isComplete)]);
+    this.#send(cancellation === 'with the request' ? Buffer.concat([call, reset]) : call);
+    if (cancellation !== 'with the request') this.#later.push(reset);
   }
 
   #send(bytes: Buffer): void {

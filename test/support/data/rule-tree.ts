@@ -76,13 +76,13 @@ export class ConfigMapMount {
     this.#tree.folder(`${this.#path}/${dated}`);
     for (const [path, content] of Object.entries(files)) this.#tree.write(`${this.#path}/${dated}/${path}`, content);
     const data = `${this.#path}/..data`;
-    if (this.#generation === 1) this.#tree.link(data, dated);
-    else this.#tree.switchLink(data, dated);
-    for (const name of new Set(Object.keys(files).map((path) => path.split('/')[0] ?? path))) {
-      if (this.#generation === 1) this.#tree.link(`${this.#path}/${name}`, `..data/${name}`);
+    if (this.#generation === 1) {
+      const names = new Set(Object.keys(files).map((path) => path.split('/')[0] ?? path));
+      this.#tree.link(data, dated);
+      for (const name of names) this.#tree.link(`${this.#path}/${name}`, `..data/${name}`);
+      return;
     }
-    if (this.#generation > 1 && !this.#keepsOldFolders) {
-      this.#tree.remove(`${this.#path}/..2026_11_21_${this.#generation - 1}`);
-    }
+    this.#tree.switchLink(data, dated);
+    if (!this.#keepsOldFolders) this.#tree.remove(`${this.#path}/..2026_11_21_${this.#generation - 1}`);
   }
 }

@@ -68,8 +68,7 @@ export class TestService {
 
   /** Decides one request; throws when the decision fails. */
   decide(request: RateLimitRequest): Verdict {
-    const [verdict] = this.decideTogether(request);
-    return verdict as Verdict;
+    return this.decideTogether(request)[0] as Verdict;
   }
 
   /** Decides several requests in one pipeline window; throws when one of them fails. */
@@ -79,9 +78,7 @@ export class TestService {
     for (const request of requests) {
       this.#decisions.decide(request, {
         verdict: (verdict) => verdicts.push(verdict),
-        error: (error) => {
-          failure = error;
-        },
+        error: (error) => void (failure = error),
       });
     }
     this.#scheduler.flush();

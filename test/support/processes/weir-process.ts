@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Interface, createInterface } from 'node:readline';
@@ -32,7 +32,6 @@ export interface WeirOptions {
 /** The built service as a separate process on free ports, used from outside only. */
 export class WeirProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
-  readonly #own: string;
   readonly #lines: string[] = [];
   readonly #readers: Interface[] = [];
   #isOver = false;
@@ -41,16 +40,18 @@ export class WeirProcess implements AsyncDisposable {
   private constructor(
     child: ChildProcess,
     readonly ports: { readonly http: number; readonly grpc: number; readonly debug: number },
-    own: string,
+    folder: string,
   ) {
     this.#child = child;
-    this.#own = own;
     for (const stream of [child.stderr, child.stdout]) {
       if (stream !== null) this.#readers.push(createInterface(stream).on('line', (line) => this.#lines.push(line)));
     }
     // Not before everything it has written has been read.
-    this.exited = once(child, 'close').then(([code]) => code as number | null);
-    void this.exited.then(() => (this.#isOver = true));
+    this.exited = once(child, 'close').then(([code]) => {
+      this.#isOver = true;
+      rmSync(folder, { recursive: true, force: true });
+      return code as number | null;
+    });
   }
 
   /** Starts it with the given settings and nothing else of the environment, so that tests do not depend on it. */
@@ -69,20 +70,14 @@ export class WeirProcess implements AsyncDisposable {
     }
   }
 
-  static async #spawn({
-    env = {},
-    underPermissions: isUnder = false,
-    outputs = {},
-    openFiles,
-    dist = DIST,
-  }: WeirOptions): Promise<WeirProcess> {
+  static async #spawn({ env, outputs = {}, openFiles, dist = DIST, ...options }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
-    const own = await mkdtemp(join(tmpdir(), 'weir-e2e-'));
+    const folder = mkdtempSync(join(tmpdir(), 'weir-e2e-'));
     const command = [process.execPath, '--require', END_WITH_PARENT, join(dist, 'main.js')] as const;
     const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
-    const [program, ...args] = isUnder ? underPermissions([...limited]) : limited;
+    const [program, ...args] = options.underPermissions === true ? underPermissions([...limited]) : limited;
     const child = spawn(program, args, {
-      cwd: own,
+      cwd: folder,
       stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe', 'pipe'],
       env: {
         PATH: process.env['PATH'],
@@ -97,7 +92,7 @@ export class WeirProcess implements AsyncDisposable {
         ...env,
       },
     });
-    return new WeirProcess(child, { http, grpc, debug }, own);
+    return new WeirProcess(child, { http, grpc, debug }, folder);
   }
 
   /** What it has written so far to standard error and standard output. */
@@ -143,13 +138,7 @@ export class WeirProcess implements AsyncDisposable {
 
   async #serving({ outputs }: WeirOptions): Promise<void> {
     if (outputs?.stderr === undefined) await this.line(/msg="?serving|"@message":"serving"/);
-    else
-      await this.until('it serves', () =>
-        this.debugHealth().then(
-          ([status]) => status === 200,
-          () => false,
-        ),
-      );
+    else await this.until('it serves', async () => (await this.debugHealth().catch(() => undefined))?.[0] === 200);
   }
 
   /** Stops reading its output: when the buffers of the system are full, its writes are not accepted. */
@@ -185,6 +174,5 @@ export class WeirProcess implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.isRunning) this.#child.kill('SIGKILL');
     await this.exited;
-    await rm(this.#own, { recursive: true, force: true });
   }
 }

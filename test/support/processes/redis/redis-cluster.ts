@@ -6,24 +6,29 @@ const SLOTS = 16_384;
 /** Node timeouts, in milliseconds: by default longer than a busy machine keeps a node waiting. */
 const PATIENT = 60_000;
 const IMPATIENT = 1_000;
+const COMMON = [
+  ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(PATIENT)],
+  ...['--cluster-config-file', 'nodes.conf', '--repl-diskless-sync-delay', '0'],
+];
 
-export interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
+interface RedisClusterOptions extends Omit<RedisProcessOptions, 'mode'> {
   /** Replicas for each master. */
   readonly replicas?: 0 | 1;
   /** Directives for one server, for example the port that it announces. */
   readonly directivesOf?: (index: number) => readonly string[];
 }
 
+/** The servers of slots, each with its first slot, its last one, and the address of the master. */
+type SlotRanges = readonly (readonly [first: number, last: number, master: readonly [host: string, port: number]])[];
+
 /** A cluster of three real masters, with or without replicas. */
 export class RedisCluster implements AsyncDisposable {
-  readonly #busPorts: readonly number[];
+  readonly masters: readonly RedisProcess[];
+  readonly replicas: readonly RedisProcess[];
 
-  private constructor(
-    readonly masters: readonly RedisProcess[],
-    readonly replicas: readonly RedisProcess[],
-    busPorts: readonly number[],
-  ) {
-    this.#busPorts = busPorts;
+  private constructor(readonly servers: readonly RedisProcess[]) {
+    this.masters = servers.slice(0, 3);
+    this.replicas = servers.slice(3);
   }
 
   static async start(options: RedisClusterOptions = {}): Promise<RedisCluster> {
@@ -33,34 +38,18 @@ export class RedisCluster implements AsyncDisposable {
       Array.from({ length: 3 + 3 * replicas }, (_, index) =>
         RedisProcess.start({
           ...rest,
-          directives: [
-            ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(PATIENT)],
-            ...[
-              '--cluster-config-file',
-              'nodes.conf',
-              '--cluster-port',
-              String(busPorts[index]),
-              '--repl-diskless-sync-delay',
-              '0',
-            ],
-            ...directives,
-            ...directivesOf(index),
-          ],
+          directives: [...COMMON, '--cluster-port', String(busPorts[index]), ...directives, ...directivesOf(index)],
         }),
       ),
     );
-    const cluster = new RedisCluster(servers.slice(0, 3), servers.slice(3), busPorts);
+    const cluster = new RedisCluster(servers);
     try {
-      await cluster.#form();
+      await cluster.#form(busPorts[0]);
     } catch (error) {
       await cluster[Symbol.asyncDispose]();
       throw error;
     }
     return cluster;
-  }
-
-  get servers(): readonly RedisProcess[] {
-    return [...this.masters, ...this.replicas];
   }
 
   get url(): string {
@@ -69,8 +58,7 @@ export class RedisCluster implements AsyncDisposable {
 
   /** The master that holds a slot, according to the first master. */
   async ownerOf(slot: number): Promise<RedisProcess> {
-    const ranges = (await this.masters[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
-    const range = ranges.find(([first, last]) => first <= slot && slot <= last);
+    const range = (await rangesOf(this.masters[0])).find(([first, last]) => first <= slot && slot <= last);
     const owner = this.servers.find(({ port }) => port === range?.[2][1]);
     if (owner === undefined) throw new Error(`no server holds slot ${slot}`);
     return owner;
@@ -149,7 +137,7 @@ export class RedisCluster implements AsyncDisposable {
   /** Whether the other servers see all slots held, and none by this server. */
   async isHealthyWithout(server: RedisProcess): Promise<boolean> {
     const others = this.servers.filter((each) => each !== server);
-    const ranges = (await others[0]?.control.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+    const ranges = await rangesOf(others[0]);
     return ranges.every(([, , [, port]]) => port !== server.port) && this.isHealthy(others);
   }
 
@@ -163,7 +151,7 @@ export class RedisCluster implements AsyncDisposable {
     await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()));
   }
 
-  async #form(): Promise<void> {
+  async #form(busPort: number): Promise<void> {
     const [first] = this.masters as [RedisProcess, ...RedisProcess[]];
     const bounds = [0, 1, 2, 3].map((part) => Math.floor((SLOTS * part) / 3));
     for (const [index, server] of this.servers.entries()) {
@@ -171,7 +159,7 @@ export class RedisCluster implements AsyncDisposable {
       if (index < 3) {
         await server.control.cluster('ADDSLOTSRANGE', bounds[index] as number, (bounds[index + 1] as number) - 1);
       }
-      if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, this.#busPorts[0] as number);
+      if (index > 0) await server.control.call('CLUSTER', 'MEET', '127.0.0.1', first.port, busPort);
     }
     await until('the cluster is formed', () => this.isHealthy());
     for (const [index, replica] of this.replicas.entries()) {
@@ -183,4 +171,9 @@ export class RedisCluster implements AsyncDisposable {
       await until('the replica follows', async () => (await replica.control.info()).includes('master_link_status:up'));
     }
   }
+}
+
+/** Which masters hold the slots, according to one server. */
+async function rangesOf(server: RedisProcess | undefined): Promise<SlotRanges> {
+  return (await server?.control.call('CLUSTER', 'SLOTS')) as SlotRanges;
 }

@@ -7,7 +7,7 @@ const DOWN_AFTER = 500;
 /** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. The default. */
 const NEVER = 600_000;
 
-export interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
+interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
   /** Directives of one server, not of the sentinels; index 0 is the master. */
   readonly directivesOf?: (index: number) => readonly string[];
   /** Lines of the sentinels' configuration. */
@@ -27,7 +27,7 @@ export class RedisSentinels implements AsyncDisposable {
 
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
     const { directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
-    const { masterPort = ({ port }: RedisProcess) => port, sentinelOptions = {}, ...server } = rest;
+    const { masterPort, sentinelOptions, ...server } = rest;
     const started: RedisProcess[] = [];
     async function start(process: RedisProcessOptions): Promise<RedisProcess> {
       const running = await RedisProcess.start(process);
@@ -37,7 +37,7 @@ export class RedisSentinels implements AsyncDisposable {
     try {
       const common = ['--repl-diskless-sync-delay', '0', ...directives];
       const master = await start({ ...server, directives: [...common, ...directivesOf(0)] });
-      const monitoredPort = masterPort(master);
+      const monitoredPort = masterPort?.(master) ?? master.port;
       const follow = ['--replicaof', '127.0.0.1', String(monitoredPort)];
       function sentinel(): Promise<RedisProcess> {
         return start({
