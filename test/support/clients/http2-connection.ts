@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders, connect } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 
 /** A gRPC call on an {@link Http2Connection}. */
 interface Http2Call {
@@ -32,17 +31,6 @@ export class Http2Connection implements Disposable {
       this.events.push('closed');
       return performance.now();
     });
-  }
-
-  /** Whether it accepts no more calls. */
-  get isClosed(): boolean {
-    return this.#session.closed || this.#session.destroyed;
-  }
-
-  /** Waits for the connection. Returns the port of its own end. */
-  async localPort(): Promise<number> {
-    await once(this.#session, 'connect');
-    return (this.#session.socket.address() as AddressInfo).port;
   }
 
   /** Makes a call with one message. A deadline in `headers` is for the server: the client does not enforce it. */

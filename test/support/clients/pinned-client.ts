@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import { type ClientHttp2Session, type IncomingHttpHeaders, connect } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { type DescriptorSketch, requestMessage } from './grpc-client';
-import { Http2Connection } from './http2-connection';
+import { prefixed } from './http2-connection';
 
 const PREFIX_BYTES = 5;
 
@@ -14,38 +17,50 @@ export class CallFailed extends Error {
 
 /** A client of the rate limit service with one connection that it never replaces, so that it stays with one process. */
 export class PinnedClient implements Disposable {
-  readonly #connection: Http2Connection;
+  readonly #session: ClientHttp2Session;
 
   private constructor(
-    connection: Http2Connection,
+    session: ClientHttp2Session,
     /** Of its own end of the connection. */
     readonly localPort: number,
   ) {
-    this.#connection = connection;
+    this.#session = session;
   }
 
   static async connect(address: string): Promise<PinnedClient> {
-    const connection = new Http2Connection(address);
-    return new PinnedClient(connection, await connection.localPort());
+    const session = connect(`http://${address}`);
+    session.on('error', () => undefined);
+    await once(session, 'connect');
+    return new PinnedClient(session, (session.socket.address() as AddressInfo).port);
   }
 
   /** Whether it can make no more calls. */
   get isClosed(): boolean {
-    return this.#connection.isClosed;
+    return this.#session.closed || this.#session.destroyed;
   }
 
   /** @throws CallFailed */
   async shouldRateLimit(domain: string, descriptors: readonly DescriptorSketch[]): Promise<RateLimitResponse> {
     if (this.isClosed) throw new CallFailed(undefined);
-    const call = this.#connection.call(SHOULD_RATE_LIMIT, requestMessage(domain, descriptors));
+    const stream = this.#session.request({
+      ':method': 'POST',
+      ':path': SHOULD_RATE_LIMIT,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+    });
+    stream.end(prefixed(requestMessage(domain, descriptors)));
+    let status: unknown;
+    for (const event of ['response', 'trailers']) {
+      stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
+    }
     const chunks: Buffer[] = [];
-    call.stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-    const status = await call.status;
-    if (status !== 0) throw new CallFailed(Number.isNaN(status) ? undefined : status);
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
+    if (!stream.closed) await once(stream, 'close');
+    if (status !== '0') throw new CallFailed(status === undefined ? undefined : Number(status));
     return RateLimitResponse.decode(Buffer.concat(chunks).subarray(PREFIX_BYTES));
   }
 
   [Symbol.dispose](): void {
-    this.#connection[Symbol.dispose]();
+    this.#session.destroy();
   }
 }

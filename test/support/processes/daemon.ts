@@ -38,6 +38,8 @@ export abstract class Daemon implements AsyncDisposable {
   }
 
   signal(name: NodeJS.Signals): void {
+    // The number 0 would be the process group of the tests.
+    if (this.pid === 0) throw new Error(`no program runs that could receive ${name}`);
     process.kill(this.pid, name);
   }
 
