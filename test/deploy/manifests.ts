@@ -24,7 +24,10 @@ export interface Metadata {
 export type Labels = Readonly<Record<string, string>>;
 export type Selector = { readonly matchLabels: Labels };
 type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
-type SecretSource = { readonly name: string; readonly items: readonly { readonly key: string; readonly path: string }[] };
+type SecretSource = {
+  readonly name: string;
+  readonly items: readonly { readonly key: string; readonly path: string }[];
+};
 
 export interface Container {
   readonly command?: readonly string[];
