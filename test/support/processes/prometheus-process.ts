@@ -38,7 +38,9 @@ export class PrometheusProcess extends Daemon {
       scrape_configs: [{ job_name: 'weir', static_configs: [{ targets: this.#targets }] }],
     };
     await writeFile(join(this.folder, 'prometheus.yml'), stringify(config));
-    this.launch('prometheus', '--config.file=prometheus.yml', `--web.listen-address=127.0.0.1:${this.#port}`);
+    // Debian's default is a folder of the system.
+    const storage = '--storage.tsdb.path=data';
+    this.launch('prometheus', '--config.file=prometheus.yml', storage, `--web.listen-address=127.0.0.1:${this.#port}`);
     await this.until('it is ready', async () => {
       const answer = await fetch(`http://127.0.0.1:${this.#port}/-/ready`).catch(() => undefined);
       return answer?.status === 200;
