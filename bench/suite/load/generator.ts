@@ -33,9 +33,6 @@ export class Generator {
         onFailed?.(number, due);
         this.#failed();
       },
-      returned: () => {
-        this.#recorder.returned += 1;
-      },
       onResponse,
     });
     this.#ticks = new Ticks(TICK, () => this.#tick());

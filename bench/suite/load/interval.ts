@@ -13,8 +13,6 @@ export interface Interval {
   /** Answers by their overall code: UNKNOWN, OK, OVER_LIMIT, others. */
   readonly codes: readonly number[];
   readonly failed: number;
-  /** Calls that a server returned unprocessed, and that were sent again. */
-  readonly returned: number;
   /** Calls in flight at the end, and at the beginning. */
   readonly outstanding: number;
   readonly outstandingBefore: number;
@@ -34,7 +32,6 @@ export class IntervalRecorder {
   readonly #lag = new Histogram();
   readonly #codes = [0, 0, 0, 0];
   sent = 0;
-  returned = 0;
   #failed = 0;
 
   constructor(outstanding: number) {
@@ -64,7 +61,6 @@ export class IntervalRecorder {
       sent: this.sent,
       codes: this.#codes,
       failed: this.#failed,
-      returned: this.returned,
       outstanding,
       outstandingBefore: this.#outstandingBefore,
       latency: summary(this.#latency),

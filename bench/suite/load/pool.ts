@@ -25,13 +25,12 @@ export class Pool {
   #flushesSoon = false;
   #isClosed = false;
 
-  constructor(options: PoolOptions, listener: Omit<CallListener, 'returned' | 'closed'> & { returned(): void }) {
+  constructor(options: PoolOptions, listener: Omit<CallListener, 'returned' | 'closed'>) {
     this.#options = options;
     this.#listener = {
       answered: (...call) => listener.answered(...call),
       failed: (number, due) => listener.failed(number, due),
       returned: (number, due) => {
-        listener.returned();
         this.call(number, due);
         this.flushSoon();
       },

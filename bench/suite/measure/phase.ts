@@ -21,8 +21,6 @@ export interface Calls {
 export interface Phase {
   readonly seconds: number;
   readonly calls: Calls;
-  /** Calls that a server returned unprocessed, and that were sent again. */
-  readonly returned: number;
   /** Answers per second. */
   readonly perSecond: number;
   /** CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not ours. */
@@ -86,7 +84,7 @@ async function usageOf({ servicePids, store }: Measured): Promise<Usage> {
 }
 
 function phaseOf(interval: Interval, expectedCode: number, before: Usage, after: Usage): Phase {
-  const { seconds, sent, codes, failed, returned, outstanding, outstandingBefore, latency, lag, busy } = interval;
+  const { seconds, sent, codes, failed, outstanding, outstandingBefore, latency, lag, busy } = interval;
   const answered = codes.reduce((sum, each) => sum + each, 0);
   const expected = codes[expectedCode] ?? 0;
   return {
@@ -99,7 +97,6 @@ function phaseOf(interval: Interval, expectedCode: number, before: Usage, after:
       failed,
       inFlight: outstanding,
     },
-    returned,
     perSecond: answered / seconds,
     cpu: {
       service:
