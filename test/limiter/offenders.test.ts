@@ -128,7 +128,7 @@ describe('the offenders', () => {
     expect([counts(), summary().since]).toEqual([['user=ben 1'], START / 1000 - 5]);
   });
 
-  it('have the bounds of one count, of each period and of both, whoever calls: no caller counts too low', () => {
+  it('have the bounds of one count, of each period and of both, for every caller: none counts too low', () => {
     const keys = fc.oneof(
       { weight: 3, arbitrary: fc.nat(3) },
       { weight: 2, arbitrary: fc.integer({ min: 4, max: 60 }) },

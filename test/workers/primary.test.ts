@@ -178,7 +178,7 @@ describe('a connection', () => {
     expect([chosen([0, 0, false], [3, 0]), chosen([1, 0, false], [0, 0, false]), chosen()]).toEqual([1, 1, -1]);
   });
 
-  it('waits for the first worker if it is of gRPC, goes on to another one until it is taken, and is counted until its end', async () => {
+  it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
     const serving$ = new Subject<WorkerProcess>();
     const unavailable: Socket[] = [];
     const dispatch = new ConnectionDispatch({

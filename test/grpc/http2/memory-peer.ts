@@ -116,7 +116,7 @@ export class MemoryPeer {
     return this.endTurns();
   }
 
-  /** Sends bytes in a chunk, after which the turn goes on. */
+  /** Sends bytes in a chunk, after which the turn continues. */
   receive(bytes: Buffer): this {
     // A copy, as with a socket: the bytes must not change while the server keeps them.
     this.#connection.receive(Buffer.from(bytes));

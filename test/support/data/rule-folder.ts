@@ -18,7 +18,7 @@ export class RuleFolder implements AsyncDisposable {
     return { RUNTIME_ROOT: this.root, RUNTIME_WATCH_ROOT: 'false' };
   }
 
-  /** Writes a file in one step, by a rename, as many editors do: nobody reads a part of it. */
+  /** Writes a file in one step, by a rename, as many editors do: no reader sees a part of it. */
   async write(name: string, text: string): Promise<void> {
     const path = join(this.root, 'config', name);
     await mkdir(dirname(path), { recursive: true });
