@@ -35,17 +35,22 @@ const layers = [
   {
     folder: 'src/settings',
     mayReach: ['src/settings', 'src/text'],
-    why: 'settings/ depends on no other part of the service; main/ and cli/ pass plain options on.',
+    why: 'settings/ depends on no other part of the service.',
   },
   {
     folder: 'src/sources',
-    mayReach: ['src/sources', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
-    why: 'A source delivers through the ports of streams/; it does not depend on sinks, servers or settings.',
+    mayReach: ['src/sources', 'src/settings', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
+    why: 'A source delivers through the ports of streams/; it takes its settings as they are, and does not depend on sinks or servers.',
   },
   {
     folder: 'src/sinks',
-    mayReach: ['src/sinks', 'src/net', 'src/streams', ...PURE, 'node_modules', 'core'],
-    why: 'A sink receives through the ports of streams/; it does not depend on sources, servers or settings.',
+    mayReach: ['src/sinks', 'src/settings', 'src/net', 'src/streams', ...PURE, 'node_modules', 'core'],
+    why: 'A sink receives through the ports of streams/; it takes its settings as they are, and does not depend on sources or servers.',
+  },
+  {
+    folder: 'src/operators',
+    mayReach: ['src/operators', 'src/streams', ...PURE, 'core'],
+    why: 'operators/ answers operators with what the streams and the limiter know; http/ serves it.',
   },
   {
     folder: 'src/grpc/http2',

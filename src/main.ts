@@ -4,22 +4,21 @@ import './main/early-signals';
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
 import './main/quiet-libraries';
 import { tolerateClosedPipes } from './cli/closed-pipes';
+import { type App, createApp } from './main/app';
 import { answerCommandLine } from './main/command-line';
+import type { RunOptions } from './main/life';
 import { processCount } from './main/process-count';
+import { runService } from './main/run';
 import { managerNotifier } from './main/service-manager';
-import { runService } from './main/run-service';
-import { type ServiceLogOptions, exitOnUncaught, serviceLog } from './main/service-log';
 import { collectOnOneThread } from './main/short-collections';
-import { asError } from './text/thrown';
-import type { Serving } from './main/life-log';
-import { SettingsError, type LoadedSettings, readSettings } from './settings/read-settings';
-import { maskingReader } from './main/secret-files';
+import { SettingsError } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
 import { BoundedLines } from './sinks/logs/bounded-lines';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';
 import { standardStream } from './sinks/standard-stream';
 import { SecretMask } from './text/secret-mask';
+import { asError } from './text/thrown';
 import { workerNumber } from './workers/worker/role';
 
 /**
@@ -28,49 +27,35 @@ import { workerNumber } from './workers/worker/role';
  * @param onServing called when the listeners are open
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was not complete
  */
-export async function run(environment: NodeJS.ProcessEnv, onServing?: (serving: Serving) => void): Promise<number> {
+export async function run(
+  environment: NodeJS.ProcessEnv,
+  onServing: RunOptions['onServing'] = () => undefined,
+): Promise<number> {
   collectOnOneThread();
   const lines = new BoundedLines(standardStream(2));
+  const secrets = new SecretMask(secretsOf(environment));
   try {
-    return await runLogged(environment, lines, onServing);
+    const app = createApp(environment, { lines, secrets });
+    for (const warning of app.warnings) app.log.warn(warning);
+    return await runApp(app, environment, onServing);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    reportInvalidSettings(error, lines, secrets);
+    return 1;
   } finally {
     await lines.flush();
   }
 }
 
-async function runLogged(
-  environment: NodeJS.ProcessEnv,
-  lines: BoundedLines,
-  onServing?: (serving: Serving) => void,
-): Promise<number> {
-  const secrets = new SecretMask(secretsOf(environment));
-  const mask = secrets.hide;
-  let reading: LoadedSettings;
+async function runApp(app: App, environment: NodeJS.ProcessEnv, onServing: RunOptions['onServing']): Promise<number> {
   try {
-    reading = readSettings(environment, maskingReader(secrets));
-  } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    reportInvalidSettings(error, { lines, mask });
-    return 1;
-  }
-  const log = serviceLog(reading, { lines, mask });
-  exitOnUncaught(log, lines);
-  for (const warning of reading.warnings) log.warn(warning);
-  try {
-    const notifier = await managerNotifier(reading);
-    const workers = processCount(reading.settings.workers);
-    if (workers === 1) return await runService(reading, { log, lines, notifier, onServing });
+    const options = { notifier: await managerNotifier(app), onServing };
+    const workers = processCount(app.settings.workers);
+    if (workers === 1) return await runService(app, options);
     const { runPrimary } = await import('./main/run-primary.js');
-    return await runPrimary(reading, {
-      log,
-      lines,
-      notifier,
-      onServing,
-      workers,
-      fork: { program: __filename, environment },
-    });
+    return await runPrimary(app, { ...options, workers, fork: { program: __filename, environment } });
   } catch (error) {
-    log.fatal(`the service cannot run: ${describeError(asError(error))}`);
+    app.log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
   }
 }
@@ -78,7 +63,8 @@ async function runLogged(
 /** Writes one text, or with LOG_FORMAT=json one log line for each problem. */
 function reportInvalidSettings(
   { message, problems, logFormat }: SettingsError,
-  { lines, mask }: ServiceLogOptions,
+  lines: BoundedLines,
+  { hide: mask }: SecretMask,
 ): void {
   if (logFormat === 'text') {
     lines.write(`${mask(message)}\n`);

@@ -1,6 +1,5 @@
 import { map } from 'rxjs';
 import { expiryWarnings } from '../../src/sources/certificates/expiry-warnings';
-import { clockJumps } from '../../src/sources/clock-jumps';
 import { marbles } from '../support/marbles';
 
 const HOUR = 3_600_000;
@@ -28,20 +27,5 @@ describe('the warnings before a certificate expires', () => {
       const unsubscribed = `${3 * DAY + HOUR}ms !`;
       expectObservable(warnings$.pipe(map((time) => time / DAY)), unsubscribed).toBe(expected, days);
     });
-  });
-});
-
-it('jumps of the system clock by a second or more are emitted once each, with how far and in which direction', () => {
-  marbles(({ expectObservable }, scheduler) => {
-    const jumps = [
-      [1500, 2 * HOUR],
-      [2500, 999],
-      [4500, -2 * HOUR],
-    ] as const;
-    const clocks = {
-      system: () => jumps.reduce((time, [at, by]) => (at < scheduler.now() ? time + by : time), scheduler.now()),
-      monotonic: () => 5_000 + scheduler.now(),
-    };
-    expectObservable(clockJumps(clocks, scheduler), '8s !').toBe('2s a 2999ms b', { a: 2 * HOUR, b: -2 * HOUR });
   });
 });

@@ -1,7 +1,6 @@
 import { defer, of } from 'rxjs';
-import { lastFlush } from '../../src/main/last-flush';
 import { exhaustMapWithTrailing } from '../../src/streams/exhaust-map-with-trailing';
-import { flushing } from '../../src/streams/flushing';
+import { flushing, lastFlush } from '../../src/streams/flushing';
 import { latest } from '../../src/streams/latest';
 import { refusalPhases } from '../../src/streams/refusals';
 import { marbles } from '../support/marbles';

@@ -1,13 +1,13 @@
-import { Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
+import { NEVER, Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
 import type { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
-import { checks, describeAwaited } from '../../src/streams/checks';
-import { type Health, STARTING } from '../../src/streams/health';
+import { latest } from '../../src/streams/latest';
 import type { CounterLane } from '../../src/streams/ports/counters';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
+import { type Awaited, type Health, Readiness, STARTING } from '../../src/streams/readiness';
 import { type Service, type ServiceOptions, type ServiceSources, service } from '../../src/streams/service';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
@@ -167,7 +167,9 @@ describe('the health of the service', () => {
   const UNREPORTED = Object.fromEntries(ALL.map((name) => [name, 'not reported yet']));
   const WAITING = { configuration: 'waiting for the first valid rules', store: 'waiting for the counter store' };
   const RULES_AND_STORE = { awaited: ['rules', 'counter store'], hasWorkers: false } as const;
-  it.each<[string, Health, Parameters<typeof checks>[1], Readonly<Record<string, string>>]>([
+  it.each<
+    [string, Health, { readonly awaited?: readonly Awaited[]; readonly hasWorkers: boolean }, Record<string, string>]
+  >([
     ['good', HEALTHY, { hasWorkers: true }, {}],
     ['bad', HEALTH.c, { hasWorkers: true }, { configuration: 'no domain in the active rules' }],
     ['bad', HEALTH.s, { hasWorkers: true }, { store: 'no connection to the counter store' }],
@@ -176,13 +178,15 @@ describe('the health of the service', () => {
     ['bad while something is awaited', HEALTH.s, RULES_AND_STORE, WAITING],
     ['good', HEALTHY, { awaited: ['workers'], hasWorkers: true }, { workers: 'waiting for the workers' }],
     ['not known', STARTING, { hasWorkers: false }, UNREPORTED],
-  ])('that is %s, %j with %j, fails the checks %j', (_, health, options, failures) => {
-    const all = checks(health, options);
-    const names = options.hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL;
-    expect(all.map(({ name }) => name)).toEqual(names);
+  ])('that is %s, %j with %j, fails the checks %j', (_, health, { awaited = [], hasWorkers }, failures) => {
+    const readiness = new Readiness({ health$: latest(NEVER, health), awaited$: latest(NEVER, awaited), hasWorkers });
+    if (awaited.length === 0) readiness.opened();
+    const all = readiness.checks;
+    const names = hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL;
+    expect(all.map(({ name }) => name)).toEqual([...names, 'listeners']);
     const failed = all.filter(({ failure }) => failure !== undefined).map(({ name, failure }) => [name, failure]);
-    expect(Object.fromEntries(failed)).toEqual(failures);
-    expect(describeAwaited('rules')).toBe('waiting for the first valid rules');
+    const expected = readiness.hasOpened ? failures : { ...failures, listeners: 'not open yet' };
+    expect(Object.fromEntries(failed)).toEqual(expected);
   });
 });
 

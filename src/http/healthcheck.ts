@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import type { Health } from '../streams/health';
+import type { Health } from '../streams/readiness';
 
 /** `GET /healthcheck`: 200 `OK`, or 500 with the unhealthy components. */
 export function healthcheckRoute(health: () => Health): Middleware {

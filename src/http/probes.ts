@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import type { Check } from '../streams/checks';
+import type { Check } from '../streams/readiness';
 
 /** `GET /livez`: 200 as long as the process can respond, whatever it waits for. */
 export const livez: Middleware = (ctx) => {

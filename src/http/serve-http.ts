@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { Router } from '@koa/router';
 import Koa from 'koa';
-import type { Check } from '../streams/checks';
-import type { Health } from '../streams/health';
+import type { Check, Health } from '../streams/readiness';
 import type { Decide } from '../streams/ports/decide';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';

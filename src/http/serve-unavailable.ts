@@ -1,7 +1,6 @@
 import { Router } from '@koa/router';
 import Koa from 'koa';
-import type { Check } from '../streams/checks';
-import type { Health } from '../streams/health';
+import type { Check, Health } from '../streams/readiness';
 import type { Log } from '../streams/ports/log';
 import { livez, readyzRoute } from './probes';
 import { errorBoundary } from './server/error-boundary';

@@ -1,3 +1,4 @@
+import { VERSION } from '../cli/version';
 import { operatorsApi } from '../http/operators/operators-api';
 import type { RulesInfo } from '../http/debug/rlconfig';
 import type { DebugWorkers } from '../http/debug/workers';
@@ -5,34 +6,23 @@ import { serveDebug } from '../http/debug/serve-debug';
 import type { ListeningHttpServer } from '../http/server/http-server';
 import { listRules } from '../rules/list-rules';
 import { listSettings } from '../settings/list-settings';
-import type { LoadedSettings } from '../settings/read-settings';
-import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';
-import type { Check } from '../streams/checks';
-import type { Health } from '../streams/health';
-import type { Latest } from '../streams/latest';
-import type { Log } from '../streams/ports/log';
-import { VERSION } from '../cli/version';
+import type { Readiness } from '../streams/readiness';
+import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
-import { inParts } from './operators/in-parts';
-import { LocalOperator, type LocalOperatorOptions } from './operators/local-operator';
+import { inParts } from '../operators/rules';
+import { LocalOperator, type LocalOperatorOptions } from '../operators/operator';
 import { currentSecret } from './secret-files';
-import type { WorkerReports } from './statistics-outputs';
+import type { WorkerReports } from './outputs';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 1_000;
 
-export type DebugListener = ListeningHttpServer;
-
-export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisions'> {
-  readonly config$: Latest<CurrentConfig>;
-  readonly statistics: Statistics;
-  readonly health: () => Health;
-  readonly checks: () => readonly Check[];
+export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'config$'> {
+  readonly readiness: Readiness;
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: HttpRejections;
-  readonly log: Log;
 }
 
 /**
@@ -41,35 +31,35 @@ export interface DebugListenerSources extends Pick<LocalOperatorOptions, 'decisi
  * @throws when its address cannot be listened on
  */
 export async function openDebugListener(
-  reading: LoadedSettings,
-  { config$, statistics, health, checks, workers, rejections, log, decisions }: DebugListenerSources,
-): Promise<DebugListener> {
-  const { settings } = reading;
+  app: App,
+  { config$, readiness, workers, rejections, decisions }: DebugInputs,
+): Promise<ListeningHttpServer> {
+  const { settings, statistics, log } = app;
   const operator = new LocalOperator({
     decisions,
     config$,
     statistics,
     collect: workers && (() => workers.collect()),
-    health,
-    settings: listSettings(reading),
+    health: () => readiness.health,
+    settings: listSettings(app),
   });
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
-    inherited: reading.manager.sockets.debug,
+    inherited: app.manager.sockets.debug,
     version: VERSION,
     rules: () => inParts(activeRules(config$.value), RULES_PER_PART),
     rulesInfo: () => rulesInfo(config$.value),
-    health,
-    checks,
+    health: () => readiness.health,
+    checks: () => readiness.checks,
     statistics: () => operator.statistics(),
     workers,
-    operatorsApi: operatorsApi({ operator, currentToken: currentSecret(reading, 'operatorToken', { log }), log })
+    operatorsApi: operatorsApi({ operator, currentToken: currentSecret(app, 'operatorToken', { log }), log })
       .middleware,
     onRejected: rejections.of('debug'),
     log,
   });
-  if (!isLoopback(server.address.address)) warnOfExposure(reading, log);
+  if (!isLoopback(server.address.address)) warnOfExposure(app);
   return server;
 }
 
@@ -78,7 +68,7 @@ function isLoopback(address: string): boolean {
 }
 
 /** A program that reads heap snapshots has the secrets of the settings. */
-function warnOfExposure({ settings: { debugHost }, nameOf }: LoadedSettings, log: Log): void {
+function warnOfExposure({ settings: { debugHost }, nameOf, log }: App): void {
   const name = nameOf('debugHost');
   log.warn(
     `the debug listener can be reached from other machines (${name}=${debugHost}): it serves rules, statistics, profiles, and ` +

@@ -25,12 +25,10 @@ import type { Log, LogFields } from '../streams/ports/log';
 
 const DAY = 24 * 60 * 60 * 1000;
 
-interface CertificatesOptions {
+type CertificateParts = Pick<LoadedSettings, 'settings' | 'nameOf'> & {
   readonly statistics: Statistics;
   readonly log: Log;
-  /** Default: those of the files in the settings. */
-  readonly events$?: Observable<CertificateEvent>;
-}
+};
 
 interface CertificateState {
   /** The certificates that were loaded last. */
@@ -54,11 +52,13 @@ export class GrpcTls {
   #validity: Validity | undefined;
   #hasWarned = false;
 
-  constructor(reading: LoadedSettings, { statistics, log, events$ = certificateEvents(reading) }: CertificatesOptions) {
+  /** @param events$ default: those of the files in the settings */
+  constructor(parts: CertificateParts, events$: Observable<CertificateEvent> = certificateEvents(parts)) {
+    const { settings, statistics, log } = parts;
     this.#attempts = statistics.counter('certs.load_attempts');
     this.#failures = statistics.counter('certs.load_failures');
     this.#log = log;
-    this.#clientName = reading.settings.grpcClientTlsSan;
+    this.#clientName = settings.grpcClientTlsSan;
     this.#state$ = events$.pipe(scan(stateAfter, NOTHING_READ), shareReplay({ bufferSize: 1, refCount: true }));
     this.#loaded$ = this.#state$.pipe(
       map(({ loaded }) => loaded),
@@ -156,7 +156,7 @@ export class GrpcTls {
   }
 }
 
-function certificateEvents({ settings, nameOf }: LoadedSettings): Observable<CertificateEvent> {
+function certificateEvents({ settings, nameOf }: CertificateParts): Observable<CertificateEvent> {
   const { grpcServerTlsCert, grpcServerTlsKey, grpcClientTlsCacert } = settings;
   return certificateSource({
     // The check of the settings has required both of them with TLS.

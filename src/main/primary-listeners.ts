@@ -2,49 +2,47 @@ import type { Socket } from 'node:net';
 import { unavailableHttp } from '../http/serve-unavailable';
 import type { HttpServer } from '../http/server/http-server';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
-import type { LoadedSettings } from '../settings/read-settings';
-import type { Statistics } from '../statistics/statistics';
-import type { Check } from '../streams/checks';
-import type { Health } from '../streams/health';
-import type { Log } from '../streams/ports/log';
+import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { type Acceptor, acceptConnections } from '../workers/primary/accept-connections';
 import { ConnectionDispatch } from '../workers/primary/connection-dispatch';
 import type { WorkerPool } from '../workers/primary/worker-pool';
 import { nameOfPeer } from './address-text';
+import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
-import { type Addresses, grpcAddress, httpAddress } from './listeners';
+import { type Addresses, grpcAddress, httpAddress } from './servers';
 import type { RefusedConnections } from './refused-connections';
 
 export interface PrimaryListenersOptions {
   readonly pool: WorkerPool;
-  /** What `/healthcheck` answers while no worker is ready. */
-  readonly health: () => Health;
-  /** What `/readyz` lists then. */
-  readonly checks: () => readonly Check[];
-  readonly statistics: Statistics;
+  /** What probes are answered while no worker is ready. */
+  readonly readiness: Readiness;
   readonly rejections: HttpRejections;
   readonly refusals: RefusedConnections;
-  readonly log: Log;
 }
 
 /** The listeners for decisions of a primary: their connections are given to the workers. */
 export class PrimaryListeners {
-  readonly #reading: LoadedSettings;
+  readonly #app: App;
   readonly #options: PrimaryListenersOptions;
   readonly #dispatch: ConnectionDispatch;
   readonly #unavailable: HttpServer;
   #grpc: Acceptor | undefined;
   #http: Acceptor | undefined;
 
-  constructor(reading: LoadedSettings, options: PrimaryListenersOptions) {
-    const { pool, health, checks, rejections, log } = options;
-    this.#reading = reading;
+  constructor(app: App, options: PrimaryListenersOptions) {
+    const { pool, readiness, rejections } = options;
+    this.#app = app;
     this.#options = options;
-    this.#unavailable = unavailableHttp({ health, checks, onRejected: rejections.of('HTTP'), log });
+    this.#unavailable = unavailableHttp({
+      health: () => readiness.health,
+      checks: () => readiness.checks,
+      onRejected: rejections.of('HTTP'),
+      log: app.log,
+    });
     this.#dispatch = new ConnectionDispatch({
       pool,
-      maxGrpcConnections: reading.settings.grpcMaxConnections,
+      maxGrpcConnections: app.settings.grpcMaxConnections,
       serveUnavailable: (socket) => this.#unavailable.adopt(socket),
       onRefused: (listener, bound, socket) => this.#refused(listener, bound, socket),
     });
@@ -53,15 +51,15 @@ export class PrimaryListeners {
   /** @throws when a listener cannot open: a port that is in use */
   async open(): Promise<Addresses> {
     const dispatch = this.#dispatch;
-    const onError = (error: Error): void => this.#options.log.error('a listener has failed', { error: asError(error) });
+    const onError = (error: Error): void => this.#app.log.error('a listener has failed', { error: asError(error) });
     const http = await acceptConnections({
-      at: httpAddress(this.#reading),
+      at: httpAddress(this.#app),
       onConnection: (socket) => dispatch.accepted('http', socket),
       onError,
     });
     this.#http = http;
     const grpc = await acceptConnections({
-      at: grpcAddress(this.#reading),
+      at: grpcAddress(this.#app),
       backlog: GRPC_BACKLOG,
       onConnection: (socket) => dispatch.accepted('grpc', socket),
       onError,
@@ -90,13 +88,14 @@ export class PrimaryListeners {
 
   /** As the servers do in a single process. */
   #refused(listener: 'grpc' | 'http', bound: 'connections' | 'file_descriptors', socket: Socket): void {
-    const { statistics, rejections, refusals, log } = this.#options;
+    const { statistics, settings, log } = this.#app;
+    const { rejections, refusals } = this.#options;
     if (listener === 'http') {
       rejections.of('HTTP')('connections', socket, 'few file descriptors are left');
       return;
     }
     statistics.counter(`ratelimit_server.http2.${bound}`).add(1);
-    refusals.grpcRefused(bound, this.#dispatch.count('grpc'), this.#reading.settings);
+    refusals.grpcRefused(bound, this.#dispatch.count('grpc'), settings);
     if (log.isDebug) {
       log.debug('gRPC connection or stream rejected', { kind: bound, reason: '', peer: nameOfPeer(socket) });
     }

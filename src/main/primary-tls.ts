@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerTls } from '../grpc/http2/tls/tls-options';
-import type { LoadedSettings } from '../settings/read-settings';
-import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/ports/log';
 import type { TlsTexts } from '../workers/messages';
 import type { WorkerPool } from '../workers/primary/worker-pool';
+import type { App } from './app';
 import { GrpcTls } from './grpc-certificates';
 
 const TICKET_KEY_BYTES = 48;
@@ -15,11 +13,8 @@ export class PrimaryTls {
   readonly #pool: WorkerPool;
   #current: TlsTexts | undefined;
 
-  constructor(
-    reading: LoadedSettings,
-    { pool, statistics, log }: { readonly pool: WorkerPool; readonly statistics: Statistics; readonly log: Log },
-  ) {
-    this.#tls = new GrpcTls(reading, { statistics, log });
+  constructor(app: App, pool: WorkerPool) {
+    this.#tls = new GrpcTls(app);
     this.#pool = pool;
   }
 

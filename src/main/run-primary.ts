@@ -1,29 +1,26 @@
 import { type Observable, Subscription, asyncScheduler, concat, defer, delay } from 'rxjs';
-import type { LoadedSettings } from '../settings/read-settings';
+import { VERSION } from '../cli/version';
+import { recordLoads } from '../sinks/logs/rule-log';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { terminationSignals } from '../sources/signals';
-import { Statistics } from '../statistics/statistics';
 import type { DrainStep } from '../streams/drain';
-import { VERSION } from '../cli/version';
+import { Readiness } from '../streams/readiness';
 import { type Instance, instance } from '../workers/primary/instance';
 import { WorkerPool } from '../workers/primary/worker-pool';
 import { type ForkOptions, WorkerProcess } from '../workers/primary/worker-process';
-import { type DebugListener, openDebugListener } from './debug-listener';
+import type { App } from './app';
 import { type MemoryStore, countsInMemory, memoryStore } from './counter-store';
+import { openDebugListener } from './debug-listener';
 import { HttpRejections } from './http-rejections';
-import { lifeCycle } from './life-cycle';
+import { type RunOptions, lifeOf } from './life';
 import { WorkerDecisions } from './operators/worker-decisions';
+import { type StatisticsOutputs, startStatisticsOutputs } from './outputs';
 import { PrimaryListeners } from './primary-listeners';
 import { PrimaryTls } from './primary-tls';
 import { PrimaryWorkers } from './primary-workers';
-import { Readiness } from './readiness';
 import { RefusedConnections } from './refused-connections';
-import { ruleEvents } from './rule-events';
 import { ruleSource } from './rule-source';
-import type { RunOptions } from './run-service';
 import { distributeToWorkers } from './worker-rules';
-import { countDroppedLines } from './service-log';
-import { type StatisticsOutputs, startStatisticsOutputs } from './statistics-outputs';
 
 export interface PrimaryOptions extends RunOptions {
   /** The number of workers, at least 2. */
@@ -33,7 +30,6 @@ export interface PrimaryOptions extends RunOptions {
 
 /** What the primary is made of. */
 interface Parts {
-  readonly statistics: Statistics;
   readonly rejections: HttpRejections;
   readonly outputs: StatisticsOutputs;
   readonly pool: WorkerPool;
@@ -53,42 +49,26 @@ interface Parts {
  * @returns the exit code, when the process may end
  * @throws what prevents the service from running
  */
-export async function runPrimary(reading: LoadedSettings, options: PrimaryOptions): Promise<number> {
+export async function runPrimary(app: App, { workers, fork, ...options }: PrimaryOptions): Promise<number> {
   process.title = 'weir: primary';
-  const { log, lines, notifier, onServing = () => undefined } = options;
-  const parts = await makeParts(reading, options);
-  const { statistics, rejections, outputs, pool, exchange, tls, signal$, streams } = parts;
-  countDroppedLines(lines, statistics);
+  const { log } = app;
+  const parts = await makeParts(app, workers, fork);
+  const { rejections, outputs, pool, exchange, decisions, tls, signal$, streams } = parts;
   await tls?.open();
-  const readiness = new Readiness(streams, { hasWorkers: true });
+  const readiness = new Readiness({ ...streams, hasWorkers: true });
+  const { config$, phase$ } = streams;
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
-  const debug = await openDebugListener(reading, {
-    config$: streams.config$,
-    statistics,
-    health: () => readiness.health,
-    checks: () => readiness.checks,
-    rejections,
-    workers: exchange,
-    decisions: parts.decisions,
-    log,
-  });
+  const debug = await openDebugListener(app, { config$, readiness, rejections, workers: exchange, decisions });
   const subscriptions = subscribe(parts);
   const refusals = new RefusedConnections();
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
-  const listeners = new PrimaryListeners(reading, {
-    pool,
-    health: () => readiness.health,
-    checks: () => readiness.checks,
-    statistics,
-    rejections,
-    refusals,
-    log,
-  });
+  const listeners = new PrimaryListeners(app, { pool, readiness, rejections, refusals });
   try {
     pool.start();
-    return await lifeCycle({
-      phase$: streams.phase$,
+    return await lifeOf(app, {
+      ...options,
+      phase$,
       signal$,
       readiness,
       open: async () => ({
@@ -96,14 +76,10 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
         debug: debug.address,
         metrics: outputs.metricsAddress,
         store: pool.members.find(({ store }) => store !== undefined)?.store ?? '',
-        rules: streams.config$.value.loaded,
+        rules: config$.value.loaded,
       }),
-      onServing,
-      reading,
-      notifier,
-      drainSteps: drainSteps(parts, listeners, debug),
+      drainSteps: [...drainSteps(parts, listeners), { name: 'debug listener', run: () => defer(() => debug.close()) }],
       hasLostCalls: () => pool.hasLostCalls,
-      log,
     });
   } finally {
     // What has not ended by itself: the drain was aborted, or the service could not start.
@@ -112,40 +88,30 @@ export async function runPrimary(reading: LoadedSettings, options: PrimaryOption
   }
 }
 
-async function makeParts(reading: LoadedSettings, { workers, fork, log }: PrimaryOptions): Promise<Parts> {
-  const { settings } = reading;
-  const statistics = new Statistics(settings.statsMaxRuntimeKeys);
+async function makeParts(app: App, workers: number, fork: ForkOptions): Promise<Parts> {
+  const { settings, statistics, log } = app;
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
-  const memory = countsInMemory(settings) ? memoryStore(reading, statistics, log) : undefined;
+  const memory = countsInMemory(settings) ? memoryStore(app, statistics, log) : undefined;
   const exchange = new PrimaryWorkers({ pool, statistics, memory: memory?.counters, scheduler: asyncScheduler });
   const decisions = new WorkerDecisions({ workers: () => exchange.asked, offendersSize: settings.offendersSize });
-  const outputs = await startStatisticsOutputs(reading, {
-    statistics,
-    offenders: decisions,
-    rejections,
-    workers: exchange,
-    log,
-  });
-  const tls = settings.grpcServerUseTls ? new PrimaryTls(reading, { pool, statistics, log }) : undefined;
+  const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
+  const tls = settings.grpcServerUseTls ? new PrimaryTls(app, pool) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
-  const source = await ruleSource(reading, statistics, log);
+  const source = await ruleSource(app, statistics, log);
   const signal$ = terminationSignals();
   const { shutdownDelay } = settings;
+  const distributed = distributeToWorkers({
+    pool,
+    startsWithoutRules: settings.forceStartWithoutInitialConfig,
+    // Until the drain, callers are served as before: with new rules, too.
+    termination$: shutdownDelay === 0 ? signal$ : signal$.pipe(delay(shutdownDelay)),
+    log,
+  });
   const streams = instance(
     {
-      rules$: ruleEvents(
-        source,
-        { statistics, log },
-        distributeToWorkers({
-          pool,
-          startsWithoutRules: settings.forceStartWithoutInitialConfig,
-          // Until the drain, callers are served as before: with new rules, too.
-          termination$: shutdownDelay === 0 ? signal$ : signal$.pipe(delay(shutdownDelay)),
-          log,
-        }),
-      ),
+      rules$: source.events$.pipe(distributed, recordLoads(app)),
       members$: pool.members$,
       complete$: pool.complete$,
       termination$: signal$,
@@ -156,7 +122,7 @@ async function makeParts(reading: LoadedSettings, { workers, fork, log }: Primar
       scheduler: turnScheduler,
     },
   );
-  return { statistics, rejections, outputs, pool, exchange, decisions, memory, tls, signal$, streams };
+  return { rejections, outputs, pool, exchange, decisions, memory, tls, signal$, streams };
 }
 
 /** The streams flow until the service has drained; each worker receives the certificates and every change of the health. */
@@ -182,11 +148,7 @@ function subscribe({ pool, exchange, tls, signal$, streams: { config$, health$, 
 }
 
 /** In the order of a single process; its steps up to the counter store are one here, in all workers at the same time. */
-function drainSteps(
-  { pool, memory, tls, outputs }: Parts,
-  listeners: PrimaryListeners,
-  debug: DebugListener,
-): readonly DrainStep[] {
+function drainSteps({ pool, memory, tls, outputs }: Parts, listeners: PrimaryListeners): readonly DrainStep[] {
   const calls$ = defer(() => {
     tls?.close();
     pool.stopReplacing();
@@ -205,6 +167,5 @@ function drainSteps(
     { name: 'HTTP requests', run: () => workers$ },
     { name: 'counter store', run: () => defer(async () => memory?.counters.close()) },
     { name: 'statistics outputs', run: () => outputs.finish() },
-    { name: 'debug listener', run: () => defer(() => debug.close()) },
   ];
 }

@@ -1,4 +1,4 @@
-import { AsyncSubject, type Observable, asyncScheduler, concatMap, filter, raceWith, timer } from 'rxjs';
+import { AsyncSubject, type Observable, asyncScheduler, concatMap, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { StateLog } from '../sinks/logs/state-log';
 import type { Notifier } from '../sinks/service-manager/notifier';
@@ -6,7 +6,7 @@ import { programNotifier } from '../sinks/service-manager/program-notifier';
 import { STOPPING, notifications } from '../streams/notifications';
 import type { Log } from '../streams/ports/log';
 import { messageOf } from '../text/thrown';
-import type { Readiness } from './readiness';
+import type { Readiness } from '../streams/readiness';
 
 /** Milliseconds that the last lines of the log may take after a drain, and some more. */
 const EXIT_TIME = 5_000;
@@ -68,7 +68,7 @@ export function managerReports(
   );
   const sources = {
     status$: readiness.status$,
-    ready$: readiness.opened$.pipe(filter((hasOpened) => hasOpened)),
+    ready$: readiness.opened$,
     termination$: signal$,
   };
   const options = { watchdog, stopTimeout: drainTime + EXIT_TIME, scheduler: asyncScheduler };

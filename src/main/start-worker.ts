@@ -1,4 +1,3 @@
-import { readSettings } from '../settings/read-settings';
 import { secretsOf } from '../settings/variables/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import { describeError } from '../sinks/logs/describe-error';
@@ -6,10 +5,9 @@ import { standardStream } from '../sinks/standard-stream';
 import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { PrimaryLink } from '../workers/worker/primary-link';
+import { createApp } from './app';
 import { processCount } from './process-count';
 import { runWorker } from './run-worker';
-import { maskingReader } from './secret-files';
-import { exitOnUncaught, serviceLog } from './service-log';
 import { collectOnOneThread } from './short-collections';
 
 /**
@@ -26,10 +24,8 @@ export async function startWorker(environment: NodeJS.ProcessEnv, worker: number
   const lines = new BoundedLines(standardStream(2));
   const secrets = new SecretMask(secretsOf(environment));
   try {
-    const reading = readSettings(environment, maskingReader(secrets));
-    const log = serviceLog(reading, { lines, mask: secrets.hide, worker });
-    exitOnUncaught(log, lines);
-    return await runWorker(reading, { link, worker, workers: processCount(reading.settings.workers), log, lines });
+    const app = createApp(environment, { lines, secrets, worker });
+    return await runWorker(app, { link, worker, workers: processCount(app.settings.workers) });
   } catch (error) {
     // The primary knows the secrets of files only as they were when it read them.
     link.report({ kind: 'failed', reason: secrets.hide(describeError(asError(error))) });

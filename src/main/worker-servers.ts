@@ -4,14 +4,12 @@ import { type GrpcServer, adoptingGrpcServer } from '../grpc/server/grpc-server'
 import { adoptingHttp } from '../http/serve-http';
 import type { HttpServer } from '../http/server/http-server';
 import { PUBLIC_LIMITS } from '../http/server/limits';
-import type { Settings } from '../settings/settings';
 import type { ListenerName } from '../workers/messages';
-import { type DecisionServersOptions, grpcGauges, grpcServerOptions, httpServerOptions } from './decision-servers';
-import type { RefusedConnections } from './refused-connections';
+import type { App } from './app';
+import { type ServerInputs, grpcServerOptions, httpServerOptions } from './servers';
 
-export interface WorkerServersOptions extends Omit<DecisionServersOptions, 'onGrpcRefused' | 'hasWorkers'> {
-  /** Is notified of each connection that is refused. */
-  readonly refusals: RefusedConnections;
+export interface WorkerServerInputs extends ServerInputs {
+  readonly tls: ServerTls | undefined;
   /** How many workers share the HTTP connections. */
   readonly workers: number;
 }
@@ -22,18 +20,10 @@ export class WorkerServers {
   readonly #http: HttpServer;
 
   /** @throws when the certificate cannot be used */
-  constructor(settings: Settings, tls: ServerTls | undefined, { refusals, workers, ...rest }: WorkerServersOptions) {
-    const options: DecisionServersOptions = {
-      ...rest,
-      hasWorkers: true,
-      onGrpcRefused: (bound) => refusals.grpcRefused(bound, this.#grpc.connectionCount, settings),
-    };
-    this.#http = adoptingHttp({
-      ...httpServerOptions(options),
-      limits: { maxConnections: Math.ceil(PUBLIC_LIMITS.maxConnections / workers) },
-    });
-    this.#grpc = adoptingGrpcServer(grpcServerOptions(options, settings, tls));
-    grpcGauges(options.statistics, () => this.#grpc);
+  constructor(app: App, { tls, workers, ...inputs }: WorkerServerInputs) {
+    const limits = { maxConnections: Math.ceil(PUBLIC_LIMITS.maxConnections / workers) };
+    this.#http = adoptingHttp({ ...httpServerOptions(app, inputs), limits });
+    this.#grpc = adoptingGrpcServer({ ...grpcServerOptions(app, inputs, () => this.#grpc), tls });
   }
 
   adopt(listener: ListenerName, socket: Socket): void {

@@ -1,12 +1,10 @@
 import { type Observable, concat, filter, map, of, share } from 'rxjs';
-import { type Awaited, EVERYTHING, awaited } from './awaited';
 import { type CurrentConfig, NO_CONFIG, currentConfig } from './current-config';
 import { type DecisionsOptions, decisions } from './decisions';
-import { type Health, STARTING, health } from './health';
 import { type Latest, latest } from './latest';
-import { type Phase, lifecycle } from './lifecycle';
 import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
+import { type Awaited, type Health, type Phase, STARTING, awaited, health, phases } from './readiness';
 import type { Window } from './window';
 
 /** What changes by itself. The streams are subscribed to while those of the service are. */
@@ -65,7 +63,7 @@ export function service(
     STARTING,
   );
   const configured$ = startsWithoutRules ? of(true) : config$.pipe(filter(({ loaded }) => loaded !== undefined));
-  const awaited$ = latest(awaited({ rules: configured$, 'counter store': storeReady$ }), EVERYTHING);
+  const awaited$ = latest(awaited({ rules: configured$, 'counter store': storeReady$ }), ['rules', 'counter store']);
   const path = decisions({
     ...dependencies,
     ruleset: () => config$.value.loaded?.ruleset,
@@ -76,7 +74,7 @@ export function service(
     config$,
     health$,
     awaited$,
-    phase$: lifecycle({ ready$: awaited$.pipe(filter(({ length }) => length === 0)), termination$ }),
+    phase$: phases({ ready$: awaited$.pipe(filter(({ length }) => length === 0)), termination$ }),
     windows$: path.windows$.pipe(share()),
     complete: () => path.complete(),
   };

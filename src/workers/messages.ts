@@ -1,5 +1,4 @@
-import type { Awaited } from '../streams/awaited';
-import type { Health } from '../streams/health';
+import type { Awaited, Health } from '../streams/readiness';
 
 /**
  * The certificates of the gRPC listener: PEM texts in base64, so that their characters make no difference to the size of the frame. The

@@ -54,10 +54,11 @@ describe('npm run bench', () => {
           expect(quantiles).toEqual(quantiles.toSorted((one, other) => one - other));
         }
         expect(paced.map(({ share }) => share)).toEqual([0.5]);
-        // The system counts CPU time in steps of 10 ms, which a slow pace may not reach.
         expect(saturation.cpu.service).toBeGreaterThan(0);
-        expect(saturation.cpu.store > 0).toBe(store === 'redis' && saturation.commands!.executed > 0);
+        if (store !== 'redis') expect(saturation.cpu.store).toBe(0);
       }
+      // In all: the system counts CPU time in steps of 10 ms, which a store may not reach in one phase.
+      expect(decisions.reduce((sum, { saturation }) => sum + saturation.cpu.store, 0)).toBeGreaterThan(0);
       // Many decisions share a call of a script, which calls a command for each key.
       const { commands } = decisions.find(({ load }) => load === 'over-limit')!.saturation;
       expect(commands!.sent).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
 import { parse, stringify } from 'yaml';
 import { runCheck } from '../../src/cli/check/run-check';
-import { DRAIN_DEADLINE } from '../../src/main/life-cycle';
+import { DRAIN_DEADLINE } from '../../src/main/life';
 import { readSettings } from '../../src/settings/read-settings';
 import { parseNanoseconds } from '../../src/settings/values/duration';
 import {

@@ -76,7 +76,7 @@ export async function expectServedDuringDelay(WORKERS: string): Promise<void> {
   });
   expect(await (await weir.http('/readyz')).text()).toBe(
     `[+]configuration ok\n[+]store ok\n${WORKERS === '1' ? '' : '[+]workers ok\n'}` +
-      '[-]draining failed: the process has received a termination signal\nreadyz check failed\n',
+      '[-]draining failed: the process has received a termination signal\n[+]listeners ok\nreadyz check failed\n',
   );
   await weir.until('the second status', () => watches.every(({ statuses }) => statuses.length === 2));
   for (const { statuses } of watches) expect(statuses).toEqual([Status.SERVING, Status.NOT_SERVING]);

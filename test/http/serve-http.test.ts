@@ -3,7 +3,7 @@ import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/write-verdict';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
-import type { Check } from '../../src/streams/checks';
+import type { Check } from '../../src/streams/readiness';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
 import { until } from '../support/waiting/until';

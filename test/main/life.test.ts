@@ -1,22 +1,16 @@
 import { BehaviorSubject, EMPTY, NEVER, ReplaySubject, Subject, of } from 'rxjs';
-import { DRAIN_DEADLINE, lifeCycle } from '../../src/main/life-cycle';
-import type { Serving } from '../../src/main/life-log';
-import { Readiness } from '../../src/main/readiness';
+import { DRAIN_DEADLINE, type Serving, lifeOf } from '../../src/main/life';
 import { managerReports } from '../../src/main/service-manager';
 import { readSettings } from '../../src/settings/read-settings';
-import type { Awaited } from '../../src/streams/awaited';
-import { type Health, STARTING } from '../../src/streams/health';
 import { latest } from '../../src/streams/latest';
-import { lifecycle } from '../../src/streams/lifecycle';
-import type { Service } from '../../src/streams/service';
+import { type Awaited, type Health, Readiness, STARTING, phases } from '../../src/streams/readiness';
 import { RecordedLog } from '../support/data/recorded-log';
 
 const SERVING: Serving = {
   ...{ grpc: '/grpc', http: '/http', debug: '/debug', metrics: undefined, store: 'memory', rules: undefined },
 };
 
-// Only the timers: the service warns when the clock of the system and the monotonic one differ.
-beforeEach(() => void jest.useFakeTimers({ doNotFake: ['Date', 'performance', 'hrtime', 'nextTick'] }));
+beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick'] }));
 afterEach(() => void jest.useRealTimers());
 
 /** A service that is ready, and whose listeners open when the promise resolves. */
@@ -25,17 +19,18 @@ function started(opened: Promise<Serving>) {
   const signal$ = new ReplaySubject<NodeJS.Signals>(2);
   const awaited$ = latest<readonly Awaited[]>(NEVER, []);
   const calls$ = new Subject<never>();
-  const exitCode = lifeCycle({
-    phase$: lifecycle({ ready$: of(undefined), termination$: signal$ }),
-    signal$,
-    readiness: new Readiness({ health$: latest(EMPTY, STARTING), awaited$ }, { hasWorkers: false }),
-    open: () => opened,
-    onServing: () => undefined,
-    reading: readSettings({}),
-    notifier: undefined,
-    drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
-    log,
-  });
+  const exitCode = lifeOf(
+    { ...readSettings({}), log },
+    {
+      phase$: phases({ ready$: of(undefined), termination$: signal$ }),
+      signal$,
+      readiness: new Readiness({ health$: latest(EMPTY, STARTING), awaited$, hasWorkers: false }),
+      open: () => opened,
+      onServing: () => undefined,
+      notifier: undefined,
+      drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
+    },
+  );
   return { log, signal$, exitCode, calls$ };
 }
 
@@ -72,8 +67,9 @@ describe('the life of a service', () => {
 
   it('has a status that does not fail when what is awaited fails', () => {
     const awaited$ = new BehaviorSubject<readonly Awaited[]>(['counter store']);
-    const health$ = new BehaviorSubject<Health>({ healthy: true, unhealthy: [] });
-    const readiness = new Readiness({ awaited$, health$ } as unknown as Pick<Service, 'awaited$' | 'health$'>, {
+    const readiness = new Readiness({
+      awaited$: latest(awaited$, []),
+      health$: latest(of<Health>({ healthy: true, unhealthy: [] }), STARTING),
       hasWorkers: false,
     });
     const seen: string[] = [];

@@ -3,10 +3,10 @@ import { VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/server/rejections';
 import { Limiter } from '../../src/limiter/limiter';
 import { HttpRejections } from '../../src/main/http-rejections';
-import { decisionLog } from '../../src/main/log-decisions';
-import { RuleLog } from '../../src/main/rule-log';
 import type { Ruleset } from '../../src/rules/ruleset';
+import { debugLines } from '../../src/sinks/decision-log/debug-lines';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
+import { RuleLog } from '../../src/sinks/logs/rule-log';
 import { Statistics } from '../../src/statistics/statistics';
 import { decisions } from '../../src/streams/decisions';
 import type { RulesLoaded, RulesRejected } from '../../src/streams/ports/rule-source';
@@ -34,7 +34,7 @@ function logged(...requests: readonly Parameters<typeof request>[]) {
     counters,
     statistics,
     scheduler,
-    decisionLog: decisionLog(log),
+    decisionLog: debugLines(log),
     onInternalError: (error) => {
       throw error;
     },
@@ -94,7 +94,7 @@ describe('the debug log of decisions', () => {
   });
 
   it('is empty, and costs nothing, at a higher level', () => {
-    expect(decisionLog(new RecordedLog(false))).toBeUndefined();
+    expect(debugLines(new RecordedLog(false))).toBeUndefined();
   });
 });
 

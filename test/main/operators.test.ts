@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { NEVER, type Observable, Subject } from 'rxjs';
 import type { ExplainedRequest } from '../../src/limiter/explanations/explained-request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
-import { reasonOf, reasonOfAnswer } from '../../src/main/operators/reasons';
+import { reasonOf, reasonOfAnswer } from '../../src/operators/explanation';
 import { WorkerDecisions } from '../../src/main/operators/worker-decisions';
 import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
 import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';

@@ -36,7 +36,7 @@ describe('the certificates of the gRPC listener', () => {
     const events$ = new Subject<CertificateEvent>();
     const statistics = new Statistics(1000);
     const log = new RecordedLog();
-    const tls = new GrpcTls(readSettings({}), { statistics, log, events$ });
+    const tls = new GrpcTls({ ...readSettings({}), statistics, log }, events$);
     const applied: ServerTls[] = [];
     return {
       tls,

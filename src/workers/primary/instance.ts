@@ -9,11 +9,9 @@ import {
   of,
   startWith,
 } from 'rxjs';
-import type { Awaited } from '../../streams/awaited';
+import { type Awaited, type Health, STARTING, health, type Phase, phases } from '../../streams/readiness';
 import { type CurrentConfig, NO_CONFIG, currentConfig } from '../../streams/current-config';
-import { type Health, STARTING, health } from '../../streams/health';
 import { type Latest, latest } from '../../streams/latest';
-import { type Phase, lifecycle } from '../../streams/lifecycle';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { type Member, isReady } from './worker-pool';
 
@@ -74,7 +72,7 @@ export function instance(
     ),
   ]);
   const ready$ = isReady$.pipe(filter(([isConfigured, isComplete]) => isConfigured && isComplete));
-  return { config$, health$, awaited$, phase$: lifecycle({ ready$, termination$ }) };
+  return { config$, health$, awaited$, phase$: phases({ ready$, termination$ }) };
 }
 
 /** Unhealthy are the components that are unhealthy in any worker, and `workers` while none serves and answers. */

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AsyncSubject, type Observable, asyncScheduler, fromEvent, share, takeUntil } from 'rxjs';
-import type { Health } from '../../streams/health';
+import type { Health } from '../../streams/readiness';
 import { jsonFrames, sendJson } from '../channel/json-frames';
 import { StreamChannel } from '../channel/stream-channel';
 import { TOPICS } from '../channel/topics';

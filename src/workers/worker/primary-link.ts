@@ -1,8 +1,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Observable, ReplaySubject, concat, firstValueFrom, merge, of, timer } from 'rxjs';
-import type { Awaited } from '../../streams/awaited';
-import { type Health, STARTING } from '../../streams/health';
+import { type Awaited, type Health, STARTING } from '../../streams/readiness';
 import { type Latest, latest } from '../../streams/latest';
 import { jsonFrames, sendJson } from '../channel/json-frames';
 import { StreamChannel } from '../channel/stream-channel';

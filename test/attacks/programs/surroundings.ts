@@ -104,9 +104,7 @@ async function jumpingClock(target: Target, answers: Answers): Promise<void> {
     ['back', 'after'],
   ] as const) {
     target.weir.signal('SIGUSR2');
-    await target.weir.line(
-      new RegExp(`level=warning msg="the system clock jumped ${direction}; .*" by="?(?:7199|7200)`),
-    );
+    await target.weir.line(new RegExp(`^the clock jumped ${direction}$`));
     await call(when);
   }
 }

@@ -8,7 +8,7 @@ import { GrpcStatus } from '../../../src/grpc/method';
 import { observedMethods } from '../../../src/grpc/observed-methods';
 import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
 import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
-import { grpcGauges } from '../../../src/main/decision-servers';
+import { grpcGauges } from '../../../src/main/servers';
 import { Statistics } from '../../../src/statistics/statistics';
 import { newAuthority } from '../../support/data/certificates';
 import { collectGarbage } from '../../support/processes/collect-garbage';

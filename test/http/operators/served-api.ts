@@ -1,8 +1,8 @@
 import { EMPTY } from 'rxjs';
 import type { CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
-import { LocalDecisions } from '../../../src/main/operators/local-decisions';
-import { LocalOperator, type LocalOperatorOptions } from '../../../src/main/operators/local-operator';
+import { LocalDecisions } from '../../../src/operators/decisions';
+import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';

@@ -1,44 +1,45 @@
-import type { LoadedSettings } from '../settings/read-settings';
-import type { Settings } from '../settings/settings';
-import { dogstatsdLines } from '../sinks/statistics/lines/dogstatsd-lines';
-import { jsonLines } from '../sinks/statistics/lines/json-lines';
-import { type LineFormat, nameTags } from '../sinks/statistics/lines/line-format';
-import type { Mogrifier } from '../sinks/statistics/lines/mogrify';
-import { statsdLines } from '../sinks/statistics/lines/statsd-lines';
-import { compileRe2 } from '../sinks/statistics/mapping/re2';
-import { TcpSender, UnixStreamSender } from '../sinks/statistics/senders/connection-sender';
-import type { LineSender } from '../sinks/statistics/senders/line-sender';
-import { SendingOutput } from '../sinks/statistics/senders/sending-output';
-import { StreamSender } from '../sinks/statistics/senders/stream-sender';
-import { UdpSender } from '../sinks/statistics/senders/udp-sender';
-import { standardStream } from '../sinks/standard-stream';
-import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/ports/log';
-import type { StatisticsOutput } from '../streams/ports/statistics-output';
-import { messageOf } from '../text/thrown';
+import type { LoadedSettings } from '../../settings/read-settings';
+import type { Settings } from '../../settings/settings';
+import { dogstatsdLines } from './lines/dogstatsd-lines';
+import { jsonLines } from './lines/json-lines';
+import { type LineFormat, nameTags } from './lines/line-format';
+import type { Mogrifier } from './lines/mogrify';
+import { statsdLines } from './lines/statsd-lines';
+import { compileRe2 } from './mapping/re2';
+import { TcpSender, UnixStreamSender } from './senders/connection-sender';
+import type { LineSender } from './senders/line-sender';
+import { SendingOutput } from './senders/sending-output';
+import { StreamSender } from './senders/stream-sender';
+import { UdpSender } from './senders/udp-sender';
+import { standardStream } from '../standard-stream';
+import type { Statistics } from '../../statistics/statistics';
+import type { Log } from '../../streams/ports/log';
+import type { StatisticsOutput } from '../../streams/ports/statistics-output';
+import { messageOf } from '../../text/thrown';
+
+export interface PushOutputParts extends Pick<LoadedSettings, 'settings' | 'nameOf'> {
+  readonly statistics: Statistics;
+  readonly log: Log;
+}
 
 /**
  * The enabled outputs that are flushed periodically: statsd, DogStatsD, or standard output when no other output is enabled.
  *
  * @throws when a mogrifier or the socket of the daemon cannot be used, naming the variable
  */
-export async function pushOutputs(
-  reading: LoadedSettings,
-  statistics: Statistics,
-  log: Log,
-): Promise<readonly StatisticsOutput[]> {
-  const { settings } = reading;
+export async function pushOutputs(parts: PushOutputParts): Promise<readonly StatisticsOutput[]> {
+  const { settings, statistics, log } = parts;
   const extra = nameTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
   function add(format: LineFormat, sender: LineSender): void {
     outputs.push(new SendingOutput({ statistics, format, sender, log }));
   }
   if (settings.usePushstats) {
-    add(statsdLines(extra), await senderTo(reading, { framing: 'lines', protocol: settings.pushstatsProtocol }));
+    add(statsdLines(extra), await senderTo(parts, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }
   if (settings.useTaggedstats) {
     const format = dogstatsdLines(extra, mogrifiersOf(settings));
-    add(format, await senderTo(reading, { framing: 'packets', protocol: 'udp' }));
+    add(format, await senderTo(parts, { framing: 'packets', protocol: 'udp' }));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', standardStream(1)));
@@ -53,7 +54,7 @@ interface Transport {
   readonly protocol: 'tcp' | 'udp';
 }
 
-async function senderTo({ settings, nameOf }: LoadedSettings, { framing, protocol }: Transport): Promise<LineSender> {
+async function senderTo({ settings, nameOf }: PushOutputParts, { framing, protocol }: Transport): Promise<LineSender> {
   const { pushstatsHost: to, pushstatsPort: port } = settings;
   if ('socketPath' in to) {
     const { socketPath: path, socketType } = to;
@@ -68,7 +69,7 @@ async function senderTo({ settings, nameOf }: LoadedSettings, { framing, protoco
 async function unixDatagramSender(path: string, variable: string): Promise<LineSender> {
   try {
     // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some platforms.
-    const { UnixDatagramSender } = await import('../sinks/statistics/senders/unix-datagram-sender.js');
+    const { UnixDatagramSender } = await import('./senders/unix-datagram-sender.js');
     return new UnixDatagramSender({ path });
   } catch (error) {
     const [reason] = messageOf(error).split('\n');

@@ -1,9 +1,9 @@
-import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
-import type { RateLimitRequest } from '../../limiter/request';
-import type { Statistics } from '../../statistics/statistics';
-import type { CurrentConfig } from '../../streams/current-config';
-import type { Health } from '../../streams/health';
-import type { Latest } from '../../streams/latest';
+import type { Offender, OffenderQuery } from '../limiter/offenders/offender';
+import type { RateLimitRequest } from '../limiter/request';
+import type { Statistics } from '../statistics/statistics';
+import type { CurrentConfig } from '../streams/current-config';
+import type { Health } from '../streams/readiness';
+import type { Latest } from '../streams/latest';
 import type {
   CounterChange,
   CounterQuery,
@@ -14,10 +14,9 @@ import type {
   NoCounter,
   Operator,
   RuleListing,
-} from '../../streams/ports/operator';
-import { isoTime } from './explain';
-import { inParts } from './in-parts';
-import { listRules } from './list-rules';
+} from '../streams/ports/operator';
+import { isoTime } from './explanation';
+import { inParts, listRules } from './rules';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 200;

@@ -1,13 +1,13 @@
-import type { LoadedSettings } from '../settings/read-settings';
-import { AppendedFile } from '../sinks/appended-file';
-import { DecisionLines } from '../sinks/decision-log/decision-lines';
-import { BoundedLines } from '../sinks/logs/bounded-lines';
-import { standardStream } from '../sinks/standard-stream';
-import type { Statistics } from '../statistics/statistics';
-import type { DecisionLog } from '../streams/pending';
-import type { Log } from '../streams/ports/log';
-import { messageOf } from '../text/thrown';
-import { decisionLog as debugLines } from './log-decisions';
+import type { LoadedSettings } from '../../settings/read-settings';
+import type { Statistics } from '../../statistics/statistics';
+import type { DecisionLog } from '../../streams/pending';
+import type { Log } from '../../streams/ports/log';
+import { messageOf } from '../../text/thrown';
+import { AppendedFile } from '../appended-file';
+import { BoundedLines } from '../logs/bounded-lines';
+import { standardStream } from '../standard-stream';
+import { debugLines } from './debug-lines';
+import { DecisionLines } from './decision-lines';
 
 /** Bytes that Linux writes to a pipe as a whole, so that lines of several workers are not written into each other. */
 const ATOMIC_WRITE = 4096;
@@ -19,7 +19,7 @@ export interface OpenDecisionLog {
   finish(): Promise<void>;
 }
 
-export interface DecisionLogParts {
+export interface DecisionLogParts extends Pick<LoadedSettings, 'settings' | 'nameOf'> {
   /** The lines of the log, on standard error. */
   readonly lines: BoundedLines;
   readonly statistics: Statistics;
@@ -31,11 +31,11 @@ export interface DecisionLogParts {
  *
  * @throws when the file cannot be opened, naming the setting
  */
-export async function openDecisionLog(reading: LoadedSettings, parts: DecisionLogParts): Promise<OpenDecisionLog> {
-  const { decisionLog: which, decisionLogSample: sample } = reading.settings;
+export async function openDecisionLog(parts: DecisionLogParts): Promise<OpenDecisionLog> {
+  const { decisionLog: which, decisionLogSample: sample } = parts.settings;
   const debug = debugLines(parts.log);
   if (which === 'off') return { log: debug, finish: nothing };
-  const opened = await openLines(reading, parts);
+  const opened = await openLines(parts);
   const { lines } = opened;
   const log = new DecisionLines({ which, sample, lines, now: Date.now, random: Math.random });
   return {
@@ -52,10 +52,7 @@ interface OpenLines {
   close(): Promise<void>;
 }
 
-async function openLines(
-  { settings, nameOf }: LoadedSettings,
-  { lines, statistics, log }: DecisionLogParts,
-): Promise<OpenLines> {
+async function openLines({ settings, nameOf, lines, statistics, log }: DecisionLogParts): Promise<OpenLines> {
   const { decisionLogOutput: output } = settings;
   // One queue for all lines of standard error: those of two would be written into each other.
   if (output === 'stderr') return { lines, close: nothing };

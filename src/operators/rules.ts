@@ -1,10 +1,11 @@
-import type { Rule, RuleLimit } from '../../rules/rule-tree';
-import type { Ruleset } from '../../rules/ruleset';
-import { listedStatisticsKey } from '../../rules/statistics-key';
-import { walkRules } from '../../rules/walk-rules';
-import { escapeStatisticsKey } from '../../statistics/escape';
-import type { Statistics } from '../../statistics/statistics';
-import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../../streams/ports/operator';
+import { setImmediate } from 'node:timers/promises';
+import type { Rule, RuleLimit } from '../rules/rule-tree';
+import type { Ruleset } from '../rules/ruleset';
+import { listedStatisticsKey } from '../rules/statistics-key';
+import { walkRules } from '../rules/walk-rules';
+import { escapeStatisticsKey } from '../statistics/escape';
+import type { Statistics } from '../statistics/statistics';
+import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../streams/ports/operator';
 
 /** Domains and their rules, each parent before its children. @param only undefined: all domains */
 export function* listRules(
@@ -60,4 +61,16 @@ function totalsOf(key: string, statistics: Statistics): RuleTotals {
     totals.shadow += counted.shadowMode;
   }
   return totals;
+}
+
+/** Lists items in parts, each in a turn of the event loop of its own, so that a long list does not delay decisions. */
+export async function* inParts<T>(items: Iterable<T>, size: number): AsyncIterableIterator<readonly T[]> {
+  let part: T[] = [];
+  for (const item of items) {
+    if (part.push(item) < size) continue;
+    yield part;
+    part = [];
+    await setImmediate();
+  }
+  if (part.length > 0) yield part;
 }

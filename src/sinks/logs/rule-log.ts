@@ -1,11 +1,46 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Named, type RulesetChanges, compareRulesets } from '../rules/compare-rulesets';
-import type { Ruleset } from '../rules/ruleset';
-import type { Log } from '../streams/ports/log';
-import type { RulesLoaded, RulesRejected } from '../streams/ports/rule-source';
+import { type MonoTypeOperatorFunction, tap } from 'rxjs';
+import { type Named, type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
+import type { Ruleset } from '../../rules/ruleset';
+import type { Statistics } from '../../statistics/statistics';
+import type { Log } from '../../streams/ports/log';
+import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
 
 /** The longest name in a list of changes, in characters. */
 const MAX_NAME = 60;
+
+/**
+ * Counts and logs loads as they pass. Two gauges let an alert detect a service that keeps old rules:
+ * `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules yet), and
+ * `ratelimit.config.rejected`, 1 while the newest rules are rejected.
+ */
+export function recordLoads({
+  statistics,
+  log,
+}: {
+  readonly statistics: Statistics;
+  readonly log: Log;
+}): MonoTypeOperatorFunction<RuleEvent> {
+  const successes = statistics.counter('ratelimit.service.config_load_success');
+  const errors = statistics.counter('ratelimit.service.config_load_error');
+  const ruleLog = new RuleLog(log);
+  let loadedAt = 0;
+  let isRejected = false;
+  statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
+  statistics.gauge('ratelimit.config.rejected', () => Number(isRejected));
+  return tap((event) => {
+    isRejected = event.kind === 'rejected';
+    if (event.kind === 'rejected') {
+      errors.add(1);
+      ruleLog.rejected(event, loadedAt > 0);
+      return;
+    }
+    successes.add(1);
+    if (event.isRepeated === true) return;
+    loadedAt = Math.floor(Date.now() / 1000);
+    ruleLog.loaded(event);
+  });
+}
 
 /** Logs loads of rules: each rejection, its end, and what each load has changed. */
 export class RuleLog {

@@ -1,10 +1,10 @@
-import { DecisionError } from '../limiter/decision-error';
-import { type DescriptorOutcome, outcomeOf } from '../limiter/descriptor-outcome';
-import type { Descriptor } from '../limiter/request';
-import type { Resolution } from '../limiter/resolution';
-import { CODE_NAMES } from '../limiter/verdict';
-import type { DecisionLog } from '../streams/pending';
-import type { Log } from '../streams/ports/log';
+import { DecisionError } from '../../limiter/decision-error';
+import { type DescriptorOutcome, outcomeOf } from '../../limiter/descriptor-outcome';
+import type { Descriptor } from '../../limiter/request';
+import type { Resolution } from '../../limiter/resolution';
+import { CODE_NAMES } from '../../limiter/verdict';
+import type { DecisionLog } from '../../streams/pending';
+import type { Log } from '../../streams/ports/log';
 
 /** How much of each text of a caller is logged, in characters. */
 const LONGEST_TEXT = 256;
@@ -17,7 +17,7 @@ const LONG_LIST = 8 * 1024;
  * Logs each decision at debug level: its domain, its descriptors and the answer; per descriptor the statistics key of the rule, the
  * store key, the count and the status. Undefined when debug lines are not written. Long texts and long lists are shortened.
  */
-export function decisionLog(log: Log): DecisionLog | undefined {
+export function debugLines(log: Log): DecisionLog | undefined {
   if (!log.isDebug) return undefined;
   return {
     decided: ({ request, resolutions }, outcome) => {

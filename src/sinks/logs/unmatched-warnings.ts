@@ -1,12 +1,12 @@
-import type { Descriptor, RateLimitRequest } from '../limiter/request';
-import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
-import { UnmatchedCalls } from '../limiter/unmatched-calls';
-import { explainMatch } from '../rules/explain';
-import { nearestRule } from '../rules/nearest-rule';
-import type { Ruleset } from '../rules/ruleset';
-import { plainStatisticsKey } from '../rules/statistics-key';
-import { WorkBudget } from '../rules/wildcards/work-budget';
-import type { Log, LogFields } from '../streams/ports/log';
+import type { Descriptor, RateLimitRequest } from '../../limiter/request';
+import { MAX_MATCHING_STEPS } from '../../limiter/request-bounds';
+import { UnmatchedCalls } from '../../limiter/unmatched-calls';
+import { explainMatch } from '../../rules/explain';
+import { nearestRule } from '../../rules/nearest-rule';
+import type { Ruleset } from '../../rules/ruleset';
+import { plainStatisticsKey } from '../../rules/statistics-key';
+import { WorkBudget } from '../../rules/wildcards/work-budget';
+import type { Log, LogFields } from '../../streams/ports/log';
 
 /** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */
 const MOST_LISTED = 5;

@@ -1,14 +1,14 @@
-import type { Explanation as Match, Candidate, ExplainedLevel } from '../../rules/explain';
-import { explainMatch } from '../../rules/explain';
-import { nearestRule } from '../../rules/nearest-rule';
-import type { Rule } from '../../rules/rule-tree';
-import type { Ruleset } from '../../rules/ruleset';
-import { listedStatisticsKey } from '../../rules/statistics-key';
-import { WorkBudget } from '../../rules/wildcards/work-budget';
-import { escapeStatisticsKey } from '../../statistics/escape';
-import { MAX_MATCHING_STEPS } from '../../limiter/request-bounds';
-import type { Descriptor, RateLimitRequest } from '../../limiter/request';
-import type { ExplainedStep, RuleReference } from '../../streams/ports/operator';
+import type { Explanation as Match, Candidate, ExplainedLevel } from '../rules/explain';
+import { explainMatch } from '../rules/explain';
+import { nearestRule } from '../rules/nearest-rule';
+import type { Rule } from '../rules/rule-tree';
+import type { Ruleset } from '../rules/ruleset';
+import { listedStatisticsKey } from '../rules/statistics-key';
+import { WorkBudget } from '../rules/wildcards/work-budget';
+import { escapeStatisticsKey } from '../statistics/escape';
+import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
+import type { Descriptor, RateLimitRequest } from '../limiter/request';
+import type { ExplainedStep, RuleReference } from '../streams/ports/operator';
 
 /** An explanation lists so many candidates in all, and so many of one level… */
 const MAX_CANDIDATES = 2_000;

@@ -1,13 +1,13 @@
-import type { DecisionError } from '../../limiter/decision-error';
-import { windowStart } from '../../limiter/cache-key';
-import type { LimitedDescriptor } from '../../limiter/limited-descriptor';
-import type { Limiter } from '../../limiter/limiter';
-import type { RateLimitRequest } from '../../limiter/request';
-import type { Rule } from '../../rules/rule-tree';
-import type { Ruleset } from '../../rules/ruleset';
-import type { CounterAdministration, StoredCounter } from '../../streams/ports/counter-administration';
-import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../streams/ports/operator';
-import { explanationOf, isoTime } from './explain';
+import type { DecisionError } from '../limiter/decision-error';
+import { windowStart } from '../limiter/cache-key';
+import type { LimitedDescriptor } from '../limiter/limited-descriptor';
+import type { Limiter } from '../limiter/limiter';
+import type { RateLimitRequest } from '../limiter/request';
+import type { Rule } from '../rules/rule-tree';
+import type { Ruleset } from '../rules/ruleset';
+import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
+import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../streams/ports/operator';
+import { explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
 
 export interface CountersOptions {

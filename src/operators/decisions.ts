@@ -1,11 +1,11 @@
-import type { ExplainedRequest } from '../../limiter/explanations/explained-request';
-import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
-import type { RateLimitRequest } from '../../limiter/request';
-import type { Ruleset } from '../../rules/ruleset';
-import type { CurrentConfig } from '../../streams/current-config';
-import type { Latest } from '../../streams/latest';
-import type { ApplyOperations } from '../../streams/ports/decide';
-import type { OffenderSource } from '../../streams/ports/offender-source';
+import type { ExplainedRequest } from '../limiter/explanations/explained-request';
+import type { Offender, OffenderQuery } from '../limiter/offenders/offender';
+import type { RateLimitRequest } from '../limiter/request';
+import type { Ruleset } from '../rules/ruleset';
+import type { CurrentConfig } from '../streams/current-config';
+import type { Latest } from '../streams/latest';
+import type { ApplyOperations } from '../streams/ports/decide';
+import type { OffenderSource } from '../streams/ports/offender-source';
 import type {
   CounterChange,
   CounterQuery,
@@ -13,9 +13,9 @@ import type {
   DecisionOperator,
   Explanation,
   NoCounter,
-} from '../../streams/ports/operator';
+} from '../streams/ports/operator';
 import { type CountersOptions, OperatedCounters } from './counters';
-import { type StoredCounts, explanationOf } from './explain';
+import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
 
 /** What decides in this process. */

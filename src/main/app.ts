@@ -1,0 +1,175 @@
+import { type Observable, Subscription, defer, of } from 'rxjs';
+import { Limiter } from '../limiter/limiter';
+import { Offenders } from '../limiter/offenders/offenders';
+import { LocalDecisions } from '../operators/decisions';
+import { type LoadedSettings, readSettings } from '../settings/read-settings';
+import { type OpenDecisionLog, openDecisionLog } from '../sinks/decision-log/open-decision-log';
+import type { BoundedLines } from '../sinks/logs/bounded-lines';
+import { type Logger, createLogger } from '../sinks/logs/logger';
+import { unmatchedWarnings } from '../sinks/logs/unmatched-warnings';
+import { turnScheduler } from '../sources/event-loop-turns';
+import { Statistics } from '../statistics/statistics';
+import type { DrainStep } from '../streams/drain';
+import type { OffenderSource } from '../streams/ports/offender-source';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { type Service, service } from '../streams/service';
+import type { SecretMask } from '../text/secret-mask';
+import { asError } from '../text/thrown';
+import type { CounterStore } from './counter-store';
+import { limiterOptions } from './options';
+import { maskingReader } from './secret-files';
+import { type ServiceTracing, startTracing } from './tracing';
+
+/** What every part of a process is made with. */
+export interface App extends LoadedSettings {
+  readonly log: Logger;
+  /** Where the lines of the log go. */
+  readonly lines: BoundedLines;
+  readonly statistics: Statistics;
+}
+
+export interface AppOptions {
+  /** Where the lines of the log go. */
+  readonly lines: BoundedLines;
+  /** What hides the secrets in them, and from now on also those that are read from files. */
+  readonly secrets: SecretMask;
+  /** The number of the worker that this process is, if it is one. */
+  readonly worker?: number | undefined;
+}
+
+/**
+ * Reads the settings and opens the log, and from then on logs what is not caught anywhere.
+ *
+ * @throws SettingsError
+ */
+export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, worker }: AppOptions): App {
+  const reading = readSettings(environment, maskingReader(secrets));
+  const { logLevel: level, logFormat: format, statsMaxRuntimeKeys } = reading.settings;
+  const common = worker === undefined ? {} : { common: { worker } };
+  const log = createLogger({ level, format, stream: lines, mask: secrets.hide, ...common });
+  const statistics = new Statistics(statsMaxRuntimeKeys);
+  const dropped = statistics.counter('ratelimit.log.dropped');
+  lines.onDropped((count) => dropped.add(count));
+  lines.onResumed((count) => {
+    log.warn('log lines were dropped, because standard error was blocked, too slow or closed', { lines: count });
+  });
+  exitOnUncaught(log, lines);
+  return { ...reading, log, lines, statistics };
+}
+
+/**
+ * Logs an exception that was not caught anywhere, also one of a promise, and ends the process with 1. Node would write it in a
+ * format of its own and with the secrets in it, and end the process before the last lines of the log are written.
+ */
+function exitOnUncaught(log: Logger, lines: BoundedLines): void {
+  // Once: an exception that is thrown while the lines are written ends the process immediately.
+  process.once('uncaughtException', (thrown: unknown) => {
+    const error = asError(thrown);
+    log.fatal('internal error; the process exits', { error, stack: error.stack });
+    void lines.flush().then(() => process.exit(1));
+  });
+}
+
+/** What differs between the only process of an instance and one of several workers. */
+export interface DecisionInputs {
+  readonly rules$: Observable<RuleEvent>;
+  readonly store: CounterStore;
+  /** What ends the process, shared. */
+  readonly termination$: Observable<unknown>;
+}
+
+/** What decides in a process, and what records its decisions. */
+export interface DecisionPath extends Service {
+  readonly limiter: Limiter;
+  readonly store: CounterStore;
+  /** Undefined when the callers over their limits are not counted. */
+  readonly offenders: Offenders | undefined;
+  readonly tracing: ServiceTracing;
+  readonly decisionLog: OpenDecisionLog;
+}
+
+/**
+ * Makes what decides in a process.
+ *
+ * @throws when a file or an address of the settings cannot be used, naming the setting
+ */
+export async function decisionPath(app: App, inputs: DecisionInputs): Promise<DecisionPath> {
+  const { settings, statistics, log } = app;
+  const { rules$, store, termination$ } = inputs;
+  const decisionLog = await openDecisionLog(app);
+  const offenders = offendersOf(app);
+  const tracing = await startTracing(app, log);
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log) : undefined;
+  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched }, statistics);
+  const streams = service(
+    {
+      rules$,
+      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
+      storeReady$: store.ready$,
+      termination$,
+    },
+    {
+      limiter,
+      counters: store.counters,
+      statistics,
+      scheduler: turnScheduler,
+      tracer: tracing.tracer,
+      decisionLog: decisionLog.log,
+      onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
+    },
+    {
+      startsWithoutRules: settings.forceStartWithoutInitialConfig,
+      needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
+    },
+  );
+  return { ...streams, limiter, store, offenders, tracing, decisionLog };
+}
+
+/** The streams flow until the process has drained, whether or not a server needs them at the moment. */
+export function subscribeTo({ config$, health$, windows$ }: Service): Subscription {
+  const subscriptions = new Subscription();
+  const streams: readonly Observable<unknown>[] = [config$, health$, windows$];
+  for (const stream$ of streams) subscriptions.add(stream$.subscribe());
+  return subscriptions;
+}
+
+/** What operators ask of this process, and change in it. */
+export function localDecisions({ config$, limiter, store, apply, offenders }: DecisionPath): LocalDecisions {
+  return new LocalDecisions({
+    config$,
+    limiter,
+    administration: store.counters,
+    apply,
+    offenders: offenderSource(offenders),
+  });
+}
+
+/** The callers that are limited most at present; none when they are not counted. */
+export function offenderSource(offenders: Offenders | undefined): OffenderSource {
+  return { top: async (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [] };
+}
+
+function offendersOf({ settings: { offendersSize, offendersWindow, cacheKeyPrefix } }: App): Offenders | undefined {
+  if (offendersSize === 0) return undefined;
+  return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000, cacheKeyPrefix });
+}
+
+/** How the decisions of a process end when its servers take no more calls: those in flight first, then what carries them. */
+export function endOfDecisions(path: DecisionPath): readonly DrainStep[] {
+  const completed$ = defer(() => {
+    path.complete();
+    return path.windows$;
+  });
+  return [
+    { name: 'pipeline windows', run: () => completed$ },
+    { name: 'counter store', run: () => defer(() => path.store.counters.close()) },
+  ];
+}
+
+/** How that which records decisions ends. */
+export function endOfRecords({ tracing, decisionLog }: DecisionPath): readonly DrainStep[] {
+  return [
+    { name: 'traces', run: () => tracing.finish() },
+    { name: 'decision log', run: () => defer(() => decisionLog.finish()) },
+  ];
+}

@@ -1,0 +1,219 @@
+import type { AddressInfo } from 'node:net';
+import {
+  EMPTY,
+  type Observable,
+  Subject,
+  Subscription,
+  asyncScheduler,
+  concatMap,
+  defer,
+  finalize,
+  ignoreElements,
+  lastValueFrom,
+  map,
+  merge,
+  skip,
+  switchMap,
+  take,
+  takeUntil,
+} from 'rxjs';
+import { VERSION } from '../cli/version';
+import { signals } from '../sources/signals';
+import type { LoadedConfig } from '../streams/current-config';
+import { type DrainOutcome, type DrainStep, abortReasons, drain } from '../streams/drain';
+import type { Log } from '../streams/ports/log';
+import type { Phase, Readiness } from '../streams/readiness';
+import { asError } from '../text/thrown';
+import { addressText } from './address-text';
+import type { App } from './app';
+import { IGNORED_SIGNALS } from './early-signals';
+import { type ManagerNotifier, managerReports } from './service-manager';
+
+/** Milliseconds after which a drain is aborted. */
+export const DRAIN_DEADLINE = 10_000;
+
+/** Where a listener listens: an address and a port, or the path of a Unix socket. */
+export type ListenerAddress = AddressInfo | string;
+
+/** What the service serves, and where. */
+export interface Serving {
+  readonly grpc: ListenerAddress;
+  readonly http: ListenerAddress;
+  readonly debug: ListenerAddress;
+  /** Undefined without a page for Prometheus. */
+  readonly metrics: ListenerAddress | undefined;
+  /** The kind and the addresses of the counter store, without credentials. */
+  readonly store: string;
+  /** The active rules; undefined when the service was started without. */
+  readonly rules: LoadedConfig | undefined;
+}
+
+/** How the process that others see is run: by its service manager, and by a program that imports it. */
+export interface RunOptions {
+  readonly notifier: ManagerNotifier;
+  /** Called when the listeners are open. */
+  readonly onServing: (serving: Serving) => void;
+}
+
+export interface LifeOptions extends RunOptions {
+  readonly phase$: Observable<Phase>;
+  /** The signals that end the process, also those before a subscription, shared. */
+  readonly signal$: Observable<NodeJS.Signals>;
+  readonly readiness: Readiness;
+  /** Opens the listeners for decisions, when the service is ready. */
+  readonly open: () => Promise<Serving>;
+  /** What ends when the service drains, in this order. */
+  readonly drainSteps: readonly DrainStep[];
+  /** Whether calls have failed during the drain, although its steps have ended. */
+  readonly hasLostCalls?: () => boolean;
+}
+
+/**
+ * The life of the service as seen from outside: opens the listeners when it is ready, drains after the first signal and the
+ * shutdown delay, and logs each step.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents the service from running
+ */
+export async function lifeOf(
+  {
+    settings: { shutdownDelay },
+    manager: { watchdog },
+    log,
+  }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
+  { phase$, signal$, readiness, open, onServing, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
+): Promise<0 | 1> {
+  const life = new LifeLog(log);
+  const subscriptions = new Subscription();
+  const serving$ = defer(async () => {
+    const serving = await open();
+    readiness.opened();
+    life.serving(serving);
+    onServing(serving);
+  });
+  subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.signalled(signal)));
+  subscriptions.add(readiness.logAwaited(log, asyncScheduler).pipe(takeUntil(signal$)).subscribe());
+  subscriptions.add(
+    signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
+  );
+  const drainTime = shutdownDelay + DRAIN_DEADLINE;
+  const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
+  subscriptions.add(reports?.reports$.subscribe());
+  const drainBegins$ = new Subject<void>();
+  const drained$ = defer(() => {
+    drainBegins$.next();
+    // Without listeners there are no callers to give time to.
+    const delay = readiness.hasOpened ? shutdownDelay : 0;
+    if (delay > 0) life.leaving(delay);
+    return drain({
+      steps: [...drainSteps, ...(reports ? [{ name: 'service manager', run: () => reports.stopReported$ }] : [])],
+      delay,
+      onBegin: () => life.draining(),
+      signal$: signal$.pipe(skip(1)),
+      deadline: DRAIN_DEADLINE,
+      scheduler: asyncScheduler,
+      onFailure: (step, error) => logFailedStep(log, step, error),
+    });
+  });
+  const outcome$ = merge(
+    outcomeOf(phase$, serving$, drained$),
+    neverOpened(signal$).pipe(takeUntil(drainBegins$)),
+  ).pipe(
+    take(1),
+    finalize(() => subscriptions.unsubscribe()),
+  );
+  return life.drained(await lastValueFrom(outcome$), hasLostCalls());
+}
+
+/** What a process does in each phase: `serving$` opens its listeners, `drained$` ends it. */
+export function outcomeOf(
+  phase$: Observable<Phase>,
+  serving$: Observable<unknown>,
+  drained$: Observable<DrainOutcome>,
+): Observable<DrainOutcome> {
+  return phase$.pipe(
+    concatMap((phase): Observable<DrainOutcome> => {
+      if (phase === 'serving') return serving$.pipe(ignoreElements());
+      return phase === 'draining' ? drained$ : EMPTY;
+    }),
+  );
+}
+
+export function logFailedStep(log: Log, step: string, error: unknown): void {
+  log.error(`failed to drain ${step}`, { error: asError(error) });
+}
+
+/** The drain begins when the listeners are open; to open them may wait for a file or a name server without end. */
+function neverOpened(signal$: LifeOptions['signal$']): Observable<DrainOutcome> {
+  return signal$.pipe(
+    take(1),
+    switchMap(() => abortReasons(signal$.pipe(skip(1)), DRAIN_DEADLINE, asyncScheduler)),
+    map((why) => ({ kind: 'aborted', why, step: 'opening the listeners' })),
+  );
+}
+
+/** Logs the life of the service: that it serves, that it stops, and how it has stopped. */
+class LifeLog {
+  readonly #log: Log;
+  #drainBegan = NaN;
+  #signal = '';
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  serving({ grpc, http, debug, metrics, store, rules }: Serving): void {
+    this.#log.notice('serving', {
+      version: VERSION,
+      grpc: nameOf(grpc),
+      http: nameOf(http),
+      debug: nameOf(debug),
+      metrics: metrics && nameOf(metrics),
+      store,
+      source: rules?.origin.source ?? 'none: no rules are loaded yet',
+      domains: rules?.ruleset.domains.size ?? 0,
+      rules: rules?.ruleset.size ?? 0,
+    });
+  }
+
+  /** @param signal the first termination signal, which the lines that follow name */
+  signalled(signal: string): void {
+    this.#signal = signal;
+    this.#drainBegan = performance.now();
+  }
+
+  /** @param delay milliseconds until the drain */
+  leaving(delay: number): void {
+    this.#drainBegan = performance.now();
+    const fields = { signal: this.#signal, delay: formatMilliseconds(delay) };
+    this.#log.notice('unhealthy from now on; calls are served until the drain', fields);
+  }
+
+  draining(): void {
+    this.#drainBegan = performance.now();
+    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal: this.#signal });
+  }
+
+  /** @returns the exit code of the process */
+  drained(outcome: DrainOutcome, hasLostCalls: boolean): 0 | 1 {
+    const duration = formatMilliseconds(performance.now() - this.#drainBegan);
+    if (outcome.kind === 'drained' && !hasLostCalls) {
+      this.#log.notice('drained; the process exits', { duration, exit_code: 0 });
+      return 0;
+    }
+    const message =
+      outcome.kind === 'drained'
+        ? 'drained, but calls have failed; the process exits'
+        : `drain aborted by ${outcome.why}; still in flight: ${outcome.step}`;
+    this.#log.error(message, { duration, exit_code: 1 });
+    return 1;
+  }
+}
+
+function formatMilliseconds(milliseconds: number): string {
+  return `${Math.round(milliseconds)}ms`;
+}
+
+function nameOf(at: ListenerAddress): string {
+  return typeof at === 'string' ? at : addressText(at.address, at.port);
+}

@@ -1,0 +1,78 @@
+import { defer } from 'rxjs';
+import { VERSION } from '../cli/version';
+import { recordLoads } from '../sinks/logs/rule-log';
+import { terminationSignals } from '../sources/signals';
+import { Readiness } from '../streams/readiness';
+import {
+  type App,
+  decisionPath,
+  endOfDecisions,
+  endOfRecords,
+  localDecisions,
+  offenderSource,
+  subscribeTo,
+} from './app';
+import { counterStore } from './counter-store';
+import { openDebugListener } from './debug-listener';
+import { HttpRejections } from './http-rejections';
+import { DRAIN_DEADLINE, type RunOptions, lifeOf } from './life';
+import { startStatisticsOutputs } from './outputs';
+import { RefusedConnections } from './refused-connections';
+import { ruleSource } from './rule-source';
+import { Listeners } from './servers';
+
+/**
+ * Runs the service in this process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains at
+ * the first signal.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents the service from running, for example a port that is in use
+ */
+export async function runService(app: App, options: RunOptions): Promise<0 | 1> {
+  const { statistics, log } = app;
+  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
+  const rejections = new HttpRejections(statistics, log);
+  const refusals = new RefusedConnections();
+  const source = await ruleSource(app, statistics, log);
+  const signal$ = terminationSignals();
+  const path = await decisionPath(app, {
+    rules$: source.events$.pipe(recordLoads(app)),
+    store: await counterStore(app, statistics, log),
+    termination$: signal$,
+  });
+  const { config$, phase$, decide, tracing, store } = path;
+  const outputs = await startStatisticsOutputs(app, { offenders: offenderSource(path.offenders), rejections });
+  const readiness = new Readiness({ ...path, hasWorkers: false });
+  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
+  const debug = await openDebugListener(app, { config$, readiness, rejections, decisions: localDecisions(path) });
+  const subscriptions = subscribeTo(path);
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  const listeners = new Listeners(app, { decide, readiness, tracer: tracing.tracer, rejections, refusals });
+  try {
+    return await lifeOf(app, {
+      ...options,
+      phase$,
+      signal$,
+      readiness,
+      open: async () => ({
+        ...(await listeners.open()),
+        debug: debug.address,
+        metrics: outputs.metricsAddress,
+        store: store.description,
+        rules: config$.value.loaded,
+      }),
+      // First no new calls, then what carries the calls in flight, then what reports about them.
+      drainSteps: [
+        { name: 'gRPC calls', run: () => defer(() => listeners.drainGrpc(DRAIN_DEADLINE)) },
+        ...endOfDecisions(path),
+        { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
+        { name: 'statistics outputs', run: () => outputs.finish() },
+        ...endOfRecords(path),
+        { name: 'debug listener', run: () => defer(() => debug.close()) },
+      ],
+    });
+  } finally {
+    subscriptions.unsubscribe();
+  }
+}

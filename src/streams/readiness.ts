@@ -1,0 +1,219 @@
+import {
+  BehaviorSubject,
+  EMPTY,
+  type Observable,
+  type SchedulerLike,
+  catchError,
+  combineLatest,
+  concat,
+  distinctUntilChanged,
+  filter,
+  map,
+  merge,
+  of,
+  startWith,
+  take,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { Latest } from './latest';
+import type { Log } from './ports/log';
+
+/** What the service waits for before it opens its listeners for decisions. */
+export type Awaited = 'rules' | 'counter store' | 'workers';
+
+/** Whether the service is healthy, and which of its components are not. */
+export interface Health {
+  readonly healthy: boolean;
+  /** Names of the components that are not healthy. */
+  readonly unhealthy: readonly string[];
+}
+
+/** The health before every component has reported its state. */
+export const STARTING: Health = { healthy: false, unhealthy: [] };
+
+/**
+ * `starting`: the listeners for decisions are not open yet. `serving`: they may be open. `draining`: the process is ending.
+ */
+export type Phase = 'starting' | 'serving' | 'draining';
+
+/** What readiness depends on, as probes list it. */
+export interface Check {
+  readonly name: 'configuration' | 'store' | 'workers' | 'listeners' | 'draining';
+  /** Why it fails, without addresses and credentials; undefined while it does not. */
+  readonly failure: string | undefined;
+}
+
+type Failure = Check & { readonly failure: string };
+
+/** What an unhealthy component means for readiness. */
+const UNHEALTHY: Readonly<Record<string, Failure>> = {
+  configuration: { name: 'configuration', failure: 'no domain in the active rules' },
+  'counter store': { name: 'store', failure: 'no connection to the counter store' },
+  workers: { name: 'workers', failure: 'no worker is ready' },
+  termination: { name: 'draining', failure: 'the process has received a termination signal' },
+};
+
+/** The same for what is awaited at the start, which says more, and its line in the log. */
+const AWAITED: Readonly<Record<Awaited, Failure & { readonly line: string }>> = {
+  rules: {
+    name: 'configuration',
+    failure: 'waiting for the first valid rules',
+    line: 'no active rules; not serving until valid rules are loaded',
+  },
+  'counter store': {
+    name: 'store',
+    failure: 'waiting for the counter store',
+    line: 'no connection to the counter store; not serving until it is reached',
+  },
+  workers: {
+    name: 'workers',
+    failure: 'waiting for the workers',
+    line: 'not all workers are ready; not serving until they are',
+  },
+};
+
+/** Milliseconds after which it is logged what the service is waiting for. */
+const LOG_AFTER = 1_000;
+
+/**
+ * Combines the states of components into one health: healthy only while every component is. Emits when every component has
+ * reported its state, then at each change.
+ *
+ * @param components by name; a component that is switched off is left out
+ */
+export function health(components: Readonly<Record<string, Observable<boolean>>>): Observable<Health> {
+  return combineLatest(components).pipe(
+    map((states) => {
+      const unhealthy = Object.keys(states).filter((name) => !states[name]);
+      return { healthy: unhealthy.length === 0, unhealthy };
+    }),
+    distinctUntilChanged((one, other) => one.unhealthy.join() === other.unhealthy.join()),
+  );
+}
+
+/**
+ * What is still awaited, at first everything: each item until its stream has emitted, at the end the empty list. Completes after
+ * that; an error of an input is passed on.
+ */
+export function awaited(done: Readonly<Partial<Record<Awaited, Observable<unknown>>>>): Observable<readonly Awaited[]> {
+  const items = (Object.entries(done) as [Awaited, Observable<unknown>][]).map(([item, done$]) =>
+    done$.pipe(
+      take(1),
+      map(() => undefined),
+      startWith(item),
+    ),
+  );
+  return combineLatest(items).pipe(map((all) => all.filter((item) => item !== undefined)));
+}
+
+export interface PhaseInputs {
+  /** Emits when the service may open its listeners: the store was reached, and the first rules are there or not required. */
+  readonly ready$: Observable<unknown>;
+  /** The signals that end the process. */
+  readonly termination$: Observable<unknown>;
+}
+
+/**
+ * The phases of the process: `starting` at once, `serving` at the first value of `ready$`, `draining` at the first termination,
+ * which may come in either phase; then it completes. An error of an input is passed on.
+ */
+export function phases({ ready$, termination$ }: PhaseInputs): Observable<Phase> {
+  const draining$ = termination$.pipe(
+    take(1),
+    map((): Phase => 'draining'),
+  );
+  const serving$ = ready$.pipe(
+    take(1),
+    map((): Phase => 'serving'),
+    takeUntil(termination$),
+  );
+  return concat(of<Phase>('starting'), merge(serving$, draining$));
+}
+
+export interface ReadinessOptions {
+  readonly health$: Latest<Health>;
+  readonly awaited$: Latest<readonly Awaited[]>;
+  /** Whether the instance has workers. */
+  readonly hasWorkers: boolean;
+}
+
+/** Whether the service can be called: its health, and until its listeners are open what it waits for. */
+export class Readiness {
+  readonly health$: Latest<Health>;
+  readonly awaited$: Latest<readonly Awaited[]>;
+  readonly #hasWorkers: boolean;
+  readonly #hasOpened = new BehaviorSubject(false);
+
+  constructor({ health$, awaited$, hasWorkers }: ReadinessOptions) {
+    this.health$ = health$;
+    this.awaited$ = awaited$;
+    this.#hasWorkers = hasWorkers;
+  }
+
+  /** The listeners for decisions are open. */
+  opened(): void {
+    this.#hasOpened.next(true);
+  }
+
+  get hasOpened(): boolean {
+    return this.#hasOpened.value;
+  }
+
+  /** Emits once, when the listeners for decisions are open. */
+  get opened$(): Observable<unknown> {
+    return this.#hasOpened.pipe(filter((hasOpened) => hasOpened));
+  }
+
+  get health(): Health {
+    const { healthy, unhealthy } = this.health$.value;
+    if (this.hasOpened) return { healthy, unhealthy };
+    return { healthy: false, unhealthy: [...unhealthy, ...missing(this.awaited$.value)] };
+  }
+
+  /** What probes list, in this order. All pass exactly when the service is healthy and its listeners are open. */
+  get checks(): readonly Check[] {
+    const { healthy, unhealthy } = this.health$.value;
+    const awaitedNow = this.hasOpened ? [] : this.awaited$.value;
+    const failures = [...awaitedNow.map((item) => AWAITED[item]), ...unhealthy.map((name) => UNHEALTHY[name])];
+    const isKnown = healthy || failures.some((failure) => failure !== undefined);
+    function check(name: Check['name']): Check {
+      const failure = isKnown ? failures.find((failed) => failed?.name === name)?.failure : 'not reported yet';
+      return { name, failure };
+    }
+    return [
+      check('configuration'),
+      check('store'),
+      ...(this.#hasWorkers ? [check('workers')] : []),
+      check('draining'),
+      { name: 'listeners', failure: this.hasOpened ? undefined : 'not open yet' },
+    ];
+  }
+
+  /** What the service does, in one line without addresses: now, and at every change. Never fails. */
+  get status$(): Observable<string> {
+    // Why the service cannot start, its phases report.
+    const lastAwaited$ = this.awaited$.pipe(catchError(() => EMPTY));
+    return combineLatest([this.#hasOpened, this.health$.pipe(startWith(STARTING)), lastAwaited$]).pipe(
+      map(([hasOpened, { healthy, unhealthy }, items]) => {
+        if (hasOpened) return healthy ? 'serving' : `serving, but unhealthy: ${unhealthy.join(', ')}`;
+        return `starting: ${missing(items).join(', ')}`;
+      }),
+    );
+  }
+
+  /** Logs what is still awaited one second after subscribing, one line for each item; then completes. */
+  logAwaited(log: Log, scheduler: SchedulerLike): Observable<unknown> {
+    return timer(LOG_AFTER, scheduler).pipe(
+      tap(() => {
+        for (const item of this.awaited$.value) log.warn(AWAITED[item].line);
+      }),
+    );
+  }
+}
+
+/** What is missing before the listeners are open, in words. */
+function missing(items: readonly Awaited[]): readonly string[] {
+  return items.length > 0 ? items.map((item) => AWAITED[item].failure) : ['opening the listeners'];
+}
