@@ -2,7 +2,6 @@ import { type Observable, of } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
-import { plaincacheCounters } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
@@ -28,7 +27,7 @@ export interface CounterStore {
 }
 
 /**
- * Creates the counter store that the settings select. The client library of Redis, with 6 MB of memory, is loaded only for it.
+ * Creates the counter store that the settings select. Each is loaded only when it is used: the client library of Redis takes 6 MB of memory.
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */
@@ -40,6 +39,7 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
     return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
   }
   if (settings.backendType === 'plaincache') {
+    const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
     const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log });
     return { counters, ready$: counters.ready$, description: `memcached (${counters.description})` };
   }

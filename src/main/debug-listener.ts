@@ -13,7 +13,7 @@ import type { HttpRejections } from './http-rejections';
 import { inParts } from '../operators/rules';
 import { LocalOperator, type LocalOperatorOptions } from '../operators/operator';
 import { currentSecret } from './secret-files';
-import type { WorkerReports } from './outputs';
+import type { WorkerReports } from './metrics-listener';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 1_000;

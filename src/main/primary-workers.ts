@@ -11,7 +11,7 @@ import { type WorkerPool, isReady } from '../workers/primary/worker-pool';
 import type { WorkerProcess } from '../workers/primary/worker-process';
 import { MergedStatistics } from '../workers/statistics/merged-statistics';
 import type { AskedWorker } from './operators/ask-worker';
-import type { WorkerReports } from './outputs';
+import type { WorkerReports } from './metrics-listener';
 
 /** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
 const METRICS_DEADLINE = 250;

@@ -1,6 +1,7 @@
 import { decodeText } from './yaml/decode-text';
-import { parseYaml } from './yaml/parse-yaml';
 import { parsePlainYaml } from './yaml/plain-yaml';
+import type * as ParseYaml from './yaml/parse-yaml';
+import type { YamlNode } from './yaml/yaml-tree';
 import type { Problem } from './problems/problem';
 import { ProblemReport } from './problems/problem-report';
 import { SourceText } from './problems/source-text';
@@ -42,7 +43,13 @@ function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIt
       continue;
     }
     const source = decodeText(path, content, report);
-    const root = source && (parsePlainYaml(source.text) ?? parseYaml(source, report));
+    const root = source && (parsePlainYaml(source.text) ?? parseAnyYaml(source, report));
     if (source !== undefined && root !== undefined) yield { source, root };
   }
+}
+
+/** Loads the YAML library, 9 MB of memory, only for a file that needs it. */
+function parseAnyYaml(source: SourceText, report: ProblemReport): YamlNode | undefined {
+  const { parseYaml } = require('./yaml/parse-yaml') as typeof ParseYaml;
+  return parseYaml(source, report);
 }

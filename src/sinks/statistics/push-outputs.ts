@@ -5,7 +5,6 @@ import { jsonLines } from './lines/json-lines';
 import { type LineFormat, nameTags } from './lines/line-format';
 import type { Mogrifier } from './lines/mogrify';
 import { statsdLines } from './lines/statsd-lines';
-import { compileRe2 } from './mapping/re2';
 import { TcpSender, UnixStreamSender } from './senders/connection-sender';
 import type { LineSender } from './senders/line-sender';
 import { SendingOutput } from './senders/sending-output';
@@ -38,7 +37,7 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
     add(statsdLines(extra), await senderTo(parts, { framing: 'lines', protocol: settings.pushstatsProtocol }));
   }
   if (settings.useTaggedstats) {
-    const format = dogstatsdLines(extra, mogrifiersOf(settings));
+    const format = dogstatsdLines(extra, await mogrifiersOf(settings));
     add(format, await senderTo(parts, { framing: 'packets', protocol: 'udp' }));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
@@ -82,7 +81,9 @@ async function unixDatagramSender(path: string, variable: string): Promise<LineS
   }
 }
 
-function mogrifiersOf({ mogrifiers }: Settings): readonly Mogrifier[] {
+async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifier[]> {
+  if (mogrifiers.length === 0) return [];
+  const { compileRe2 } = await import('./mapping/re2.js');
   return mogrifiers.map(({ pattern, patternVariable, output, tags }) => {
     try {
       return { pattern: compileRe2(pattern), output, tags };

@@ -1,16 +1,12 @@
 import { type DescFile, type FileRegistry, createFileRegistry, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { DESCRIPTOR_SET } from '../../../gen/descriptor-set';
 
-/** The files of a descriptor set, by the keys of reflection requests. */
+/** The files of the protocol and those that they import, by the keys of reflection requests. */
 export class DescriptorFiles {
-  readonly #registry: FileRegistry;
+  readonly #registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
   /** By file, once asked for: callers may ask again and again, and serializing takes longest. */
   readonly #serialized = new Map<DescFile, Uint8Array>();
-
-  /** @param descriptorSet a serialized `google.protobuf.FileDescriptorSet` that includes the imports of its files */
-  constructor(descriptorSet: Uint8Array) {
-    this.#registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, descriptorSet));
-  }
 
   /** Like the other two lookups, returns the serialized file and everything it imports; undefined when there is none. */
   byName(name: string): Uint8Array[] | undefined {

@@ -1,7 +1,6 @@
-import { DESCRIPTOR_SET } from '../../../gen/descriptor-set';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../gen/grpc/reflection/v1/reflection';
 import { GrpcStatus, type BidirectionalHandler, type StreamingMethods } from '../../method';
-import { DescriptorFiles } from './descriptor-files';
+import type * as Descriptors from './descriptor-files';
 
 /** The two versions differ only in their name. */
 const SERVICES = ['grpc.reflection.v1.ServerReflection', 'grpc.reflection.v1alpha.ServerReflection'];
@@ -20,10 +19,9 @@ type MessageResponse = ServerReflectionResponse['messageResponse'];
  */
 export function reflectionService(services: readonly string[]): StreamingMethods {
   const names = [...services, ...SERVICES].toSorted();
-  let files: DescriptorFiles | undefined;
+  let files: Descriptors.DescriptorFiles | undefined;
   function responseTo(request: ServerReflectionRequest): MessageResponse {
-    // Parsed on first use: most servers never receive a reflection request.
-    files ??= new DescriptorFiles(Buffer.from(DESCRIPTOR_SET, 'base64'));
+    files ??= descriptorFiles();
     return resolve(request, files, names);
   }
 
@@ -50,9 +48,15 @@ export function reflectionService(services: readonly string[]): StreamingMethods
   return new Map(SERVICES.map((service) => [`/${service}/ServerReflectionInfo`, { kind: 'bidirectional', handle }]));
 }
 
+/** Loaded on first use: most servers never receive a reflection request. */
+function descriptorFiles(): Descriptors.DescriptorFiles {
+  const { DescriptorFiles } = require('./descriptor-files') as typeof Descriptors;
+  return new DescriptorFiles();
+}
+
 function resolve(
   { messageRequest }: ServerReflectionRequest,
-  files: DescriptorFiles,
+  files: Descriptors.DescriptorFiles,
   services: readonly string[],
 ): MessageResponse {
   switch (messageRequest?.$case) {
