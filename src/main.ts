@@ -1,16 +1,13 @@
 #!/usr/bin/env node
 // oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
-import './main/early-signals';
-// oxlint-disable-next-line import/no-unassigned-import -- its effect must precede the loading of the other modules
-import './main/quiet-libraries';
+import './main/early';
 import { tolerateClosedPipes } from './cli/closed-pipes';
 import { type App, createApp } from './main/app';
 import { answerCommandLine } from './main/command-line';
 import type { RunOptions } from './main/life';
-import { processCount } from './main/process-count';
+import { collectOnOneThread, processCount } from './main/process';
 import { runService } from './main/run';
 import { managerNotifier } from './main/service-manager';
-import { collectOnOneThread } from './main/short-collections';
 import { SettingsError } from './settings/read-settings';
 import { secretsOf } from './settings/variables/secrets';
 import { BoundedLines } from './sinks/logs/bounded-lines';

@@ -87,7 +87,7 @@ async function measure(name) {
   function load(path) {
     return require(`${options.dist}/${path}`);
   }
-  load('main/short-collections').collectOnOneThread();
+  load('main/process').collectOnOneThread();
   const table = TABLES[name](load);
   const filled = await addKeys(table, 0);
   const replaced = await addKeys(table, KEYS);

@@ -9,7 +9,7 @@ import type { Log } from '../streams/ports/log';
 import type { Channel } from '../workers/channel/channel';
 import { RemoteCounters } from '../workers/counters/remote-counters';
 import { kvstoreOptions, plaincacheOptions } from './options';
-import { usableMemory } from './usable-memory';
+import { usableMemory } from './process';
 
 /**
  * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which the gRPC

@@ -26,7 +26,7 @@ import type { Phase, Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { addressText } from './address-text';
 import type { App } from './app';
-import { IGNORED_SIGNALS } from './early-signals';
+import { IGNORED_SIGNALS } from './early';
 import { type ManagerNotifier, managerReports } from './service-manager';
 
 /** Milliseconds after which a drain is aborted. */

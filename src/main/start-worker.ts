@@ -6,9 +6,8 @@ import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { PrimaryLink } from '../workers/worker/primary-link';
 import { createApp } from './app';
-import { processCount } from './process-count';
+import { collectOnOneThread, processCount } from './process';
 import { runWorker } from './run-worker';
-import { collectOnOneThread } from './short-collections';
 
 /**
  * Runs this process as a worker. What prevents it from running is reported to the primary, which logs it.

@@ -1,8 +1,7 @@
 import { availableParallelism } from 'node:os';
 import packageFile from '../../package.json';
 import { answerCommandLine } from '../../src/main/command-line';
-import { processCount, usableCores } from '../../src/main/process-count';
-import { usableMemory } from '../../src/main/usable-memory';
+import { processCount, usableCores, usableMemory } from '../../src/main/process';
 
 const GIB = 2 ** 30;
 const HINT = 'weir is configured by environment variables; weir --help lists them.\n';

@@ -14,7 +14,7 @@ function signalAtLoad() {
   // oxlint-disable-next-line typescript/unbound-method -- it is called with its module
   const load = Module.prototype.require;
   Module.prototype.require = function (request) {
-    if (request === './main/quiet-libraries') send();
+    if (request === './cli/closed-pipes') send();
     return load.call(this, request);
   };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 
 /** Where a container sees its CPU limit: with control groups of version 2 and 1. Each names the quota and the period in microseconds. */
 const QUOTA_FILES: readonly (readonly string[])[] = [
@@ -32,4 +33,36 @@ function readAll(files: readonly string[]): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What limits the memory of a process, in bytes. */
+export interface MemoryLimits {
+  /** Of V8: `--max-old-space-size`, or what it derives from the memory of the machine. */
+  readonly heap: number;
+  /** Of the container. Without one, Node reports 0, or a number beyond any machine. */
+  readonly container: number;
+  readonly machine: number;
+}
+
+/** The memory that this process may use for its heap, in bytes: the smallest of the limits. */
+export function usableMemory(limits: MemoryLimits = limitsOfProcess()): number {
+  const { heap, container, machine } = limits;
+  return Math.min(heap, machine, container > 0 ? container : Infinity);
+}
+
+function limitsOfProcess(): MemoryLimits {
+  return {
+    heap: getHeapStatistics().heap_size_limit,
+    container: process.constrainedMemory(),
+    machine: totalmem(),
+  };
+}
+
+/**
+ * Makes V8 collect its young objects on one thread. Few of them are alive when that happens, so that the work takes a fraction of a
+ * millisecond, and by default V8 shares it with helper threads: when the cores are busy, the event loop stands still until each of
+ * them has had its turn (measured at 49038a6).
+ */
+export function collectOnOneThread(): void {
+  setFlagsFromString('--no-parallel-scavenge');
 }

@@ -1,5 +1,5 @@
 // Must be imported before everything else: until then, SIGUSR1 opens Node's inspector, which runs any code for anyone who connects, and a
-// termination signal ends the process without a drain, or is lost.
+// termination signal ends the process without a drain, or is lost; and libraries read DEBUG when they are loaded.
 import { close, url } from 'node:inspector';
 import { join } from 'node:path';
 import { TERMINATION_SIGNALS, recordTerminationSignals } from '../sources/recorded-signals';
@@ -39,3 +39,7 @@ if (!isRequested) {
 function isService(): boolean {
   return require.main?.filename === join(__dirname, '../main.js') && process.argv.length === 2;
 }
+
+// With DEBUG set, the Redis client writes every command with its arguments to standard error, bypassing the log: AUTH with its
+// password, and the keys of counters.
+delete process.env['DEBUG'];
