@@ -39,13 +39,13 @@ export class GrpcPeer implements Disposable {
   }
 
   /** Makes a call, and records its answer. */
-  async call(message: Buffer, { isCompressed = false } = {}): Promise<void> {
+  async call(message: Buffer): Promise<void> {
     if (this.#session.closed) {
       this.#answers.add('closed');
       return;
     }
-    const call = openCall(this.#session, isCompressed ? { 'grpc-encoding': 'gzip' } : {});
-    call.stream.end(prefixed(message, isCompressed));
+    const call = openCall(this.#session);
+    call.stream.end(prefixed(message));
     await call.closed;
     this.#answers.add(answerOf(call) ?? 'closed');
   }

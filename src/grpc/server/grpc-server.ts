@@ -11,7 +11,6 @@ import type { Call } from './calls/call';
 import { GrpcApplication } from './grpc-application';
 import type { InterpretedHead } from './headers/request-interpreter';
 import { FailureBlocks } from './headers/responses';
-import { Inflater } from './messages/inflater';
 
 /** How many connections may wait to be accepted. */
 export const GRPC_BACKLOG = 4_096;
@@ -87,7 +86,6 @@ function createHttp2Server(options: GrpcServerOptions): Http2Server<InterpretedH
   const application = new GrpcApplication(
     {
       failures: new FailureBlocks(),
-      inflater: new Inflater(now),
       now,
       handlerFailed: onInternalError,
     },

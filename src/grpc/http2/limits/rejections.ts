@@ -25,10 +25,8 @@ export const REJECTIONS = [
   'response_timeout',
   /** A peer that does not read our output: too much of it is waiting, or the peer has read none for too long. */
   'slow_reader',
-  /** A request that needed too much memory, incomplete or decompressed, or whose memory was needed for other connections. */
+  /** A request that needed too much memory, or whose memory was needed for other connections. */
   'request_memory',
-  /** A compressed message, when those of its connection have become too much larger by decompression. */
-  'inflation',
   /** A connection error: framing, stream states, sizes. */
   'protocol_error',
   /** A header block that HPACK cannot decode. */

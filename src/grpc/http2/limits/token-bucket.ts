@@ -19,14 +19,6 @@ export class TokenBucket {
     return true;
   }
 
-  /** Takes as many of the tokens as there are, in whole numbers. Returns how many. */
-  takeUpTo(now: number, tokens: number): number {
-    this.#refill(now, tokens);
-    const taken = Math.min(tokens, Math.floor(this.#tokens));
-    this.#tokens -= taken;
-    return taken;
-  }
-
   #refill(now: number, needed: number): void {
     if (this.#tokens < needed) {
       const refilled = ((now - this.#refilledAt) / 1_000) * this.#rate.perSecond;

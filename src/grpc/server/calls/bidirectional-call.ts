@@ -3,16 +3,9 @@ import type { Stream } from '../../http2/streams/stream';
 import type { BidirectionalHandler, MessageListener } from '../../method';
 import type { CallHead } from '../headers/request-interpreter';
 import { STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from '../limits';
-import type { Inflation, InflationFailure } from '../messages/inflater';
-import { MessageReader, type MessageReceiver } from '../messages/message-reader';
+import { MessageReader, type MessageReceiver, type ReadFailure } from '../messages/message-reader';
 import type { Call, CallContext } from './call';
-import {
-  DEADLINE,
-  MESSAGE_FAILURES,
-  type MessageFailure,
-  TRUNCATED_MESSAGE,
-  compressionFailure,
-} from './call-failures';
+import { DEADLINE, MESSAGE_FAILURES, TRUNCATED_MESSAGE, compressionFailure } from './call-failures';
 import { StreamingServerCall } from './streaming-call';
 
 /** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */
@@ -20,10 +13,9 @@ const QUEUED_MESSAGE_BYTES = 256;
 
 /** A message that has been received and not handled yet. */
 interface QueuedMessage {
-  bytes: Buffer;
-  isCompressed: boolean;
+  readonly bytes: Buffer;
   /** The bytes that it counts towards the memory limit until it is handled. */
-  held: number;
+  readonly held: number;
 }
 
 /**
@@ -36,8 +28,6 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   readonly #reader = new MessageReader(this);
   readonly #inbox: QueuedMessage[] = [];
   #inboxBytes = 0;
-  /** That of the first message in the inbox. */
-  #inflation: Inflation | undefined;
   /** Bytes received that have not been returned to the caller's flow-control window yet. */
   #uncredited = 0;
   #isEnded = false;
@@ -69,18 +59,16 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.stream.messageEnded();
-    const failure = isCompressed ? compressionFailure(this.head.encoding) : undefined;
     const held = end - start + QUEUED_MESSAGE_BYTES;
-    if (failure !== undefined) this.failWith(failure);
+    if (isCompressed) this.failWith(compressionFailure(this.head.hasEncoding));
     else if (!this.hold(held)) this.failed('too much memory');
     if (this.isOver) return false;
-    this.#inbox.push({ bytes: copyToKeep(source, start, end), isCompressed, held });
+    this.#inbox.push({ bytes: copyToKeep(source, start, end), held });
     this.#inboxBytes += held;
     return true;
   }
 
-  failed(failure: MessageFailure): void {
-    if (failure === 'inflates too much') this.stream.rejected('inflation');
+  failed(failure: ReadFailure): void {
     this.failWith(MESSAGE_FAILURES[failure]);
   }
 
@@ -118,47 +106,14 @@ export class BidirectionalCall extends StreamingServerCall implements MessageRec
   /** Takes the next message that may be handled now. */
   #nextMessage(): Buffer | undefined {
     const next = this.#inbox[0];
-    if (next === undefined || this.#inflation !== undefined) return undefined;
-    if (this.stream.waitingBytes >= STREAM_OUTPUT_BYTES) return undefined;
-    if (next.isCompressed && !this.#decompress(next)) return undefined;
+    if (next === undefined || this.stream.waitingBytes >= STREAM_OUTPUT_BYTES) return undefined;
     this.#inbox.shift();
     this.#inboxBytes -= next.held;
     this.releaseHeld(next.held);
     return next.bytes;
   }
 
-  /** Returns false if the message cannot be decompressed, or not yet: the call is then scheduled when it has been. */
-  #decompress(queued: QueuedMessage): boolean {
-    const { inflater } = this.context;
-    const { connection } = this.stream;
-    const result = inflater.inflateNow(connection, queued.bytes);
-    if (result === undefined) {
-      this.#inflation = inflater.inflateLater(connection, queued.bytes, (later) => {
-        this.#inflation = undefined;
-        if (!this.#decompressed(queued, later)) return;
-        if (!this.hold(queued.bytes.length)) return this.failed('too much memory');
-        queued.held += queued.bytes.length;
-        this.#inboxBytes += queued.bytes.length;
-        this.#schedule();
-      });
-      return false;
-    }
-    return this.#decompressed(queued, result);
-  }
-
-  #decompressed(queued: QueuedMessage, result: Buffer | InflationFailure): boolean {
-    if (typeof result === 'string') {
-      this.failed(result);
-      return false;
-    }
-    queued.bytes = result;
-    queued.isCompressed = false;
-    return true;
-  }
-
   protected override abandonInput(): void {
-    this.#inflation?.cancel();
-    this.#inflation = undefined;
     this.#inbox.length = 0;
   }
 

@@ -1,8 +1,6 @@
 import { GrpcStatus } from '../../method';
-import type { Encoding } from '../headers/request-interpreter';
 import type { CallFailure } from '../headers/responses';
 import { MAX_MESSAGE_BYTES } from '../limits';
-import type { InflationFailure } from '../messages/inflater';
 import type { ReadFailure } from '../messages/message-reader';
 
 function failure(status: GrpcStatus, message: string): CallFailure {
@@ -14,13 +12,7 @@ export const MESSAGE_FAILURES = {
   'too large': failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
   'bad flag': failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
   'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
-  'inflates too much': failure(
-    GrpcStatus.RESOURCE_EXHAUSTED,
-    'the connection has compressed messages that grow too much',
-  ),
-  'not gzip': failure(GrpcStatus.INTERNAL, 'compressed message is not valid gzip'),
-} as const satisfies Record<ReadFailure | InflationFailure, CallFailure>;
-export type MessageFailure = keyof typeof MESSAGE_FAILURES;
+} as const satisfies Record<ReadFailure, CallFailure>;
 
 export const NO_MESSAGE = failure(GrpcStatus.INTERNAL, 'request without a message');
 export const SECOND_MESSAGE = failure(GrpcStatus.INTERNAL, 'more than one message in a unary request');
@@ -33,13 +25,12 @@ export const SHUTTING_DOWN = failure(GrpcStatus.UNAVAILABLE, 'the server is shut
 
 const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
 /** As gRPC's document on compression requires, the response says what is supported. */
-const UNKNOWN_ENCODING: CallFailure = {
-  ...failure(GrpcStatus.UNIMPLEMENTED, 'unsupported grpc-encoding, only gzip and identity are supported'),
-  fields: [['grpc-accept-encoding', 'gzip,identity']],
+const COMPRESSED: CallFailure = {
+  ...failure(GrpcStatus.UNIMPLEMENTED, 'compressed messages are not supported'),
+  fields: [['grpc-accept-encoding', 'identity']],
 };
 
-/** Why a compressed message cannot be decompressed; undefined when it can. */
-export function compressionFailure(encoding: Encoding): CallFailure | undefined {
-  if (encoding === 'gzip') return undefined;
-  return encoding === 'identity' ? COMPRESSED_AS_IDENTITY : UNKNOWN_ENCODING;
+/** Why a message with the compressed flag is rejected. @param hasEncoding whether its call has a `grpc-encoding` other than identity */
+export function compressionFailure(hasEncoding: boolean): CallFailure {
+  return hasEncoding ? COMPRESSED : COMPRESSED_AS_IDENTITY;
 }

@@ -1,6 +1,5 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { FailureBlocks } from '../headers/responses';
-import type { Inflater } from '../messages/inflater';
 
 /** A call as the server drives it: the events of its stream. */
 export interface Call {
@@ -25,7 +24,6 @@ export interface Call {
 /** What all calls of a server share. */
 export interface CallContext {
   readonly failures: FailureBlocks;
-  readonly inflater: Inflater;
   /** Milliseconds, monotonic. */
   now(): number;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */

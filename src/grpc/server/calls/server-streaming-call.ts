@@ -21,7 +21,7 @@ export class ServerStreamingCall extends StreamingServerCall {
   ) {
     super(context, stream, head);
     this.#handle = handle;
-    this.#request = new SingleMessage(stream, head.encoding);
+    this.#request = new SingleMessage(stream, head.hasEncoding);
     if (isEnded) this.data(NOTHING, 0, 0, true);
     else stream.expireAt(Math.min(this.deadline, stream.connection.now + REQUEST_TIMEOUT_MS));
   }
@@ -37,10 +37,7 @@ export class ServerStreamingCall extends StreamingServerCall {
   run(): void {
     if (this.isOver) return this.stream.release();
     if (this.context.now() >= this.deadline) return this.failWith(DEADLINE);
-    const request = this.#request;
-    if (!request.decompress(this.context.inflater)) return;
-    if (request.failure === undefined) this.guard(() => this.#handle(request.take(), this));
-    else this.failWith(request.failure);
+    this.guard(() => this.#handle(this.#request.take(), this));
   }
 
   waits(): void {

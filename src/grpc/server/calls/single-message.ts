@@ -1,38 +1,28 @@
 import { copyToKeep } from '../../http2/frames/copy-buffer';
 import type { Stream } from '../../http2/streams/stream';
-import type { Encoding } from '../headers/request-interpreter';
 import type { CallFailure } from '../headers/responses';
 import { MAX_MESSAGE_BYTES } from '../limits';
-import type { Inflater, Inflation, InflationFailure } from '../messages/inflater';
-import { MessageReader, type MessageReceiver, PREFIX_BYTES } from '../messages/message-reader';
-import {
-  MESSAGE_FAILURES,
-  type MessageFailure,
-  NO_MESSAGE,
-  SECOND_MESSAGE,
-  TRUNCATED_MESSAGE,
-  compressionFailure,
-} from './call-failures';
+import { MessageReader, type MessageReceiver, PREFIX_BYTES, type ReadFailure } from '../messages/message-reader';
+import { MESSAGE_FAILURES, NO_MESSAGE, SECOND_MESSAGE, TRUNCATED_MESSAGE, compressionFailure } from './call-failures';
 
 /** Receives a request that must be exactly one message. */
 export class SingleMessage implements MessageReceiver {
   readonly #stream: Stream<unknown>;
-  readonly #encoding: Encoding;
+  readonly #hasEncoding: boolean;
   /** The message is `source[start, end)`, once received. */
   #source: Buffer | undefined;
   #start = 0;
   #end = 0;
-  #isCompressed = false;
   /** The message is in the chunk in which it arrived, and not accounted for. */
   #isInChunk = false;
-  #inflation: Inflation | undefined;
   /** Why there is no message. */
   failure: CallFailure | undefined;
   #reader: MessageReader | undefined;
 
-  constructor(stream: Stream<unknown>, encoding: Encoding) {
+  /** @param hasEncoding whether the call has a `grpc-encoding` other than identity */
+  constructor(stream: Stream<unknown>, hasEncoding: boolean) {
     this.#stream = stream;
-    this.#encoding = encoding;
+    this.#hasEncoding = hasEncoding;
   }
 
   /** Whether the message has been received, and neither taken nor abandoned. */
@@ -65,19 +55,17 @@ export class SingleMessage implements MessageReceiver {
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.#stream.messageEnded();
     if (this.#source !== undefined) this.failure = SECOND_MESSAGE;
-    else if (isCompressed) this.failure = compressionFailure(this.#encoding);
+    else if (isCompressed) this.failure = compressionFailure(this.#hasEncoding);
     // Copied, because the request may end much later: a view would keep the whole chunk in memory.
     if (this.failure === undefined && !this.hold(end - start)) this.failed('too much memory');
     if (this.failure !== undefined) return false;
     this.#source = copyToKeep(source, start, end);
     this.#start = 0;
     this.#end = end - start;
-    this.#isCompressed = isCompressed;
     return true;
   }
 
-  failed(failure: MessageFailure): void {
-    if (failure === 'inflates too much') this.#stream.rejected('inflation');
+  failed(failure: ReadFailure): void {
     this.failure = MESSAGE_FAILURES[failure];
   }
 
@@ -90,41 +78,6 @@ export class SingleMessage implements MessageReceiver {
   }
 
   /**
-   * Makes {@link take} or {@link failure} available. Returns false if that takes a thread: the stream is then scheduled once more,
-   * when it is done, unless {@link abandon} is called.
-   */
-  decompress(inflater: Inflater): boolean {
-    if (!this.#isCompressed) return true;
-    const { connection } = this.#stream;
-    const compressed = this.#source!;
-    const result = inflater.inflateNow(connection, compressed);
-    if (result !== undefined) {
-      this.#decompressed(result);
-      return true;
-    }
-    this.#inflation = inflater.inflateLater(connection, compressed, (later) => {
-      this.#decompressed(later);
-      // Waits for its turn, and counts towards the memory of its connection until then.
-      if (Buffer.isBuffer(later)) this.#account(later.length);
-      this.#stream.schedule();
-    });
-    return false;
-  }
-
-  #decompressed(result: Buffer | InflationFailure): void {
-    this.#isCompressed = false;
-    if (typeof result === 'string') {
-      this.failed(result);
-      this.#source = undefined;
-      return;
-    }
-    this.releaseHeld(this.#end - this.#start);
-    this.#source = result;
-    this.#start = 0;
-    this.#end = result.length;
-  }
-
-  /**
    * Keeps the message for longer than this turn: copies it, as its chunk may be much larger, and accounts for it. Returns false, and
    * sets {@link failure}, if there is no memory for it.
    */
@@ -132,7 +85,11 @@ export class SingleMessage implements MessageReceiver {
     if (!this.#isInChunk || this.#source === undefined) return true;
     this.#isInChunk = false;
     const length = this.#end - this.#start;
-    if (!this.#account(length)) return false;
+    if (!this.hold(length)) {
+      this.failed('too much memory');
+      this.#source = undefined;
+      return false;
+    }
     // Making room may have ended the whole connection, and with it this call.
     if (this.#source === undefined) return true;
     this.#source = copyToKeep(this.#source, this.#start, this.#end);
@@ -141,28 +98,15 @@ export class SingleMessage implements MessageReceiver {
     return true;
   }
 
-  /** Counts the message towards the memory of its connection. Returns false, and drops it, if there is no memory for it. */
-  #account(length: number): boolean {
-    if (this.hold(length)) return true;
-    this.failed('too much memory');
+  /** The message is not needed. */
+  abandon(): void {
     this.#source = undefined;
-    return false;
-  }
-
-  /** Releases the message, and ends the work that {@link decompress} has begun. Returns false if there is no such work. */
-  abandon(): boolean {
-    this.#source = undefined;
-    if (this.#inflation === undefined) return false;
-    this.#inflation.cancel();
-    this.#inflation = undefined;
-    return true;
   }
 
   /** The message. It is neither kept here nor counted any more: handlers use it only until they return. */
   take(): Buffer {
     if (this.#stream.held > 0) this.releaseHeld(this.#stream.held);
     const message = this.#source!.subarray(this.#start, this.#end);
-    this.#inflation = undefined;
     this.#source = undefined;
     return message;
   }

@@ -28,7 +28,7 @@ export class UnaryServerCall implements Call, UnaryCall {
     this.#head = head;
     this.#handle = handle;
     const { now } = stream.connection;
-    this.#request = new SingleMessage(stream, head.encoding);
+    this.#request = new SingleMessage(stream, head.hasEncoding);
     this.#deadline = now + head.timeoutMs;
     const limit = isEnded ? Infinity : now + REQUEST_TIMEOUT_MS;
     stream.expireAt(Math.min(this.#deadline, limit));
@@ -48,11 +48,7 @@ export class UnaryServerCall implements Call, UnaryCall {
 
   run(): void {
     if (this.#hasExpired()) return;
-    const request = this.#request;
-    if (!request.decompress(this.#context.inflater)) return;
-    if (request.failure === undefined) return this.#invoke(request.take());
-    if (this.#isRefused) this.#rejected();
-    this.#failWith(request.failure);
+    this.#invoke(this.#request.take());
   }
 
   waits(): void {
@@ -90,10 +86,7 @@ export class UnaryServerCall implements Call, UnaryCall {
     this.#isCancelled = true;
     if (this.#isAnswered) return;
     this.#endUnhandled(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
-    if (this.#request.abandon()) {
-      this.#release();
-      return;
-    }
+    this.#request.abandon();
     const work = this.#work;
     if (work === undefined) return;
     this.#release();

@@ -11,16 +11,14 @@ import { parseTimeout } from './timeout';
 
 export type Route = { readonly kind: 'unary'; readonly handle: UnaryHandler } | StreamingMethod;
 
-/** The compression of a request's messages (`grpc-encoding`), for those that have the compressed flag. */
-export type Encoding = 'identity' | 'gzip' | 'unknown';
-
 /** A call, as its request headers describe it. */
 export interface CallHead {
   readonly path: string;
   readonly route: Route;
   /** Milliseconds; Infinity when the caller set no deadline. */
   readonly timeoutMs: number;
-  readonly encoding: Encoding;
+  /** Whether messages may be compressed (`grpc-encoding`), which is rejected for those that have the compressed flag. */
+  readonly hasEncoding: boolean;
   /** The metadata fields that the server keeps; undefined when the request has none of them. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
 }
@@ -67,7 +65,7 @@ export class RequestInterpreter {
   interpret(request: RequestHead): InterpretedHead {
     let contentType = '';
     let timeout: string | undefined;
-    let encoding: Encoding = 'identity';
+    let hasEncoding = false;
     let metadata: Map<string, string> | undefined;
     for (let at = 0; at < request.count; at += 1) {
       const { name, value } = request.fields[at]!;
@@ -81,7 +79,7 @@ export class RequestInterpreter {
           timeout = value;
           break;
         case ENCODING:
-          encoding = value === 'gzip' || value === 'identity' ? value : 'unknown';
+          hasEncoding = value !== 'identity';
           break;
         default: {
           metadata ??= new Map();
@@ -98,6 +96,6 @@ export class RequestInterpreter {
     if (route === undefined) return UNIMPLEMENTED;
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;
-    return { path: request.path, route, timeoutMs, encoding, metadata };
+    return { path: request.path, route, timeoutMs, hasEncoding, metadata };
   }
 }
