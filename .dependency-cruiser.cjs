@@ -118,6 +118,14 @@ module.exports = {
       from: { pathNot: '^src/main(\\.ts$|/)' },
       to: { path: '^src/main(\\.ts$|/)' },
     },
+    {
+      name: 'no circles',
+      comment:
+        'Files that import each other, types included, can only be read together: move what both need to a third.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
   ],
   options: {
     parser: 'swc',

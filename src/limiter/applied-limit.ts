@@ -1,8 +1,15 @@
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
-import type { LimiterOptions } from './options';
 import type { LimitOverride } from './request';
 import type { CurrentLimit } from './verdict';
+
+/** The settings of limits. */
+export interface LimitOptions {
+  /** NEAR_LIMIT_RATIO, from 0 to 1 */
+  readonly nearLimitRatio: number;
+  /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
+  readonly limitNameFromRule?: boolean;
+}
 
 /** A limit in the form that a decision needs: computed once per rule, or per request for a limit override. */
 export interface AppliedLimit {
@@ -31,7 +38,7 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
 export function limitOfRule(
   rule: Rule,
-  { nearLimitRatio, limitNameFromRule = false }: Pick<LimiterOptions, 'nearLimitRatio' | 'limitNameFromRule'>,
+  { nearLimitRatio, limitNameFromRule = false }: LimitOptions,
 ): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;

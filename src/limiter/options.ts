@@ -1,3 +1,4 @@
+import type { LimitOptions } from './applied-limit';
 import type { Offenders } from './offenders/offenders';
 import type { UnmatchedCalls } from './unmatched-calls';
 
@@ -9,11 +10,9 @@ export interface ResponseHeaderNames {
 }
 
 /** The settings of decisions. */
-export interface LimiterOptions {
+export interface LimiterOptions extends LimitOptions {
   /** CACHE_KEY_PREFIX */
   readonly cacheKeyPrefix: string;
-  /** NEAR_LIMIT_RATIO, from 0 to 1 */
-  readonly nearLimitRatio: number;
   /** LocalCacheSizeInBytes; 0 disables the cache */
   readonly localCacheBytes: number;
   /** LOCAL_CACHE_MAX_AGE in whole seconds; Infinity: until the window ends */
@@ -30,8 +29,6 @@ export interface LimiterOptions {
   readonly dynamicMetadata: boolean;
   /** RESPONSE_DYNAMIC_METADATA_DECISIONS: whether the dynamic metadata also contains how each code came about */
   readonly metadataDecisions?: boolean;
-  /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
-  readonly limitNameFromRule?: boolean;
   /** Where calls are reported to which no rule applies; undefined: nowhere (UNMATCHED_WARNINGS) */
   readonly unmatched?: UnmatchedCalls | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */

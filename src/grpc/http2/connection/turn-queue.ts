@@ -1,4 +1,4 @@
-import type { Clock } from '../streams/run-queue';
+import type { Clock } from '../streams/connection-control';
 
 /** A connection, at the end of a turn of the event loop. */
 export interface TurnTask {

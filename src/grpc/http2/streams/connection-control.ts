@@ -38,6 +38,11 @@ export interface ConnectionControl {
   fail(code: ErrorCode, rejection: Rejection, message: string): void;
 }
 
+export interface Clock {
+  /** Milliseconds, monotonic. */
+  now(): number;
+}
+
 /** The operations of a socket that a connection uses. */
 export interface Transport extends Peer {
   /** Bytes given to {@link write} that have not been sent. */

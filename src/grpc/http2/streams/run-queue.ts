@@ -1,5 +1,6 @@
 import type { Limits } from '../limits/limits';
 import type { Application } from './application';
+import type { Clock } from './connection-control';
 import type { SendQueue } from './send-queue';
 import type { Stream } from './stream';
 import type { PacedWork, WorkPacing } from './work-pacing';
@@ -19,11 +20,6 @@ export interface RunQueueParts<S> {
   readonly clock: Clock;
   readonly limits: Pick<Limits, 'dispatchesPerTurn' | 'dispatchMs' | 'maxConcurrentStreams'>;
   readonly pacing: WorkPacing;
-}
-
-export interface Clock {
-  /** Milliseconds, monotonic. */
-  now(): number;
 }
 
 /** What a stream counts towards {@link WORK_PER_CHECK}, in addition to the bytes of its body. */

@@ -3,8 +3,7 @@ import type { PeerSettings } from '../frames/peer-settings';
 import { DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES } from '../frames/protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Limits } from '../limits/limits';
-import type { ConnectionControl, Transport } from './connection-control';
-import type { Clock } from './run-queue';
+import type { Clock, ConnectionControl, Transport } from './connection-control';
 import { NO_TRAILERS, type Stream } from './stream';
 
 /** Output above this size is written during the turn, so that the peer can work on it while a long turn continues. */
