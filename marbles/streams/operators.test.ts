@@ -1,8 +1,10 @@
 import { defer, of } from 'rxjs';
+import type { LogFields } from '../../src/streams/ports/log';
+import { ConditionLog, PassingConditions } from '../../src/streams/condition-log';
 import { exhaustMapWithTrailing } from '../../src/streams/exhaust-map-with-trailing';
 import { flushing, lastFlush } from '../../src/streams/flushing';
 import { latest } from '../../src/streams/latest';
-import { refusalPhases } from '../../src/streams/refusals';
+import { RecordedLog } from '../../test/support/data/recorded-log';
 import { marbles } from '../support/marbles';
 
 describe('exhaustMapWithTrailing', () => {
@@ -114,26 +116,69 @@ describe('the latest value of a stream', () => {
   });
 });
 
-describe('refused connections', () => {
-  const PHASES = {
-    b: { kind: 'began', first: 'a' },
-    e: { kind: 'ended', first: 'a', count: 1 },
-    f: { kind: 'ended', first: 'a', count: 3 },
-    c: { kind: 'began', first: 'd' },
-    g: { kind: 'ended', first: 'd', count: 1 },
-  };
+describe('PassingConditions', () => {
   it.each([
-    ['are one phase until five seconds after the last', '   -aaa 10s -', '            -b-- 4999ms f'],
-    ['are one while less than five seconds apart', '        a 4s a 4s a 9s -', '      b 4s - 4s - 4999ms f'],
-    ['are another phase after the end of one', '            a 6s d 9s -', '           b 4999ms e 1s c 4999ms g'],
-    ['end the phase in progress when they complete', '      a--|', '                b--(e|)'],
-    ['fail it when they fail', '                            a--#', '                b--#'],
-  ])('%s', (_, refused, expected) => {
-    marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
-      const refused$ = cold(refused.trim());
-      const ends = /[|#]/.test(refused);
-      expectObservable(refusalPhases(refused$, scheduler), '^ 20s !').toBe(expected.trim(), PHASES);
-      if (!ends) expectSubscriptions(refused$.subscriptions).toBe('^ 20s !');
+    ['end five seconds after the last event', '-aaa', ['1 a begins', '5003 a ends 3']],
+    ['last while events are less than 5 s apart', '-a 4s a 4s a', ['1 a begins', '13003 a ends 3']],
+    ['begin again after their end', '-a 6s a', ['1 a begins', '5001 a ends 1', '6002 a begins', '11002 a ends 1']],
+    ['are logged apart', '-aab-ba', ['1 a begins', '3 b begins', '5005 b ends 2', '5006 a ends 3']],
+  ])('%s', (_, events, expected) => {
+    marbles(({ hot, flush }, scheduler) => {
+      const lines: string[] = [];
+      function warn(message: string, fields: LogFields = {}) {
+        lines.push([scheduler.now(), message, ...Object.values(fields)].join(' '));
+      }
+      const conditions = new PassingConditions();
+      conditions.logTo(Object.assign(new RecordedLog(), { warn }), scheduler).subscribe();
+      hot(events).subscribe((condition) =>
+        conditions.occurred({
+          condition,
+          begins: `${condition} begins`,
+          beginFields: {},
+          ends: `${condition} ends`,
+          endFields: (count) => ({ count }),
+        }),
+      );
+      flush();
+      expect(lines).toEqual(expected);
     });
+  });
+});
+
+describe('ConditionLog', () => {
+  function recorded(act: (condition: ConditionLog, wait: (milliseconds: number) => void) => void): readonly string[] {
+    const log = new RecordedLog();
+    let time = 0;
+    const lines = { begins: 'begins', ends: 'ends', quiet: { milliseconds: 1000, now: () => time } };
+    act(new ConditionLog(log, lines), (milliseconds) => (time += milliseconds));
+    return log.text.split('\n').map((line) => line.trim());
+  }
+
+  it('has a line when the condition begins and one when it has ended', () => {
+    const lines = recorded((condition, wait) => {
+      condition.ended();
+      condition.occurred();
+      condition.occurred();
+      wait(1000);
+      condition.ended({ count: 2 });
+      condition.ended();
+      condition.occurred();
+    });
+    expect(lines).toEqual(['begins', 'ends 2', 'begins']);
+  });
+
+  it('has a line for each different reason, up to eight while the condition lasts', () => {
+    const lines = recorded((condition, wait) => {
+      for (const reason of 'aabcdefghij') condition.because(reason);
+      wait(999);
+      condition.ended();
+      condition.because('k');
+      wait(1000);
+      condition.ended();
+      condition.because('a');
+    });
+    expect(lines).toEqual(
+      ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((reason) => `begins ${reason}`).concat('ends', 'begins a'),
+    );
   });
 });

@@ -1,8 +1,8 @@
-import { type Observable, Subject, asyncScheduler, groupBy, mergeMap, tap } from 'rxjs';
+import { type Observable, asyncScheduler } from 'rxjs';
 import type { HttpRejection, OnHttpRejected } from '../http/server/rejections';
 import type { Statistics } from '../statistics/statistics';
+import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
-import { refusalPhases } from '../streams/refusals';
 import { nameOfPeer } from './address-text';
 
 /** Kinds of rejections that can last, and the log lines at their begin and end. The others are logged at level debug only. */
@@ -21,17 +21,11 @@ const CONDITIONS: Partial<Record<HttpRejection, { readonly begins: string; reado
   },
 };
 
-interface Rejected {
-  readonly listener: string;
-  readonly kind: HttpRejection;
-  readonly reason: string;
-}
-
 /** Counts and logs what the HTTP listeners reject: a line when a condition begins and when it ends, not one per rejection. */
 export class HttpRejections {
   readonly #statistics: Statistics;
   readonly #log: Log;
-  readonly #rejected = new Subject<Rejected>();
+  readonly #conditions = new PassingConditions();
 
   constructor(statistics: Statistics, log: Log) {
     this.#statistics = statistics;
@@ -46,21 +40,19 @@ export class HttpRejections {
         const peer = nameOfPeer(caller);
         this.#log.debug('HTTP connection or request rejected', { listener, kind, reason, peer });
       }
-      if (kind in CONDITIONS) this.#rejected.next({ listener, kind, reason });
+      const lines = CONDITIONS[kind];
+      if (lines === undefined) return;
+      this.#conditions.occurred({
+        condition: `${listener} ${kind}`,
+        ...lines,
+        beginFields: { listener, reason },
+        endFields: (count) => ({ listener, rejected: count }),
+      });
     };
   }
 
   /** Logs the conditions. Never completes. */
   logConditions(scheduler = asyncScheduler): Observable<unknown> {
-    return this.#rejected.pipe(
-      groupBy(({ listener, kind }) => `${listener} ${kind}`),
-      mergeMap((rejected$) => refusalPhases(rejected$, scheduler)),
-      tap((phase) => {
-        const { listener, kind, reason } = phase.first;
-        const condition = CONDITIONS[kind]!;
-        if (phase.kind === 'began') this.#log.warn(condition.begins, { listener, reason });
-        else this.#log.warn(condition.ends, { listener, rejected: phase.count });
-      }),
-    );
+    return this.#conditions.logTo(this.#log, scheduler);
   }
 }

@@ -1,8 +1,8 @@
-import { type Observable, Subject, asyncScheduler, groupBy, mergeMap, tap } from 'rxjs';
+import { type Observable, asyncScheduler } from 'rxjs';
 import { openFilesLimit } from '../net/open-files';
 import type { Settings } from '../settings/settings';
+import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
-import { refusalPhases } from '../streams/refusals';
 
 /** Why a listener closes a connection when it accepts it. */
 export interface Refusal {
@@ -19,11 +19,19 @@ export interface Refusal {
 
 /** Logs that a listener refuses connections: one line when it begins and one when it ends, whatever the number of connections. */
 export class RefusedConnections {
-  readonly #refused = new Subject<Refusal>();
+  readonly #conditions = new PassingConditions();
   readonly #filesLimit = openFilesLimit();
 
-  refused(refusal: Refusal): void {
-    this.#refused.next(refusal);
+  refused({ listener, bound, setting, open, limit }: Refusal): void {
+    const why =
+      bound === 'connections' ? `${setting} are open` : 'the limit of open files (ulimit -n) is almost reached';
+    this.#conditions.occurred({
+      condition: `${listener} ${bound}`,
+      begins: `${listener} connections are refused: ${why}`,
+      beginFields: { open, limit },
+      ends: `${listener} connections are accepted again`,
+      endFields: (count) => ({ refused: count, bound }),
+    });
   }
 
   /** @param open the gRPC connections that are open */
@@ -40,21 +48,6 @@ export class RefusedConnections {
 
   /** Never completes. */
   logTo(log: Log, scheduler = asyncScheduler): Observable<unknown> {
-    return this.#refused.pipe(
-      groupBy(({ listener, bound }) => `${listener} ${bound}`),
-      mergeMap((refused$) => refusalPhases(refused$, scheduler)),
-      tap((phase) => {
-        const { listener, bound, open, limit, setting } = phase.first;
-        if (phase.kind === 'ended')
-          log.warn(`${listener} connections are accepted again`, { refused: phase.count, bound });
-        else if (bound === 'connections') {
-          log.warn(`${listener} connections are refused: ${setting} are open`, { open, limit });
-        } else
-          log.warn(`${listener} connections are refused: the limit of open files (ulimit -n) is almost reached`, {
-            open,
-            limit,
-          });
-      }),
-    );
+    return this.#conditions.logTo(log, scheduler);
   }
 }

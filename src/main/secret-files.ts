@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Field, Settings } from '../settings/settings';
 import { type ReadSecretFile, describeFile } from '../settings/variables/secret-file';
 import { secretsOfText } from '../settings/variables/secrets';
-import { StateLog } from '../sinks/logs/state-log';
+import { ConditionLog } from '../streams/condition-log';
 import { readSecretFile } from '../sources/secret-file';
 import type { Log } from '../streams/ports/log';
 import type { SecretMask } from '../text/secret-mask';
@@ -36,11 +36,11 @@ export function currentSecret<F extends Field>(
   const file = files.get(field);
   if (file === undefined) return () => last;
   const fields = { file: describeFile(file) };
-  const messages = {
-    bad: 'cannot use the file of a secret; keeping its last value',
-    good: 'the file of a secret can be used again',
-  };
-  const state = new StateLog(log, messages, fields);
+  const unusable = new ConditionLog(log, {
+    begins: 'cannot use the file of a secret; keeping its last value',
+    ends: 'the file of a secret can be used again',
+    fields,
+  });
   function read(): Settings[F] {
     const value = readAgain(field);
     const problem = problemOf(value);
@@ -52,9 +52,9 @@ export function currentSecret<F extends Field>(
       const value = read();
       if (!isDeepStrictEqual(value, last)) log.info('the new value in the file of a secret is used', fields);
       last = value;
-      state.good();
+      unusable.ended();
     } catch (error) {
-      state.bad(messageOf(error));
+      unusable.because(messageOf(error));
     }
     return last;
   }

@@ -1,6 +1,6 @@
 import { AsyncSubject, type Observable, asyncScheduler, concatMap, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { StateLog } from '../sinks/logs/state-log';
+import { ConditionLog } from '../streams/condition-log';
 import type { Notifier } from '../sinks/service-manager/notifier';
 import { programNotifier } from '../sinks/service-manager/program-notifier';
 import { STOPPING, notifications } from '../streams/notifications';
@@ -61,11 +61,10 @@ export function managerReports(
   notifier: Notifier,
   { readiness, signal$, drainTime, watchdog, log }: NotifyOptions,
 ): ManagerReports {
-  const state = new StateLog(
-    log,
-    { bad: 'cannot notify the service manager', good: 'the service manager is notified again' },
-    {},
-  );
+  const failing = new ConditionLog(log, {
+    begins: 'cannot notify the service manager',
+    ends: 'the service manager is notified again',
+  });
   const sources = {
     status$: readiness.status$,
     ready$: readiness.opened$,
@@ -77,9 +76,9 @@ export function managerReports(
     concatMap(async (notification) => {
       try {
         await notifier.send(notification);
-        state.good();
+        failing.ended();
       } catch (error) {
-        state.bad(messageOf(error));
+        failing.because(messageOf(error));
       }
       if (notification[0] === STOPPING) stopReported$.complete();
     }),

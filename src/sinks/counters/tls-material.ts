@@ -2,8 +2,9 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { trustedRoots } from '../../net/trusted-roots';
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
-import { asError, messageOf } from '../../text/thrown';
+import { messageOf } from '../../text/thrown';
 
 /** The TLS files of a store. */
 export interface StoreTlsFiles {
@@ -32,15 +33,17 @@ type FileName = (typeof FILES)[number];
  */
 export class TlsMaterial {
   readonly #files: StoreTlsFiles;
-  readonly #log: Log;
+  readonly #rejected: ConditionLog;
   #loaded: LoadedFiles;
-  /** Why the files were last rejected, so that each reason is logged once. */
-  #rejection: string | undefined;
 
   /** @throws Error that names the file that cannot be used, and its variable */
   constructor(files: StoreTlsFiles, log: Log) {
     this.#files = files;
-    this.#log = log;
+    this.#rejected = new ConditionLog(log, {
+      begins: 'new TLS files of the counter store rejected; keeping the current ones',
+      ends: 'the TLS files of the counter store are valid again',
+      level: 'error',
+    });
     this.#loaded = load(files);
   }
 
@@ -57,15 +60,9 @@ export class TlsMaterial {
   #refresh(): void {
     try {
       this.#loaded = load(this.#files, this.#loaded);
-      if (this.#rejection !== undefined) this.#log.error('the TLS files of the counter store are valid again');
-      this.#rejection = undefined;
+      this.#rejected.ended();
     } catch (error) {
-      const message = messageOf(error);
-      if (message === this.#rejection) return;
-      this.#rejection = message;
-      this.#log.error('new TLS files of the counter store rejected; keeping the current ones', {
-        error: asError(error),
-      });
+      this.#rejected.because(messageOf(error));
     }
   }
 }

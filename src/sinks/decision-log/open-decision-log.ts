@@ -1,5 +1,6 @@
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Statistics } from '../../statistics/statistics';
+import { ConditionLog } from '../../streams/condition-log';
 import type { DecisionLog } from '../../streams/pending';
 import type { Log } from '../../streams/ports/log';
 import { messageOf } from '../../text/thrown';
@@ -76,16 +77,15 @@ async function fileAt(path: string, variable: string): Promise<AppendedFile> {
 
 function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): void {
   const dropped = statistics.counter('ratelimit.decision_log.dropped');
-  let isDropping = false;
+  const dropping = new ConditionLog(log, {
+    begins: 'lines of the decision log are dropped: its output is blocked, too slow, full or closed',
+    ends: 'lines of the decision log are written again',
+  });
   lines.onDropped((count) => {
     dropped.add(count);
-    if (!isDropping) log.warn('lines of the decision log are dropped: its output is blocked, too slow, full or closed');
-    isDropping = true;
+    dropping.occurred();
   });
-  lines.onResumed((count) => {
-    isDropping = false;
-    log.warn('lines of the decision log are written again', { dropped: count });
-  });
+  lines.onResumed((count) => dropping.ended({ dropped: count }));
 }
 
 function both(one: DecisionLog, other: DecisionLog): DecisionLog {

@@ -1,4 +1,5 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 
 /** The exporters' result code of a successful export. */
@@ -8,16 +9,15 @@ type Export = SpanExporter['export'];
 
 /** Logs when exports begin to fail and when they succeed again: one line per change, not per failure. */
 export function loggingExporter(exporter: SpanExporter, log: Log): SpanExporter {
-  let isFailing = false;
+  const failing = new ConditionLog(log, {
+    begins: 'cannot export traces; further spans are queued up to a limit, then dropped',
+    ends: 'resumed exporting traces',
+  });
   const exportAndLog: Export = (spans, report) =>
     exporter.export(spans, (result) => {
       const code: number = result.code;
-      const hasFailed = code !== SUCCESS;
-      if (hasFailed && !isFailing) {
-        log.warn('cannot export traces; further spans are queued up to a limit, then dropped', { error: result.error });
-      }
-      if (!hasFailed && isFailing) log.warn('resumed exporting traces');
-      isFailing = hasFailed;
+      if (code === SUCCESS) failing.ended();
+      else failing.occurred({ error: result.error });
       report(result);
     });
   return {

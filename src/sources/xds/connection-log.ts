@@ -1,3 +1,4 @@
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log, LogFields } from '../../streams/ports/log';
 import { messageOf } from '../../text/thrown';
 import { type AdsStreamEvent, STABLE_AFTER } from './stream/ads-stream';
@@ -20,14 +21,20 @@ export class ConnectionLog {
   #hasResponse = false;
   /** Whether a warning has been logged whose end has not. */
   #isDown = false;
-  #isSilent = false;
+  readonly #silent: ConditionLog;
 
   constructor(options: ConnectionLogOptions) {
     this.#options = options;
+    const { server, nodeId, log } = options;
+    this.#silent = new ConditionLog(log, {
+      begins: `the xDS server has sent no rules for ${STABLE_AFTER / 1000} s: it may not know this node`,
+      ends: 'the xDS server has sent rules',
+      fields: { server, node: nodeId },
+    });
   }
 
   streamEvent({ kind }: AdsStreamEvent): void {
-    const { server, nodeId, log, version } = this.#options;
+    const { server, nodeId, version } = this.#options;
     switch (kind) {
       case 'connected':
         this.#failure = undefined;
@@ -35,15 +42,10 @@ export class ConnectionLog {
         break;
       case 'handled':
         this.#hasResponse = true;
-        if (this.#isSilent) log.warn('the xDS server has sent rules', { server, node: nodeId });
-        this.#isSilent = false;
+        this.#silent.ended();
         break;
       case 'stable':
-        if (!this.#hasResponse && !this.#isSilent) {
-          this.#isSilent = true;
-          const message = `the xDS server has sent no rules for ${STABLE_AFTER / 1000} s: it may not know this node`;
-          log.warn(message, { server, node: nodeId });
-        }
+        if (!this.#hasResponse) this.#silent.occurred();
     }
   }
 

@@ -21,7 +21,7 @@ import type { CounterAdministration } from '../../../streams/ports/counter-admin
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../expiry';
-import { StateLog } from '../../logs/state-log';
+import { ConditionLog } from '../../../streams/condition-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administration/administer-counters';
 import { Node } from './node';
@@ -71,7 +71,7 @@ export interface PlaincacheCounters extends Counters, CounterAdministration {
 export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounters {
   const { servers, statistics, log, tlsFiles } = options;
   const tls = tlsFiles && new TlsMaterial(tlsFiles, log);
-  const rejections = new StateLog(log, { bad: 'a memcached server rejected a counter' }, {});
+  const rejections = new ConditionLog(log, { begins: 'a memcached server rejected a counter' });
   const context = {
     tls: tls && (() => tls.options()),
     maxIdle: options.maxIdleConnections,
@@ -81,7 +81,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     statistics: new PlaincacheStatistics(statistics),
     instance: { lanesAtOnce: Infinity },
     log,
-    onRejected: (error: Error) => rejections.bad(error.message),
+    onRejected: (error: Error) => rejections.because(error.message),
   };
   const nodes$ = new BehaviorSubject<readonly Node[]>([]);
   const leaving = new Set<Promise<void>>();

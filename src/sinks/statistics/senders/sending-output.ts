@@ -3,6 +3,7 @@ import { Changes } from '../../../statistics/changes';
 import { EvenSamples, type SampleSet } from '../../../statistics/even-samples';
 import type { Statistics } from '../../../statistics/statistics';
 import type { Timer } from '../../../statistics/timer';
+import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import type { StatisticsOutput } from '../../../streams/ports/statistics-output';
 import { asError } from '../../../text/thrown';
@@ -32,12 +33,17 @@ export class SendingOutput implements StatisticsOutput {
   readonly #options: SendingOptions;
   readonly #changes: Changes;
   readonly #timers: SampledTimer[] = [];
-  #isFailing = false;
+  readonly #failing: ConditionLog;
   #hasWarnedOfLength = false;
 
   constructor(options: SendingOptions) {
     this.#options = options;
-    const { statistics } = options;
+    const { statistics, log, sender } = options;
+    this.#failing = new ConditionLog(log, {
+      begins: 'cannot send statistics; will retry',
+      ends: 'resumed sending statistics',
+      fields: { to: sender.destination },
+    });
     this.#changes = new Changes(statistics);
     statistics.onTimer((timer) => {
       const samples = new EvenSamples(MAX_DURATIONS);
@@ -47,22 +53,16 @@ export class SendingOutput implements StatisticsOutput {
   }
 
   async flush(): Promise<void> {
-    const { sender, log } = this.#options;
     try {
-      await sender.open();
+      await this.#options.sender.open();
       // First, so that an unreachable receiver is detected before counters or durations are sent.
       await this.#sendGauges();
       await this.#sendCounters();
       await this.#sendDurations();
+      this.#failing.ended();
     } catch (error) {
-      if (!this.#isFailing) {
-        log.warn('cannot send statistics; will retry', { to: sender.destination, error: asError(error) });
-      }
-      this.#isFailing = true;
-      return;
+      this.#failing.occurred({ error: asError(error) });
     }
-    if (this.#isFailing) log.warn('resumed sending statistics', { to: sender.destination });
-    this.#isFailing = false;
   }
 
   close(): void {

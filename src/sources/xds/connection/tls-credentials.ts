@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { trustedRoots } from '../../../net/trusted-roots';
+import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
 import { codeOf } from '../../watching/fs-error';
@@ -30,15 +31,16 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 /** TLS credentials from files that are read again for each connection, so that renewed certificates are used. */
 export class TlsCredentials {
   readonly #files: AdsTlsFiles;
-  readonly #log: Log;
+  readonly #rejected: ConditionLog;
   #contents: Contents | undefined;
   #credentials: ChannelCredentials | undefined;
-  /** Why the files were last rejected, so that each reason is logged once. */
-  #rejection: string | undefined;
 
   constructor(files: AdsTlsFiles, log: Log) {
     this.#files = files;
-    this.#log = log;
+    this.#rejected = new ConditionLog(log, {
+      begins: 'cannot use the new TLS files for the xDS server; keeping the previous ones',
+      ends: 'the TLS files for the xDS server are valid again',
+    });
   }
 
   /**
@@ -53,16 +55,12 @@ export class TlsCredentials {
         this.#credentials = credentialsOf(contents, this.#files);
         this.#contents = contents;
       }
-      if (this.#rejection !== undefined) this.#log.warn('the TLS files for the xDS server are valid again');
-      this.#rejection = undefined;
+      this.#rejected.ended();
       return this.#credentials;
     } catch (error) {
       const reason = messageOf(error);
       if (this.#credentials === undefined) throw new Error(`cannot use the TLS files: ${reason}`, { cause: error });
-      if (reason !== this.#rejection) {
-        this.#log.warn('cannot use the new TLS files for the xDS server; keeping the previous ones', { reason });
-      }
-      this.#rejection = reason;
+      this.#rejected.because(reason);
       return this.#credentials;
     }
   }

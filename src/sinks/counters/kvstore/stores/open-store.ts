@@ -2,7 +2,7 @@ import { type Server, nameOf } from '../../server-address';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { PoolStatistics } from '../connections/pool-statistics';
 import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
-import { StateLog } from '../../../logs/state-log';
+import { ConditionLog } from '../../../../streams/condition-log';
 import type { TlsMaterial } from '../../tls-material';
 import { Expiry } from '../../expiry';
 import { KnownExpiries } from '../counting/known-expiries';
@@ -60,11 +60,10 @@ export function openStore(instance: Instance, { options, tls, inFlight }: Shared
     statistics: new PoolStatistics(options.statistics, poolName),
     startupDelay: new StartupDelay(exponentialBackoff(initialInterval, Math.max(initialInterval, maxInterval))),
     log,
-    unusedPasswordLog: new StateLog(
-      log,
-      { bad: 'the counter store requires no password, but one is configured; continuing without authentication' },
-      { store: name },
-    ),
+    unusedPasswordLog: new ConditionLog(log, {
+      begins: 'the counter store requires no password, but one is configured; continuing without authentication',
+      fields: { store: name },
+    }),
     name,
   });
 }

@@ -1,13 +1,13 @@
 import type { Count } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
-import { StateLog } from '../../../logs/state-log';
+import { ConditionLog } from '../../../../streams/condition-log';
 import { replyCode, storeError } from '../connections/store-error';
 import { type StepResult, areCounts } from '../counting/step-result';
 import type { StoreContext } from './store-context';
 
-/** Milliseconds without an error reply after which a store counts as recovered. */
-const QUIET_PERIOD = 1000;
+/** The time without an error reply after which a store counts as recovered. */
+const QUIET = { milliseconds: 1000, now: () => performance.now() };
 
 /** Codes of errors that concern one key and not the server. */
 const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
@@ -21,23 +21,23 @@ export type OnReadonly = (server: string) => void;
 export class ReplyHandler {
   readonly #context: StoreContext;
   readonly #onReadonly: OnReadonly;
-  readonly #replyLog: StateLog;
-  readonly #keyLog: StateLog;
-  readonly #scriptLog: StateLog;
+  readonly #replyLog: ConditionLog;
+  readonly #keyLog: ConditionLog;
+  readonly #scriptLog: ConditionLog;
 
   constructor(context: StoreContext, onReadonly: OnReadonly) {
     this.#context = context;
     this.#onReadonly = onReadonly;
     const { log, name } = context;
-    function stateLog(bad: string, good?: string): StateLog {
-      return new StateLog(log, { bad, good, quietPeriod: QUIET_PERIOD }, { store: name });
+    function conditionLog(begins: string, ends?: string): ConditionLog {
+      return new ConditionLog(log, { begins, ends, quiet: QUIET, fields: { store: name } });
     }
-    this.#replyLog = stateLog(
+    this.#replyLog = conditionLog(
       'the counter store replies with errors; the calls fail',
       'the counter store no longer replies with errors',
     );
-    this.#keyLog = stateLog('cannot count on the key of a counter; its calls fail');
-    this.#scriptLog = stateLog(
+    this.#keyLog = conditionLog('cannot count on the key of a counter; its calls fail');
+    this.#scriptLog = conditionLog(
       'the counter store rejects scripts; counting with plain commands, not atomically',
       'the counter store accepts scripts again on new connections',
     );
@@ -45,7 +45,7 @@ export class ReplyHandler {
 
   /** The counts of results. Returns the same list in the common case, in which no step failed. */
   counts(results: readonly StepResult[], connection: Connection): readonly Count[] {
-    if (!connection.rejectsScripts) this.#scriptLog.good();
+    if (!connection.rejectsScripts) this.#scriptLog.ended();
     if (areCounts(results)) {
       this.succeeded();
       return results;
@@ -55,7 +55,7 @@ export class ReplyHandler {
 
   /** All steps of a window or of its part were counted. */
   succeeded(): void {
-    this.#replyLog.good();
+    this.#replyLog.ended();
   }
 
   /** @returns the error for the caller of an operation that got an error reply, or whose connection was lost */
@@ -64,10 +64,10 @@ export class ReplyHandler {
     const failure = storeError(error);
     if (code === '') return failure;
     if (KEY_ERRORS.has(code)) {
-      this.#keyLog.bad(failure.message);
+      this.#keyLog.because(failure.message);
       return failure;
     }
-    this.#replyLog.bad(`${code}: ${failure.message}`);
+    this.#replyLog.because(`${code}: ${failure.message}`);
     if (code === 'READONLY') {
       if (this.#context.closeConnectionOnReadonlyError) connection.destroy();
       this.#onReadonly(connection.server);
@@ -78,6 +78,6 @@ export class ReplyHandler {
   /** From now on the connection counts with plain commands. */
   scriptsRejected(connection: Connection, error: Error): void {
     connection.rejectsScripts = true;
-    this.#scriptLog.bad(replyCode(error));
+    this.#scriptLog.because(replyCode(error));
   }
 }

@@ -8,7 +8,7 @@ import type { KnownExpiries } from '../counting/known-expiries';
 import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
 import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
-import { StateLog } from '../../../logs/state-log';
+import { ConditionLog } from '../../../../streams/condition-log';
 import type { TlsMaterial } from '../../tls-material';
 import type { Expiry } from '../../expiry';
 import type { BatchesInFlight } from './store-lane';
@@ -30,7 +30,7 @@ export interface StoreContext {
   readonly startupDelay: StartupDelay;
   readonly log: Log;
   /** Logs servers that require no password although one is configured. */
-  readonly unusedPasswordLog: StateLog;
+  readonly unusedPasswordLog: ConditionLog;
   /** `main` or `per second`, for log lines. */
   readonly name: string;
 }
@@ -39,7 +39,7 @@ export interface StoreContext {
 export function openConnection(server: Server, context: StoreContext, mustBeMaster = false): Observable<Connection> {
   const { credentials, db, tls, instance, unusedPasswordLog } = context;
   return connect({ server, credentials: credentials(), db, tls, mustBeMaster, timeout: instance.timeout }).pipe(
-    tap(({ hasUnusedPassword }) => hasUnusedPassword && unusedPasswordLog.bad(nameOf(server))),
+    tap(({ hasUnusedPassword }) => hasUnusedPassword && unusedPasswordLog.because(nameOf(server))),
   );
 }
 
@@ -66,14 +66,14 @@ export function openPool({ instance, statistics }: StoreContext, source: PoolSou
  * @param server the server, or the name of the master
  */
 export function logConnections(pool: Pool, { log, name }: StoreContext, server: string): Observable<unknown> {
-  const state = new StateLog(
-    log,
-    { bad: 'cannot connect to the counter store; retrying', good: 'connected to the counter store' },
-    { store: name, server },
-  );
+  const failing = new ConditionLog(log, {
+    begins: 'cannot connect to the counter store; retrying',
+    ends: 'connected to the counter store',
+    fields: { store: name, server },
+  });
   return merge(
-    pool.failures$.pipe(tap((error) => !pool.isConnected && state.bad(error.message))),
-    pool.connected$.pipe(tap((isConnected) => isConnected && state.good())),
+    pool.failures$.pipe(tap((error) => !pool.isConnected && failing.because(error.message))),
+    pool.connected$.pipe(tap((isConnected) => isConnected && failing.ended())),
   );
 }
 

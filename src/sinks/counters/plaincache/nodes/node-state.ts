@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
 import { messageOf } from '../../../../text/thrown';
-import { StateLog } from '../../../logs/state-log';
+import { ConditionLog } from '../../../../streams/condition-log';
 
 /** How often a node that is away is tried, in milliseconds. */
 const PROBE_INTERVAL = 250;
@@ -14,7 +14,7 @@ export class NodeState {
   /** The present state, then every change. */
   readonly isUp$: Observable<boolean>;
   readonly #isUp$ = new BehaviorSubject(true);
-  readonly #log: StateLog;
+  readonly #away: ConditionLog;
   readonly #probe: () => Promise<unknown>;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -23,14 +23,11 @@ export class NodeState {
   constructor(name: string, log: Log, probe: () => Promise<unknown>) {
     this.isUp$ = this.#isUp$.asObservable();
     this.#probe = probe;
-    this.#log = new StateLog(
-      log,
-      {
-        bad: 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does',
-        good: 'a memcached server answers again',
-      },
-      { server: name },
-    );
+    this.#away = new ConditionLog(log, {
+      begins: 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does',
+      ends: 'a memcached server answers again',
+      fields: { server: name },
+    });
   }
 
   get isUp(): boolean {
@@ -40,7 +37,7 @@ export class NodeState {
   /** The node has not answered. */
   failed(error: unknown): void {
     if (this.#isClosed) return;
-    this.#log.bad(messageOf(error));
+    this.#away.because(messageOf(error));
     if (!this.isUp) return;
     this.#isUp$.next(false);
     this.#probeLater();
@@ -65,7 +62,7 @@ export class NodeState {
       this.#probe().then(
         () => this.#answered(),
         (error: unknown) => {
-          this.#log.bad(messageOf(error));
+          this.#away.because(messageOf(error));
           if (!this.#isClosed) this.#probeLater();
         },
       );
@@ -75,7 +72,7 @@ export class NodeState {
 
   #answered(): void {
     if (this.#isClosed) return;
-    this.#log.good();
+    this.#away.ended();
     if (!this.isUp) this.#isUp$.next(true);
   }
 }

@@ -2,7 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
 import { messageOf } from '../../../../text/thrown';
-import { StateLog } from '../../../logs/state-log';
+import { ConditionLog } from '../../../../streams/condition-log';
 import { parseHostPort } from '../../server-address';
 
 /** How soon a look-up that failed is repeated, in milliseconds. */
@@ -34,20 +34,17 @@ export function lookUpSrv(record: string): Promise<readonly SrvRecord[]> {
  * changed. A look-up that fails is repeated; until one succeeds, the last list stays. Never fails.
  */
 export function srvServers({ record, refresh, log, lookUp }: SrvOptions): Observable<readonly string[]> {
-  const state = new StateLog(
-    log,
-    {
-      bad: 'cannot look up the memcached servers; keeping those that are known',
-      good: 'the memcached servers can be looked up again',
-    },
-    { record },
-  );
+  const failing = new ConditionLog(log, {
+    begins: 'cannot look up the memcached servers; keeping those that are known',
+    ends: 'the memcached servers can be looked up again',
+    fields: { record },
+  });
   return defer(() => lookUp(record)).pipe(
     map(sortedServers),
-    tap(() => state.good()),
+    tap(() => failing.ended()),
     retry({
       delay: (error: unknown) => {
-        state.bad(messageOf(error));
+        failing.because(messageOf(error));
         return timer(RETRY_INTERVAL);
       },
     }),

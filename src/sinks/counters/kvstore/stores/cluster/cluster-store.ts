@@ -5,7 +5,7 @@ import type { CounterInstance, CounterLane } from '../../../../../streams/ports/
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { Deadline } from '../../connections/deadline';
-import { StateLog } from '../../../../logs/state-log';
+import { ConditionLog } from '../../../../../streams/condition-log';
 import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../../connections/store-error';
 import { type Step, decideGuards, readsOf } from '../../../guarded-batch';
 import { type StepResult, areCounts } from '../../counting/step-result';
@@ -225,21 +225,21 @@ export class ClusterStore implements Store {
   }
 
   #followTopology(): Observable<unknown> {
-    const state = new StateLog(
-      this.#context.log,
-      { bad: 'cannot read the cluster topology; retrying', good: 'the cluster topology is known again' },
-      { store: this.#context.name },
-    );
+    const unknown = new ConditionLog(this.#context.log, {
+      begins: 'cannot read the cluster topology; retrying',
+      ends: 'the cluster topology is known again',
+      fields: { store: this.#context.name },
+    });
     return merge(
       this.#topology.masters$.pipe(
         tap((masters) => {
-          state.good();
+          unknown.ended();
           this.#updateNodes(masters);
         }),
       ),
       this.#topology.failures$.pipe(
         tap((error) => {
-          state.bad(error.message);
+          unknown.because(error.message);
           this.#failures$.next(error);
         }),
       ),

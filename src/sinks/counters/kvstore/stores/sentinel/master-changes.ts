@@ -1,5 +1,5 @@
 import { Observable, defer, merge, mergeMap, retry, timer } from 'rxjs';
-import { StateLog } from '../../../../logs/state-log';
+import { ConditionLog } from '../../../../../streams/condition-log';
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { startReplyTimer } from '../../connections/reply-timer';
@@ -34,16 +34,13 @@ export function masterChanges(
 }
 
 function reportsOf(sentinel: Server, sentinels: Sentinels, { log, name }: MasterChangesOptions): Observable<Server> {
-  const state = new StateLog(
-    log,
-    {
-      bad: 'a sentinel rejects SUBSCRIBE; failovers may be noticed late',
-      good: 'a sentinel accepts SUBSCRIBE again',
-    },
-    { store: name, sentinel: nameOf(sentinel) },
-  );
+  const rejection = new ConditionLog(log, {
+    begins: 'a sentinel rejects SUBSCRIBE; failovers may be noticed late',
+    ends: 'a sentinel accepts SUBSCRIBE again',
+    fields: { store: name, sentinel: nameOf(sentinel) },
+  });
   return defer(() => sentinels.connect(sentinel)).pipe(
-    mergeMap((connection) => merge(heartbeat(connection), switches(connection, { sentinel, sentinels, state }))),
+    mergeMap((connection) => merge(heartbeat(connection), switches(connection, { sentinel, sentinels, rejection }))),
     retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
   );
 }
@@ -52,10 +49,10 @@ interface SwitchesOptions {
   readonly sentinel: Server;
   readonly sentinels: Sentinels;
   /** Of the subscription. */
-  readonly state: StateLog;
+  readonly rejection: ConditionLog;
 }
 
-function switches(connection: Connection, { sentinel, sentinels, state }: SwitchesOptions): Observable<Server> {
+function switches(connection: Connection, { sentinel, sentinels, rejection }: SwitchesOptions): Observable<Server> {
   return new Observable((subscriber) => {
     let resubscribeTimer: NodeJS.Timeout | undefined;
     function report(master: Promise<Server>): Promise<void> {
@@ -68,7 +65,7 @@ function switches(connection: Connection, { sentinel, sentinels, state }: Switch
     function rejected(error: Error): void {
       // A lost connection reports itself.
       if (!isReply(error) || subscriber.closed) throw error;
-      state.bad(error.message);
+      rejection.because(error.message);
       // After the reconnect, weir tries to subscribe again and queries the master.
       resubscribeTimer = setTimeout(() => connection.destroy(), RESUBSCRIBE);
       resubscribeTimer.unref();
@@ -80,7 +77,7 @@ function switches(connection: Connection, { sentinel, sentinels, state }: Switch
         sentinels.putFirst(sentinel);
         void report(sentinels.master());
       })
-      .then(() => state.good(), rejected)
+      .then(() => rejection.ended(), rejected)
       // Only after the subscription, so that no switch is missed in between.
       .then(
         () => report(sentinels.masterAfterGap(sentinel)),
