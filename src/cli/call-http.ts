@@ -1,5 +1,6 @@
 import { request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
+import { formatHostPort } from '../text/host-port';
 import { messageOf } from '../text/thrown';
 
 export interface HttpCall {
@@ -49,7 +50,7 @@ export function callHttp({ host, port, headers = {}, body, timeoutMs, ...rest }:
 
 /** Without the zone of an IPv6 address, which has a meaning on this machine only. */
 function hostHeader(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host.replace(/%.*$/, '')}]` : host}:${port}`;
+  return formatHostPort(host.replace(/%.*$/, ''), port);
 }
 
 function reasonOf(error: unknown): string {

@@ -23,8 +23,8 @@ import type { LoadedConfig } from '../streams/current-config';
 import { type DrainOutcome, type DrainStep, abortReasons, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { Phase, Readiness } from '../streams/readiness';
+import { formatHostPort } from '../text/host-port';
 import { asError } from '../text/thrown';
-import { addressText } from './address-text';
 import type { App } from './app';
 import { IGNORED_SIGNALS } from './early';
 import { type ManagerNotifier, managerReports } from './service-manager';
@@ -215,5 +215,5 @@ function formatMilliseconds(milliseconds: number): string {
 }
 
 function nameOf(at: ListenerAddress): string {
-  return typeof at === 'string' ? at : addressText(at.address, at.port);
+  return typeof at === 'string' ? at : formatHostPort(at.address, at.port);
 }

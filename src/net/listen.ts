@@ -1,5 +1,6 @@
 import { lstatSync, unlinkSync } from 'node:fs';
 import net from 'node:net';
+import { formatHostPort } from '../text/host-port';
 
 /** A TCP address to listen on. */
 export interface TcpAddress {
@@ -130,5 +131,5 @@ function textOf(cause: unknown): string {
 function nameOf(at: ListenAddress): string {
   if ('path' in at) return at.path;
   if (at.inherited !== undefined) return `the inherited socket with file descriptor ${at.inherited}`;
-  return at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
+  return formatHostPort(at.host, at.port);
 }

@@ -9,6 +9,7 @@ import { escapeStatisticsKey } from '../statistics/escape';
 import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
 import type { ExplainedStep, RuleReference } from '../streams/ports/operator';
+import { excerpt } from '../text/excerpt';
 
 /** An explanation lists so many candidates in all, and so many of one level… */
 const MAX_CANDIDATES = 2_000;
@@ -86,5 +87,5 @@ export function referenceTo(rule: Rule | undefined): RuleReference | null {
 }
 
 export function shortened(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
+  return excerpt(text, MAX_TEXT);
 }

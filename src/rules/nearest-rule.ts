@@ -1,3 +1,4 @@
+import { excerpt } from '../text/excerpt';
 import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Explanation } from './explain';
 import type { Level, Rule } from './rule-tree';
@@ -100,7 +101,7 @@ function* shortTexts(texts: Iterable<string>): IterableIterator<string> {
 
 /** In quotes and of limited length. */
 function quote(text: string): string {
-  return `'${text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text}'`;
+  return `'${excerpt(text, MAX_LENGTH)}'`;
 }
 
 function count(number: number, what: 'entry'): string {

@@ -2,7 +2,9 @@ import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { createLogger } from '../../src/sinks/logs/logger';
 import { connectionFailure } from '../../src/text/connection-failure';
+import { excerpt } from '../../src/text/excerpt';
 import { hideAddressCredentials, hideSecrets, hideUrlCredentials } from '../../src/text/hide-credentials';
+import { formatHostPort, parseHostPort, parseServerAddress, peerAddress } from '../../src/text/host-port';
 import { KEY_TOLERANCE, VARIABLE_TOLERANCE, editDistance, nearestName } from '../../src/text/nearest-name';
 import { fixedNumber, plainNumber } from '../../src/text/plain-number';
 import { SecretMask } from '../../src/text/secret-mask';
@@ -125,6 +127,35 @@ describe('hidden secrets', () => {
     expect(hide('permanent seldom-changed another comes-back')).toBe('*** *** *** ***');
     expect(hide(texts.join(' '))).toBe(`secret-0 secret-1 secret-2 ${Array(7).fill('***').join(' ')}`);
   });
+});
+
+test('a host and a port are read as they are printed, IPv6 addresses in brackets', () => {
+  const addresses = {
+    'a-b.example:1': 'a-b.example',
+    '10.0.0.1:65535': '10.0.0.1',
+    '[fe80::1%eth0]:80': 'fe80::1%eth0',
+  };
+  for (const [text, host] of Object.entries(addresses)) {
+    const address = parseServerAddress(text);
+    expect(address?.host).toBe(host);
+    expect(formatHostPort(host, address?.port ?? 0)).toBe(text);
+  }
+  expect(peerAddress({ remoteAddress: '::1', remotePort: 80 })).toBe('[::1]:80');
+  expect(peerAddress({})).toBeUndefined();
+});
+
+test('an address of a server has a host and a port; one to listen on may lack them', () => {
+  const rejected = ['a', 'a:', 'a:65536', '::1:80', '[a]:80', 'a/b:80', 'user@a:80', 'a b:80', 'http://a:80', '[::1]'];
+  expect(rejected.map((text) => parseHostPort(text))).toEqual(rejected.map(() => undefined));
+  expect([':80', 'a:0'].map((text) => parseHostPort(text))).toEqual([
+    { host: '', port: 80 },
+    { host: 'a', port: 0 },
+  ]);
+  expect([':80', 'a:0'].map((text) => parseServerAddress(text))).toEqual([undefined, undefined]);
+});
+
+test('an excerpt of a text is the text itself up to a length, then its beginning', () => {
+  expect([excerpt('abc', 3), excerpt('abcd', 3), excerpt('', 0)]).toEqual(['abc', 'abc…', '']);
 });
 
 describe('the nearest name', () => {

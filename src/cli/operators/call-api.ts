@@ -1,5 +1,5 @@
-import { type HostPort, isServer, parseHostPort } from '../../settings/values/addresses';
 import { hideAddressCredentials } from '../../text/hide-credentials';
+import { type HostPort, parseServerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';
 import { callHttp } from '../call-http';
 import { FlagError } from '../flags';
@@ -55,7 +55,7 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
 
 /** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
 function serverAt(address: string): HostPort {
-  const server = isServer(address) ? parseHostPort(address) : undefined;
+  const server = parseServerAddress(address);
   if (server !== undefined) return server;
   throw new FlagError(`invalid address "${visible(hideAddressCredentials(address))}": expected host:port`);
 }

@@ -1,3 +1,4 @@
+import { excerpt } from '../../text/excerpt';
 import { MalformedBody } from '../server/errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
@@ -184,7 +185,7 @@ export class JsonCursor {
     if (text === '{') return 'an object';
     if (text === '[') return 'an array';
     if (text === '"') return 'a string';
-    return excerpt(text);
+    return quoted(text);
   }
 
   /** The position in the document, as a JSONPath expression. */
@@ -192,7 +193,7 @@ export class JsonCursor {
     let path = '$';
     for (const step of this.#path) {
       if (typeof step === 'number') path += `[${step}]`;
-      else if (step !== undefined) path += /^\w+$/.test(step) ? `.${excerpt(step)}` : `["${excerpt(step)}"]`;
+      else if (step !== undefined) path += /^\w+$/.test(step) ? `.${quoted(step)}` : `["${quoted(step)}"]`;
     }
     return path;
   }
@@ -204,7 +205,6 @@ export class JsonCursor {
 }
 
 /** A caller's text for an error message: truncated, and escaped so that it stays on one line. */
-export function excerpt(text: string): string {
-  const short = text.length > MAX_EXCERPT ? `${text.slice(0, MAX_EXCERPT)}…` : text;
-  return JSON.stringify(short).slice(1, -1);
+export function quoted(text: string): string {
+  return JSON.stringify(excerpt(text, MAX_EXCERPT)).slice(1, -1);
 }

@@ -1,4 +1,4 @@
-import { type JsonCursor, excerpt } from './json-cursor';
+import { type JsonCursor, quoted } from './json-cursor';
 
 /** The range of an integer field, and how an error message describes it. */
 interface IntegerRange {
@@ -36,7 +36,7 @@ export function readEnum(cursor: JsonCursor, names: readonly string[]): number {
   }
   const name = cursor.string();
   const number = names.indexOf(name);
-  if (number === -1) cursor.fail(`expected one of ${names.join(', ')}, got "${excerpt(name)}"`);
+  if (number === -1) cursor.fail(`expected one of ${names.join(', ')}, got "${quoted(name)}"`);
   return number;
 }
 
@@ -45,7 +45,7 @@ function readInteger(cursor: JsonCursor, { min, max, expected }: IntegerRange): 
   const text = isQuoted ? cursor.string() : (cursor.numberText() ?? cursor.unexpected(expected));
   const number = SHORT_INTEGER.test(text) ? Number(text) : integerOf(text);
   if (!(number >= min && number <= max)) {
-    cursor.fail(`expected ${expected}, got ${isQuoted ? `"${excerpt(text)}"` : excerpt(text)}`);
+    cursor.fail(`expected ${expected}, got ${isQuoted ? `"${quoted(text)}"` : quoted(text)}`);
   }
   return number;
 }

@@ -1,4 +1,5 @@
 import type { Rule } from '../../rules/rule-tree';
+import { excerpt } from '../../text/excerpt';
 import { ownText } from '../../text/table-key';
 import type { Entry } from '../request';
 import type { Offender } from './offender';
@@ -46,15 +47,11 @@ export function excerptsOf(domain: string, entries: readonly Entry[], rule: Rule
     const { key, value } = entries[level] as Entry;
     descriptor += `${level === 0 ? '' : ','}${key}=${countedValue(value, rule, level)}`;
   }
-  return { domain: excerpt(domain), descriptor: excerpt(descriptor) };
+  return { domain: ownText(excerpt(domain, EXCERPT)), descriptor: ownText(excerpt(descriptor, EXCERPT)) };
 }
 
 /** At a level with `share_threshold`, the cache key contains the rule's pattern. */
 function countedValue(value: string, rule: Rule | undefined, level: number): string {
   const step = rule?.path[level];
   return step?.shareThreshold ? step.value : value;
-}
-
-function excerpt(text: string): string {
-  return ownText(text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text);
 }

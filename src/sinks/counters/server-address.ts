@@ -1,4 +1,5 @@
 import type { NetConnectOpts } from 'node:net';
+import { formatHostPort, parseServerAddress } from '../../text/host-port';
 
 /** Where a server listens. */
 export type Server =
@@ -9,12 +10,7 @@ const SOCKET_PATH = /^(?:unix:)?(?:\/\/)?(?=\/)/;
 
 /** A server's name in logs, which also identifies nodes: `host:port`, `[v6]:port`, or the socket's path. */
 export function nameOf(server: Server): string {
-  if (server.kind === 'unix') return server.path;
-  return hostPort(server.host, server.port);
-}
-
-export function hostPort(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return server.kind === 'unix' ? server.path : formatHostPort(server.host, server.port);
 }
 
 /** What Node connects to the server with. */
@@ -28,13 +24,12 @@ export function connectOptions(server: Server): NetConnectOpts {
  * @throws Error whose message continues "the address …"; it never quotes the address
  */
 export function parseServer(text: string): Server {
-  return SOCKET_PATH.test(text) ? { kind: 'unix', path: text.replace(SOCKET_PATH, '') } : parseHostPort(text);
+  return SOCKET_PATH.test(text) ? { kind: 'unix', path: text.replace(SOCKET_PATH, '') } : tcpServer(text);
 }
 
 /** Parses `host:port` and `[v6]:port`. */
-export function parseHostPort(text: string): Server {
-  const match = /^(?:\[([^\]]+)\]|([^:/@\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match === null || port < 1 || port > 65_535) throw new Error('is not host:port');
-  return { kind: 'tcp', host: match[1] ?? (match[2] as string), port, family: 0 };
+export function tcpServer(text: string): Server {
+  const address = parseServerAddress(text);
+  if (address === undefined) throw new Error('is not host:port');
+  return { kind: 'tcp', ...address, family: 0 };
 }

@@ -5,6 +5,7 @@ import type { Resolution } from '../../limiter/resolution';
 import type { Verdict } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
 import type { DecisionObserver } from '../../streams/ports/decide';
+import { peerAddress } from '../../text/host-port';
 import type { BoundedLines } from '../logs/bounded-lines';
 import { readParent } from '../traces/parent';
 import { type RecordContext, decisionRecord, rejectionRecord } from './decision-record';
@@ -59,7 +60,7 @@ export class DecisionLines implements DecisionLog {
     const parent = trace === undefined && caller !== undefined ? readParent(caller) : undefined;
     return {
       now: this.#options.now(),
-      caller: addressOf(caller?.peer),
+      caller: caller?.peer && peerAddress(caller.peer),
       traceId: trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined),
     };
   }
@@ -68,11 +69,4 @@ export class DecisionLines implements DecisionLog {
 function isOverInShadow({ limited }: Resolution): boolean {
   if (limited === undefined || !limited.applied.shadowMode || limited.isNegative) return false;
   return limited.overByLocalCache || limited.after > limited.applied.requestsPerUnit;
-}
-
-/** `host:port`, with an IPv6 address in brackets; undefined on a Unix socket. */
-function addressOf(peer: NonNullable<DecisionObserver['caller']>['peer']): string | undefined {
-  if (peer?.remoteAddress === undefined) return undefined;
-  const { remoteAddress, remotePort } = peer;
-  return `${remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress}:${remotePort ?? 0}`;
 }

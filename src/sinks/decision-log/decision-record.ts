@@ -4,6 +4,7 @@ import { outcomeOf } from '../../limiter/descriptor-outcome';
 import type { Descriptor, Entry, RateLimitRequest } from '../../limiter/request';
 import type { Resolution } from '../../limiter/resolution';
 import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
+import { excerpt } from '../../text/excerpt';
 
 /** How many descriptors of a request, and entries of a descriptor, a record has. */
 const MOST_LISTED = 20;
@@ -112,6 +113,6 @@ class Excerpts {
   of(text: string): string {
     const most = Math.min(LONGEST_TEXT, this.#left);
     this.#left -= Math.min(text.length, most);
-    return text.length <= most ? text : `${text.slice(0, most)}…`;
+    return excerpt(text, most);
   }
 }

@@ -5,6 +5,7 @@ import type { Ruleset } from '../../rules/ruleset';
 import type { Statistics } from '../../statistics/statistics';
 import type { Log } from '../../streams/ports/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
+import { excerpt } from '../../text/excerpt';
 
 /** The longest name in a list of changes, in characters. */
 const MAX_NAME = 60;
@@ -117,7 +118,7 @@ function describeChanges(changes: RulesetChanges): string {
 
 function part(noun: string, verb: string, { count, names }: Named): string {
   if (count === 0) return '';
-  const short = names.map((name) => (name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name));
+  const short = names.map((name) => excerpt(name, MAX_NAME));
   const list = [...short, ...(count > names.length ? ['…'] : [])].join(', ');
   return `${count} ${noun}${count === 1 ? '' : 's'} ${verb} (${list})`;
 }

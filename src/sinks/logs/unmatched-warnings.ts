@@ -7,6 +7,7 @@ import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards/work-budget';
 import type { Log, LogFields } from '../../streams/ports/log';
+import { excerpt } from '../../text/excerpt';
 
 /** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */
 const MOST_LISTED = 5;
@@ -27,11 +28,13 @@ export function unmatchedWarnings(log: Log): UnmatchedCalls {
 function describe({ domain, descriptors }: RateLimitRequest): LogFields {
   const listed = descriptors.slice(0, MOST_LISTED).map(pairsOf);
   if (descriptors.length > MOST_LISTED) listed.push(`${descriptors.length - MOST_LISTED} more`);
-  return { domain: excerpt(domain), descriptors: listed.join('; ') };
+  return { domain: excerpt(domain, LONGEST_TEXT), descriptors: listed.join('; ') };
 }
 
 function pairsOf({ entries }: Descriptor): string {
-  const listed = entries.slice(0, MOST_LISTED).map(({ key, value }) => `${excerpt(key)}=${excerpt(value)}`);
+  const listed = entries
+    .slice(0, MOST_LISTED)
+    .map(({ key, value }) => `${excerpt(key, LONGEST_TEXT)}=${excerpt(value, LONGEST_TEXT)}`);
   if (entries.length > MOST_LISTED) listed.push(`${entries.length - MOST_LISTED} more`);
   return listed.join(',');
 }
@@ -45,11 +48,7 @@ function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset):
     const nearest = nearestRule(ruleset, path, explainMatch(ruleset, path, options));
     if (nearest === undefined) continue;
     const { rule, difference } = nearest;
-    return { ...(rule !== undefined && { nearest: excerpt(plainStatisticsKey(rule)) }), difference };
+    return { ...(rule !== undefined && { nearest: excerpt(plainStatisticsKey(rule), LONGEST_TEXT) }), difference };
   }
   return {};
-}
-
-function excerpt(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
 }

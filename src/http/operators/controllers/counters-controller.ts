@@ -1,4 +1,5 @@
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../../../streams/ports/operator';
+import { excerpt } from '../../../text/excerpt';
 import { HttpError } from '../../server/errors';
 import { ProblemError } from '../problems';
 import { invalid, parametersOf, readDescriptor } from '../query';
@@ -37,8 +38,8 @@ export class CountersController extends OperatorsController {
   async #change(query: CounterQuery, count: number | null): Promise<CounterChange> {
     const change = found(await this.operator.changeCounter(query, count));
     this.log.notice(count === null ? 'counter cleared by an operator' : 'counter set by an operator', {
-      domain: shortened(query.domain),
-      descriptor: shortened(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(',')),
+      domain: excerpt(query.domain, LONGEST_TEXT),
+      descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
       before: change.countBefore,
       after: count ?? 0,
       peer: this.ctx.req.socket.remoteAddress,
@@ -88,8 +89,4 @@ function parsed(text: string): unknown {
   } catch (cause) {
     throw new HttpError({ status: 400, code: 'invalid_request', message: 'the body is not valid JSON' }, { cause });
   }
-}
-
-function shortened(text: string): string {
-  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
 }

@@ -1,4 +1,5 @@
 import type { Document, YAMLError } from 'yaml';
+import { excerpt } from '../../../text/excerpt';
 import type { ProblemDetails } from '../problems/problem';
 import type { ProblemReport } from '../problems/problem-report';
 import type { SourceRange, SourceText } from '../problems/source-text';
@@ -91,6 +92,5 @@ function adviceFor({ code, message }: YAMLError): string {
 }
 
 function syntaxMessage({ message }: YAMLError): string {
-  const line = message.replaceAll(/\s+/g, ' ');
-  return `error loading config file: ${line.length > MAX_MESSAGE_LENGTH ? `${line.slice(0, MAX_MESSAGE_LENGTH)}…` : line}`;
+  return `error loading config file: ${excerpt(message.replaceAll(/\s+/g, ' '), MAX_MESSAGE_LENGTH)}`;
 }

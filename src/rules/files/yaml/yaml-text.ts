@@ -1,3 +1,4 @@
+import { excerpt } from '../../../text/excerpt';
 import { printScalar } from './print-scalar';
 import { scalarType } from './yaml-scalar';
 import type { YamlNode } from './yaml-tree';
@@ -41,8 +42,7 @@ export function printNode(node: YamlNode, depth = 0): string {
 
 /** A text for a message: on one line and of bounded length. */
 export function showText(text: string): string {
-  const line = oneLine(text);
-  return line.length > MAX_SHOWN_LENGTH ? `${line.slice(0, MAX_SHOWN_LENGTH)}…` : line;
+  return excerpt(oneLine(text), MAX_SHOWN_LENGTH);
 }
 
 /** A private key pasted into a rule file by mistake: it must not get into messages, which are logged. */

@@ -6,6 +6,7 @@ import type { Timer } from '../../../statistics/timer';
 import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import type { StatisticsOutput } from '../../../streams/ports/statistics-output';
+import { excerpt } from '../../../text/excerpt';
 import { asError } from '../../../text/thrown';
 import type { LineFormat } from '../lines/line-format';
 import { type LineSender, PartialDeliveryError } from './line-sender';
@@ -135,7 +136,7 @@ export class SendingOutput implements StatisticsOutput {
     log.warn('a statistic is not sent, as its name is too long for a datagram', {
       to: destination,
       max_bytes: maxLineBytes,
-      name: `${long.slice(0, SHOWN_OF_LINE)}…`,
+      name: excerpt(long, SHOWN_OF_LINE),
     });
   }
 }

@@ -1,9 +1,9 @@
 import { Resolver } from 'node:dns/promises';
 import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
 import type { Log } from '../../../../streams/ports/log';
+import { parseServerAddress } from '../../../../text/host-port';
 import { messageOf } from '../../../../text/thrown';
 import { ConditionLog } from '../../../../streams/condition-log';
-import { parseHostPort } from '../../server-address';
 
 /** How soon a look-up that failed is repeated, in milliseconds. */
 const RETRY_INTERVAL = 1000;
@@ -64,12 +64,7 @@ function sortedServers(records: readonly SrvRecord[]): readonly string[] {
 
 /** Whether it can be connected to. The target `.` and the port 0 mean that the service is not available (RFC 2782). */
 function isAddress({ name, port }: SrvRecord): boolean {
-  try {
-    parseHostPort(`${name}:${port}`);
-    return true;
-  } catch {
-    return false;
-  }
+  return parseServerAddress(`${name}:${port}`) !== undefined;
 }
 
 function compare(one: string, other: string): number {

@@ -1,3 +1,5 @@
+import { excerpt } from '../../../../text/excerpt';
+
 /** A reply that is not one of the protocol: what follows it on the connection cannot be assigned to commands. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
@@ -22,5 +24,5 @@ export interface ReplyReader<T> {
 
 /** A line of an unexpected reply, for a message; what servers send may be anything. */
 export function quoteLine(line: string): string {
-  return JSON.stringify(line.length > 60 ? `${line.slice(0, 60)}…` : line);
+  return JSON.stringify(excerpt(line, 60));
 }

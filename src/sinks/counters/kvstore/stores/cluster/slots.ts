@@ -1,4 +1,5 @@
-import { type Server, hostPort, parseHostPort } from '../../../server-address';
+import { formatHostPort } from '../../../../../text/host-port';
+import { type Server, tcpServer } from '../../../server-address';
 
 /** A range of slots, both ends included, and the server that holds it. */
 export interface SlotRange {
@@ -43,6 +44,6 @@ export function readRedirect(error: Error, nodeHost: string): Redirect | undefin
   const match = /^(MOVED|ASK) (\d+) (\S*):(\d+)/.exec(error.message);
   if (match === null) return undefined;
   const [, kind, slot, host, port] = match as unknown as [string, Redirect['kind'], string, string, string];
-  const server = parseHostPort(hostPort((host || nodeHost).replace(/^\[(.*)\]$/, '$1'), Number(port)));
+  const server = tcpServer(formatHostPort((host || nodeHost).replace(/^\[(.*)\]$/, '$1'), Number(port)));
   return { kind, slot: Number(slot), server };
 }

@@ -1,0 +1,42 @@
+const NAME_OR_IPV4 = /^[\w.-]+$/;
+const IPV6 = /^(?=.*:.*:)[\da-fA-F:.]+(?:%[\w.-]+)?$/;
+const HOST_PORT = /^(?:\[(?<bracketed>[^\]]+:[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>\d{1,5})$/;
+
+/** A host (IPv6 addresses without brackets; empty when omitted) and a port. */
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Whether a text can be a host name or an IP address; IPv6 addresses are written without brackets. */
+export function isHost(text: string): boolean {
+  return NAME_OR_IPV4.test(text) || IPV6.test(text);
+}
+
+/** Parses `host:port`, `[IPv6 address]:port` or `:port`; undefined for any other text. */
+export function parseHostPort(text: string): HostPort | undefined {
+  const parts = HOST_PORT.exec(text)?.groups;
+  if (parts === undefined) return undefined;
+  const host = parts['bracketed'] ?? parts['plain'] ?? '';
+  const port = Number(parts['port']);
+  return (host === '' || isHost(host)) && port <= 65_535 ? { host, port } : undefined;
+}
+
+/** Parses the address of a server, `host:port` with both parts present; undefined for any other text. */
+export function parseServerAddress(text: string): HostPort | undefined {
+  const address = parseHostPort(text);
+  return address === undefined || address.host === '' || address.port === 0 ? undefined : address;
+}
+
+/** `host:port`, with an IPv6 address in brackets. */
+export function formatHostPort(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The address of the other end of a socket, as far as the socket has it; undefined on a Unix socket. */
+export function peerAddress(peer: {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}): string | undefined {
+  return peer.remoteAddress === undefined ? undefined : formatHostPort(peer.remoteAddress, peer.remotePort ?? 0);
+}
