@@ -44,12 +44,9 @@ function onlyKeys(names, patterns, value) {
 /** The definitions that list names of settings: which ones `settings`, `secrets` and `extraEnv` accept. */
 function nameDefinitions() {
   const dist = join(ROOT, 'dist/settings');
-  const { settingsTable } = require(join(dist, 'table/settings-table.js'));
-  const { namesOf } = require(join(dist, 'table/setting.js'));
-  const { fileNamesOf } = require(join(dist, 'variables/secret-file.js'));
-  const rows = settingsTable.flatMap(({ settings }) =>
-    settings.map((row) => ({ names: namesOf(row), files: fileNamesOf(row) })),
-  );
+  const { settingRows, settingsTable } = require(join(dist, 'table/settings-table.js'));
+  const { fileNamesOf, namesOf } = require(join(dist, 'table/setting.js'));
+  const rows = settingRows.map((row) => ({ names: namesOf(row), files: fileNamesOf(row) }));
   // Names in capital letters in the template of the environment.
   const template = readFileSync(join(SOURCE, 'templates/_environment.tpl'), 'utf8');
   const determined = new Set(template.match(/\b[A-Z][A-Z0-9_]{3,}\b/g));

@@ -8,7 +8,7 @@ if (isStale(BUILD_STAMP, ['src/settings'])) {
   printStatus('src/settings has changed since the last build: run npm run build first');
   process.exit(1);
 }
-const { settingsPage } = createRequire(import.meta.url)(join(ROOT, 'dist', 'settings', 'docs', 'settings-page.js'));
+const { settingsPage } = createRequire(import.meta.url)(join(ROOT, 'dist/settings/docs.js'));
 
 const path = join(ROOT, 'docs', 'settings.md');
 const page = settingsPage();

@@ -9,7 +9,7 @@ import { collectOnOneThread, processCount } from './main/process';
 import { runService } from './main/run';
 import { managerNotifier } from './main/service-manager';
 import { SettingsError } from './settings/read-settings';
-import { secretsOf } from './settings/variables/secrets';
+import { secretsOf } from './settings/secrets';
 import { BoundedLines } from './sinks/logs/bounded-lines';
 import { describeError } from './sinks/logs/describe-error';
 import { createLogger } from './sinks/logs/logger';

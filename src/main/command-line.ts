@@ -1,5 +1,5 @@
 import { FlagError, parseFlags } from '../cli/flags';
-import { helpText } from '../settings/docs/help-text';
+import { helpText } from '../settings/docs';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { VERSION } from '../cli/version';
 

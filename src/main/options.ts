@@ -1,7 +1,6 @@
 import type { LimiterOptions } from '../limiter/options';
 import type { LoadedSettings } from '../settings/read-settings';
-import type { Settings } from '../settings/settings';
-import type { InstanceField, InstancePrefix } from '../settings/table/kvstore-instance';
+import type { InstanceField, InstancePrefix, Settings } from '../settings/settings';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
 import { replacementProblem } from '../sinks/counters/kvstore/stores/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';

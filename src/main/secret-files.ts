@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Field, Settings } from '../settings/settings';
-import { type ReadSecretFile, describeFile } from '../settings/variables/secret-file';
-import { secretsOfText } from '../settings/variables/secrets';
+import { secretsOfText } from '../settings/secrets';
+import { type ReadSecretFile, describeFile } from '../settings/variables';
 import { ConditionLog } from '../streams/condition-log';
 import { readSecretFile } from '../sources/secret-file';
 import type { Log } from '../streams/ports/log';

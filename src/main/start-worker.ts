@@ -1,4 +1,4 @@
-import { secretsOf } from '../settings/variables/secrets';
+import { secretsOf } from '../settings/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import { describeError } from '../sinks/logs/describe-error';
 import { standardStream } from '../sinks/standard-stream';

@@ -1,9 +1,9 @@
 import { hideAddressCredentials, hideUrlCredentials } from '../text/hide-credentials';
-import { type Mogrifier, mogrifierTags } from './mogrifiers';
+import type { Mogrifier } from './mogrifiers';
 import type { LoadedSettings } from './read-settings';
-import type { Field } from './settings';
 import type { Setting } from './table/setting';
-import { settingsTable } from './table/settings-table';
+import { settingRows } from './table/settings-table';
+import { mogrifierTags } from './values/lists';
 
 /** A setting as operators see it. */
 export interface SettingLine {
@@ -14,17 +14,9 @@ export interface SettingLine {
   readonly value: string | null;
 }
 
-const HIDDEN = '***';
-
-const rows: readonly Setting<Field>[] = settingsTable.flatMap((group): readonly Setting<Field>[] => group.settings);
-
 /** All settings in the order of the table, then the variables of the mogrifiers; without secrets. */
-export function listSettings(loaded: LoadedSettings): readonly SettingLine[] {
-  return [...rowLines(loaded), ...loaded.settings.mogrifiers.flatMap(mogrifierLines)];
-}
-
-function rowLines({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
-  return rows.map((row) => {
+export function listSettings({ settings, given, files, nameOf }: LoadedSettings): readonly SettingLine[] {
+  const lines = settingRows.map((row): SettingLine => {
     const value: unknown = settings[row.field];
     const name = nameOf(row.field);
     const file = files.get(row.field);
@@ -35,25 +27,22 @@ function rowLines({ settings, given, files, nameOf }: LoadedSettings): readonly 
       value: value === undefined ? null : shown(row, row.type.format(value)),
     };
   });
+  return [...lines, ...settings.mogrifiers.flatMap(mogrifierLines)];
 }
 
 /** The variables of a mogrifier under the names of the program that its pattern is set for. */
 function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
   const prefix = patternVariable.slice(0, -'PATTERN'.length);
-  const hasTags = Object.keys(tags).length > 0;
+  const tagsText = hideUrlCredentials(mogrifierTags.format(tags));
   return [
     { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern) },
     { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output) },
-    {
-      name: `${prefix}TAGS`,
-      source: hasTags ? 'environment' : 'default',
-      value: hasTags ? hideUrlCredentials(mogrifierTags.format(tags)) : null,
-    },
+    { name: `${prefix}TAGS`, source: tagsText === '' ? 'default' : 'environment', value: tagsText || null },
   ];
 }
 
-function shown({ secret }: Setting, text: string): string {
-  if (secret === 'value') return HIDDEN;
+function shown({ type: { secret } }: Setting, text: string): string {
+  if (secret === 'value') return '***';
   // A URL may have been set by mistake where the setting expects something else.
   return secret === 'credentials' ? hideAddressCredentials(text) : hideUrlCredentials(text);
 }

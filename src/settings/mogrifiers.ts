@@ -1,8 +1,7 @@
-import { type Environment, lookUp } from './variables/environment';
-import { readVariable } from './variables/read-variable';
-import { type Pairs, pairs } from './values/lists';
-import { text } from './values/text';
-import type { ValueType } from './values/value-type';
+import { aliasOf } from './table/setting';
+import { type Pairs, mogrifierTags } from './values/lists';
+import { type ValueType, anyText } from './values/value-type';
+import { type Environment, type Reading, lookUp, readVariable } from './variables';
 
 /** A rule that rewrites the name of a statistic into another name with tags. */
 export interface Mogrifier {
@@ -18,19 +17,7 @@ export interface Mogrifier {
   readonly tags: Pairs;
 }
 
-const NAME = 'TAGGEDSTATS_MOGRIFIER_';
-const ALIAS = 'DOG_STATSD_MOGRIFIER_';
-
-const VARIABLE = new RegExp(`^(?:${NAME}|${ALIAS})(?<name>.+)_(?:PATTERN|NAME|TAGS)$`);
-
-/** The type of the variable with the tags. */
-export const mogrifierTags = pairs({ separator: ':', emptyValues: 'rejected' });
-
-export interface MogrifiersResult {
-  readonly mogrifiers: readonly Mogrifier[];
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-}
+const VARIABLE = /^(?:TAGGEDSTATS|DOG_STATSD)_MOGRIFIER_(?<name>.+)_(?:PATTERN|NAME|TAGS)$/;
 
 /**
  * Reads the variables of the listed mogrifiers. The fallback of the Go service to variables named PATTERN, NAME and TAGS, an
@@ -38,22 +25,17 @@ export interface MogrifiersResult {
  *
  * @param listName the variable that lists the names, for messages
  */
-export function readMogrifiers(environment: Environment, names: readonly string[], listName: string): MogrifiersResult {
-  const problems: string[] = [];
-  const warnings: string[] = [];
-
-  function read<Value>(variable: string, type: ValueType<Value>) {
-    const result = readVariable(environment, { name: NAME + variable, alias: ALIAS + variable, type });
-    problems.push(...result.problems);
-    warnings.push(...result.warnings);
-    return result;
+export function readMogrifiers(names: readonly string[], listName: string, reading: Reading): readonly Mogrifier[] {
+  function read<Value>(name: string, type: ValueType<Value>) {
+    return readVariable({ name, alias: aliasOf(name), type }, reading);
   }
   function readRequired(mogrifier: string, part: 'PATTERN' | 'NAME') {
-    const { givenAs, value = '' } = read(`${mogrifier}_${part}`, text());
+    const name = `TAGGEDSTATS_MOGRIFIER_${mogrifier}_${part}`;
+    const { givenAs, value = '' } = read(name, anyText());
     // The names of one program, as in the list.
-    const variable = givenAs ?? `${listName.startsWith('USE_') ? ALIAS : NAME}${mogrifier}_${part}`;
+    const variable = givenAs ?? (listName.startsWith('USE_') ? aliasOf(name) : name) ?? name;
     if (givenAs === undefined) {
-      problems.push(
+      reading.problems.push(
         `${variable} is not set, but ${listName} contains ${mogrifier}; set the variable, or remove ${mogrifier} from ` +
           'the list.',
       );
@@ -69,26 +51,27 @@ export function readMogrifiers(environment: Environment, names: readonly string[
       pattern: pattern.value,
       patternVariable: pattern.variable,
       output: readRequired(name, 'NAME').value,
-      tags: read(`${name}_TAGS`, mogrifierTags).value ?? {},
+      tags: read(`TAGGEDSTATS_MOGRIFIER_${name}_TAGS`, mogrifierTags).value ?? {},
     };
   });
-
-  for (const variable of mogrifierVariables(environment)) {
+  for (const variable of mogrifierVariables(reading.environment)) {
     const name = nameIn(variable);
-    if (name !== undefined && !listed.includes(name)) {
-      warnings.push(
-        `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
-          'variable.',
-      );
-    }
+    if (name === undefined || listed.includes(name)) continue;
+    reading.warnings.push(
+      `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
+        'variable.',
+    );
   }
-  return { mogrifiers, problems, warnings };
+  return mogrifiers;
 }
 
 /** The variables of mogrifiers that are set, listed or not. */
 export function mogrifierVariables(environment: Environment): readonly string[] {
-  const names = Object.keys(environment).filter((variable) => nameIn(variable) !== undefined);
-  return lookUp(environment, names).map(({ name }) => name);
+  return lookUp(environment, Object.keys(environment).filter(isMogrifierVariable)).map(({ name }) => name);
+}
+
+export function isMogrifierVariable(name: string): boolean {
+  return VARIABLE.test(name);
 }
 
 /** The name of the mogrifier to which a variable belongs; undefined for other variables. */

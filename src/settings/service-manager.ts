@@ -1,4 +1,4 @@
-import { type Environment, lookUp } from './variables/environment';
+import { type Environment, lookUp } from './variables';
 
 /** The listeners whose sockets the service manager can pass on. */
 const SOCKETS = ['grpc', 'http', 'debug', 'metrics'] as const;

@@ -1,9 +1,6 @@
 import type { Mogrifier } from './mogrifiers';
-import type { DerivedDefault, ValueOf } from './table/setting';
-import type { settingsTable } from './table/settings-table';
-
-/** The union of the types of the table's rows. */
-export type Row = (typeof settingsTable)[number]['settings'][number];
+import type { ValueOf } from './table/setting';
+import type { Row } from './table/settings-table';
 
 type TableSettings = { readonly [R in Row as R['field']]: ValueOf<R> };
 
@@ -19,14 +16,17 @@ export interface Settings extends TableSettings {
 /** The field of a setting that has a variable. */
 export type Field = Row['field'];
 
-/** The fields whose defaults follow from other settings. */
-export type DerivedField = Extract<Row, { readonly default: DerivedDefault }>['field'];
+/** The prefix of the fields of an instance of the key-value store. */
+export type InstancePrefix = 'kvstore' | 'kvstorePersecond';
 
-/** Some settings and the variables that set them: the input of derived defaults and of checks between settings. */
+/** The settings that each of these instances has, as the part of their fields after the prefix. */
+export type InstanceField = {
+  [F in Field]: F extends `kvstorePersecond${infer Suffix}` ? Exclude<Suffix, ''> : never;
+}[Field];
+
+/** Some settings and the variables that set them: the input of checks between settings. */
 export interface SettingsView<Fields extends Field = Field> {
   readonly settings: Pick<Settings, Fields>;
-  /** Whether the environment sets the setting. */
-  readonly isGiven: (field: Fields) => boolean;
   /** The variable that sets the setting, or else its neutral name. */
   readonly nameOf: (field: Fields) => string;
 }

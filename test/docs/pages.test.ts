@@ -10,9 +10,8 @@ import {
   relativeLinks,
 } from './markdown-files';
 import { parse } from 'yaml';
-import { type Setting, namesOf } from '../../src/settings/table/setting';
+import { type Setting, fileNamesOf, namesOf } from '../../src/settings/table/setting';
 import { settingsTable } from '../../src/settings/table/settings-table';
-import { fileNamesOf } from '../../src/settings/variables/secret-file';
 import { nameOf, readSoaks, soakSection, verdictsOf } from '../../bench/soak/report';
 import { headline, replaceSections, sectionsOf, sizing } from '../../bench/suite/report/pages';
 import { readResults } from '../../bench/suite/results';

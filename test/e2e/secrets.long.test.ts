@@ -119,7 +119,7 @@ describe('the output contains no secret', () => {
 
   it('of a file, also after it was replaced, when stores quote what they receive', async () => {
     const [before, after] = [new Secrets(), new Secrets('renewed ')];
-    const names = settingRows.flatMap(({ name, secret }) => (secret === undefined ? [] : [name]));
+    const names = settingRows.flatMap(({ name, type }) => (type.secret === undefined ? [] : [name]));
     await using peer = await quotingStore('error');
     await using wild = await quotingStore('garbage');
     await using otlp = await quotingGrpcCollector();

@@ -11,7 +11,7 @@ import { Shop } from './shop';
 
 it('the settings of these tests include a secret in each one that the settings table marks as secret', () => {
   const environment = everySecret(secrets, { store: 's:1', perSecond: 'p:1', xds: 'x:1', otlp: 'o:1' });
-  const rows = settingRows.filter(({ secret }) => secret !== undefined);
+  const rows = settingRows.filter(({ type }) => type.secret !== undefined);
   expect(rows.length).toBeGreaterThan(5);
   for (const { name, alias = name } of rows) {
     expect(underGoNames(environment)[alias]).toBe(environment[name]);

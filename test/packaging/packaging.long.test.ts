@@ -395,7 +395,7 @@ describe('the units of deploy/systemd', () => {
     const environment = environmentOf(secrets);
     expect(Object.values(environment)).toEqual(loaded);
     const secretNames = settingsTable.flatMap(({ settings }) =>
-      settings.filter(({ secret }) => secret !== undefined).map(({ name }) => `${name}_FILE`),
+      settings.filter(({ type }) => type.secret !== undefined).map(({ name }) => `${name}_FILE`),
     );
     expect(secretNames).toEqual(expect.arrayContaining(Object.keys(environment)));
   });

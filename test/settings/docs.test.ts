@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { helpText } from '../../src/settings/docs/help-text';
-import { settingsPage } from '../../src/settings/docs/settings-page';
+import { helpText, settingsPage } from '../../src/settings/docs';
 import { listSettings } from '../../src/settings/list-settings';
 import { readSettings } from '../../src/settings/read-settings';
 import { settingRows } from '../support/data/secret-settings';
 import { env } from './environments';
 
 /** The settings in the order of the table, each secret with that of its file. */
-const names = settingRows.flatMap(({ name, secret }) => (secret === undefined ? [name] : [name, `${name}_FILE`]));
+const names = settingRows.flatMap(({ name, type }) => (type.secret === undefined ? [name] : [name, `${name}_FILE`]));
 const families = ['PATTERN', 'NAME', 'TAGS'].map((part) => `TAGGEDSTATS_MOGRIFIER_<NAME>_${part}`);
 
 describe('the help text', () => {

@@ -1,8 +1,7 @@
 import { type LoadedSettings, SettingsError, readSettings } from '../../src/settings/read-settings';
 import type { Field } from '../../src/settings/settings';
 import type { Setting } from '../../src/settings/table/setting';
-import type { Environment } from '../../src/settings/variables/environment';
-import type { ReadSecretFile } from '../../src/settings/variables/secret-file';
+import type { Environment, ReadSecretFile } from '../../src/settings/variables';
 import { settingRows } from '../support/data/secret-settings';
 
 /** The environment of `NAME=text` pairs, separated by blanks: `env('PORT=1 HOST=a')`. */

@@ -1,11 +1,11 @@
 import { listSettings } from '../../src/settings/list-settings';
 import { readSettings } from '../../src/settings/read-settings';
-import { secretsOf, secretsOfText } from '../../src/settings/variables/secrets';
+import { secretsOf, secretsOfText } from '../../src/settings/secrets';
 import { settingRows } from '../support/data/secret-settings';
 import { env, files, problemsOf, readAgain, valueOf } from './environments';
 
 const SECRET = 'hunter2';
-const secretRows = settingRows.filter(({ secret }) => secret !== undefined);
+const secretRows = settingRows.filter(({ type }) => type.secret !== undefined);
 
 /** Two values of a secret setting. */
 function valuesOf(name: string): readonly [string, string] {

@@ -51,10 +51,10 @@ describe('the table of settings', () => {
   });
 
   test('marks every variable that contains credentials as secret', () => {
-    const secrets = settingRows.filter(({ secret }) => secret === 'value').map(({ name }) => name);
+    const secrets = settingRows.filter(({ type }) => type.secret === 'value').map(({ name }) => name);
     const named = settingRows.map(({ name }) => name).filter((name) => /AUTH|PASSWORD|TOKEN$|HEADERS$/.test(name));
     expect(secrets).toEqual(named);
-    const addresses = settingRows.filter(({ secret }) => secret === 'credentials').map(({ name }) => name);
+    const addresses = settingRows.filter(({ type }) => type.secret === 'credentials').map(({ name }) => name);
     expect(addresses).toEqual(['KVSTORE_URL', 'KVSTORE_PERSECOND_URL']);
   });
 });

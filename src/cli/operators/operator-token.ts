@@ -1,4 +1,4 @@
-import { operatorToken } from '../../settings/values/text';
+import { operatorToken } from '../../settings/values/value-type';
 import { readSecretFile } from '../../sources/secret-file';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';

@@ -5,10 +5,13 @@ export interface Condition {
   /** The condition in the documentation, where it follows "Only". */
   readonly text: string;
   /** Why the condition does not hold, where it follows "because"; undefined when it holds. */
-  readonly failure: (stateOf: (name: string) => SettingState) => string | undefined;
+  readonly failure: (stateOf: StateOf) => string | undefined;
 }
 
-/** A setting that a condition depends on. */
+/** The settings of a process, by neutral name. */
+export type StateOf = (name: string) => SettingState;
+
+/** A setting that a condition or a default depends on. */
 export interface SettingState {
   /** The variable that sets it, or else its neutral name. */
   readonly variable: string;
@@ -17,66 +20,39 @@ export interface SettingState {
   readonly value: string | undefined;
 }
 
+/** A condition on one setting. */
+function on(name: string, text: string, failure: (state: SettingState) => string | undefined): Condition {
+  return { names: [name], text, failure: (stateOf) => failure(stateOf(name)) };
+}
+
 /** The setting has one of the values. Not for settings whose values may be secret. */
 export function is(name: string, ...values: readonly string[]): Condition {
-  return {
-    names: [name],
-    text: `with ${name}=${values.join(' or ')}`,
-    failure: (stateOf) => {
-      const state = stateOf(name);
-      return values.includes(state.value ?? '') ? undefined : describe(state);
-    },
-  };
+  return on(name, `with ${name}=${values.join(' or ')}`, (state) =>
+    values.includes(state.value ?? '') ? undefined : describe(state),
+  );
 }
 
 /** The setting has another value. Not for settings whose values may be secret. */
 export function isNot(name: string, value: string): Condition {
-  return {
-    names: [name],
-    text: `without ${name}=${value}`,
-    failure: (stateOf) => {
-      const state = stateOf(name);
-      return state.value === value ? describe(state) : undefined;
-    },
-  };
+  return on(name, `without ${name}=${value}`, (state) => (state.value === value ? describe(state) : undefined));
 }
 
 export function isSet(name: string): Condition {
-  return {
-    names: [name],
-    text: `with ${name}`,
-    failure: (stateOf) => (stateOf(name).isGiven ? undefined : `${name} is not set`),
-  };
+  return on(name, `with ${name}`, ({ isGiven }) => (isGiven ? undefined : `${name} is not set`));
 }
 
 export function isNotSet(name: string): Condition {
-  return {
-    names: [name],
-    text: `without ${name}`,
-    failure: (stateOf) => {
-      const { isGiven, variable } = stateOf(name);
-      return isGiven ? `${variable} is set` : undefined;
-    },
-  };
+  return on(name, `without ${name}`, ({ isGiven, variable }) => (isGiven ? `${variable} is set` : undefined));
 }
 
-/** The value of a setting matches a pattern. The texts do not contain the value, which may be secret. */
-export function matches(name: string, pattern: RegExp, { text, isOtherwise }: PatternTexts): Condition {
-  return {
-    names: [name],
-    text,
-    failure: (stateOf) => {
-      const { value, variable } = stateOf(name);
-      return pattern.test(value ?? '') ? undefined : `${variable} ${isOtherwise}`;
-    },
-  };
-}
-
-export interface PatternTexts {
-  /** See {@link Condition.text}. */
-  readonly text: string;
-  /** What a setting is whose value does not match, following its name. */
-  readonly isOtherwise: string;
+/**
+ * The value of a setting matches a pattern. The texts do not contain the value, which may be secret.
+ *
+ * @param texts the condition as in {@link Condition.text}, and what a setting is whose value does not match, following its name
+ */
+export function matches(name: string, pattern: RegExp, texts: readonly [text: string, isOtherwise: string]): Condition {
+  const [text, isOtherwise] = texts;
+  return on(name, text, ({ value = '', variable }) => (pattern.test(value) ? undefined : `${variable} ${isOtherwise}`));
 }
 
 /** At least one of several conditions holds. */

@@ -1,53 +1,58 @@
-import { is } from './condition';
+import { duration } from '../values/duration';
+import { fraction, wholeNumber } from '../values/numbers';
+import { anyText, boolean, choice, headerName } from '../values/value-type';
+import { is, isNot } from './condition';
 import { group, setting } from './setting';
-import { boolean } from '../values/choices';
-import { ratio } from '../values/numbers';
 
 export const decisionSettings = group({
   title: 'Decisions',
   settings: [
-    setting({
-      field: 'nearLimitRatio',
-      name: 'NEAR_LIMIT_RATIO',
-      type: ratio({ min: 0, max: 1 }),
-      default: 0.8,
-      help: 'Fraction of a limit above which hits are counted as near the limit.',
-    }),
-    setting({
-      field: 'shadowMode',
-      name: 'SHADOW_MODE',
-      type: boolean,
-      default: false,
-      help: 'Allows every request, but still counts those that are over their limits.',
-    }),
-    setting({
-      field: 'quotaMode',
-      name: 'QUOTA_MODE',
-      type: boolean,
-      default: false,
-      help: 'Treats every rule as a quota: a request is allowed as long as one of its quotas allows it.',
-    }),
-    setting({
-      field: 'responseDynamicMetadata',
-      name: 'RESPONSE_DYNAMIC_METADATA',
-      type: boolean,
-      default: false,
-      help: 'Adds the request, the metadata of its rules and how it was decided to each response, as dynamic metadata.',
-    }),
-    setting({
-      field: 'responseDynamicMetadataDecisions',
-      name: 'RESPONSE_DYNAMIC_METADATA_DECISIONS',
-      type: boolean,
-      default: true,
-      requires: [is('RESPONSE_DYNAMIC_METADATA', 'true')],
-      help: 'Includes how each descriptor was decided; false: the dynamic metadata is exactly that of the Go service.',
-    }),
-    setting({
-      field: 'limitNameFromRule',
-      name: 'LIMIT_NAME_FROM_RULE',
-      type: boolean,
-      default: false,
-      help: 'Names the limits in responses after the path of their rule where the rule has no name.',
-    }),
+    setting('NEAR_LIMIT_RATIO', fraction, 0.8)`Fraction of a limit above which hits are counted as near the limit.`,
+    setting('SHADOW_MODE', boolean, false)`Allows every request, but still counts those that are over their limits.`,
+    setting('QUOTA_MODE', boolean, false)`
+      Treats every rule as a quota: a request is allowed as long as one of its quotas allows it.`,
+    setting('RESPONSE_DYNAMIC_METADATA', boolean, false)`
+      Adds the request, the metadata of its rules and how it was decided to each response, as dynamic metadata.`,
+    setting('RESPONSE_DYNAMIC_METADATA_DECISIONS', boolean, true, is('RESPONSE_DYNAMIC_METADATA', 'true'))`
+      Includes how each descriptor was decided; false: the dynamic metadata is exactly that of the Go service.`,
+    setting('LIMIT_NAME_FROM_RULE', boolean, false)`
+      Names the limits in responses after the path of their rule where the rule has no name.`,
+  ],
+});
+
+export const responseHeaderSettings = group({
+  title: 'Response headers',
+  requires: [is('LIMIT_RESPONSE_HEADERS_ENABLED', 'true')],
+  settings: [
+    setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, false)`
+      Adds the three headers below to each response to which a limit applies.`,
+    setting('LIMIT_LIMIT_HEADER', headerName, 'RateLimit-Limit')`
+      Name of the header with the number of requests that the limit allows.`,
+    setting('LIMIT_REMAINING_HEADER', headerName, 'RateLimit-Remaining')`
+      Name of the header with the number of requests that remain in the window.`,
+    setting('LIMIT_RESET_HEADER', headerName, 'RateLimit-Reset')`
+      Name of the header with the number of seconds until the window ends.`,
+  ],
+});
+
+const LOGGED = is('DECISION_LOG', 'denied', 'all');
+const COUNTED = isNot('OFFENDERS_SIZE', '0');
+
+export const explanationSettings = group({
+  title: 'Explanations of decisions',
+  settings: [
+    setting('DECISION_LOG', choice({ off: [], denied: [], all: [] }), 'off')`
+      Decisions that are written as JSON lines: those over a limit, also in shadow mode, or all and errors.`,
+    setting('DECISION_LOG_SAMPLE', fraction, 1, LOGGED)`Share of these decisions that is written.`,
+    setting('DECISION_LOG_OUTPUT', anyText('stdout, stderr, or a file path'), 'stdout', LOGGED)`
+      Where they are written: standard output, standard error between the lines of the log, or a file to append to.`,
+    setting('UNMATCHED_WARNINGS', boolean, true)`
+      Warns about calls to which no rule applies, with the nearest rule; at most five lines per minute.`,
+    setting('OFFENDERS_SIZE', wholeNumber({ min: 0, max: 100_000 }), 1000)`
+      Number of descriptors over their limits that are counted at a time, to find those that are limited most; 0: none.`,
+    setting('OFFENDERS_WINDOW', duration('above 0'), 600_000, COUNTED)`
+      Period of these counts: they cover the current period and the previous one.`,
+    setting('OFFENDERS_METRICS', wholeNumber({ min: 0, max: 1000 }), 0, COUNTED, is('USE_PULLMETRICS', 'true'))`
+      Number of the descriptors limited most that are exported to Prometheus, with their texts as labels.`,
   ],
 });

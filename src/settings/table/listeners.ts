@@ -1,85 +1,67 @@
-import { isNot, isNotSet } from './condition';
+import { hostName, listenPath } from '../values/addresses';
+import { duration, span } from '../values/duration';
+import { port, positive, workers } from '../values/numbers';
+import { anyText, boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
+import { is, isNot, isNotSet, isSet } from './condition';
 import { group, setting } from './setting';
-import { duration } from '../values/duration';
-import { hostName } from '../values/addresses';
-import { port, wholeNumber } from '../values/numbers';
-import { socketPath } from '../values/socket-path';
-import { operatorToken } from '../values/text';
 
 const HOUR = 3_600_000;
+const NO_SOCKET = isNotSet('GRPC_UDS');
 
 export const listenerSettings = group({
   title: 'Listeners',
   note: '0.0.0.0 also listens on IPv6 where available. With port 0 the system chooses a free port.',
   settings: [
-    setting({
-      field: 'host',
-      name: 'HOST',
-      type: hostName,
-      default: '0.0.0.0',
-      help: 'Address of the HTTP listener, which serves /json and the paths for health checks.',
-    }),
-    setting({ field: 'port', name: 'PORT', type: port, default: 8080, help: 'Port of the HTTP listener.' }),
-    setting({
-      field: 'grpcHost',
-      name: 'GRPC_HOST',
-      type: hostName,
-      default: '0.0.0.0',
-      requires: [isNotSet('GRPC_UDS')],
-      help: 'Address of the gRPC listener.',
-    }),
-    setting({
-      field: 'grpcPort',
-      name: 'GRPC_PORT',
-      type: port,
-      default: 8081,
-      requires: [isNotSet('GRPC_UDS')],
-      help: 'Port of the gRPC listener.',
-    }),
-    setting({
-      field: 'grpcUds',
-      name: 'GRPC_UDS',
-      type: socketPath,
-      default: undefined,
-      help: 'Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.',
-    }),
-    setting({
-      field: 'grpcMaxConnectionAge',
-      name: 'GRPC_MAX_CONNECTION_AGE',
-      type: duration('0 or more'),
-      default: 24 * HOUR,
-      help: 'Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.',
-    }),
-    setting({
-      field: 'grpcMaxConnectionAgeGrace',
-      name: 'GRPC_MAX_CONNECTION_AGE_GRACE',
-      type: duration('0 or more'),
-      default: HOUR,
-      requires: [isNot('GRPC_MAX_CONNECTION_AGE', '0')],
-      help: 'Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.',
-    }),
-    setting({
-      field: 'grpcMaxConnections',
-      name: 'GRPC_MAX_CONNECTIONS',
-      type: wholeNumber({ min: 1 }),
-      default: 16_384,
-      help: 'Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.',
-    }),
-    setting({
-      field: 'debugHost',
-      name: 'DEBUG_HOST',
-      type: hostName,
-      default: '0.0.0.0',
-      help: 'Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.',
-    }),
-    setting({ field: 'debugPort', name: 'DEBUG_PORT', type: port, default: 6070, help: 'Port of the debug listener.' }),
-    setting({
-      field: 'operatorToken',
-      name: 'OPERATOR_TOKEN',
-      type: operatorToken,
-      default: undefined,
-      secret: 'value',
-      help: "Bearer token of the operators' API: changes, and reads that show callers' values, need it. Without it, changes are off.",
-    }),
+    setting('HOST', hostName, '0.0.0.0')`
+      Address of the HTTP listener, which serves /json and the paths for health checks.`,
+    setting('PORT', port, 8080)`Port of the HTTP listener.`,
+    setting('GRPC_HOST', hostName, '0.0.0.0', NO_SOCKET)`Address of the gRPC listener.`,
+    setting('GRPC_PORT', port, 8081, NO_SOCKET)`Port of the gRPC listener.`,
+    setting('GRPC_UDS', listenPath, undefined)`
+      Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.`,
+    setting('GRPC_MAX_CONNECTION_AGE', span, 24 * HOUR)`
+      Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.`,
+    setting('GRPC_MAX_CONNECTION_AGE_GRACE', span, HOUR, isNot('GRPC_MAX_CONNECTION_AGE', '0'))`
+      Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.`,
+    setting('GRPC_MAX_CONNECTIONS', positive, 16_384)`
+      Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.`,
+    setting('DEBUG_HOST', hostName, '0.0.0.0')`
+      Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.`,
+    setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,
+    setting('OPERATOR_TOKEN', operatorToken, undefined)`
+      Bearer token of the operators' API: changes, and reads that show callers' values, need it.
+      Without it, changes are off.`,
+  ],
+});
+
+export const grpcTlsSettings = group({
+  title: 'TLS of the gRPC listener',
+  requires: [is('GRPC_SERVER_USE_TLS', 'true')],
+  settings: [
+    setting('GRPC_SERVER_USE_TLS', boolean, false)`Serves gRPC over TLS.`,
+    setting('GRPC_SERVER_TLS_CERT', filePath, undefined)`
+      PEM file with the certificate chain of the server; reloaded when it changes.`,
+    setting('GRPC_SERVER_TLS_KEY', filePath, undefined)`
+      PEM file with the private key of that certificate; reloaded when it changes.`,
+    setting('GRPC_CLIENT_TLS_CACERT', filePath, undefined)`
+      PEM file with the CA of client certificates; if set, every client must present one. Reloaded when it changes.`,
+    setting('GRPC_CLIENT_TLS_SAN', anyText('DNS name'), undefined, isSet('GRPC_CLIENT_TLS_CACERT'))`
+      DNS name that the client certificate must contain.`,
+  ],
+});
+
+/** trace and panic, which only the Go service has, map to the nearest level. */
+const logLevel = choice({ fatal: ['panic'], error: [], warning: ['warn'], info: [], debug: ['trace'] });
+
+export const processSettings = group({
+  title: 'Process and logs',
+  note: 'Logs are written to standard error.',
+  settings: [
+    setting('LOG_LEVEL', logLevel, 'warning')`
+      Minimum level of the log lines that are written; \`warning\` includes those about start, reloads and stop.`,
+    setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
+    setting('WORKERS', workers, 1)`Number of processes that decide behind the same ports; auto: one per CPU core.`,
+    setting('SHUTDOWN_DELAY', duration('0 to 1h'), 0)`
+      Time from the first termination signal, when health turns unhealthy, to the drain; calls are served until then.`,
   ],
 });

@@ -1,79 +1,69 @@
+import { grpcTarget } from '../values/addresses';
+import { interval, pauseDuration } from '../values/duration';
+import { grpcHeaders, pairs } from '../values/lists';
+import { DEFAULT_MESSAGE_BYTES, messageSize, ratio } from '../values/numbers';
+import { anyText, boolean, choice, filePath } from '../values/value-type';
 import { is } from './condition';
 import { group, setting } from './setting';
-import { boolean, choice } from '../values/choices';
-import { filePath } from '../values/text';
+
+const FROM_FILES = is('CONFIG_TYPE', 'FILE');
+const WITH_TLS = is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true');
 
 export const ruleSettings = group({
   title: 'Rules',
   note: 'Rule files are *.yaml and *.yml below RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.',
   settings: [
-    setting({
-      field: 'configType',
-      name: 'CONFIG_TYPE',
-      type: choice({ FILE: [], GRPC_XDS_SOTW: [] }),
-      default: 'FILE',
-      help: 'Source of the rules: FILE (rule files) or GRPC_XDS_SOTW (an xDS server).',
-    }),
-    setting({
-      field: 'forceStartWithoutInitialConfig',
-      name: 'FORCE_START_WITHOUT_INITIAL_CONFIG',
-      type: boolean,
-      default: false,
-      help: 'Opens the gRPC and HTTP listeners before rules are loaded.',
-    }),
-    setting({
-      field: 'healthyWithAtLeastOneConfigLoaded',
-      name: 'HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED',
-      type: boolean,
-      default: false,
-      help: 'Reports the service as healthy only while at least one domain is loaded.',
-    }),
-    setting({
-      field: 'mergeDomainConfig',
-      name: 'MERGE_DOMAIN_CONFIG',
-      type: boolean,
-      default: false,
-      help: 'Allows several rule files to define rules of the same domain.',
-    }),
-    setting({
-      field: 'runtimeRoot',
-      name: 'RUNTIME_ROOT',
-      type: filePath,
-      default: '/srv/runtime_data/current',
-      requires: [is('CONFIG_TYPE', 'FILE')],
-      help: 'Directory that contains the configuration, or a symbolic link to it.',
-    }),
-    setting({
-      field: 'runtimeSubdirectory',
-      name: 'RUNTIME_SUBDIRECTORY',
-      type: filePath,
-      default: '',
-      requires: [is('CONFIG_TYPE', 'FILE')],
-      help: 'Directory below RUNTIME_ROOT.',
-    }),
-    setting({
-      field: 'runtimeAppdirectory',
-      name: 'RUNTIME_APPDIRECTORY',
-      type: filePath,
-      default: 'config',
-      requires: [is('CONFIG_TYPE', 'FILE')],
-      help: 'Directory below RUNTIME_SUBDIRECTORY that contains the rule files.',
-    }),
-    setting({
-      field: 'runtimeIgnoredotfiles',
-      name: 'RUNTIME_IGNOREDOTFILES',
-      type: boolean,
-      default: false,
-      requires: [is('CONFIG_TYPE', 'FILE')],
-      help: 'Skips files and directories whose names begin with a dot.',
-    }),
-    setting({
-      field: 'runtimeWatchRoot',
-      name: 'RUNTIME_WATCH_ROOT',
-      type: boolean,
-      default: true,
-      requires: [is('CONFIG_TYPE', 'FILE')],
-      help: 'Reloads the rules when RUNTIME_ROOT is switched to another directory; false: when a rule file changes.',
-    }),
+    setting('CONFIG_TYPE', choice({ FILE: [], GRPC_XDS_SOTW: [] }), 'FILE')`
+      Source of the rules: FILE (rule files) or GRPC_XDS_SOTW (an xDS server).`,
+    setting('FORCE_START_WITHOUT_INITIAL_CONFIG', boolean, false)`
+      Opens the gRPC and HTTP listeners before rules are loaded.`,
+    setting('HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED', boolean, false)`
+      Reports the service as healthy only while at least one domain is loaded.`,
+    setting('MERGE_DOMAIN_CONFIG', boolean, false)`Allows several rule files to define rules of the same domain.`,
+    setting('RUNTIME_ROOT', filePath, '/srv/runtime_data/current', FROM_FILES)`
+      Directory that contains the configuration, or a symbolic link to it.`,
+    setting('RUNTIME_SUBDIRECTORY', filePath, '', FROM_FILES)`Directory below RUNTIME_ROOT.`,
+    setting('RUNTIME_APPDIRECTORY', filePath, 'config', FROM_FILES)`
+      Directory below RUNTIME_SUBDIRECTORY that contains the rule files.`,
+    setting('RUNTIME_IGNOREDOTFILES', boolean, false, FROM_FILES)`
+      Skips files and directories whose names begin with a dot.`,
+    setting('RUNTIME_WATCH_ROOT', boolean, true, FROM_FILES)`
+      Reloads the rules when RUNTIME_ROOT is switched to another directory; false: when a rule file changes.`,
+  ],
+});
+
+/** In milliseconds. Without a pause, a server that answers and then ends each stream would cause a busy loop. */
+const SHORTEST_PAUSE = 100;
+
+export const xdsSettings = group({
+  title: 'Rules from an xDS server',
+  requires: [is('CONFIG_TYPE', 'GRPC_XDS_SOTW')],
+  settings: [
+    setting('CONFIG_GRPC_XDS_SERVER_URL', grpcTarget, 'localhost:18000')`Address of the xDS server.`,
+    setting('CONFIG_GRPC_XDS_NODE_ID', anyText(), 'default')`Node id to send to the server.`,
+    setting('CONFIG_GRPC_XDS_NODE_METADATA', pairs({ separator: '=', emptyValues: 'allowed' }), {})`
+      Node metadata to send to the server.`,
+    setting('CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS', grpcHeaders, {})`
+      Headers to send to the server, for example authorization.`,
+    setting('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', pauseDuration(SHORTEST_PAUSE), 3000)`
+      Delay before reconnecting after a stream that worked; at least 100ms.`,
+    setting('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL', interval, 10_000)`
+      Delay before reconnecting after the first stream that failed.`,
+    setting('XDS_CLIENT_BACKOFF_MAX_INTERVAL', interval, 60_000)`
+      Longest delay, regardless of the number of consecutive failures.`,
+    setting('XDS_CLIENT_BACKOFF_RANDOM_FACTOR', ratio({ min: 0 }), 0.5)`
+      The delay is multiplied by 1 + this value after each consecutive failure; by the value itself if it is above 1.`,
+    setting('XDS_CLIENT_BACKOFF_JITTER', boolean, true)`
+      Chooses each delay at random between the initial delay and the computed one.`,
+    setting('XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES', messageSize, DEFAULT_MESSAGE_BYTES)`
+      Maximum size of a message from the server; 0: the default.`,
+    setting('CONFIG_GRPC_XDS_SERVER_USE_TLS', boolean, false)`Connects to the server with TLS.`,
+    setting('CONFIG_GRPC_XDS_SERVER_TLS_CACERT', filePath, undefined, WITH_TLS)`
+      PEM file with the CA of the server, trusted in addition to the CAs of the system.`,
+    setting('CONFIG_GRPC_XDS_SERVER_TLS_SAN', anyText('DNS name'), undefined, WITH_TLS)`
+      Name that the certificate of the server must contain, instead of its host name.`,
+    setting('CONFIG_GRPC_XDS_CLIENT_TLS_CERT', filePath, undefined, WITH_TLS)`PEM file with the client certificate.`,
+    setting('CONFIG_GRPC_XDS_CLIENT_TLS_KEY', filePath, undefined, WITH_TLS)`
+      PEM file with the private key of that certificate.`,
   ],
 });

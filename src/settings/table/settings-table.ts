@@ -1,18 +1,9 @@
-import { counterSettings } from './counters';
-import { decisionSettings } from './decisions';
-import { explanationSettings } from './explanations';
-import { grpcTlsSettings } from './grpc-tls';
-import { kvstoreSettings } from './kvstore';
-import { kvstorePersecondSettings } from './kvstore-persecond';
-import { listenerSettings } from './listeners';
-import { plaincacheSettings } from './plaincache';
-import { processSettings } from './process';
-import { responseHeaderSettings } from './response-headers';
-import { ruleSettings } from './rules';
-import { statisticsSettings } from './statistics';
-import { statisticsOutputSettings } from './statistics-outputs';
-import { traceExporterSettings, traceSettings } from './traces';
-import { xdsSettings } from './xds';
+import { decisionSettings, explanationSettings, responseHeaderSettings } from './decisions';
+import { grpcTlsSettings, listenerSettings, processSettings } from './listeners';
+import { statisticsOutputSettings, statisticsSettings, traceExporterSettings, traceSettings } from './outputs';
+import { ruleSettings, xdsSettings } from './rules';
+import type { Setting, SettingGroup } from './setting';
+import { counterSettings, kvstorePersecondSettings, kvstoreSettings, plaincacheSettings } from './stores';
 
 /**
  * All settings, in the order in which they are documented. Parsing, the type {@link Settings}, `weir --help` and
@@ -36,3 +27,10 @@ export const settingsTable = [
   traceSettings,
   traceExporterSettings,
 ] as const;
+
+/** The type of a row. */
+export type Row = (typeof settingsTable)[number]['settings'][number];
+
+const groups: readonly SettingGroup<readonly Setting<Row['field']>[]>[] = settingsTable;
+
+export const settingRows = groups.flatMap(({ settings }) => settings);

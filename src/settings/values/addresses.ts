@@ -1,6 +1,4 @@
-import { type ValueType, accepted, rejected } from './value-type';
-import { TOO_LONG, isTooLong } from './socket-path';
-import { textLike } from './text';
+import { type ValueType, accepted, anyText, filePath, refined, rejected } from './value-type';
 
 const NAME_OR_IPV4 = /^[\w.-]+$/;
 const IPV6 = /^(?=.*:.*:)[\da-fA-F:.]+(?:%[\w.-]+)?$/;
@@ -11,11 +9,9 @@ export function isHost(text: string): boolean {
 }
 
 /** A host name or an IP address. */
-export const hostName: ValueType<string> = {
-  allowed: 'host name or IP address',
-  parse: (text) => (isHost(text) ? accepted(text) : rejected('write it without port, scheme or brackets')),
-  format: (value) => value,
-};
+export const hostName = refined(anyText('host name or IP address'), (host) =>
+  isHost(host) ? accepted(host) : rejected('write it without port, scheme or brackets'),
+);
 
 /** A host (IPv6 addresses without brackets; empty when omitted) and a port. */
 export interface HostPort {
@@ -43,18 +39,25 @@ export const listenAddress: ValueType<HostPort> = {
   format: ({ host, port }) => `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '' : host}:${port}`,
 };
 
-const socket = textLike(/^unix:.+$/, 'socket');
-
 /** The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely. */
-export const grpcTarget: ValueType<string> = {
-  allowed: 'host:port, dns:///host:port or unix:path',
-  parse(given) {
-    if ('value' in socket.parse(given)) return accepted(given);
-    const address = parseHostPort(given.replace(/^dns:(?:\/\/[^/]*\/)?/, ''));
-    return address !== undefined && address.host !== '' ? accepted(given) : rejected();
-  },
-  format: (target) => target,
-};
+export const grpcTarget = refined(anyText('host:port, dns:///host:port or unix:path'), (target) => {
+  const host = parseHostPort(target.replace(/^dns:(?:\/\/[^/]*\/)?/, ''))?.host ?? '';
+  return host !== '' || /^unix:.+$/.test(target) ? accepted(target) : rejected();
+});
+
+/** The size of the address of a Unix socket, in bytes, less the byte that ends it. A longer path would be silently truncated. */
+const LONGEST = process.platform === 'linux' ? 107 : 103;
+
+/** The hint for a path that is too long. */
+const TOO_LONG = `the path of a socket may have at most ${LONGEST} bytes on this system`;
+
+/** Whether the system would truncate the path of a socket. */
+function isTooLong(path: string): boolean {
+  return Buffer.byteLength(path) > LONGEST;
+}
+
+/** The path of a Unix socket to listen on. */
+export const listenPath = refined(filePath, (path) => (isTooLong(path) ? rejected(TOO_LONG) : accepted(path)));
 
 /** The address of a statistics daemon: a host, whose port is a setting of its own, or a local Unix socket. */
 export type StatisticsHost = { readonly host: string } | StatisticsSocket;

@@ -1,4 +1,4 @@
-import { accepted, rejected, type ValueType } from './value-type';
+import { type ValueType, accepted, refined, rejected } from './value-type';
 
 const NANOSECONDS_IN_MILLISECOND = 1e6;
 const LONGEST = 2n ** 63n - 1n;
@@ -79,28 +79,25 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** A duration for which a timer runs. What is longer than a timer can measure, 24.8 days, becomes that. */
 export function timerDuration(range: Range): ValueType<number> {
-  const type = duration(range);
-  return {
-    ...type,
-    parse(text) {
-      const result = type.parse(text);
-      if (!('value' in result) || result.value <= LONGEST_TIMER) return result;
-      return accepted(LONGEST_TIMER, 'longer than a timer can measure; 24.8 days are used');
-    },
-  };
+  const notice = 'longer than a timer can measure; 24.8 days are used';
+  return refined(
+    duration(range),
+    (time) => (time > LONGEST_TIMER ? accepted(LONGEST_TIMER, notice) : accepted(time)),
+    formatDuration,
+  );
 }
 
 /** A duration for which a timer runs between two attempts. What is shorter becomes `shortest` milliseconds. */
 export function pauseDuration(shortest: number): ValueType<number> {
-  const type = timerDuration('0 or more');
-  return {
-    ...type,
-    parse(text) {
-      const result = type.parse(text);
-      return 'value' in result && result.value < shortest ? accepted(shortest) : result;
-    },
-  };
+  return refined(timerDuration('0 or more'), (time) => accepted(Math.max(time, shortest)), formatDuration);
 }
+
+/** Any length of time. */
+export const span = duration('0 or more');
+/** Any time for which a timer runs; 0 usually means none. */
+export const timeout = timerDuration('0 or more');
+/** The time between two things that a timer starts. */
+export const interval = timerDuration('above 0');
 
 function hint(text: string): string {
   if (/^[+-]?[\d.]+$/.test(text)) return 'add a unit, as in 500ms or 10s';

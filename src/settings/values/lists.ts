@@ -63,6 +63,9 @@ export function pairs({ separator, problem, emptyValues }: PairForm): ValueType<
   };
 }
 
+/** The tags of a mogrifier. */
+export const mogrifierTags = pairs({ separator: ':', emptyValues: 'rejected' });
+
 /** Some of these names would make the call fail to start, the others would be silently overwritten. */
 const RESERVED_NAMES = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade', 'content-length', 'host'],
@@ -70,14 +73,44 @@ const RESERVED_NAMES = new Set([
 ]);
 
 /** Headers of a gRPC call, limited to the characters that gRPC allows; names are sent in lower case. */
-export const grpcHeaders: ValueType<Pairs> = pairs({
-  separator: ':',
-  emptyValues: 'allowed',
-  problem(key, value) {
-    if (!/^[\da-z_.-]+$/i.test(key)) return 'has a name with characters other than letters, digits, "_", "." and "-"';
-    if (/^grpc-/i.test(key)) return 'has a name that begins with "grpc-", which gRPC reserves';
-    if (RESERVED_NAMES.has(key.toLowerCase())) return 'has a name that HTTP/2 or gRPC reserves';
-    if (!/^[ -~]*$/.test(value)) return 'has a value with characters other than printable ASCII';
-    return undefined;
-  },
-});
+export const grpcHeaders: ValueType<Pairs> = {
+  ...pairs({ separator: ':', emptyValues: 'allowed', problem: headerProblem }),
+  // Intended for authorization headers.
+  secret: 'value',
+};
+
+function headerProblem(key: string, value: string): string | undefined {
+  if (!/^[\da-z_.-]+$/i.test(key)) return 'has a name with characters other than letters, digits, "_", "." and "-"';
+  if (/^grpc-/i.test(key)) return 'has a name that begins with "grpc-", which gRPC reserves';
+  if (RESERVED_NAMES.has(key.toLowerCase())) return 'has a name that HTTP/2 or gRPC reserves';
+  return /^[ -~]*$/.test(value) ? undefined : 'has a value with characters other than printable ASCII';
+}
+
+/**
+ * Headers of an OTLP exporter: `key=value` pairs, percent-encoded. Items that are no pairs are left out, because the exporter
+ * ignores them in its variables.
+ */
+export const otlpHeaders: ValueType<Readonly<Record<string, string>>> = {
+  allowed: 'list of key=value, percent-encoded',
+  secret: 'value',
+  parse: (given) => accepted(Object.fromEntries(splitList(given).flatMap(pairOf))),
+  format: (headers) =>
+    Object.entries(headers)
+      .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+      .join(','),
+};
+
+function pairOf(item: string): readonly (readonly [name: string, value: string])[] {
+  const split = item.indexOf('=');
+  const name = percentDecoded(item.slice(0, Math.max(split, 0)).trim());
+  return name === '' ? [] : [[name, percentDecoded(item.slice(split + 1).trim())]];
+}
+
+/** The text without percent-encoding; as it is, if that is broken. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,22 +1,13 @@
-import { type ValueType, accepted, rejected } from './value-type';
+import { type ValueType, accepted, refined, rejected } from './value-type';
 
 /** Go's integer literals: decimal, `0x`, `0b`, `0o` or a leading 0 for octal, `_` between digits. */
-const LITERAL =
-  /^(?<sign>[+-]?)(?:0[xX](?<hex>(?:_?[\da-fA-F])+)|0[bB](?<binary>(?:_?[01])+)|0[oO]?(?<octal>(?:_?[0-7])+)|(?<decimal>0|[1-9](?:_?\d)*))$/;
-
-const PREFIX = { hex: '0x', binary: '0b', octal: '0o', decimal: '' } as const;
+const LITERAL = /^[+-]?(?:0[xX](?:_?[\da-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|0|[1-9](?:_?\d)*)$/;
 
 /** Parses an integer literal exactly; undefined when the text is not one. */
-export function parseWholeNumber(text: string): bigint | undefined {
-  const parts = LITERAL.exec(text)?.groups;
-  if (parts === undefined) return undefined;
-  for (const [base, prefix] of Object.entries(PREFIX)) {
-    const digits = parts[base];
-    if (digits === undefined) continue;
-    const magnitude = BigInt(prefix + digits.replaceAll('_', ''));
-    return parts['sign'] === '-' ? -magnitude : magnitude;
-  }
-  return undefined;
+function parseWholeNumber(text: string): bigint | undefined {
+  if (!LITERAL.test(text)) return undefined;
+  const magnitude = BigInt(text.replaceAll(/[+_-]/g, '').replace(/^0(?=\d)/, '0o'));
+  return text.startsWith('-') ? -magnitude : magnitude;
 }
 
 export interface Range {
@@ -40,6 +31,11 @@ export function wholeNumber({ min, max }: Range): ValueType<number> {
     format: String,
   };
 }
+
+/** Any number of things. */
+export const count = wholeNumber({ min: 0 });
+/** A number of things that cannot be none. */
+export const positive = wholeNumber({ min: 1 });
 
 const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const HEXADECIMAL =
@@ -69,6 +65,9 @@ export function ratio({ min, max }: Range): ValueType<number> {
   };
 }
 
+/** A share of a whole. */
+export const fraction = ratio({ min: 0, max: 1 });
+
 const portNumber = wholeNumber({ min: 0, max: 65535 });
 
 /**
@@ -89,16 +88,10 @@ export const port: ValueType<number> = {
 /** gRPC's default limit on a received message. */
 export const DEFAULT_MESSAGE_BYTES = 4_194_304;
 
-const byteCount = wholeNumber({ min: 0, max: 2_147_483_647 });
-
 /** A number of bytes; 0 means gRPC's default limit, as in the Go service. */
-export const messageSize: ValueType<number> = {
-  ...byteCount,
-  parse(text) {
-    const result = byteCount.parse(text);
-    return 'value' in result && result.value === 0 ? accepted(DEFAULT_MESSAGE_BYTES) : result;
-  },
-};
+export const messageSize = refined(wholeNumber({ min: 0, max: 2_147_483_647 }), (bytes) =>
+  accepted(bytes === 0 ? DEFAULT_MESSAGE_BYTES : bytes),
+);
 
 const processCount = wholeNumber({ min: 1, max: 256 });
 

@@ -2,6 +2,8 @@
 export interface ValueType<Value> {
   /** The allowed values, as a phrase that completes "allowed: …". */
   readonly allowed: string;
+  /** What messages must hide: the whole `value`, or the `credentials` in an address. */
+  readonly secret?: 'value' | 'credentials';
   /** Whether blanks around a text in a file belong to the value, as they may to a password. */
   readonly keepsBlanks?: true;
   /** Parses a text that is not empty, and has no surrounding blanks unless the type keeps them. The result never quotes the text, which may be a secret. */
@@ -30,3 +32,96 @@ export function accepted<Value>(value: Value, notice?: string): Accepted<Value> 
 export function rejected(hint?: string): Rejected {
   return hint === undefined ? { rejected: true } : { rejected: true, hint };
 }
+
+/** A type whose values are made from those of another one, or rejected. */
+export function refined<Value, Given = Value>(
+  type: ValueType<Given>,
+  refine: (given: Given) => ParseResult<Value>,
+  format: (value: Value) => string = String,
+): ValueType<Value> {
+  return {
+    ...type,
+    parse(text) {
+      const result = type.parse(text);
+      if (!('value' in result)) return result;
+      const outcome = refine(result.value);
+      return 'value' in outcome ? accepted(outcome.value, outcome.notice ?? result.notice) : outcome;
+    },
+    format,
+  };
+}
+
+/** Any text; `what` describes it in the help. */
+export function anyText(what = 'text'): ValueType<string> {
+  return { allowed: what, parse: (given) => accepted(given), format: (value) => value };
+}
+
+/** A text that matches a pattern. */
+export function textLike(pattern: RegExp, what: string): ValueType<string> {
+  return refined(anyText(what), (given) => (pattern.test(given) ? accepted(given) : rejected()));
+}
+
+/** The path of an HTTP request, without a query. */
+export const httpPath = textLike(/^\/[^\s?#]*$/, 'path that begins with /');
+
+export const filePath = anyText('file path');
+
+/** A user's password, or a user and a password. */
+export const credentials: ValueType<string> = {
+  ...anyText('password or username:password'),
+  secret: 'value',
+  keepsBlanks: true,
+};
+
+/** The servers of a Redis or Valkey; what they may be depends on its type, and is checked with it. */
+export const storeAddress: ValueType<string> = {
+  ...anyText(
+    'host:port, socket path, or redis:// or rediss:// URL; sentinel: master name and sentinels; cluster: nodes',
+  ),
+  secret: 'credentials',
+};
+
+/** An HTTP field name (RFC 9110, section 5.1); its case is preserved. */
+export const headerName = textLike(/^[!#$%&'*+.^_`|~\dA-Za-z-]+$/, 'HTTP header name');
+
+/** A shorter one could be guessed, and could not be masked in texts. */
+export const operatorToken: ValueType<string> = {
+  ...textLike(/^[\x21-\x7e]{16,1024}$/, '16 to 1024 visible ASCII characters, without blanks'),
+  secret: 'value',
+};
+
+/** One of a few words, in any case. `choice({ kvstore: ['redis'] })` accepts `kvstore`, and `redis` as a synonym for it. */
+export function choice<Word extends string>(words: Readonly<Record<Word, readonly string[]>>): ValueType<Word> {
+  const byText = new Map<string, Word>();
+  const spellings: string[] = [];
+  for (const name in words) {
+    const synonyms = words[name];
+    for (const spelling of [name, ...synonyms]) byText.set(spelling.toLowerCase(), name);
+    spellings.push(synonyms.length > 0 ? `${name} (${synonyms.join(', ')})` : name);
+  }
+  return {
+    allowed: spellings.join(', '),
+    parse(given) {
+      const value = byText.get(given.toLowerCase());
+      return value === undefined ? rejected() : accepted(value);
+    },
+    format: (value) => value,
+  };
+}
+
+/** `1`, `t`, `true` and `0`, `f`, `false`, in any case. */
+export const boolean: ValueType<boolean> = {
+  ...refined(choice({ true: ['t', '1'], false: ['f', '0'] }), (value) => accepted(value === 'true')),
+  allowed: 'true or false',
+};
+
+const knownFormat = choice({ text: [], json: [] });
+
+/** As in the Go service, every value other than `json` means text. A value that is neither gets a notice. */
+export const logFormat: ValueType<'text' | 'json'> = {
+  ...knownFormat,
+  parse(given) {
+    const result = knownFormat.parse(given);
+    return 'value' in result ? result : accepted('text', 'every value other than json means text');
+  },
+};

@@ -1,8 +1,7 @@
-import type { Setting } from '../../../src/settings/table/setting';
-import { settingsTable } from '../../../src/settings/table/settings-table';
+import { settingRows } from '../../../src/settings/table/settings-table';
 import type { Secrets } from './secrets';
 
-export const settingRows: readonly Setting[] = settingsTable.flatMap(({ settings }): readonly Setting[] => settings);
+export { settingRows } from '../../../src/settings/table/settings-table';
 
 type Environment = Readonly<Record<string, string>>;
 

@@ -1,12 +1,9 @@
-import { type Environment, lookUp } from './environment';
-import { type Setting, type SettingGroup, namesOf } from '../table/setting';
-import { settingsTable } from '../table/settings-table';
-import { textInFile } from './secret-file';
-import { splitList } from '../values/lists';
-import { otlpHeaders, percentDecoded } from '../values/otlp-headers';
+import { type Setting, namesOf } from './table/setting';
+import { settingRows } from './table/settings-table';
+import { otlpHeaders, percentDecoded, splitList } from './values/lists';
+import { type Environment, lookUp, textInFile } from './variables';
 
-const groups: readonly SettingGroup[] = settingsTable;
-const secretRows = groups.flatMap(({ settings }) => settings.filter(({ secret }) => secret === 'value'));
+const secretRows = settingRows.filter(({ type }) => type.secret === 'value');
 
 /**
  * The secrets in an environment, so that logs and error messages can mask them: the secret settings, and the credentials in every
@@ -22,9 +19,9 @@ export function secretsOf(environment: Environment): readonly string[] {
 }
 
 /** The secrets in the contents of a file of a secret setting. */
-export function secretsOfText(setting: Pick<Setting, 'type' | 'secret'>, contents: string): readonly string[] {
+export function secretsOfText(setting: Pick<Setting, 'type'>, contents: string): readonly string[] {
   const text = textInFile(setting, contents);
-  return distinct(setting.secret === 'value' ? secretsOfSetting(setting, text) : secretsOfUrls(text));
+  return distinct(setting.type.secret === 'value' ? secretsOfSetting(setting, text) : secretsOfUrls(text));
 }
 
 function distinct(secrets: readonly string[]): readonly string[] {

@@ -1,0 +1,105 @@
+import { listenAddress, statisticsHost } from '../values/addresses';
+import { interval } from '../values/duration';
+import { list, mogrifierTags, otlpHeaders, pairs } from '../values/lists';
+import { count, fraction, port } from '../values/numbers';
+import { anyText, boolean, choice, filePath, httpPath } from '../values/value-type';
+import { anyOf, is, isNot, isNotSet, matches } from './condition';
+import { derived, group, setting } from './setting';
+
+export const statisticsSettings = group({
+  title: 'Statistics',
+  settings: [
+    setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
+      Maximum number of statistics keys with values from requests; further ones are counted under their rule.`,
+    setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
+  ],
+});
+
+const PUSHED = is('USE_PUSHSTATS', 'true');
+/** The condition of the settings of mogrifiers. */
+export const TAGGED_OUTPUT = is('USE_TAGGEDSTATS', 'true');
+const PUSHED_OR_TAGGED = anyOf('with USE_PUSHSTATS=true or USE_TAGGEDSTATS=true', [PUSHED, TAGGED_OUTPUT]);
+const PULLED = is('USE_PULLMETRICS', 'true');
+const BUILT_IN_MAPPING = isNotSet('PULLMETRICS_MAPPER_YAML');
+/** Prometheus reads statistics at an interval of its own. */
+const NOT_ONLY_PULLED = [PUSHED, TAGGED_OUTPUT, isNot('USE_PULLMETRICS', 'true')];
+const FLUSHED = anyOf('with an output other than USE_PULLMETRICS', NOT_ONLY_PULLED);
+const TO_HOST = matches('PUSHSTATS_HOST', /^(?!unix)/, ['without a socket in PUSHSTATS_HOST', 'is a socket']);
+
+const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is true', (stateOf) =>
+  ['USE_TAGGEDSTATS', 'USE_PULLMETRICS'].every((name) => stateOf(name).value !== 'true'),
+);
+
+export const statisticsOutputSettings = group({
+  title: 'Statistics outputs (statsd, DogStatsD, Prometheus)',
+  note: 'Several outputs can be enabled. With none, statistics are written to standard output, one JSON object per line.',
+  requires: [isNot('DISABLE_STATS', 'true')],
+  settings: [
+    setting('STATS_FLUSH_INTERVAL', interval, 10_000, FLUSHED)`Interval at which statistics are sent.`,
+    setting('EXTRA_TAGS', pairs({ separator: ':', emptyValues: 'allowed' }), {})`
+      Tags added to every statistic; those with an empty value are omitted.`,
+    setting('USE_PUSHSTATS', boolean, UNLESS_OTHERS)`Sends statistics to statsd.`,
+    setting('PUSHSTATS_HOST', statisticsHost, { host: 'localhost' }, PUSHED_OR_TAGGED)`
+      Host or socket of statsd or DogStatsD; unix:// is a datagram socket, unixstream:// a stream socket
+      (length-prefixed for DogStatsD).`,
+    setting('PUSHSTATS_PORT', port, 8125, PUSHED_OR_TAGGED, TO_HOST)`Port of statsd or DogStatsD.`,
+    setting('PUSHSTATS_PROTOCOL', choice({ tcp: [], udp: [] }), 'tcp', PUSHED, TO_HOST)`
+      Protocol for statsd; DogStatsD always uses udp.`,
+    setting('USE_TAGGEDSTATS', boolean, false)`Sends statistics with tags to DogStatsD.`,
+    setting('TAGGEDSTATS_MOGRIFIERS', list('names'), [], TAGGED_OUTPUT)`
+      Mogrifiers, which turn parts of names into tags; the first whose pattern matches a name is applied.`,
+    setting('USE_PULLMETRICS', boolean, false)`Serves metrics for Prometheus to scrape.`,
+    setting('PULLMETRICS_ADDR', listenAddress, { host: '0.0.0.0', port: 9090 }, PULLED)`
+      Address of the metrics listener.`,
+    setting('PULLMETRICS_PATH', httpPath, '/metrics', PULLED)`HTTP path of the metrics.`,
+    setting('PULLMETRICS_MAPPER_YAML', filePath, undefined, PULLED)`
+      YAML file that maps statistics to Prometheus metrics, instead of the built-in mapping.`,
+    setting('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS', boolean, false, PULLED, BUILT_IN_MAPPING)`
+      Reports response times in milliseconds instead of seconds in the built-in mapping.`,
+  ],
+  families: [
+    {
+      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_PATTERN', anyText('regular expression'), undefined, TAGGED_OUTPUT)`
+        Pattern of the statistic names to which this mogrifier applies; <NAME> is its name in upper case.`,
+      defaultText: 'required',
+    },
+    {
+      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), undefined, TAGGED_OUTPUT)`
+        Name to send instead; $1, $2 are the capture groups of the pattern.`,
+      defaultText: 'required',
+    },
+    {
+      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS', mogrifierTags, undefined, TAGGED_OUTPUT)`
+        Tags to send with that name; values may contain $1, $2.`,
+      defaultText: 'none',
+    },
+  ],
+});
+
+export const traceSettings = group({
+  title: 'Traces (OpenTelemetry)',
+  note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply as well.',
+  requires: [is('TRACING_ENABLED', 'true')],
+  settings: [
+    setting('TRACING_ENABLED', boolean, false)`Exports spans.`,
+    setting('TRACING_EXPORTER_PROTOCOL', choice({ http: [], grpc: [] }), 'http')`Protocol of the OTLP exporter.`,
+    setting('TRACING_SERVICE_NAME', anyText(), 'RateLimit')`Service name in spans.`,
+    setting('TRACING_SERVICE_NAMESPACE', anyText(), '')`Service namespace in spans.`,
+    {
+      ...setting('TRACING_SERVICE_INSTANCE_ID', anyText(), undefined)`Service instance id in spans.`,
+      defaultText: 'random UUID (version 4)',
+    },
+    setting('TRACING_SAMPLING_RATE', fraction, 1)`
+      Fraction of the traces to sample when the caller has made no sampling decision.`,
+  ],
+});
+
+export const traceExporterSettings = group({
+  title: 'Headers of traces (OpenTelemetry)',
+  note: 'Standard variables of the OTLP exporter, listed here because they hold secrets. They apply with TRACING_ENABLED=true.',
+  settings: [
+    setting('OTEL_EXPORTER_OTLP_HEADERS', otlpHeaders, undefined)`Headers to send to the collector.`,
+    setting('OTEL_EXPORTER_OTLP_TRACES_HEADERS', otlpHeaders, undefined)`
+      Headers to send with traces; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.`,
+  ],
+});

@@ -1,0 +1,175 @@
+import { isServer, isSocketPath } from '../values/addresses';
+import { interval, span, timeout } from '../values/duration';
+import { list } from '../values/lists';
+import { count, positive, wholeNumber } from '../values/numbers';
+import { anyText, boolean, choice, credentials, filePath, storeAddress, textLike } from '../values/value-type';
+import { anyOf, is, isNot, isSet, matches } from './condition';
+import { derived, group, setting } from './setting';
+
+/** The longest time to live that every store accepts, in seconds. */
+const LONGEST_JITTER = 2_147_483_647;
+/** What a map of V8 can hold. */
+const MOST_KEYS = 2 ** 24;
+/** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
+const SMALLEST_MEMORY = 1_048_576;
+
+const IN_MEMORY = is('BACKEND_TYPE', 'memory');
+const SHARED = is('BACKEND_TYPE', 'kvstore', 'plaincache');
+
+const backend = choice({ memory: [], kvstore: ['redis'], plaincache: ['memcache'] });
+
+/** Falling back to memory instead of the shared store would let every process grant the full limit. */
+const backendDefault = derived(
+  'kvstore if KVSTORE_URL is set, plaincache if PLAINCACHE_HOST_PORT or PLAINCACHE_SRV is set, else memory',
+  (stateOf) => {
+    if (stateOf('KVSTORE_URL').isGiven) return 'kvstore';
+    return stateOf('PLAINCACHE_HOST_PORT').isGiven || stateOf('PLAINCACHE_SRV').isGiven ? 'plaincache' : 'memory';
+  },
+);
+
+export const counterSettings = group({
+  title: 'Counters',
+  settings: [
+    setting('BACKEND_TYPE', backend, backendDefault)`
+      Where counters are stored: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).`,
+    setting('MEMORY_MAX_KEYS', wholeNumber({ min: 1, max: MOST_KEYS }), 1_000_000, IN_MEMORY)`
+      Maximum number of counters in the memory store.`,
+    {
+      ...setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), undefined, IN_MEMORY)`
+        Maximum memory of the counters in the memory store, in bytes.`,
+      defaultText: 'a quarter of the memory that the process may use',
+    },
+    setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the key of every counter, in every store.`,
+    setting('KVSTORE_PIPELINE_WINDOW', timeout, 0)`
+      How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn, or
+      nothing at all in the memory store.`,
+    setting('EXPIRATION_JITTER_MAX_SECONDS', wholeNumber({ min: 0, max: LONGEST_JITTER }), 300, SHARED)`
+      Counters in a shared store expire after their window plus a random delay below this many seconds.`,
+    setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
+      Reports the service as unhealthy while it has no connection to a store that it shares.`,
+    setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
+      Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
+    setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`
+      Time after which the store is asked again for a key of the local cache, in whole seconds; 0: when its window ends.`,
+    setting('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', boolean, false)`
+      Once one key of a request is over its limit, does not count the other keys.`,
+  ],
+});
+
+const deployment = choice({ single: [], sentinel: [], cluster: [] });
+const socketType = choice({ tcp: [], tcp4: [], tcp6: [], unix: [] });
+
+/** The settings that the main and the per-second instance of the key-value store have: its connections, and what is sent on them. */
+function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(prefix: Prefix) {
+  const byAddress = derived(`unix if ${prefix}_URL is a path, else tcp`, (stateOf) =>
+    isSocketPath(stateOf(`${prefix}_URL`).value ?? '') ? 'unix' : 'tcp',
+  );
+  const notWaiting = isNot(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, 'WAIT');
+  const connections = [
+    setting(`${prefix}_TYPE`, deployment, 'single')`
+      Deployment of Redis or Valkey: one server, servers monitored by Sentinel, or a cluster.`,
+    setting(`${prefix}_URL`, storeAddress, undefined)`
+      Address of the server; for sentinel and cluster, a comma-separated list.`,
+    setting(`${prefix}_SOCKET_TYPE`, socketType, byAddress, is(`${prefix}_TYPE`, 'single'))`
+      Socket type of the connections to a single server.`,
+    setting(`${prefix}_AUTH`, credentials, undefined)`Credentials for the servers; override those in ${prefix}_URL.`,
+    setting(`${prefix}_SENTINEL_AUTH`, credentials, undefined, is(`${prefix}_TYPE`, 'sentinel'))`
+      Credentials for the sentinels.`,
+    setting(`${prefix}_POOL_SIZE`, positive, 10)`Number of connections to keep open to each server.`,
+    setting(`${prefix}_TIMEOUT`, timeout, 10_000)`Timeout of connecting and of each command batch; 0: none.`,
+    setting(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, choice({ CREATE: [], ERROR: [], WAIT: [] }), 'CREATE')`
+      What to do while all connections are busy: open another one, fail the request, or wait.`,
+    setting(`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`, timeout, 1000, notWaiting)`
+      How long to wait for a free connection before CREATE or ERROR applies.`,
+  ] as const;
+  const batches = [
+    {
+      ...setting(`${prefix}_PIPELINE_LIMIT`, count, 0)`Deprecated, has no effect.`,
+      isDeprecated: true,
+    },
+    setting(`${prefix}_CLUSTER_PIPELINE_PARALLELISM`, count, 1, is(`${prefix}_TYPE`, 'cluster'))`
+      Cluster nodes to send to concurrently, at most the pool size; 0: as many as the pool size.`,
+    // The files are common to both instances.
+    setting(`${prefix}_TLS`, boolean, false)`Connects to the servers with TLS.`,
+  ] as const;
+  return { connections, batches };
+}
+
+/** The instance that holds all counters, or all but those of per-second limits. */
+const main = instanceSettings('KVSTORE');
+/** The instance that holds the counters of per-second limits. */
+const perSecond = instanceSettings('KVSTORE_PERSECOND');
+
+function requestsTls(name: string) {
+  return matches(name, /rediss:\/\//i, [`with a rediss:// URL in ${name}`, 'has no rediss:// URL']);
+}
+
+/** The files are common to both stores; a URL can request TLS too. */
+const STORE_TLS = anyOf('with KVSTORE_TLS=true, KVSTORE_PERSECOND_TLS=true or a rediss:// URL', [
+  is('KVSTORE_TLS', 'true'),
+  is('KVSTORE_PERSECOND_TLS', 'true'),
+  requestsTls('KVSTORE_URL'),
+  requestsTls('KVSTORE_PERSECOND_URL'),
+]);
+
+export const kvstoreSettings = group({
+  title: 'Key-value store (Redis or Valkey)',
+  note: 'KVSTORE_PIPELINE_WINDOW is listed under Counters.',
+  requires: [is('BACKEND_TYPE', 'kvstore')],
+  settings: [
+    ...main.connections,
+    ...main.batches,
+    setting('KVSTORE_TLS_CACERT', filePath, undefined, STORE_TLS)`
+      PEM file with the CA of the servers of both stores, trusted in addition to the CAs of the system.`,
+    setting('KVSTORE_TLS_CLIENT_CERT', filePath, undefined, STORE_TLS)`
+      PEM file with the client certificate for the servers of both stores.`,
+    setting('KVSTORE_TLS_CLIENT_KEY', filePath, undefined, STORE_TLS)`
+      PEM file with the private key of that certificate.`,
+    setting('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION', boolean, false, STORE_TLS)`
+      Verifies the certificate of a server, but not the host name in it.`,
+    setting('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', boolean, false)`
+      Closes a connection whose server replies that it is a read-only replica; for both stores.`,
+    setting('KVSTORE_STARTUP_INITIAL_INTERVAL', interval, 1000)`Delay before the first retry of connecting at startup.`,
+    setting('KVSTORE_STARTUP_MAX_INTERVAL', interval, 30_000)`
+      Longest delay between two attempts to connect at startup.`,
+    setting('KVSTORE_STARTUP_MAX_ELAPSED_TIME', timeout, 0)`
+      Time after which the service stops trying to connect at startup and exits; 0: no limit.`,
+  ],
+});
+
+export const kvstorePersecondSettings = group({
+  title: 'Second key-value store (Redis or Valkey), for per-second limits',
+  note: 'Each setting has the meaning of its KVSTORE_* counterpart. The settings of TLS files, health and startup apply to both stores.',
+  requires: [is('BACKEND_TYPE', 'kvstore'), is('KVSTORE_PERSECOND', 'true')],
+  settings: [
+    setting('KVSTORE_PERSECOND', boolean, false)`Stores the counters of per-second limits in a second Redis or Valkey.`,
+    ...perSecond.connections,
+    setting('KVSTORE_PERSECOND_PIPELINE_WINDOW', timeout, 0)`As KVSTORE_PIPELINE_WINDOW, for the per-second instance.`,
+    ...perSecond.batches,
+  ],
+});
+
+const servers = list('host:port or socket path', (item) => isServer(item) || isSocketPath(item));
+const PLAINCACHE_TLS = is('PLAINCACHE_TLS', 'true');
+
+export const plaincacheSettings = group({
+  title: 'Plain cache (memcached)',
+  note: 'Every instance of weir needs the same servers in the same order.',
+  requires: [is('BACKEND_TYPE', 'plaincache')],
+  settings: [
+    setting('PLAINCACHE_HOST_PORT', servers, [])`memcached servers; the keys are distributed over them.`,
+    setting('PLAINCACHE_SRV', textLike(/^_[^.\s]+\._[^.\s]+\.\S+$/, '_service._protocol.name'), undefined)`
+      DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.`,
+    setting('PLAINCACHE_SRV_REFRESH', timeout, 0, isSet('PLAINCACHE_SRV'))`
+      Interval between lookups of that record; 0: only at startup.`,
+    setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`Number of connections to keep open to each server.`,
+    setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
+    setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
+      PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,
+    setting('PLAINCACHE_TLS_CLIENT_CERT', filePath, undefined, PLAINCACHE_TLS)`PEM file with the client certificate.`,
+    setting('PLAINCACHE_TLS_CLIENT_KEY', filePath, undefined, PLAINCACHE_TLS)`
+      PEM file with the private key of that certificate.`,
+    setting('PLAINCACHE_TLS_SKIP_HOSTNAME_VERIFICATION', boolean, false, PLAINCACHE_TLS)`
+      Verifies the certificate of a server, but not the host name in it.`,
+  ],
+});
