@@ -1,10 +1,11 @@
-import { VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
+import { type NameTolerance, VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
+import { isMogrifierVariable } from './mogrifiers';
 import type { ServiceManager } from './service-manager';
 import type { Settings } from './settings';
 import type { Condition, StateOf } from './table/condition';
 import { type Setting, conditionsOf, fileNamesOf, namesOf } from './table/setting';
 import { settingRows, settingsTable } from './table/settings-table';
-import { type Environment, lookUp } from './variables';
+import { type Environment, type Variable, lookUp } from './variables';
 
 /** The settings of a process, by neutral name. */
 export interface SettingStates {
@@ -49,12 +50,42 @@ function isSwitchedOff(setting: Setting, { stateOf }: SettingStates): boolean {
 
 const knownNames = new Set(settingRows.flatMap((row) => [...namesOf(row), ...fileNamesOf(row)]));
 
-/** Warnings about variables that are set and whose names are close to those of settings. */
+/** A warning for each variable that is set and is probably meant as a setting, but is none. */
 export function findUnknownVariables(environment: Environment): string[] {
-  return lookUp(environment, Object.keys(environment)).flatMap(({ name }) => {
-    const nearest = knownNames.has(name) ? undefined : nearestName(name, knownNames, VARIABLE_TOLERANCE);
-    return nearest === undefined ? [] : [`${name} is not a setting and has no effect; did you mean ${nearest}?`];
+  return lookUp(environment, Object.keys(environment)).flatMap((variable) => {
+    const { name } = variable;
+    if (knownNames.has(name) || isMogrifierVariable(name) || isOfOthers(variable)) return [];
+    const isOurs = OUR_PREFIX.test(name);
+    const nearest = nearestName(name, knownNames, isOurs ? OUR_TOLERANCE : VARIABLE_TOLERANCE);
+    if (nearest !== undefined) return [`${name} is not a setting and has no effect; did you mean ${nearest}?`];
+    return isOurs ? [`${name} is not a setting and has no effect.`] : [];
   });
+}
+
+/** How variables begin that are hardly meant for another program. */
+const OUR_PREFIX = new RegExp(
+  `^(?:${[
+    ...['KVSTORE', 'REDIS', 'PLAINCACHE', 'MEMCACHE', 'PUSHSTATS', 'STATSD', 'TAGGEDSTATS', 'DOG_STATSD'],
+    ...['PULLMETRICS', 'PROMETHEUS', 'GRPC', 'XDS', 'CONFIG', 'RUNTIME', 'TRACING'],
+  ].join('|')})_`,
+);
+
+/** With such a beginning, even short names resemble each other for a reason. */
+const OUR_TOLERANCE: NameTolerance = {
+  maxEdits: (length) => Math.max(1, VARIABLE_TOLERANCE.maxEdits(length)),
+};
+
+/** Variables that Kubernetes sets in every pod for each service of its namespace, which may have such a name as redis. */
+const SERVICE_LINK = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
+
+/** Variables of the gRPC libraries, here and in the Go service. */
+const GRPC_LIBRARY =
+  /^GRPC_(?:VERBOSITY|TRACE|SSL_CIPHER_SUITES|DEFAULT_SSL_ROOTS_FILE_PATH|(?:NODE|EXPERIMENTAL|GO)_\w+)$/;
+
+/** Whether a variable is one that others set or read. */
+function isOfOthers({ name, text }: Variable): boolean {
+  const isLink = SERVICE_LINK.test(name) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(text));
+  return isLink || GRPC_LIBRARY.test(name);
 }
 
 /** A warning about a socket on which connections would wait, because nothing accepts them. */

@@ -127,19 +127,40 @@ test.each([
   ['RUNTIME_WATCHROOT', 'RUNTIME_WATCH_ROOT'],
   ['TAGGEDSTATS_MOGRIFIER', 'TAGGEDSTATS_MOGRIFIERS'],
   ['REDIS_AUHT_FILE', 'REDIS_AUTH_FILE'],
+  ['MERGE_DOMAIN_CONFGI', 'MERGE_DOMAIN_CONFIG'],
+  // Too short to be compared without the prefix of a setting.
+  ['REDIS_TYP', 'REDIS_TYPE'],
+  ['GRPC_PROT', 'GRPC_PORT'],
 ])('a variable that is not a setting, %s, causes a warning that suggests %s', (name, suggestion) => {
   expect(readSettings({ [name]: '1' }).warnings).toEqual([
     `${name} is not a setting and has no effect; did you mean ${suggestion}?`,
   ]);
 });
 
-test('a variable of another program, of Kubernetes or of a library causes no warning', () => {
-  const others = [
-    ...['PATH', 'HOSTNAME', 'PORTS', 'NAME', 'TAGS', 'NODE_OPTIONS', 'GRPC_TRACE', 'REDIS_PORT', 'REDIS_HOST'],
-    ...['REDIS_PASSWORD', 'REDIS_SERVICE_HOST', 'REDIS_PORT_6379_TCP_ADDR', 'STATSD_PORT_8125_UDP_PROTO'],
-    ...['MEMCACHE_PORT', 'PROMETHEUS_PORT', 'OTEL_SERVICE_NAME', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'HTTPS_PROXY'],
-  ];
-  expect(readSettings(Object.fromEntries(others.map((name) => [name, 'x']))).warnings).toEqual([]);
+test.each([
+  ...['REDIS_HOST', 'REDIS_PASSWORD', 'KVSTORE_DB', 'MEMCACHE_SERVERS', 'PLAINCACHE_TIMEOUT', 'GRPC_LOG', 'XDS_SERVER'],
+  ...['CONFIG_FILE', 'TRACING_URL', 'STATSD_PREFIX', 'PUSHSTATS_ADDR', 'PROMETHEUS_TOKEN', 'RUNTIME_DIR'],
+  // A number, unlike in a service link.
+  'REDIS_PORT',
+  // Neither a secret nor a part of a mogrifier.
+  ...['REDIS_POOL_SIZE_FILE', 'TAGGEDSTATS_MOGRIFIER_A_REGEX', 'DOG_STATSD_MOGRIFIERS_A_NAME'],
+])('a variable with the prefix of settings that resembles none, %s, causes a warning', (name) => {
+  expect(readSettings({ [name]: '6379' }).warnings).toEqual([`${name} is not a setting and has no effect.`]);
+});
+
+test.each([
+  ['other programs', ['PATH', 'HOSTNAME', 'PORTS', 'NAME', 'TAGS', 'NODE_OPTIONS', 'REDISCLI_AUTH', 'MEMORY_LIMIT']],
+  ['libraries', ['OTEL_SERVICE_NAME', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'HTTPS_PROXY', 'GRPC_TRACE', 'GRPC_VERBOSITY']],
+  ['grpc-js', ['GRPC_SSL_CIPHER_SUITES', 'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH', 'GRPC_NODE_USE_ALTERNATIVE_RESOLVER']],
+  ['grpc-js in trials', ['GRPC_NODE_TRACE', 'GRPC_NODE_VERBOSITY', 'GRPC_EXPERIMENTAL_ENABLE_OUTLIER_DETECTION']],
+  ['the libraries of the Go service', ['GRPC_GO_LOG_SEVERITY_LEVEL', 'GRPC_GO_LOG_VERBOSITY_LEVEL', 'DD_ENV']],
+  ['the Go service, read by accident', ['GOSTATS_FLUSH_INTERVAL_SECONDS', 'REDISTLSCONFIG_SERVERNAME']],
+  ['service links', ['REDIS_SERVICE_HOST', 'REDIS_SERVICE_PORT', 'REDIS_SERVICE_PORT_TCP_REDIS', 'REDIS_PORT']],
+  ['a port in service links', ['REDIS_PORT_6379_TCP', 'REDIS_PORT_6379_TCP_ADDR', 'STATSD_PORT_8125_UDP_PROTO']],
+  ['a service with a longer name', ['GRPC_GATEWAY_PORT', 'GRPC_GATEWAY_SERVICE_HOST', 'XDS_A_PORT_80_SCTP_PORT']],
+])('a variable of %s causes no warning: %j', (_, names) => {
+  const link = 'tcp://10.0.0.1:6379';
+  expect(readSettings(Object.fromEntries(names.map((name) => [name, link]))).warnings).toEqual([]);
 });
 
 test('a deprecated setting causes one warning', () => {
