@@ -1,6 +1,6 @@
 import type { LimiterOptions } from '../limiter/options';
 import type { LoadedSettings } from '../settings/read-settings';
-import type { InstanceField, InstancePrefix, Settings } from '../settings/settings';
+import { type InstancePrefix, type Settings, sectionOf } from '../settings/settings';
 import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
 import { replacementProblem } from '../sinks/counters/kvstore/stores/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
@@ -32,26 +32,12 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
 export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics'> {
-  const { settings, nameOf } = reading;
+  const { settings } = reading;
   return {
-    main: withCurrentSecrets(reading, 'kvstore', log),
-    perSecond: settings.kvstorePersecond ? withCurrentSecrets(reading, 'kvstorePersecond', log) : undefined,
-    tlsFiles: {
-      caFile: settings.kvstoreTlsCacert,
-      certFile: settings.kvstoreTlsClientCert,
-      keyFile: settings.kvstoreTlsClientKey,
-      skipHostnameVerification: settings.kvstoreTlsSkipHostnameVerification,
-      variables: {
-        caFile: nameOf('kvstoreTlsCacert'),
-        certFile: nameOf('kvstoreTlsClientCert'),
-        keyFile: nameOf('kvstoreTlsClientKey'),
-      },
-    },
-    startup: {
-      initialInterval: settings.kvstoreStartupInitialInterval,
-      maxInterval: settings.kvstoreStartupMaxInterval,
-      maxElapsedTime: settings.kvstoreStartupMaxElapsedTime,
-    },
+    main: instanceOptions(reading, 'kvstore', log),
+    perSecond: settings.kvstorePersecond ? instanceOptions(reading, 'kvstorePersecond', log) : undefined,
+    tlsFiles: sectionOf(reading, 'kvstoreTls'),
+    startup: sectionOf(reading, 'kvstoreStartup'),
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
     log,
@@ -59,67 +45,32 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
 }
 
 /** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
-export function plaincacheOptions({ settings, nameOf }: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
+export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
+  const { settings } = reading;
+  const { hostPort, srv: record, srvRefresh: refresh, maxIdleConns, tls } = sectionOf(reading, 'plaincache');
   return {
-    servers:
-      settings.plaincacheSrv === undefined
-        ? settings.plaincacheHostPort
-        : { record: settings.plaincacheSrv, refresh: settings.plaincacheSrvRefresh },
-    maxIdleConnections: settings.plaincacheMaxIdleConns,
-    tlsFiles: settings.plaincacheTls
-      ? {
-          caFile: settings.plaincacheTlsCacert,
-          certFile: settings.plaincacheTlsClientCert,
-          keyFile: settings.plaincacheTlsClientKey,
-          skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
-          variables: {
-            caFile: nameOf('plaincacheTlsCacert'),
-            certFile: nameOf('plaincacheTlsClientCert'),
-            keyFile: nameOf('plaincacheTlsClientKey'),
-          },
-        }
-      : undefined,
+    servers: record === undefined ? hostPort : { record, refresh },
+    maxIdleConnections: maxIdleConns,
+    tlsFiles: tls ? sectionOf(reading, 'plaincacheTls') : undefined,
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
   };
 }
 
-/** The options of one instance; its secrets follow the files that contain them. */
-function withCurrentSecrets(reading: LoadedSettings, instance: InstancePrefix, log: Log): InstanceOptions {
-  const options = instanceOptions(reading, instance);
+/** The settings of one instance; its secrets follow the files that contain them. */
+function instanceOptions(reading: LoadedSettings, instance: InstancePrefix, log: Log): InstanceOptions {
+  const options: InstanceOptions = sectionOf(reading, instance);
   const [urlField, authField, sentinelField] = [
     `${instance}Url`,
     `${instance}Auth`,
     `${instance}SentinelAuth`,
   ] as const;
   if (![urlField, authField, sentinelField].some((field) => reading.files.has(field))) return options;
-  function problemOf(url = '') {
+  function problemOf(url: string | undefined) {
     return replacementProblem(options, url);
   }
   const url = currentSecret(reading, urlField, { log, problemOf });
   const auth = currentSecret(reading, authField, { log });
   const sentinelAuth = currentSecret(reading, sentinelField, { log });
-  return { ...options, current: () => ({ url: url() ?? '', auth: auth(), sentinelAuth: sentinelAuth() }) };
-}
-
-/** The options of one instance, from the settings with its prefix. */
-function instanceOptions({ settings, nameOf }: LoadedSettings, instance: InstancePrefix): InstanceOptions {
-  function get<Name extends InstanceField>(name: Name) {
-    return settings[`${instance}${name}` as const];
-  }
-  return {
-    type: get('Type'),
-    url: get('Url') ?? '',
-    variables: { url: nameOf(`${instance}Url`), socketType: nameOf(`${instance}SocketType`) },
-    socketType: get('SocketType'),
-    auth: get('Auth'),
-    sentinelAuth: get('SentinelAuth'),
-    tls: get('Tls'),
-    poolSize: get('PoolSize'),
-    timeout: get('Timeout'),
-    pipelineWindow: settings[`${instance}PipelineWindow`],
-    poolOnEmptyBehavior: get('PoolOnEmptyBehavior'),
-    poolOnEmptyWaitDuration: get('PoolOnEmptyWaitDuration'),
-    clusterPipelineParallelism: get('ClusterPipelineParallelism'),
-  };
+  return { ...options, current: () => ({ url: url(), auth: auth(), sentinelAuth: sentinelAuth() }) };
 }

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
+import { sectionOf } from '../settings/settings';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 import { currentSecret } from './secret-files';
@@ -26,11 +26,7 @@ export async function startTracing(reading: LoadedSettings, log: Log): Promise<S
   }
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
-    protocol: settings.tracingExporterProtocol,
-    serviceName: settings.tracingServiceName,
-    serviceNamespace: settings.tracingServiceNamespace,
-    serviceInstanceId: settings.tracingServiceInstanceId ?? randomUUID(),
-    samplingRate: settings.tracingSamplingRate,
+    settings: sectionOf(reading, 'tracing'),
     headers: headersInFiles(reading, log),
     log,
   });

@@ -1,4 +1,5 @@
 import type { LoadedSettings } from '../settings/read-settings';
+import { sectionOf } from '../settings/settings';
 import { connectAds } from '../sources/xds/connection/connect-ads';
 import { xdsRuleSource } from '../sources/xds/xds-rule-source';
 import type { Statistics } from '../statistics/statistics';
@@ -37,11 +38,8 @@ export function xdsSource(reading: LoadedSettings, statistics: Statistics, log: 
     }),
     node: { id: settings.configGrpcXdsNodeId, metadata: settings.configGrpcXdsNodeMetadata },
     backoff: {
+      ...sectionOf(reading, 'xdsClientBackoff'),
       retryInterval: settings.configGrpcXdsServerConnectRetryInterval,
-      initialInterval: settings.xdsClientBackoffInitialInterval,
-      maxInterval: settings.xdsClientBackoffMaxInterval,
-      randomFactor: settings.xdsClientBackoffRandomFactor,
-      jitter: settings.xdsClientBackoffJitter,
     },
     mergeDomainConfigs: settings.mergeDomainConfig,
     log,

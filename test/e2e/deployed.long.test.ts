@@ -105,7 +105,7 @@ describe('the variant of deploy/kubernetes', () => {
     const replaced = {
       KVSTORE_URL: redis.address,
       KVSTORE_PERSECOND_URL: redis.address,
-      KVSTORE_TLS_CACERT: tls.files().caFile!,
+      KVSTORE_TLS_CACERT: tls.files().cacert!,
       PULLMETRICS_ADDR: '127.0.0.1:0',
       TRACING_ENABLED: 'false',
     };

@@ -51,7 +51,7 @@ describe('the service with two instances that have their own credentials, TLS an
       }),
     ]);
     await main.crash();
-    const { caFile = '', certFile = '', keyFile = '' } = tls.files({ withCertificate: true });
+    const { cacert = '', clientCert = '', clientKey = '' } = tls.files({ withCertificate: true });
     weir = await WeirProcess.start({
       env: {
         ...rules.env,
@@ -59,7 +59,7 @@ describe('the service with two instances that have their own credentials, TLS an
         // Keys of limits per second stay longer than a test takes, almost always.
         EXPIRATION_JITTER_MAX_SECONDS: '1000000',
         ...{ REDIS_URL: main.address, REDIS_AUTH: PASSWORDS.main, REDIS_POOL_SIZE: '2', REDIS_TIMEOUT: TIMEOUT },
-        ...{ KVSTORE_TLS_CACERT: caFile, KVSTORE_TLS_CLIENT_CERT: certFile, KVSTORE_TLS_CLIENT_KEY: keyFile },
+        ...{ KVSTORE_TLS_CACERT: cacert, KVSTORE_TLS_CLIENT_CERT: clientCert, KVSTORE_TLS_CLIENT_KEY: clientKey },
         ...{ KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: perSecond.address, KVSTORE_PERSECOND_TLS: 'true' },
         ...{ KVSTORE_PERSECOND_AUTH: `burst:${PASSWORDS.perSecond}`, KVSTORE_PERSECOND_POOL_SIZE: '3' },
         ...{ KVSTORE_PERSECOND_TIMEOUT: TIMEOUT, KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' },

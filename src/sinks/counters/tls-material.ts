@@ -2,18 +2,15 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { trustedRoots } from '../../net/trusted-roots';
+import type { Section } from '../../settings/settings';
 import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 import { messageOf } from '../../text/thrown';
 
 /** The TLS files of a store. */
-export interface StoreTlsFiles {
-  readonly caFile: string | undefined;
-  readonly certFile: string | undefined;
-  readonly keyFile: string | undefined;
-  readonly skipHostnameVerification: boolean;
+export interface StoreTlsFiles extends Omit<Section<'plaincacheTls'>, 'variables'> {
   /** The names of the variables that hold the paths, for messages. */
-  readonly variables: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
+  readonly variables: Readonly<Record<FileName, string>>;
 }
 
 interface LoadedFiles {
@@ -24,7 +21,7 @@ interface LoadedFiles {
   readonly context: tls.SecureContext;
 }
 
-const FILES = ['caFile', 'certFile', 'keyFile'] as const;
+const FILES = ['cacert', 'clientCert', 'clientKey'] as const;
 type FileName = (typeof FILES)[number];
 
 /**
@@ -68,9 +65,9 @@ export class TlsMaterial {
 }
 
 function load(files: StoreTlsFiles, last?: LoadedFiles): LoadedFiles {
-  const ca = read(files, 'caFile');
-  const cert = read(files, 'certFile');
-  const key = read(files, 'keyFile');
+  const ca = read(files, 'cacert');
+  const cert = read(files, 'clientCert');
+  const key = read(files, 'clientKey');
   if (last !== undefined && ca === last.ca && cert === last.cert && key === last.key) return last;
   try {
     // createSecureContext silently ignores a CA that is not a certificate.

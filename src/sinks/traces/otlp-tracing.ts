@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -6,6 +7,7 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
+import type { Section } from '../../settings/settings';
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { loggingExporter } from './logging-exporter';
@@ -19,13 +21,7 @@ import { unixClock } from './unix-clock';
 const EXPORTER_TIMEOUT = 10_000;
 
 export interface TracingOptions {
-  readonly protocol: 'http' | 'grpc';
-  readonly serviceName: string;
-  /** Omitted when empty. */
-  readonly serviceNamespace: string;
-  readonly serviceInstanceId: string;
-  /** The fraction of calls to trace where the caller has not decided, from 0 to 1. */
-  readonly samplingRate: number;
+  readonly settings: Section<'tracing'>;
   /** The headers as they are now. Undefined: the exporter takes them from its variables. */
   readonly headers: (() => ExporterHeaders) | undefined;
   readonly log: Log;
@@ -46,15 +42,15 @@ export interface Tracing {
 export async function startOtlpTracing(options: TracingOptions): Promise<Tracing> {
   const provider = await withDiagnostics(options.log, () => newProvider(options));
   return {
-    tracer: new OtlpTracer(provider.getTracer('weir'), options.samplingRate, unixClock()),
+    tracer: new OtlpTracer(provider.getTracer('weir'), options.settings.samplingRate, unixClock()),
     // It rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
 }
 
-async function newProvider(options: TracingOptions): Promise<BasicTracerProvider> {
-  const { protocol, serviceName, serviceNamespace, serviceInstanceId, headers, log } = options;
-  const exporter = loggingExporter(await loadExporter(protocol, headers), log);
+async function newProvider({ settings, headers, log }: TracingOptions): Promise<BasicTracerProvider> {
+  const { exporterProtocol, serviceName, serviceNamespace, serviceInstanceId = randomUUID() } = settings;
+  const exporter = loggingExporter(await loadExporter(exporterProtocol, headers), log);
   const own = resourceFromAttributes({
     'service.name': serviceName,
     ...(serviceNamespace !== '' && { 'service.namespace': serviceNamespace }),

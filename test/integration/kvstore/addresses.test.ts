@@ -133,7 +133,7 @@ describe('the options of an instance', () => {
     };
     const { main, perSecond } = kvstoreOptions(readSettings(env), new RecordedLog());
     const [options, unchanged] = prefix === 'KVSTORE' ? [main, perSecond] : [perSecond, main];
-    expect(options).toEqual({
+    expect(options).toMatchObject({
       ...{ type: 'sentinel', url: 'counters,a:1', socketType: 'tcp4', auth: 'ann:x', sentinelAuth: 'watch', tls: true },
       ...{ poolSize: 7, timeout: 8, pipelineWindow: 9, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 11 },
       clusterPipelineParallelism: 12,
@@ -153,7 +153,7 @@ describe('the options of an instance', () => {
     expect(kvstoreOptions(readSettings(env), new RecordedLog())).toMatchObject({
       main: { url: 'a:1', variables: { url: 'REDIS_URL' } },
       perSecond: undefined,
-      tlsFiles: { caFile: '/ca', certFile: '/cert', keyFile: '/key', skipHostnameVerification: true },
+      tlsFiles: { cacert: '/ca', clientCert: '/cert', clientKey: '/key', skipHostnameVerification: true },
       startup: { initialInterval: 1, maxInterval: 2, maxElapsedTime: 3 },
       closeConnectionOnReadonlyError: true,
       expirationJitterMaxSeconds: 4,

@@ -6,11 +6,15 @@ import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 
 export const NO_TLS_FILES: StoreTlsFiles = {
-  caFile: undefined,
-  certFile: undefined,
-  keyFile: undefined,
+  cacert: undefined,
+  clientCert: undefined,
+  clientKey: undefined,
   skipHostnameVerification: false,
-  variables: { caFile: 'KVSTORE_TLS_CACERT', certFile: 'KVSTORE_TLS_CLIENT_CERT', keyFile: 'KVSTORE_TLS_CLIENT_KEY' },
+  variables: {
+    cacert: 'KVSTORE_TLS_CACERT',
+    clientCert: 'KVSTORE_TLS_CLIENT_CERT',
+    clientKey: 'KVSTORE_TLS_CLIENT_KEY',
+  },
 };
 
 /** The options of one instance for tests: a small pool, and a timeout that only a store that hangs exceeds. */

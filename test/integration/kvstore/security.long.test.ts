@@ -127,7 +127,7 @@ describe('a cluster with TLS that requires client certificates', () => {
     const skips = { skipHostnameVerification: true };
     const anonymous = failToConnect(main(), { ...tls.files(), ...skips });
     await expect(anonymous).rejects.toThrow('cannot connect to the counter store');
-    const files = { ...tls.files({ withCertificate: true }), ...skips, caFile: strangers.files().caFile };
+    const files = { ...tls.files({ withCertificate: true }), ...skips, cacert: strangers.files().cacert };
     await expect(failToConnect(main(), files)).rejects.toThrow(/no cluster node.*certificate/);
   });
 });

@@ -170,7 +170,7 @@ describe('TLS', () => {
   it('is used with the configured CA and the certificate that the server requires, by the setting or the scheme', async () => {
     expect(await counts(byName(), files)).toBe(1);
     expect(await counts(instance(`rediss://localhost:${server.port}`), files)).toBe(1);
-    const withoutPair = { ...files, certFile: undefined, keyFile: undefined };
+    const withoutPair = { ...files, clientCert: undefined, clientKey: undefined };
     await expect(counts(byName(), withoutPair)).rejects.toThrow('cannot connect to the counter store');
   });
 
@@ -179,7 +179,7 @@ describe('TLS', () => {
     const skipping = { ...files, skipHostnameVerification: true };
     await expect(counts(main, files)).rejects.toThrow(/does not match certificate|altnames/);
     expect(await counts(main, skipping)).toBe(1);
-    await expect(counts(main, { ...skipping, caFile: undefined })).rejects.toThrow(/certificate/);
+    await expect(counts(main, { ...skipping, cacert: undefined })).rejects.toThrow(/certificate/);
   });
 
   it('is reported when only one side uses it', async () => {
@@ -203,21 +203,21 @@ describe('TLS', () => {
     function opening(more: Partial<StoreTlsFiles>) {
       return () => openKvstore(byName(), { tlsFiles: { ...files, ...more } });
     }
-    const absent = opening({ caFile: join(folder, 'absent.pem') });
+    const absent = opening({ cacert: join(folder, 'absent.pem') });
     expect(absent).toThrow(/cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/);
-    expect(opening({ caFile: file('text.pem', 'no certificate') })).toThrow(
+    expect(opening({ cacert: file('text.pem', 'no certificate') })).toThrow(
       /cannot use the TLS files KVSTORE_TLS_CACERT=.*text\.pem, KVSTORE_TLS_CLIENT_CERT=.*, KVSTORE_TLS_CLIENT_KEY=/,
     );
     using others = new RedisTls();
-    const { keyFile } = others.files({ withCertificate: true });
-    expect(opening({ keyFile })).toThrow(/cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*client\.key/);
+    const { clientKey } = others.files({ withCertificate: true });
+    expect(opening({ clientKey })).toThrow(/cannot use the TLS files .*, KVSTORE_TLS_CLIENT_KEY=.*client\.key/);
   });
 
   it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
-    const certFile = file('rotated.pem', textOf(files.certFile));
-    const keyFile = file('rotated.key', textOf(files.keyFile));
-    const counters = await open(byName({ poolSize: 1 }), { ...files, certFile, keyFile }, log);
+    const clientCert = file('rotated.pem', textOf(files.clientCert));
+    const clientKey = file('rotated.key', textOf(files.clientKey));
+    const counters = await open(byName({ poolSize: 1 }), { ...files, clientCert, clientKey }, log);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await nextCount(counters);
@@ -225,7 +225,7 @@ describe('TLS', () => {
     file('rotated.pem', 'broken');
     await again();
     await again();
-    file('rotated.pem', textOf(files.certFile));
+    file('rotated.pem', textOf(files.clientCert));
     await again();
     const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
@@ -237,13 +237,13 @@ describe('TLS', () => {
   it('uses a new pair after the server has rejected the previous one', async () => {
     using strangers = new RedisTls();
     const stranger = strangers.files({ withCertificate: true });
-    const certFile = file('changing.pem', textOf(stranger.certFile));
-    const keyFile = file('changing.key', textOf(stranger.keyFile));
+    const clientCert = file('changing.pem', textOf(stranger.clientCert));
+    const clientKey = file('changing.key', textOf(stranger.clientKey));
     const log = new RecordedLog();
-    const counters = openKvstore(byName(), { tlsFiles: { ...files, certFile, keyFile }, log });
+    const counters = openKvstore(byName(), { tlsFiles: { ...files, clientCert, clientKey }, log });
     await until('it is rejected', () => log.text.includes('cannot connect'));
-    file('changing.pem', textOf(files.certFile));
-    file('changing.key', textOf(files.keyFile));
+    file('changing.pem', textOf(files.clientCert));
+    file('changing.key', textOf(files.clientKey));
     await firstValueFrom(counters.ready$);
     expect(await apply(counters, operation('changed', 1))).toEqual([1]);
   });

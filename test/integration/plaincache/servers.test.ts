@@ -189,20 +189,20 @@ describe('memcached over TLS', () => {
   }
 
   const skipping = { skipHostnameVerification: true };
-  const withoutPair = { certFile: undefined, keyFile: undefined };
+  const withoutPair = { clientCert: undefined, clientKey: undefined };
   it.each<readonly [to: string, how: string, more: Partial<StoreTlsFiles> | undefined, problem: RegExp | undefined]>([
     ['server', 'its CA, a client certificate and its name', {}, undefined],
     ['misnamed', 'names that are not verified', skipping, undefined],
     ['misnamed', 'another name', {}, /does not match certificate's altnames/],
-    ['server', 'another CA', { ...skipping, caFile: 'other-ca.pem' }, /certificate/],
+    ['server', 'another CA', { ...skipping, cacert: 'other-ca.pem' }, /certificate/],
     ['server', 'no client certificate', withoutPair, /certificate required|closed the connection|ECONNRESET/i],
     ['server', 'no TLS', undefined, /closed the connection|ECONNRESET|did not answer/],
   ])('reaches %s with %s only if both sides accept', async (to, _, more, problem) => {
-    const { caFile = 'ca.pem', ...rest } = more ?? {};
+    const { cacert = 'ca.pem', ...rest } = more ?? {};
     const tlsFiles: StoreTlsFiles = {
-      ...{ caFile: file(caFile ?? ''), certFile: file('client.pem'), keyFile: file('client.key') },
+      ...{ cacert: file(cacert ?? ''), clientCert: file('client.pem'), clientKey: file('client.key') },
       skipHostnameVerification: false,
-      variables: { caFile: 'PLAINCACHE_TLS_CACERT', certFile: '…_CERT', keyFile: '…_KEY' },
+      variables: { cacert: 'PLAINCACHE_TLS_CACERT', clientCert: '…_CERT', clientKey: '…_KEY' },
       ...rest,
     };
     const counters = open([to === 'server' ? server : misnamed], { tlsFiles: more && tlsFiles });
@@ -211,7 +211,7 @@ describe('memcached over TLS', () => {
     expect(await apply(counters, key)).toEqual([problem === undefined ? 2 : 1]);
     const reason = log.lines[0]?.fields['reason'];
     expect(reason).toEqual(problem && expect.stringMatching(problem));
-    const absent = { ...tlsFiles, caFile: file('absent.pem') };
+    const absent = { ...tlsFiles, cacert: file('absent.pem') };
     expect(() => open([server], { tlsFiles: absent })).toThrow(/PLAINCACHE_TLS_CACERT=.*absent\.pem/);
   });
 });

@@ -14,14 +14,14 @@ export class RedisTls implements Disposable {
   /** The files for the client under test: the CA and, for servers that require one, the client certificate. */
   files({ withCertificate = false } = {}): StoreTlsFiles {
     return {
-      caFile: this.#file('ca.pem', this.#authority.ca),
-      certFile: withCertificate ? this.#file('client.pem', this.#client.cert) : undefined,
-      keyFile: withCertificate ? this.#file('client.key', this.#client.key) : undefined,
+      cacert: this.#file('ca.pem', this.#authority.ca),
+      clientCert: withCertificate ? this.#file('client.pem', this.#client.cert) : undefined,
+      clientKey: withCertificate ? this.#file('client.key', this.#client.key) : undefined,
       skipHostnameVerification: false,
       variables: {
-        caFile: 'KVSTORE_TLS_CACERT',
-        certFile: 'KVSTORE_TLS_CLIENT_CERT',
-        keyFile: 'KVSTORE_TLS_CLIENT_KEY',
+        cacert: 'KVSTORE_TLS_CACERT',
+        clientCert: 'KVSTORE_TLS_CLIENT_CERT',
+        clientKey: 'KVSTORE_TLS_CLIENT_KEY',
       },
     };
   }

@@ -47,10 +47,11 @@ function describeServers(servers: StoreServers): string {
  * @throws Error that names the setting and the problem, without quoting an address, which may hold a password
  */
 export function readDeployment(options: InstanceOptions): Deployment {
+  const { url = '' } = options;
   const setting = options.variables.url;
   const auth = options.auth === undefined ? undefined : parseCredentials(options.auth);
   if (options.type === 'single') {
-    const address = readAddress(options.url.trim(), setting, 'the address');
+    const address = readAddress(url.trim(), setting, 'the address');
     return {
       servers: { kind: 'single', server: withSocketType(address.server, options) },
       credentials: auth ?? address.credentials,
@@ -58,7 +59,7 @@ export function readDeployment(options: InstanceOptions): Deployment {
       tls: options.tls || address.scheme === 'rediss',
     };
   }
-  const items = options.url.split(',').map((item) => item.trim());
+  const items = url.split(',').map((item) => item.trim());
   if (options.type === 'cluster') return readCluster(new AddressList(items, setting, 1), options.tls, auth);
   const [masterName = '', ...sentinels] = items;
   if (masterName === '' || sentinels.length === 0) {
@@ -90,7 +91,7 @@ export function currentDeployment(options: InstanceOptions, atStart: Deployment)
 }
 
 /** Why an address cannot replace that of the options while the service runs; undefined when only the credentials differ. */
-export function replacementProblem(options: InstanceOptions, url: string): string | undefined {
+export function replacementProblem(options: InstanceOptions, url: string | undefined): string | undefined {
   try {
     const [before, now] = [readDeployment(options), readDeployment({ ...options, url })];
     if (before.db === now.db && describeDeployment(before) === describeDeployment(now)) return undefined;
