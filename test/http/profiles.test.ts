@@ -1,9 +1,8 @@
-import type { Profiler, Runtime } from 'node:inspector';
+import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import type { Duplex } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../src/gen/perftools/profiles/profile';
-import { cpuToPprof } from '../../src/http/debug/profiles/cpu-to-pprof';
 import { profileResponder } from '../../src/http/debug/profiles/profile-responder';
 import { until } from '../support/waiting/until';
 import {
@@ -45,9 +44,9 @@ afterEach(() => {
   retained.splice(0);
 });
 
-/** Calls a function again and again until the test has ended. */
-function keepRunning(work: () => void): void {
-  const timer = setInterval(work, 1);
+/** Calls a function again and again until the test has ended, with pauses of some milliseconds. */
+function keepRunning(work: () => void, pause = 1): void {
+  const timer = setInterval(work, pause);
   cleanups.push(() => clearInterval(timer));
 }
 
@@ -115,70 +114,23 @@ async function decoded(path: string) {
   return { profile, types: profile.sampleType.map((type) => nameOf(profile, type)), sumOf };
 }
 
-describe('a CPU profile for pprof', () => {
-  function frame(functionName: string, url = '', lineNumber = -1): Runtime.CallFrame {
-    return { functionName, scriptId: '0', url, lineNumber, columnNumber: lineNumber };
-  }
-  function node(id: number, callFrame: Runtime.CallFrame, children: number[] = []): Profiler.ProfileNode {
-    return { id, callFrame, hitCount: 0, children };
-  }
-  const DECODE = frame('decode', 'file:///srv/weir/dist/grpc/decode.js', 41);
-  /** Six samples in 7 ms: decode below serve, decode without a caller, serve, the event loop waiting, and native code. */
-  const RECORDED: Profiler.Profile = {
-    nodes: [
-      node(1, frame('(root)'), [2, 4, 5, 6, 7]),
-      node(2, frame('serve', 'file:///srv/weir/dist/grpc/server.js', 9), [3]),
-      node(3, DECODE),
-      node(4, DECODE),
-      node(5, frame('(idle)')),
-      node(6, frame('(program)')),
-      node(7, frame('', 'node:internal/timers', 99)),
-    ],
-    startTime: 1_000_000,
-    endTime: 1_007_000,
-    samples: [3, 5, 3, 2, 4, 6, 7],
-    timeDeltas: [500, 1000, 1000, 1000, 1000, 1000, 1000],
-  };
-  const profile = Profile.decode(Profile.encode(cpuToPprof(RECORDED)).finish());
-
-  it('has a sample for each stack with its count and its nanoseconds, without the time of waiting', () => {
-    expect(samplesOf(profile).map(({ stack, values }) => `${stack.join(' < ')}: ${values.join()}`)).toEqual([
-      'decode grpc/decode.js:42 < serve grpc/server.js:10: 2,2000000',
-      'serve grpc/server.js:10: 1,1000000',
-      'decode grpc/decode.js:42: 1,1000000',
-      '(program): 1,1000000',
-      '(anonymous) node:internal/timers:100: 1,500000',
-    ]);
-  });
-
-  it('has each function once, its duration, its period and what its values are', () => {
-    const { stringTable, sampleType, periodType } = profile;
-    const [decode] = profile.function;
-    const texts = [decode!.systemName, decode!.filename].map((index) => stringTable[Number(index)]);
-    expect([profile.function.length, ...texts]).toEqual([4, 'decode', '/srv/weir/dist/grpc/decode.js']);
-    const measures = [...sampleType, periodType].map((measure) => nameOf(profile, measure));
-    expect([stringTable[0], ...measures]).toEqual(['', 'samples/count', 'cpu/nanoseconds', 'cpu/nanoseconds']);
-    expect(profile).toMatchObject({
-      period: 1_000_000n,
-      durationNanos: 7_000_000n,
-      mapping: [{ hasLineNumbers: true }],
-    });
-  });
-
-  it('has no samples when nothing was recorded', () => {
-    expect(cpuToPprof({ nodes: [], startTime: 0, endTime: 0 })).toMatchObject({ sample: [], period: 0n });
-  });
-});
-
 describe('/debug/pprof', () => {
   it('returns CPU time, and the format of developer tools with format=v8', async () => {
-    keepRunning(burnCpu);
+    keepRunning(burnCpu, 20);
     // Another time if other processes had the core for all of this one.
-    const { types } = await until('a profile with CPU time', async () => {
+    const { profile, types } = await until('a profile with CPU time', async () => {
       const found = await decoded('profile?seconds=0.3');
       return found.sumOf('burnCpu') > 1e6 && found;
     });
-    expect(types).toEqual(['samples/count', 'cpu/nanoseconds']);
+    expect([...types, nameOf(profile, profile.periodType)]).toEqual([
+      'samples/count',
+      ...['cpu/nanoseconds', 'cpu/nanoseconds'],
+    ]);
+    const frames = samplesOf(profile).flatMap(({ stack }) => stack);
+    expect(frames).toContainEqual(expect.stringMatching(/^burnCpu \S+profiles\.test\.ts:\d+$/));
+    // Waiting is no work.
+    expect(frames.filter((name) => name.startsWith('(idle)'))).toEqual([]);
+    expect(Number(profile.durationNanos)).toBeGreaterThan(3e8);
     const response = await get('profile?seconds=0.1&format=v8');
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="weir-[\dTZ.-]+\.cpuprofile"$/);
     const { nodes, samples }: Profiler.Profile = JSON.parse(await response.text());

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { runBump } from '../../../src/cli/bump/run-bump';
-import { Project } from './project';
 
 const ROOT = join(__dirname, '../../..');
 
@@ -91,33 +90,6 @@ describe('weir-bump', () => {
     expect(present()).toHaveLength(before + 2);
   });
 
-  it('takes the import style of the other controllers for one that imports nothing', async () => {
-    write({
-      'api/v1/a-controller.ts': "import { b } from './b.ts';\nexport class A {}",
-      'api/v1/c-controller.ts': 'export class C {}',
-    });
-    await bump();
-    expect(read('api/v2/c-controller.ts')).toContain("from '../v1/c-controller.ts'");
-  });
-
-  it('creates JavaScript that loads and inherits, twice in a row', async () => {
-    const show = "index() {} show() { return 'shown'; }";
-    await using project = await Project.with({
-      'v1/a-controller.mjs': `export default class A { ${show} }`,
-      'v1/b-controller.mjs': `export class B { ${show} }`,
-      'v1/c-controller.cjs': `module.exports = class C { ${show} };`,
-      'v1/d-controller.cjs': `exports.D = class D { ${show} };`,
-    });
-    await project.bump();
-    await project.bump();
-    const port = await project.start(3, 'a,b,c,d');
-    const headers = { Accept: 'application/vnd.bookshop+json;version=3' };
-    for (const name of 'abcd') {
-      const answer = await fetch(`http://127.0.0.1:${port}/api/${name}/1`, { headers });
-      expect([name, await answer.text()]).toEqual([name, 'shown']);
-    }
-  });
-
   it('creates TypeScript that compiles, whatever the style of its imports', async () => {
     const styles = {
       none: '',
@@ -194,21 +166,6 @@ describe('weir-bump', () => {
     write({ 'api/v9/a-controller.js': 'exports.A = class A {};', 'api/v10': 'a file in the place of the folder' });
     const inTheWay: unknown = expect.stringMatching(/^weir-bump: cannot write .*\/a-controller\.js: EEXIST: .*\n$/);
     expect(await bump()).toEqual({ exitCode: 1, stdout: '', stderr: inTheWay });
-  });
-
-  it('names a folder that cannot be read', async () => {
-    write({ 'api/v1/a-controller.js': 'exports.A = class A {};' });
-    for (const folder of ['', 'api']) chmodSync(join(dir, folder), 0o755);
-    const unreadable = join(dir, 'api/v1');
-    chmodSync(unreadable, 0o000);
-    // Permissions do not apply to root.
-    const isRoot = process.geteuid?.() === 0;
-    if (isRoot) process.seteuid?.('nobody');
-    const { exitCode, stderr } = await bump().finally(() => {
-      if (isRoot) process.seteuid?.(0);
-      chmodSync(unreadable, 0o755);
-    });
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read the folder ${unreadable}: EACCES: `)]);
   });
 
   it('explains a folder without controllers, and rejects an invalid command line with its usage', async () => {

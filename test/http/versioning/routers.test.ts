@@ -142,49 +142,6 @@ describe('a handler of a parameter', () => {
     });
     expect(seen).toEqual([{ id: '7' }, { post_id: '8' }]);
   });
-
-  it('is called once for a request that no version serves, and with the value of a route that is not versioned', async () => {
-    const { router, values } = notingRouter();
-    declareBoth(router);
-    router.post('/api/books/import', (ctx) => void (ctx.body = 'imported'));
-    router.put('/api/books/:id', (ctx) => void (ctx.body = ctx.params.id));
-    await using app = await ServedApp.start(appOf(router));
-    await app.expectAnswers({
-      'GET /api/books/1 application/vnd.c+json': '406',
-      [`DELETE /api/books/2 ${B}`]: '405 HEAD, GET, PUT',
-      'POST /api/books/import': 'imported',
-      'PUT /api/books/1.json': '1.json',
-    });
-    expect(values).toEqual(['1', '2', '1.json']);
-  });
-
-  it('is called again for the action only if the value is another one', async () => {
-    const { router, values } = notingRouter();
-    router.use('/api/books/:id', (_ctx, next) => next());
-    router.delete('/api/books/:id', (ctx) => void (ctx.body = 'deleted'));
-    declareBoth(router);
-    await using app = await ServedApp.start(appOf(router));
-    await app.get('/api/books/1', A);
-    await app.get('/api/books/2.json', A);
-    await app.get('/api/books/3.json', B);
-    expect(values).toEqual(['1', '2.json', '2', '3.json']);
-  });
-
-  it('is called by a later router, which the request reaches after one that passes it on', async () => {
-    const first = new Router();
-    declareBoth(first);
-    first.delete('/api/books/:id', (_ctx, next) => next());
-    const { router: second, values } = notingRouter();
-    declareOn(second, (it) => it.version(1, () => it.resources('books', { only: 'destroy' })), {
-      vendorString: 'b',
-      formats: ['csv'],
-    });
-    const koa = appOf(first);
-    koa.use(second.routes());
-    await using app = await ServedApp.start(koa);
-    await app.expectAnswers({ [`DELETE /api/books/1.csv ${B}`]: 'api/v1/books#destroy {"id":"1","format":"csv"}' });
-    expect(values).toEqual(['1']);
-  });
 });
 
 describe('an error of a handler of a parameter', () => {
@@ -205,41 +162,6 @@ describe('an error of a handler of a parameter', () => {
     ]) {
       expect([answer.status, answer.headers.vary, answer.text]).toEqual([409, 'Origin, Accept', 'no']);
     }
-  });
-
-  it('reaches the middleware of the application as it is, and is reported as Koa does', async () => {
-    const thrown = { code: 'busy' };
-    const koa = new Koa();
-    const caught: unknown[] = [];
-    const reported: Error[] = [];
-    koa.on('error', (error: Error) => reported.push(error));
-    koa.use(async (ctx, next) => {
-      try {
-        await next();
-      } catch (error) {
-        caught.push(error);
-        if (ctx.query.later !== undefined) ctx.throw(503, 'later');
-        throw error;
-      }
-    });
-    const { router } = routed(
-      foo,
-      new Router().param('id', () => Promise.reject(thrown)),
-    );
-    koa.use(router.routes());
-    await using app = await ServedApp.start(koa);
-    const { status, headers } = await app.get('/api/foo/1');
-    expect([status, headers.vary, caught]).toEqual([500, 'Accept', [thrown]]);
-    const { message, cause } = reported[0]!;
-    expect([message, cause]).toEqual(['non-error thrown: {"code":"busy"}', thrown]);
-    await app.expectAnswers({ 'GET /api/foo/1?later': '503' });
-  });
-
-  it('that answers instead of throwing has Vary: Accept, too', async () => {
-    const router = new Router().param('id', (_id, ctx) => void (ctx.status = 410));
-    await using app = await routed(foo, router).start();
-    const { status, headers } = await app.get('/api/foo/1');
-    expect([status, headers.vary]).toEqual([410, 'Accept']);
   });
 });
 
