@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { LIMITS } from '../../bench/soak/model';
-import { type SoakReport, type SoakSetup, readSoaks, soakSection, writeSoak } from '../../bench/soak/report';
+import { type SoakSetup, soakSection } from '../../bench/soak/report';
 import { soakService } from '../../bench/soak/soak-service';
 import type { Comparison } from '../../bench/suite/compare';
 import type { Calls } from '../../bench/suite/measure/phase';
 import type { Results } from '../../bench/suite/results';
-import { RULES } from '../../bench/suite/scenarios/loads';
 
 const ROOT = join(__dirname, '../..');
 /** Milliseconds: only ends runs that hang. */
@@ -99,42 +98,6 @@ describe('npm run bench', () => {
     },
     TIMEOUT,
   );
-
-  it.each([
-    ['grpc-server', ['grpc-js', 'node-http2', 'http2', 'weir']],
-    ['kvstore', ['ioredis', 'weir']],
-    ['plaincache', ['memjs', 'weir']],
-  ])(
-    'compares weir with other implementations: %s',
-    async (suite, services) => {
-      const output = await bench('compare/run.ts', suite, '--seconds', '0.1', '--idle', '20');
-      const rows = output.split('\n').filter((line) => line.includes('| saturation |'));
-      const cells = rows.map((row) => row.split('|').map((cell) => cell.trim()));
-
-      expect(new Set(cells.map((row) => row[3]))).toEqual(new Set(services));
-      // No call failed or was answered differently.
-      expect(cells.map((row) => row[13])).toEqual(cells.map(() => '0'));
-      expect(output.match(/KiB per idle connection/g)?.length ?? 0).toBe(suite === 'grpc-server' ? 4 : 0);
-    },
-    TIMEOUT,
-  );
-
-  it('lists the names of all measurements, and prints the rule file of its scenarios', async () => {
-    const names = (await bench('suite/run.ts', '--list')).trim().split('\n');
-
-    expect(names).toEqual(expect.arrayContaining(['redis-cluster/3-descriptors', 'memory-per-key/memory']));
-    expect(await bench('suite/run.ts', '--rules')).toBe(`${RULES}\n`);
-  });
-
-  it.each([
-    ['--only', 'nothing-like-this', /nothing is called nothing-like-this/],
-    ['--seconds', 'x', /--seconds: x is not a positive number/],
-    ['--set', 'WORKERS', /--set: WORKERS is not NAME=VALUE/],
-    ['--against', 'localhost', /--against: localhost is neither host:port nor the folder of a build/],
-    ['--against', '127.0.0.1:1', /no connection to 127.0.0.1:1/],
-  ])('rejects %s %s', async (option, value, message) => {
-    await expect(bench('suite/run.ts', option, value)).rejects.toThrow(message);
-  });
 });
 
 const SETUPS: readonly SoakSetup[] = [
@@ -167,14 +130,4 @@ describe('a short soak', () => {
     },
     TIMEOUT,
   );
-
-  it('adds its report to a file, one for each setup, and does not read a file that has something else', () => {
-    const file = join(folder, 'results/soak.json');
-    const [one, two] = SETUPS.map((setup) => ({ setup, seconds: 1 }) as SoakReport) as [SoakReport, SoakReport];
-
-    expect([readSoaks(file), writeSoak(file, two), writeSoak(file, one)]).toEqual([[], [two], [one, two]]);
-    expect(writeSoak(file, { ...two, seconds: 3 })).toEqual([one, { ...two, seconds: 3 }]);
-    writeFileSync(file, '{"seconds":600}');
-    expect(() => readSoaks(file)).toThrow(`${file} is no list of soaks: remove it, or name another file with --out`);
-  });
 });

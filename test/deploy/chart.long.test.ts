@@ -108,13 +108,6 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     expect(selectors.filter((selector) => tests.some((labels) => selects(selector, labels)))).toEqual([]);
   });
 
-  it('has unique names of objects of a kind, and variables', () => {
-    const names = it_.manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-    expect(new Set(names).size).toBe(names.length);
-    const variables = container.env.map((variable) => variable.name);
-    expect(new Set(variables).size).toBe(variables.length);
-  });
-
   it('exposes the ports that weir listens on', () => {
     expect(Object.fromEntries(ports)).toEqual({
       grpc: Number(environment['GRPC_PORT']),
@@ -199,24 +192,6 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
 describe('the variant redis', () => {
   const redis = renderingOf('redis');
 
-  it('has every kind of object for production', () => {
-    expect(redis.manifests.map(({ kind }) => kind).toSorted()).toEqual([
-      'ConfigMap',
-      'ConfigMap',
-      'Deployment',
-      'HorizontalPodAutoscaler',
-      'NetworkPolicy',
-      // That of helm test.
-      'Pod',
-      'PodDisruptionBudget',
-      'PrometheusRule',
-      'Service',
-      'Service',
-      'ServiceAccount',
-      'ServiceMonitor',
-    ]);
-  });
-
   it('scales its own Deployment', () => {
     const { scaleTargetRef } = redis.one('HorizontalPodAutoscaler').spec as { scaleTargetRef: unknown };
     const { apiVersion, kind, metadata } = redis.one('Deployment');
@@ -258,10 +233,6 @@ describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name
     expect(endpoint!.relabelings).toEqual([{ targetLabel: 'job', replacement: 'weir' }]);
   });
 
-  it('has the job that the alerts expect', () => {
-    expect(JSON.stringify(rendering.one('PrometheusRule').spec)).toContain('up{job=\\"weir\\"}');
-  });
-
   it('has a Service without an address for clients that balance their calls', () => {
     const headless = services.filter(({ spec }) => spec.clusterIP === 'None');
     expect(headless.map(({ spec }) => spec.ports.map((port) => port.name))).toEqual([['grpc']]);
@@ -290,32 +261,7 @@ describe('the protocol of the gRPC port', () => {
   });
 });
 
-it.each([
-  ['memory', false],
-  ['tls-workers', false],
-  ['xds-memcached', true],
-  ['redis', true],
-  ['bare', false],
-])(
-  'the variant %s has a PodDisruptionBudget: %s, because it would block the drain of a node of a single Pod',
-  (name, has) => {
-    expect(renderingOf(name).all('PodDisruptionBudget').length > 0).toBe(has);
-  },
-);
-
 describe('the schemas of Kubernetes', () => {
-  it.each([
-    ['an unknown field', /"replicas"/, '"replikas"', /must NOT have additional properties/],
-    ['a text for a number', /"containerPort":\d+/, '"containerPort":"8080"', /containerPort must be integer/],
-    ['an unknown field of a Pod', /"livenessProbe"/, '"livelyProbe"', /must NOT have additional properties/],
-    ['a missing field', /"name":"weir","image"/, '"image"', /must have required property 'name'/],
-  ])('find %s', (_fault, pattern, replacement, message) => {
-    const text = JSON.stringify(renderingOf('memory').one('Deployment'));
-    expect(text).toMatch(pattern);
-    const changed = JSON.parse(text.replace(pattern, replacement)) as Manifest;
-    expect(complaintsAbout(changed)).toEqual([expect.stringMatching(message)]);
-  });
-
   it('are used for every kind that is rendered, and for no others', () => {
     const kinds = renderings().flatMap(({ manifests }) => manifests.map((each) => `${each.apiVersion}/${each.kind}`));
     expect(Object.keys(schemas.kinds).toSorted()).toEqual([...new Set(kinds)].toSorted());

@@ -64,18 +64,3 @@ describe('the fields in docs/rules.md', () => {
     expect(ofFields.filter((code) => !linked.has(code))).toEqual([]);
   });
 });
-
-describe('the player of decisions', () => {
-  const RULES = 'domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]\n';
-
-  it('shows the answer that was given instead of a wrong one', async () => {
-    expect(await playDecisions(RULES, 'k=a → OK: 7 left\n2 × k=a → OK: 0 left\n2 × k=b → OK: 0 left\n')).toBe(
-      'k=a → OK: 0 left\n2 × k=a → OVER_LIMIT: over\n2 × k=b → OK, then OVER_LIMIT\n',
-    );
-  });
-
-  it('rejects rule files with a warning, and lines that it does not know', async () => {
-    expect(() => rulesetOf('domain: d\n')).toThrow('[no-descriptors]');
-    await expect(playDecisions(RULES, 'wait a minute\n')).rejects.toThrow('not a line of decisions: wait a minute');
-  });
-});

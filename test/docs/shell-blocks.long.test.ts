@@ -32,22 +32,3 @@ describe.each(pagesWithCommands())('the commands of %s', (page) => {
     if (output !== undefined) expect(withoutNumbers(stdout)).toBe(withoutNumbers(output));
   });
 });
-
-describe('the test of commands', () => {
-  it('fails for a command that fails, also in the middle of a pipe', async () => {
-    await using workspace = await Workspace.create();
-    expect(await workspace.run('false | cat\necho after')).toMatchObject({ code: 1, stdout: '' });
-    expect(await workspace.run('weir-check examples/none')).toMatchObject({ code: 1 });
-  });
-
-  it('compares outputs apart from their numbers', () => {
-    expect(withoutNumbers('9 of 10 left, resets in 4h10m23s\n')).toBe('# of # left, resets in #s');
-    expect(withoutNumbers('"durationUntilReset":"42s"')).toBe('"durationUntilReset":"#s"');
-  });
-
-  it('finds the pages', () => {
-    expect(pagesWithCommands()).toEqual(
-      expect.arrayContaining(['README.md', 'docs/getting-started.md', 'docs/operators-api.md']),
-    );
-  });
-});
