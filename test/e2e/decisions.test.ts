@@ -1,5 +1,3 @@
-import { connect } from 'node:net';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { RateLimitClient } from '../support/clients/grpc-client';
@@ -58,45 +56,6 @@ describe('the service on the example rules', () => {
     expect((await weir.statistics()).get('ratelimit.service.rate_limit.shop.country.total_hits')).toBe(1);
     const response = await weir.http('/healthcheck');
     expect([response.status, await response.text()]).toEqual([200, 'OK']);
-  });
-});
-
-describe('the service answers bad input with a clear error, counts it as an error only, and serves on', () => {
-  type Failure = readonly [status: number, message: string];
-
-  async function overHttp(body: unknown): Promise<Failure> {
-    const response = await json(body);
-    const { error } = (await response.json()) as { error: { message: string } };
-    return [response.status, error.message];
-  }
-  async function overGrpc(call: Promise<unknown>): Promise<Failure> {
-    const { code, details } = (await call.catch((error: unknown) => error)) as { code: number; details: string };
-    return [code, details];
-  }
-  async function statistics() {
-    const all = await weir.statistics();
-    const rules = [...all].filter(([name]) => name.startsWith('ratelimit.service.rate_limit.'));
-    return { rules, errors: all.get('ratelimit.service.call.should_rate_limit.service_error') ?? 0 };
-  }
-
-  it.each<[what: string, fail: () => Promise<Failure>, ...expected: Failure]>([
-    ['broken JSON', () => overHttp('{"domain": "shop"'), 400, 'expected "," or "}", got the end of the body'],
-    ['malformed protobuf', () => overGrpc(client.send(Buffer.from('0a05', 'hex'))), 13, 'end of the message at byte 2'],
-    ['an empty domain', () => overGrpc(client.shouldRateLimit('', ['user=x'])), 3, 'domain must not be empty'],
-  ])('%s', async (_what, fail, status, message) => {
-    const { rules, errors } = await statistics();
-    expect(await fail()).toEqual([status, expect.stringContaining(message)]);
-    expect(await statistics()).toEqual({ rules, errors: errors + 1 });
-    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
-  });
-
-  it('a body and a message that are too large, and bytes that are no HTTP/2', async () => {
-    expect((await json(`"${'x'.repeat(2 * 1024 * 1024)}"`)).status).toBe(413);
-    await expect(client.send(Buffer.alloc(5 * 1024 * 1024))).rejects.toMatchObject({ code: 8 });
-    const socket = connect(weir.ports.grpc, '127.0.0.1').on('error', () => undefined);
-    socket.end('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await once(socket.resume(), 'close');
-    expect((await client.shouldRateLimit('shop', ['nothing=here'])).overallCode).toBe(Code.OK);
   });
 });
 

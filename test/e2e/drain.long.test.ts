@@ -6,8 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { credentials } from '@grpc/grpc-js';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { selfSigned } from '../support/data/certificates';
-import { TypeScriptProcess } from '../support/processes/typescript-process';
-import { until } from '../support/waiting/until';
 import { Load, SHOP, Shop } from './shop';
 import { DRAIN, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
 
@@ -119,23 +117,6 @@ it.each(['main.js --help', ...['admin', 'bump', 'check', 'client'].map((name) =>
     expect(new Set(results)).toEqual(new Set(['code 0\n']));
   },
 );
-
-test('a service that a test has started ends when the process of the test is killed', async () => {
-  let pid: number;
-  {
-    await using starter = new TypeScriptProcess(join(PROCESSES, 'start-weir.ts'), []);
-    pid = Number(await starter.line());
-    expect(process.kill(pid, 0)).toBe(true);
-  }
-  await until('the service has ended', () => {
-    try {
-      process.kill(pid, 0);
-      return false;
-    } catch {
-      return true;
-    }
-  });
-});
 
 const ROUND_ROBIN = {
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),

@@ -70,15 +70,6 @@ describe('npm start', () => {
     expect(weir.lines.filter((line) => line.includes('has no effect'))).toEqual([]);
   });
 
-  it('warns when the environment both disables statistics and enables an output', async () => {
-    await using weir = await start({ USE_PULLMETRICS: 'true', DISABLE_STATS: 'true' });
-    expect(troubles(weir.lines)).toEqual([
-      expect.stringContaining('USE_PULLMETRICS has no effect, because DISABLE_STATS is true.'),
-      expect.stringContaining('PULLMETRICS_ADDR has no effect, because DISABLE_STATS is true.'),
-    ]);
-    await expect(fetch(weir.metrics)).rejects.toThrow('fetch failed');
-  });
-
   it.each(['KVSTORE_URL', 'REDIS_URL_FILE'])(
     'stores counters in the Redis of %s, and sends no statistics when an output is switched off',
     async (name) => {

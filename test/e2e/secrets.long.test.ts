@@ -5,11 +5,9 @@ import { join } from 'node:path';
 import { status as Code } from '@grpc/grpc-js';
 import { newAuthority } from '../support/data/certificates';
 import { SecretMount } from '../support/data/secret-mount';
-import { everySecret, settingRows, tracesTo, underGoNames } from '../support/data/secret-settings';
+import { everySecret, settingRows, tracesTo } from '../support/data/secret-settings';
 import { Secrets } from '../support/data/secrets';
-import { freePorts } from '../support/processes/free-ports';
 import { observableOutput } from '../support/processes/observable-output';
-import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
 import {
@@ -19,18 +17,14 @@ import {
   quotingProxy,
   quotingStore,
 } from '../support/servers/quoting-peers';
-import { until } from '../support/waiting/until';
 import {
   type Environment,
   type Reach,
   VERBOSE,
-  adsServer,
   closedAddress,
-  expectAnswers,
   expectNoSecrets,
   expectNoneQuoted,
   secrets,
-  storeLine,
   unreachable,
 } from './no-secrets';
 
@@ -85,36 +79,6 @@ describe('the output contains no secret', () => {
       weir.line(/no stream from the xDS server/),
     );
     expect(secrets.shownIn(proxy.received.join('\n'))).toEqual(['http_proxy']);
-  });
-
-  it('with Sentinel, Redis Cluster and the names of the Go service, also after the passwords have changed', async () => {
-    await using xds = await adsServer();
-    await using otlp = await quotingGrpcCollector();
-    const user = ['--user', 'ann', 'on', `>${secrets.of('KVSTORE_AUTH')}`, '~*', '&*', '+@all'];
-    await using master = await RedisProcess.start({ directives: user });
-    await using cluster = await oneNodeCluster(secrets.of('KVSTORE_PERSECOND_AUTH'));
-    await using sentinel = await oneSentinel(master, secrets.of('KVSTORE_SENTINEL_AUTH'));
-    const store = `counters,${sentinel.address}`;
-    const env = underGoNames({
-      ...everySecret(secrets, { store, perSecond: cluster.address, xds: xds.address, otlp: otlp.address }),
-      KVSTORE_TYPE: 'sentinel',
-      KVSTORE_PERSECOND_TYPE: 'cluster',
-      KVSTORE_TIMEOUT: '10s',
-      TRACING_EXPORTER_PROTOCOL: 'grpc',
-    });
-    await expectNoSecrets(env, async (weir) => {
-      await expectAnswers(weir);
-      await weir.line(/cannot export traces/);
-    });
-    await expectNoSecrets({ ...env, REDIS_SENTINEL_AUTH: secrets.of('a wrong one for sentinels') }, (weir) =>
-      weir.line(/no sentinel returned the address of the master.*WRONGPASS/),
-    );
-    await master.control.call('ACL', 'SETUSER', 'ann', 'resetpass', '>another');
-    await cluster.control.call('CONFIG', 'SET', 'requirepass', 'another');
-    await expectNoSecrets(env, async (weir) => {
-      await storeLine(weir, 'main', 'WRONGPASS');
-      await weir.line(/no cluster node returned the slots.*WRONGPASS/);
-    });
   });
 
   it('of a file, also after it was replaced, when stores quote what they receive', async () => {
@@ -235,23 +199,4 @@ class QuotingRejections extends SnapshotCache {
     this.quoted.push(details);
     stream.end({ code: Code.UNAUTHENTICATED, details, metadata });
   }
-}
-
-async function oneNodeCluster(password: string): Promise<RedisProcess> {
-  const [bus] = await freePorts(1);
-  const server = await RedisProcess.start({
-    directives: ['--cluster-enabled', 'yes', '--cluster-port', String(bus), '--requirepass', password],
-    control: { password },
-  });
-  await server.control.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383);
-  await until('the cluster is ready', async () => (await server.control.cluster('INFO')).includes('cluster_state:ok'));
-  return server;
-}
-
-function oneSentinel(master: RedisProcess, password: string): Promise<RedisProcess> {
-  const monitor = `sentinel monitor counters 127.0.0.1 ${master.port} 1`;
-  return RedisProcess.start({
-    mode: ['--sentinel'],
-    configuration: () => [monitor, `requirepass ${JSON.stringify(password)}`],
-  });
 }

@@ -1,15 +1,13 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { VERSION } from '../../src/cli/version';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { freePorts } from '../support/processes/free-ports';
 import { isListening } from '../support/processes/is-listening';
-import { WeirProcess } from '../support/processes/weir-process';
 import { SHOP, Shop } from './shop';
 
 type Environment = Readonly<Record<string, string>>;
@@ -162,30 +160,4 @@ it('the service writes no line in a life without trouble at LOG_LEVEL=error', as
   await shop.weir.until('the new limit', async () => (await shop.weir.debug('/rlconfig')).includes(changed));
   await shop.drain();
   expect(shop.weir.output).toBe('');
-});
-
-it('the service loads the client of Redis only if it counts there', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
-  const NODE_OPTIONS = `--require ${join(ROOT, 'test/integration/traces/list-loaded.cjs')}`;
-  /** The packages that the service has loaded by the time it ends. */
-  async function loadedPackages(name: string, env: Environment, ready: RegExp): Promise<readonly string[]> {
-    const LIST_LOADED_TO = join(folder, name);
-    await using weir = await WeirProcess.start({
-      env: { ...EXAMPLES, ...env, NODE_OPTIONS, LIST_LOADED_TO },
-      awaitServing: false,
-    });
-    await weir.line(ready);
-    weir.signal('SIGTERM');
-    await weir.exited;
-    return (await readFile(LIST_LOADED_TO, 'utf8')).split('\n');
-  }
-  const [memory, kvstore] = await Promise.all([
-    loadedPackages('memory', {}, /serving/),
-    // No server: the service waits for one.
-    loadedPackages('kvstore', { BACKEND_TYPE: 'kvstore', KVSTORE_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
-  ]);
-  await rm(folder, { recursive: true });
-  expect(memory).toContain('rxjs');
-  expect(memory).not.toContain('ioredis');
-  expect(kvstore).toContain('ioredis');
 });

@@ -2,7 +2,6 @@ import { RateLimitClient } from '../../support/clients/grpc-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { StatsdProcess } from '../../support/processes/statsd-process';
 import { WeirProcess } from '../../support/processes/weir-process';
-import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
 
 const RULES = `
 domain: shop
@@ -80,29 +79,3 @@ test.each(['tcp', 'udp'])(
     expect(own.filter((name) => !known.test(name))).toEqual([]);
   },
 );
-
-describe('a Unix socket', () => {
-  it('that does not exist yet gets tagged packets once an agent listens on it, without the package for datagrams', async () => {
-    await using socket = await SocketFolder.make();
-    await using weir = await start({
-      USE_DOG_STATSD: 'true',
-      STATSD_HOST: `unixstream://${socket.path}`,
-      EXTRA_TAGS: 'stage:prod',
-      NODE_OPTIONS: `--require=${require.resolve('./without-native-package.cjs')}`,
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await client.shouldRateLimit('shop', ['k'], 3);
-    await weir.line(/cannot send statistics/);
-    await using receiver = await UnixReceiver.start(socket.path);
-    await receiver.until('the hits', () => receiver.lines.includes(`${HITS}:3|c|#stage:prod`));
-    expect(await weir.line(/resumed sending statistics/)).toContain(`to=unixstream://${socket.path}`);
-  });
-
-  it('gets lines without tags', async () => {
-    await using socket = await SocketFolder.make();
-    await using receiver = await UnixReceiver.start(socket.path, { framing: 'lines' });
-    await using _ = await start({ PUSHSTATS_HOST: `unixstream://${socket.path}` });
-    await receiver.until('a line', () => receiver.lines.length > 0);
-    expect(receiver.lines[0]).toBe('ratelimit.statistics.runtime_keys:0|g');
-  });
-});

@@ -1,4 +1,3 @@
-import { Socket } from 'node:dgram';
 import type { LookupAddress } from 'node:dns';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TcpSender, UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
@@ -175,30 +174,6 @@ describe('a datagram', () => {
     }
     expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
     expect(sent.log.lines).toEqual(['warn a statistic is not sent, as its name is too long for a datagram']);
-  });
-
-  it('that the system rejects in the middle of a flush is repeated with those after it, and no line is sent twice', async () => {
-    type Send = (this: Socket, datagram: Buffer, done: (error: Error | null) => void) => void;
-    await using receiver = await UdpReceiver.start();
-    using sent = new SentStatistics(new UdpSender({ host, port: receiver.port, icmpWait: 1 }));
-    await sent.hit();
-    const names = Array.from({ length: 300 }, (_, index) => `c_${index}.${'n'.repeat(60)}`);
-    for (const name of names) sent.statistics.counter(name).add(1);
-    // oxlint-disable-next-line unbound-method -- called with the socket
-    const original = Socket.prototype.send as Send;
-    let left = 2;
-    jest.spyOn(Socket.prototype, 'send').mockImplementation(function send(this: Socket, ...args: unknown[]) {
-      const [datagram, done] = args as Parameters<Send>;
-      left -= 1;
-      if (left !== -1) original.call(this, datagram, done);
-      else process.nextTick(done, Object.assign(new Error('EPERM'), { code: 'EPERM' }));
-    });
-    await sent.output.flush();
-    jest.restoreAllMocks();
-    await sent.output.flush();
-    await sent.hit();
-    await receiver.until('the last counter', () => receiver.sum(HITS) === 2);
-    expect(names.map((name) => receiver.sum(name))).toEqual(names.map(() => 1));
   });
 });
 
