@@ -1,13 +1,8 @@
-import fc from 'fast-check';
 import { type RulesetChanges, compareRulesets } from '../../src/rules/compare-rulesets';
 import { explainMatch } from '../../src/rules/explain';
-import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import { nearestRule } from '../../src/rules/nearest-rule';
-import { rowsOfRuleset } from '../../src/rules/rows/rows-of-ruleset';
-import { type RuleRow, RowsBuilder, rowsOf } from '../../src/rules/rows/rule-rows';
 import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
-import { arbitraryDomains } from '../support/data/arbitrary-rules';
 import { entries } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, linesOf, rulesetOf, unlimited } from '../support/data/rules';
 
@@ -74,69 +69,6 @@ describe('the comparison of two rulesets', () => {
     const { changes, interruptions } = compare(large(1), large(2));
     expect(changes.rulesChanged).toEqual({ count: 10_000, names: ['shop.user_u0', 'shop.user_u1', 'shop.user_u2'] });
     expect(interruptions).toBe(40);
-  });
-});
-
-/** The ruleset that is built from rows as they arrive in another thread. */
-function rebuilt(rows: Iterable<RuleRow>): Ruleset {
-  const builder = new RowsBuilder();
-  builder.add(structuredClone([...rows]));
-  return builder.done();
-}
-
-describe('a ruleset that was transferred as rows', () => {
-  it.each<[string, (ruleset: Ruleset, configs: Parameters<typeof rowsOf>[0]) => Iterable<RuleRow>]>([
-    ['a ruleset', (ruleset) => rowsOfRuleset(ruleset)],
-    ['configurations', (_, configs) => rowsOf(configs)],
-  ])('has the same rules as %s, in any order of domains', (_, rowsFrom) => {
-    fc.assert(
-      fc.property(arbitraryDomains, (configs) => {
-        const original = buildRuleset(configs);
-        const copy = rebuilt(rowsFrom(buildRuleset(configs.toReversed()), configs));
-        expect(copy.size).toBe(original.size);
-        expect(changed(original, copy)).toEqual({});
-        expect(linesOf(copy)).toEqual(linesOf(original));
-      }),
-      { numRuns: 40 },
-    );
-  });
-
-  it('matches the same one of many wildcards', () => {
-    const patterns = ['x*', '*y', 'a*', '*z*', 'xy*', '*', 'x*y', 'b*', 'c*', 'd*'];
-    const config = domainConfig('shop', ...patterns.map((value) => ({ key: 'path', value })));
-    const original = buildRuleset([config]);
-    for (const ruleset of [original, rebuilt(rowsOf([config])), rebuilt(rowsOfRuleset(original))]) {
-      const found = ['xy', 'ay', 'd', 'q', 'uzu'].map((value) =>
-        matchRule(ruleset.domain('shop')!, [{ key: 'path', value }]),
-      );
-      expect(found.map((rule) => rule?.value)).toEqual(['x*', '*y', '*', '*', '*z*']);
-    }
-  });
-
-  it('knows the file, line and column of its rules, as the one that was read; rows are made while they are taken', () => {
-    const user = "- key: user\n    value: 'é😀'\n    descriptors: [{ value: x, key: path }, {   key: path   }]";
-    const texts = {
-      'a.yaml': `domain: shop\ndescriptors:\n  ${user}\n`,
-      'sub/b.yaml': 'descriptors:\n    - rate_limit: { unlimited: true }\n      key: plan\ndomain: shop\n',
-      'c.yaml': 'domain: other\ndescriptors: [{key: k}]\n',
-    };
-    const files = Object.entries(texts).map(([path, text]) => ({ path, content: Buffer.from(text) }));
-    const { configs, placeOf } = readRuleFiles(files, { mergeDomainConfigs: true });
-    function placesOf({ domains }: Ruleset) {
-      const [shop, other] = [...domains.values()];
-      const outer = shop?.get('user', 'é😀');
-      const rules = [outer, outer?.nested?.get('path', 'x'), outer?.nested?.get('path', ''), shop?.get('plan', '')];
-      return [...rules, other?.get('k', '')].map((rule) => rule?.place && Object.values(rule.place).join(':'));
-    }
-    const read = buildRuleset(configs, placeOf);
-    const rows = [...rowsOf(configs, placeOf)];
-    const expected = ['a.yaml:3:10', 'a.yaml:5:36', 'a.yaml:5:53', 'sub/b.yaml:3:12', 'c.yaml:2:21'];
-    for (const ruleset of [read, rebuilt(rows), rebuilt(rowsOfRuleset(read))])
-      expect(placesOf(ruleset)).toEqual(expected);
-    expect(placesOf(buildRuleset(configs))).toEqual(expected.map(() => undefined));
-    expect(rows.flatMap((row) => ('file' in row ? [row.file] : []))).toEqual(Object.keys(texts));
-    const lazy = rowsOfRuleset(read);
-    expect([lazy.next().value, lazy.next().value]).toEqual([{ domain: 'shop' }, { file: 'a.yaml' }]);
   });
 });
 

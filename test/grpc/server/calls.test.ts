@@ -1,7 +1,4 @@
 import { Client, credentials, status } from '@grpc/grpc-js';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
@@ -10,7 +7,6 @@ import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-mes
 import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
 import { grpcGauges } from '../../../src/main/servers';
 import { Statistics } from '../../../src/statistics/statistics';
-import { newAuthority } from '../../support/data/certificates';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { until } from '../../support/waiting/until';
 import {
@@ -94,23 +90,6 @@ function passTime(ms: number): void {
 }
 
 describe('a grpc-js client', () => {
-  it('calls in cleartext, over TLS and over a Unix socket', async () => {
-    const authority = newAuthority();
-    const folder = mkdtempSync(join(tmpdir(), 'weir-grpc-'));
-    disposables.push(
-      () => authority.dispose(),
-      () => rmSync(folder, { recursive: true }),
-    );
-    const onSocket = await start({ listen: { path: join(folder, 'socket') } });
-    const secure = await start({ tls: authority.issue('localhost') });
-    const trusting = credentials.createSsl(Buffer.from(authority.ca));
-
-    expect(await call(clientOf(await start()), 'Echo', 'hello')).toBe('hello');
-    expect(await call(clientOf(onSocket), 'Echo', 'hello')).toBe('hello');
-    const client = clientOf(secure, trusting, { 'grpc.ssl_target_name_override': 'localhost' });
-    expect(await call(client, 'Echo', 'hello')).toBe('hello');
-  });
-
   it('sends messages of up to 4 MiB, with a deadline', async () => {
     const client = clientOf(await start(), undefined, { 'grpc.max_receive_message_length': -1 });
 

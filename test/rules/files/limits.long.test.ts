@@ -31,15 +31,6 @@ describe('a large rule file is read in linear time', () => {
     expect(errors).toHaveLength(40_001);
     expect(Math.max(...errors.map(({ sourceLine }) => sourceLine.length))).toBeLessThanOrEqual(162);
   });
-
-  it.each([
-    ['lists that are never closed', '['.repeat(1_000_000)],
-    ['mappings that are never closed', '{'.repeat(1_000_000)],
-    ['lists in one line', '- '.repeat(100_000)],
-    ['mappings in blocks', Array.from({ length: 5000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('')],
-  ])('with very deep %s, which are reported once', (_, text) => {
-    expect(read(text).errors.map(({ code }) => code)).toEqual(['nested-too-deeply']);
-  });
 });
 
 describe('a rule folder', () => {

@@ -100,14 +100,6 @@ descriptors:
     expect(read(text)).toEqual({ configs: [domainConfig('d', { key: 'k' })], errors: [], warnings: [] });
   });
 
-  it('may be UTF-16 with a byte order mark', () => {
-    const content = Buffer.from('\ufeffdomain: dé\n', 'utf16le');
-    for (const each of [content, Buffer.from(content).swap16()]) {
-      const { configs } = readRuleFiles([{ path: 'a.yaml', content: each }], { mergeDomainConfigs: false });
-      expect(configs).toEqual([domainConfig('dé')]);
-    }
-  });
-
   it.each(['\r', '\u0085', '\u2028', '\u2029'])('has problems on the lines that %j begins', (lineBreak) => {
     const { errors } = read(['# one', 'domain: d', 'descriptors:', '- key: k', '  vale: v'].join(lineBreak));
     expect(errors.map(({ line, column, sourceLine }) => [line, column, sourceLine])).toEqual([[5, 3, '  vale: v']]);

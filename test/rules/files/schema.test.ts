@@ -49,16 +49,6 @@ describe('the schema of rule files', () => {
     expect(verdicts(readFileSync(path, 'utf8'))[0]).toBe(true);
   });
 
-  const [DAY, NAMED] = ['unit: day, requests_per_unit:', 'unit: day, requests_per_unit: 1, replaces:'];
-  it.each([
-    ...['4294967295', '0x10'].map((count) => [true, `rate_limit: {${DAY} ${count}}`] as const),
-    ...['4294967296', '-1', '1.5', '"1"', '~'].map((count) => [false, `rate_limit: {${DAY} ${count}}`] as const),
-    ...['[{name: m}]', '~'].map((replaces) => [true, `rate_limit: {${NAMED} ${replaces}}`] as const),
-    ...['[{name: ""}]', '[{}]', '[m]'].map((replaces) => [false, `rate_limit: {${NAMED} ${replaces}}`] as const),
-  ])('agrees with the loader, which accepts (%p) the field %s', (expected, field) => {
-    expect(verdicts(`domain: d\ndescriptors: [{key: k, ${field}}]`)).toEqual([expected, expected]);
-  });
-
   it('agrees with the loader about any file composed of their keys and values', () => {
     const words = 'k 5 true ~ "" "1" day "a*" -1 [] {} [m] [{}] text 010';
     const scalar = fc.constantFrom(...words.split(' '));
