@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import packageFile from '../../package.json';
 import { type CheckRun, runCheck } from '../../src/cli/check/run-check';
 
 const SHOP = `domain: shop
@@ -160,16 +159,6 @@ describe('weir-check', () => {
     expect(run).toMatchObject({ exitCode: 2, stdout: '' });
     expect(run.stderr.split('\n')[0]).toBe(`weir-check: ${message}`);
     expect(run.stderr).toContain('Usage: weir-check PATH [flags]');
-  });
-
-  it('prints its version and its flags', async () => {
-    expect(await runCheck(['--version'])).toEqual({
-      exitCode: 0,
-      stdout: `weir-check ${packageFile.version}\n`,
-      stderr: '',
-    });
-    const help = { exitCode: 0, stdout: expect.stringContaining('-merge_domain_configs') };
-    expect(await runCheck(['--help'])).toMatchObject(help);
   });
 });
 

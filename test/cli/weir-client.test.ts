@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
 import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
-import packageFile from '../../package.json';
 import { explainError } from '../../src/cli/client/explain-error';
 import { runClient } from '../../src/cli/client/run-client';
 import {
@@ -134,14 +133,6 @@ describe('weir-client', () => {
   ])('ends for the response code %i with the flags %j with %i', async (overallCode, flags, code) => {
     answer({ overallCode });
     expect((await call(address, ...flags)).code).toBe(code);
-  });
-
-  it('prints its version and its flags', async () => {
-    expect(await run(['--version'])).toEqual({ code: 0, out: `weir-client ${packageFile.version}\n`, err: '' });
-    const { code, out, err } = await run(['--help']);
-    expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toMatch(/^ {2}-dial_string address .*\(default localhost:8081\)$/m);
-    expect(out).toMatch(/^ {2}-grpc-use-tls /m);
   });
 });
 
