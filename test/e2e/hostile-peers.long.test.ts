@@ -1,7 +1,5 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { expectNoEffect } from '../attacks/attack-tests';
-import { HttpPeer, concurrently } from '../attacks/peers';
 import { freePorts } from '../support/processes/free-ports';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
@@ -91,31 +89,6 @@ describe('the service waits and shuts down cleanly', () => {
     await shop.weir.until('all connections', () => peer.connections >= HostilePeer.behaviourCount);
     await shop.drain();
     expect(shop.weir.output).not.toContain('internal error');
-  });
-});
-
-describe('requests whose responses are not read', () => {
-  const BODY = '{"domain":"shop","descriptors":[{"entries":[{"key":"user","value":"x"}]}]}';
-
-  // They are decided as they arrive, until the responses fill the buffers of the connection: on Node 24, up to 190 MiB more.
-  it.each([
-    ['POST /json', 'http', `Content-Length: ${BODY.length}\r\n\r\n${BODY}`, { connections: 4, requests: 100_000 }, 450],
-    ['GET /stats', 'debug', '\r\n', { connections: 20, requests: 1_000 }, 300],
-  ] as const)('take a bounded amount of memory: %s', async (line, port, rest, { connections, requests }, memory) => {
-    const text = `${line} HTTP/1.1\r\nHost: x\r\n${rest}`.repeat(requests);
-    await expectNoEffect(
-      {
-        run: ({ ports }, answers) =>
-          concurrently(connections, connections, async () => {
-            using peer = new HttpPeer(ports[port]);
-            peer.socket.pause();
-            await peer.send(text);
-            await peer.answered;
-            answers.add(peer.answer);
-          }),
-      },
-      { answers: ['closed'], countedAs: ['ratelimit_server.http.pipelining'], memory },
-    );
   });
 });
 

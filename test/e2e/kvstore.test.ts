@@ -107,21 +107,6 @@ describe('the service with two instances that have their own credentials, TLS an
     }
   });
 
-  it('has as many connections as their pools, with the user of their credentials', async () => {
-    async function users({ control }: RedisProcess) {
-      const own = await control.client('ID');
-      const clients = String(await control.client('LIST')).matchAll(/^id=(\d+) .*user=(\S+)/gm);
-      return [...clients].filter(([, id]) => Number(id) !== own).map(([, , user]) => user);
-    }
-    await weir.until('the pools to be full', async () => {
-      const statistics = await weir.statistics();
-      const pools = ['redis_pool', 'redis_per_second_pool'];
-      return pools.map((pool) => statistics.get(`ratelimit.${pool}.cx_active`)).join() === '2,3';
-    });
-    expect(await users(main)).toEqual(['default', 'default']);
-    expect(await users(perSecond)).toEqual(['burst', 'burst', 'burst']);
-  });
-
   it('counts each call that a client resets while the store hangs as an error of the store', async () => {
     const CALLS = 20;
     async function count(name: string): Promise<number> {

@@ -60,16 +60,6 @@ describe('npm start', () => {
     );
   });
 
-  it('serves metrics with USE_PULLMETRICS=true, and rules of a management server, without warnings about settings', async () => {
-    const xds = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: 'localhost:1' };
-    await using weir = await start({ ...xds, FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', USE_PULLMETRICS: 'true' });
-    expect(weir.lines).toContain(`Metrics for Prometheus are on port ${weir.ports.metrics}.`);
-    expect(await (await fetch(weir.metrics)).text()).toContain(
-      `ratelimit_build_info{node="${process.versions.node}",version="${packageFile.version}"} 1`,
-    );
-    expect(weir.lines.filter((line) => line.includes('has no effect'))).toEqual([]);
-  });
-
   it.each(['KVSTORE_URL', 'REDIS_URL_FILE'])(
     'stores counters in the Redis of %s, and sends no statistics when an output is switched off',
     async (name) => {

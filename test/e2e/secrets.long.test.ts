@@ -4,23 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status as Code } from '@grpc/grpc-js';
 import { newAuthority } from '../support/data/certificates';
-import { SecretMount } from '../support/data/secret-mount';
 import { everySecret, settingRows, tracesTo } from '../support/data/secret-settings';
-import { Secrets } from '../support/data/secrets';
 import { observableOutput } from '../support/processes/observable-output';
-import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
 import {
   type QuotingPeer,
   quotingGrpcCollector,
   quotingHttpCollector,
   quotingProxy,
-  quotingStore,
 } from '../support/servers/quoting-peers';
 import {
   type Environment,
   type Reach,
-  VERBOSE,
   closedAddress,
   expectNoSecrets,
   expectNoneQuoted,
@@ -79,42 +74,6 @@ describe('the output contains no secret', () => {
       weir.line(/no stream from the xDS server/),
     );
     expect(secrets.shownIn(proxy.received.join('\n'))).toEqual(['http_proxy']);
-  });
-
-  it('of a file, also after it was replaced, when stores quote what they receive', async () => {
-    const [before, after] = [new Secrets(), new Secrets('renewed ')];
-    const names = settingRows.flatMap(({ name, type }) => (type.secret === undefined ? [] : [name]));
-    await using peer = await quotingStore('error');
-    await using wild = await quotingStore('garbage');
-    await using otlp = await quotingGrpcCollector();
-    const addresses = { store: peer.address, perSecond: wild.address, xds: peer.address, otlp: otlp.address };
-    function filesOf(values: Secrets): Environment {
-      return Object.fromEntries(
-        Object.entries(everySecret(values, addresses)).filter(([name]) => names.includes(name)),
-      );
-    }
-    using mount = new SecretMount(filesOf(before));
-    const inFiles = Object.entries(everySecret(before, addresses)).map(([name, text]) =>
-      names.includes(name) ? [`${name}_FILE`, mount.path(name)] : [name, text],
-    );
-    const fast = { KVSTORE_STARTUP_INITIAL_INTERVAL: '50ms', KVSTORE_STARTUP_MAX_INTERVAL: '50ms' };
-    const env = { ...VERBOSE, ...Object.fromEntries(inFiles), ...fast };
-    await using weir = await WeirProcess.start({ env, awaitServing: false });
-    function isSent(sent: Secrets): boolean {
-      const [main, perSecond] = [peer, wild].map(({ received }) => sent.shownIn(received.join('\n')));
-      return main!.includes('KVSTORE_AUTH') && perSecond!.includes('KVSTORE_PERSECOND_AUTH');
-    }
-    await weir.until('the first passwords are sent', () => isSent(before));
-    mount.replace(filesOf(after));
-    await weir.until('the new passwords are sent', () => isSent(after));
-    await weir.line(/cannot connect to the counter store/);
-    const shown = (await observableOutput(weir)) + (await weir.debug('/api/settings'));
-    weir.signal('SIGTERM');
-    await weir.exited;
-    const output = shown + weir.output;
-    expect(output).toContain('"name":"KVSTORE_AUTH_FILE","source":"file"');
-    expect(output).toContain('the new value in the file of a secret is used');
-    expect([before.shownIn(output), after.shownIn(output)]).toEqual([[], []]);
   });
 });
 

@@ -1,10 +1,7 @@
-import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
 import { peakMemory } from '../support/processes/process-memory';
-import { RedisCluster } from '../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../support/processes/redis/redis-process';
-import { RedisSentinels } from '../support/processes/redis/redis-sentinels';
 import { WeirProcess } from '../support/processes/weir-process';
 
 const LIMIT = 300;
@@ -25,33 +22,6 @@ afterAll(() => rules[Symbol.asyncDispose]());
 function start(env: Readonly<Record<string, string>>, awaitServing = true): Promise<WeirProcess> {
   return WeirProcess.start({ env: { ...rules.env, BACKEND_TYPE: 'kvstore', ...env }, awaitServing });
 }
-
-/** How many calls are allowed when 50 clients call two services on one store concurrently. */
-async function allowedCalls(env: Readonly<Record<string, string>>): Promise<number> {
-  await using one = await start(env);
-  await using other = await start(env);
-  const clients = Array.from({ length: 50 }, (_, at) => new RateLimitClient((at % 2 === 0 ? one : other).grpcAddress));
-  try {
-    const calls = clients.flatMap((client) =>
-      Array.from({ length: 20 }, () => client.shouldRateLimit('shop', ['limited=a'])),
-    );
-    return (await Promise.all(calls)).filter(({ overallCode }) => overallCode === Code.OK).length;
-  } finally {
-    for (const client of clients) client[Symbol.dispose]();
-  }
-}
-
-describe('two services on one store', () => {
-  it('allow exactly the limit on a master that sentinels monitor', async () => {
-    await using sentinels = await RedisSentinels.start();
-    expect(await allowedCalls({ KVSTORE_URL: sentinels.url, KVSTORE_TYPE: 'sentinel' })).toBe(LIMIT);
-  });
-
-  it('allow exactly the limit on a cluster, for calls with one descriptor', async () => {
-    await using cluster = await RedisCluster.start();
-    expect(await allowedCalls({ KVSTORE_URL: cluster.url, KVSTORE_TYPE: 'cluster' })).toBe(LIMIT);
-  });
-});
 
 it('a service without its store exits with 1 and the reason after KVSTORE_STARTUP_MAX_ELAPSED_TIME, and with 0 at a signal before', async () => {
   await using server = await RedisProcess.start();

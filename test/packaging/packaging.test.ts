@@ -123,41 +123,6 @@ describe('the configuration of Prometheus in deploy/compose', () => {
       await rm(folder, { recursive: true });
     }
   });
-
-  it('scrapes the metrics of weir under the name of the job that the alerts use', () => {
-    const { scrape_configs: jobs } = readYaml('deploy/compose/prometheus.yml') as {
-      readonly scrape_configs: readonly {
-        readonly job_name: string;
-        readonly static_configs: readonly { readonly targets: readonly string[] }[];
-      }[];
-    };
-    expect(jobs.map(({ job_name: name, static_configs: hosts }) => [name, hosts])).toEqual([
-      ['weir', [{ targets: ['weir:9090'] }]],
-    ]);
-    expect(readSettings(weir.environment ?? {}).settings.usePullmetrics).toBe(true);
-  });
-});
-
-describe('the configuration of Grafana in deploy/compose', () => {
-  const mounts = mountsOf('grafana');
-
-  it('has the Prometheus of compose.yaml as its only data source, which the dashboard takes', () => {
-    const { datasources } = readYaml(join(mounts.get('/etc/grafana/provisioning/datasources')!, 'prometheus.yaml')) as {
-      readonly datasources: readonly object[];
-    };
-    expect(datasources).toEqual([
-      expect.objectContaining({ type: 'prometheus', url: 'http://prometheus:9090', isDefault: true }),
-    ]);
-  });
-
-  it('loads the dashboard from where it is mounted, and shows it first', () => {
-    const home = services.get('grafana')?.environment?.['GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH'] ?? '';
-    const { providers } = readYaml(join(mounts.get('/etc/grafana/provisioning/dashboards')!, 'weir.yaml')) as {
-      readonly providers: readonly { readonly options: { readonly path: string } }[];
-    };
-    expect(mounts.get(home)).toBe('./examples/observability/weir-dashboard.json');
-    expect(providers.map(({ options }) => options.path)).toEqual([dirname(home)]);
-  });
 });
 
 describe('the Containerfile', () => {

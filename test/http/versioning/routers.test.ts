@@ -1,5 +1,5 @@
 import { Router, type RouterOptions } from '@koa/router';
-import Koa, { type Next } from 'koa';
+import { type Next } from 'koa';
 import type { Api } from '../../../src/http/versioning';
 import { ServedApp, appOf, declareOn } from './serve-api';
 
@@ -64,17 +64,6 @@ describe('with other routes of the router', () => {
       'GET /orgs/7/api/rules/3/edit 3': 'api/v3/edit#index {"id":"7","rule_id":"3"}',
     });
     expect(values).toEqual(['7', 'new', '7']);
-  });
-
-  it('allowedMethods before the routes changes nothing', async () => {
-    const { router } = routed((it) => {
-      it.version(1, () => it.resources('foo', { only: 'index' }));
-      it.version(2, () => it.resources('bar', { only: 'index' }));
-    });
-    const koa = new Koa();
-    koa.use(router.allowedMethods()).use(router.routes());
-    await using app = await ServedApp.start(koa);
-    await app.expectAnswers({ 'OPTIONS /api/bar 1': '404', 'OPTIONS /api/bar 2': '200 HEAD, GET' });
   });
 });
 

@@ -1,6 +1,4 @@
 import { isServer, isSocketPath } from '../../../src/settings/values/addresses';
-import { kvstoreOptions } from '../../../src/main/options';
-import { readSettings } from '../../../src/settings/read-settings';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import {
   describeDeployment,
@@ -8,7 +6,6 @@ import {
   replacementProblem,
 } from '../../../src/sinks/counters/kvstore/stores/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
-import { RecordedLog } from '../../support/data/recorded-log';
 import { instance } from './options';
 
 type Rows = readonly (readonly [url: string, more: Partial<InstanceOptions>, expected: object])[];
@@ -114,49 +111,5 @@ describe('the address of an instance', () => {
   ])('that is %s at start is replaced by %s only if nothing but the credentials differs', (first, url, problem) => {
     const found = replacementProblem(instance(first, { type: first === cluster ? 'cluster' : 'single' }), url);
     expect(found).toEqual(problem && expect.stringMatching(problem));
-  });
-});
-
-describe('the options of an instance', () => {
-  it.each([
-    ['KVSTORE', 'KVSTORE_PERSECOND'],
-    ['KVSTORE_PERSECOND', 'KVSTORE'],
-  ])('are those of the settings that begin with %s, and not with %s', (prefix, other) => {
-    const own = {
-      ...{ URL: 'counters,a:1', TYPE: 'sentinel', SOCKET_TYPE: 'tcp4', AUTH: 'ann:x', SENTINEL_AUTH: 'watch' },
-      ...{ TLS: 'true', POOL_SIZE: '7', TIMEOUT: '8ms', PIPELINE_WINDOW: '9ms' },
-      ...{ POOL_ON_EMPTY_BEHAVIOR: 'ERROR', POOL_ON_EMPTY_WAIT_DURATION: '11ms', CLUSTER_PIPELINE_PARALLELISM: '12' },
-    };
-    const env = {
-      ...{ BACKEND_TYPE: 'kvstore', KVSTORE_PERSECOND: 'true', [`${other}_URL`]: 'other:1' },
-      ...Object.fromEntries(Object.entries(own).map(([name, value]) => [`${prefix}_${name}`, value])),
-    };
-    const { main, perSecond } = kvstoreOptions(readSettings(env), new RecordedLog());
-    const [options, unchanged] = prefix === 'KVSTORE' ? [main, perSecond] : [perSecond, main];
-    expect(options).toMatchObject({
-      ...{ type: 'sentinel', url: 'counters,a:1', socketType: 'tcp4', auth: 'ann:x', sentinelAuth: 'watch', tls: true },
-      ...{ poolSize: 7, timeout: 8, pipelineWindow: 9, poolOnEmptyBehavior: 'ERROR', poolOnEmptyWaitDuration: 11 },
-      clusterPipelineParallelism: 12,
-      variables: { url: `${prefix}_URL`, socketType: `${prefix}_SOCKET_TYPE` },
-    });
-    expect(unchanged).toMatchObject({ type: 'single', url: 'other:1', auth: undefined, tls: false, poolSize: 10 });
-  });
-
-  it('are the same for both where there is one setting', () => {
-    const env = {
-      ...{ BACKEND_TYPE: 'redis', REDIS_URL: 'a:1', KVSTORE_TLS_CACERT: '/ca', KVSTORE_TLS_CLIENT_CERT: '/cert' },
-      ...{ KVSTORE_TLS_CLIENT_KEY: '/key', KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION: 'true', KVSTORE_TLS: 'true' },
-      ...{ KVSTORE_STARTUP_INITIAL_INTERVAL: '1ms', KVSTORE_STARTUP_MAX_INTERVAL: '2ms' },
-      ...{ KVSTORE_STARTUP_MAX_ELAPSED_TIME: '3ms', KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR: 'true' },
-      EXPIRATION_JITTER_MAX_SECONDS: '4',
-    };
-    expect(kvstoreOptions(readSettings(env), new RecordedLog())).toMatchObject({
-      main: { url: 'a:1', variables: { url: 'REDIS_URL' } },
-      perSecond: undefined,
-      tlsFiles: { cacert: '/ca', clientCert: '/cert', clientKey: '/key', skipHostnameVerification: true },
-      startup: { initialInterval: 1, maxInterval: 2, maxElapsedTime: 3 },
-      closeConnectionOnReadonlyError: true,
-      expirationJitterMaxSeconds: 4,
-    });
   });
 });

@@ -1,10 +1,4 @@
 import { status } from '@grpc/grpc-js';
-import { once } from 'node:events';
-import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { createServer } from 'node:tls';
-import { newAuthority } from '../../support/data/certificates';
-import { SecretMount } from '../../support/data/secret-mount';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
@@ -59,58 +53,6 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     expect(await collector.trace(traceId, 2)).toHaveLength(2);
     expect(service.weir.output).not.toContain('cannot export traces');
   });
-
-  it('is reached over TLS with the settings for traces, in preference to the general ones', async () => {
-    await using collector = await CollectorProcess.start();
-    const authority = newAuthority();
-    const [own, client] = [authority.issue('localhost', '127.0.0.1'), authority.issue('weir')];
-    const tls = createServer({ ...own, ca: authority.ca, requestCert: true, ALPNProtocols: ['h2', 'http/1.1'] });
-    tls.on('secureConnection', (socket) => {
-      const forwarded = connect(collector.ports[protocol], '127.0.0.1');
-      for (const each of [socket, forwarded]) each.on('error', () => undefined);
-      socket.pipe(forwarded).pipe(socket);
-    });
-    await once(tls.unref().listen(0, '127.0.0.1'), 'listening');
-    const url = `https://127.0.0.1:${(tls.address() as AddressInfo).port}`;
-    using files = new SecretMount({ ca: authority.ca, cert: client.cert, key: client.key });
-    authority.dispose();
-    const env = {
-      TRACING_EXPORTER_PROTOCOL,
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: protocol === 'http' ? `${url}/v1/traces` : url,
-      OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: files.path('cert'),
-      OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: files.path('key'),
-      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
-    };
-    await using untrusting = await TracedService.start(env);
-    await untrusting.call();
-    expect(await untrusting.weir.line(/cannot export traces/)).toMatch(/certificate/);
-    await using service = await TracedService.start({ ...env, SSL_CERT_FILE: files.path('ca') });
-    const traceId = newTraceId();
-    await service.call(traceparent(traceId));
-    expect(await collector.trace(traceId, 2)).toHaveLength(2);
-    tls.close();
-  });
-});
-
-test('a collector gets the headers from a file, as it is at each export', async () => {
-  const server = createHttpServer(({ headers }, response) => {
-    response.writeHead(headers['x-api-key'] === 'open, sesame' ? 200 : 401).end();
-  });
-  await once(server.unref().listen(0, '127.0.0.1'), 'listening');
-  using mount = new SecretMount({ headers: 'x-api-key=wrong\n' });
-  await using service = await TracedService.start({
-    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    OTEL_EXPORTER_OTLP_HEADERS_FILE: mount.path('headers'),
-  });
-  await service.call();
-  expect(await service.weir.line(/cannot export traces/)).toMatch(/Unauthorized/);
-  mount.replace({ headers: 'x-api-key=open%2C%20sesame' });
-  await service.weir.until('the recovery', async () => {
-    await service.call();
-    return service.weir.output.includes('resumed exporting traces');
-  });
-  server.close();
 });
 
 describe('standard settings of the OTLP exporter that are invalid', () => {

@@ -4,7 +4,6 @@ import { type AddressInfo, type Server, createServer } from 'node:net';
 import { status as Code } from '@grpc/grpc-js';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
 import { ruleResource, simpleResource } from '../../support/data/rule-resources';
-import { RuleTree } from '../../support/data/rule-tree';
 import { domainConfig, limit } from '../../support/data/rules';
 import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
 import { freePorts } from '../../support/processes/free-ports';
@@ -139,32 +138,6 @@ describe('an invalid response', () => {
     expect(errorDetail?.message).toMatch(reason);
     expect(session.rules.events.map(({ kind }) => kind)).toEqual(['rejected']);
   });
-
-  test('is loaded again when it could not be checked, and not when its rules are invalid', async () => {
-    using tree = new RuleTree();
-    tree.write('broken', '');
-    const worker = require.resolve('../../support/data/resources-worker-entry.cjs');
-    const code = `if (require('node:fs').existsSync(${JSON.stringify(tree.at('broken'))})) process.exit(7);`;
-    tree.write('worker.cjs', `${code} require(${JSON.stringify(worker)});`);
-    await using session = await startSession({ ...IN_WORKER, workerFile: tree.at('worker.cjs') });
-    const failed = 'cannot check the rules: the worker thread exited with code 7';
-    for (const [resource, isBroken, reason, isRepeated] of [
-      [INVALID, true, failed, undefined],
-      [INVALID, true, failed, true],
-      [INVALID, false, EMPTY_KEY, undefined],
-      [INVALID, true, EMPTY_KEY, true],
-      [SHOP, true, failed, undefined],
-    ] as const) {
-      if (isBroken) tree.write('broken', '');
-      else tree.remove('broken');
-      session.stream.send('1', [resource]);
-      const event = await session.rules.next();
-      expect([summary(event).split('\n')[1], event.isRepeated]).toEqual([reason, isRepeated]);
-    }
-    tree.remove('broken');
-    session.stream.send('1', [SHOP]);
-    expect(summary(await session.rules.next())).toBe('shop=5');
-  });
 });
 
 test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_CONFIG in the order of their names', async () => {
@@ -207,23 +180,6 @@ describe('responses that are loaded in a worker thread', () => {
     (await session.server.nextStream()).send('2', [simpleResource('shop', 6)]);
     while (!session.events().includes('shop=6')) await session.rules.next();
     expect(session.events()).toEqual(expect.arrayContaining(loaded));
-  });
-
-  test('become a ruleset in many turns of the event loop', async () => {
-    await using session = await startSession({ maxMessageBytes: 64 * 1024 * 1024 });
-    const rules = Array.from({ length: 20 }, (_, index) => ({ key: 'path', value: `/things/${index}` }));
-    const resources = Array.from({ length: 1000 }, (_, index) =>
-      ruleResource(`r${index}`, domainConfig(`d${index}`, ...rules)),
-    );
-    let turns = 0;
-    const ticking = setInterval(() => (turns += 1), 1);
-    session.stream.send('1', resources);
-    await session.rules.next();
-    clearInterval(ticking);
-    expect(session.rulesets()[0]?.domains.size).toBe(1000);
-    // 20,000 rules are transferred in 100 chunks, each in its own turn.
-    expect(turns).toBeGreaterThan(10);
-    expect(await session.stream.nextRequest()).toMatchObject({ versionInfo: '1', errorDetail: undefined });
   });
 });
 
