@@ -7,7 +7,7 @@ import { xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
 import { domainConfig } from '../../test/support/data/rules';
-import { LinesLog } from '../../test/support/data/xds-rules';
+import { RecordedLog } from '../../test/support/data/recorded-log';
 import { marbles } from '../support/marbles';
 
 const CONNECTED: AdsEvent = { kind: 'connected' };
@@ -28,7 +28,7 @@ const SENT: Record<string, AdsEvent> = {
 
 interface Scenario {
   readonly scheduler: SchedulerLike;
-  readonly log?: LinesLog;
+  readonly log?: RecordedLog;
   readonly requests?: string[];
   readonly connections?: boolean[];
   readonly backoff?: Partial<BackoffOptions>;
@@ -40,7 +40,7 @@ const BACKOFF = { retryInterval: 3, initialInterval: 10, maxInterval: 60, random
 /** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
 function source(
   streams: readonly Observable<AdsEvent>[],
-  { scheduler, log = new LinesLog(), backoff, random = 0, ...seen }: Scenario,
+  { scheduler, log = new RecordedLog(), backoff, random = 0, ...seen }: Scenario,
 ) {
   let opened = 0;
   const { events$ } = xdsRuleSource({
@@ -147,14 +147,14 @@ describe('xdsRuleSource', () => {
     ['does not warn about a server that has sent rules and then sends nothing', 'c1', '-1', false],
   ])('%s, and keeps the stream', (_, sent, expected, warns) => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const log = new LinesLog();
+      const log = new RecordedLog();
       const stream = cold(sent, SENT);
       expectObservable(source([stream], { scheduler, log }), '60m !').toBe(expected);
       expectSubscriptions(stream.subscriptions).toBe('^ 3599999ms !');
       flush();
       const silence = 'warn the xDS server has sent no rules for 30 s: it may not know this node';
       const warnings = warns ? [silence, 'warn the xDS server has sent rules'] : [];
-      expect(log.lines).toEqual(['info connected to the xDS server', ...warnings]);
+      expect(log.short).toEqual(['info connected to the xDS server', ...warnings]);
     });
   });
 

@@ -3,6 +3,7 @@ import { serveMetrics } from '../../src/http/serve-metrics';
 import type { OnHttpRejected } from '../../src/http/server/rejections';
 import type { Verdict } from '../../src/limiter/verdict';
 import type { Log } from '../../src/streams/ports/log';
+import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import {
   HEALTH_BYTES,
@@ -17,7 +18,6 @@ import {
   pendingDecisions,
   post,
   rawConnection,
-  recordingLog,
   rejections,
   startDebugServer,
   startServer,
@@ -152,7 +152,7 @@ const LISTENERS: Readonly<
 
 describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) => {
   it('rejects targets that cannot be parsed, and answers others by their path, without a log line', async () => {
-    const log = recordingLog();
+    const log = new RecordedLog();
     const rejected = rejections();
     const listener = await start({ onRejected: rejected.onRejected, log });
     const unreadable = [
@@ -175,7 +175,7 @@ describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) =
       const response = await rawConnection(listener.address.port, `${line} HTTP/1.0\r\n\r\n`).ended;
       expect([line, response]).toEqual([line, expect.stringMatching(/^HTTP\/1\.1 (?:200|404|405) /)]);
     }
-    expect([rejected.kinds.length, log.lines]).toEqual([unreadable.length, []]);
+    expect([rejected.kinds.length, log.short]).toEqual([unreadable.length, []]);
     await listener.close();
   });
 });

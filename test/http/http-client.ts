@@ -6,8 +6,8 @@ import type { HttpRejection } from '../../src/http/server/rejections';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
-import type { Log } from '../../src/streams/ports/log';
 import { partsOf } from '../support/data/parts-of';
+import { RecordedLog } from '../support/data/recorded-log';
 
 export const OK: Verdict = {
   overallCode: Code.OK,
@@ -43,23 +43,6 @@ export function rejections() {
   return { kinds, onRejected: (kind: HttpRejection) => void kinds.push(kind) };
 }
 
-/** A log that records its lines as `level message`. */
-export function recordingLog(): Log & { readonly lines: string[] } {
-  const lines: string[] = [];
-  function write(level: string) {
-    return (message: string) => void lines.push(`${level} ${message}`);
-  }
-  return {
-    lines,
-    isDebug: true,
-    debug: write('debug'),
-    info: write('info'),
-    notice: write('notice'),
-    warn: write('warn'),
-    error: write('error'),
-  };
-}
-
 const opened: (() => unknown)[] = [];
 
 /** Closes everything that was opened here; for `afterEach`. */
@@ -81,7 +64,7 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     checks: () => [],
     onMalformed: () => undefined,
     onRejected: () => undefined,
-    log: recordingLog(),
+    log: new RecordedLog(),
     ...options,
     timeouts: { grace: 200, ...options.timeouts },
   });
@@ -102,7 +85,7 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     statistics: () => partsOf(),
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
-    log: recordingLog(),
+    log: new RecordedLog(),
     availableMemory: () => Infinity,
     ...options,
   });

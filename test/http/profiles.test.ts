@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../src/gen/perftools/profiles/profile';
 import { profileResponder } from '../../src/http/debug/profiles/profile-responder';
+import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import {
   HEALTH_BYTES,
@@ -11,7 +12,6 @@ import {
   type TestHttpServer,
   closeAll,
   rawConnection,
-  recordingLog,
   startDebugServer,
 } from './http-client';
 
@@ -22,7 +22,7 @@ const responses: Duplex[] = [];
 const WORKER = { pid: 7, isServing: true, isResponsive: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 };
 
 beforeAll(async () => {
-  const respond = profileResponder(recordingLog());
+  const respond = profileResponder(new RecordedLog());
   server = await startDebugServer({
     availableMemory: () => availableMemory,
     workers: {

@@ -1,8 +1,9 @@
 import type { Statistic } from '../../src/http/debug/stats';
 import type { RulesInfo } from '../../src/http/debug/rlconfig';
 import { partsOf } from '../support/data/parts-of';
+import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
-import { type TestHttpServer, closeAll, recordingLog, startDebugServer } from './http-client';
+import { type TestHttpServer, closeAll, startDebugServer } from './http-client';
 
 /** One listener for all tests; what its pages show is set by each test. */
 let server: TestHttpServer;
@@ -12,7 +13,7 @@ let rulesInfo: RulesInfo;
 let statistics: () => AsyncIterable<readonly Statistic[]>;
 /** How many requests have arrived. */
 let arrived = 0;
-const log = recordingLog();
+const log = new RecordedLog();
 
 beforeAll(async () => {
   server = await startDebugServer({
@@ -167,7 +168,7 @@ describe('/stats', () => {
     const failing = get();
     await finish(3);
     expect(await failing).toContain('internal_error');
-    expect(log.lines).toEqual(['error internal error in an HTTP request; answered with status 500']);
+    expect(log.short).toEqual(['error internal error in an HTTP request; answered with status 500']);
     const next = get();
     await finish(4);
     expect([await next, begun]).toEqual(['page 4: 0\n', 4]);

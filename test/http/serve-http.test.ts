@@ -6,6 +6,7 @@ import type { RateLimitRequest } from '../../src/limiter/request';
 import type { Check } from '../../src/streams/readiness';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
+import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import {
   HEALTH_BYTES,
@@ -19,7 +20,6 @@ import {
   pendingDecisions,
   post,
   rawConnection,
-  recordingLog,
   startServer,
 } from './http-client';
 
@@ -34,7 +34,7 @@ let decide: Decide;
 let unhealthy: readonly string[];
 let checks: readonly Check[];
 const requests: RateLimitRequest[] = [];
-const log = recordingLog();
+const log = new RecordedLog();
 
 beforeAll(async () => {
   server = await startServer({
@@ -171,7 +171,7 @@ describe('POST /json', () => {
     };
     const [status, , text] = await send(REQUEST);
     expect([status, text]).toEqual([500, expect.not.stringContaining('function')]);
-    expect(log.lines).toEqual(['error internal error in an HTTP request; answered with status 500']);
+    expect(log.short).toEqual(['error internal error in an HTTP request; answered with status 500']);
     expect((await answerOf('/healthcheck'))[0]).toBe(200);
   });
 });
@@ -250,7 +250,7 @@ describe('a caller that disconnects', () => {
     caller.socket.end();
     await caller.ended;
     expect((await answerOf('/healthcheck'))[0]).toBe(200);
-    expect([requests, log.lines.filter((line) => !line.startsWith('debug'))]).toEqual([[], []]);
+    expect([requests, log.short.filter((line) => !line.startsWith('debug'))]).toEqual([[], []]);
   });
 
   it('after the response cancels nothing', async () => {
@@ -332,10 +332,10 @@ describe('a connection', () => {
       listen.mockRestore();
       return this.listen(...args);
     });
-    const other = recordingLog();
+    const other = new RecordedLog();
     const failing = await startServer({ log: other });
     servers[0]!.emit('error', Object.assign(new Error('accept ENFILE'), { code: 'ENFILE' }));
-    expect(other.lines).toEqual(['error a listener has failed']);
+    expect(other.short).toEqual(['error a listener has failed']);
     expect((await fetch(`${failing.url}/healthcheck`)).status).toBe(200);
   });
 });

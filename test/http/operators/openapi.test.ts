@@ -171,7 +171,7 @@ describe('an error of the API is a problem', () => {
       expect.objectContaining({ status: 500, code: 'internal_error' }),
       expect.not.stringContaining('with details'),
     ]);
-    expect(api.log.lines.at(-1)).toBe('error internal error in an HTTP request; answered with status 500');
+    expect(api.log.short.at(-1)).toBe('error internal error in an HTTP request; answered with status 500');
   });
 });
 

@@ -8,8 +8,9 @@ import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-config';
 import { type Latest, latest } from '../../../src/streams/latest';
+import { RecordedLog } from '../../support/data/recorded-log';
 import { TestService } from '../../support/data/service';
-import { type TestHttpServer, recordingLog, startDebugServer } from '../http-client';
+import { type TestHttpServer, startDebugServer } from '../http-client';
 
 export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -35,14 +36,14 @@ export class ServedApi implements AsyncDisposable {
   private constructor(
     readonly server: TestHttpServer,
     readonly api: OperatorsApi,
-    readonly log: ReturnType<typeof recordingLog>,
+    readonly log: RecordedLog,
   ) {}
 
   static async start(
     options: Partial<LocalOperatorOptions> = {},
     currentToken: CurrentToken = () => undefined,
   ): Promise<ServedApi> {
-    const log = recordingLog();
+    const log = new RecordedLog();
     const service = new TestService(undefined);
     const config$ = options.config$ ?? always(NO_CONFIG);
     const operator = new LocalOperator({

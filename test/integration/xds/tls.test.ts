@@ -99,6 +99,6 @@ test('renewed files are used from the next connection on, and invalid ones are i
   write(client);
   stream.end();
   await ads.nextStream();
-  const lines = rules.log.lines.filter((line) => line.includes('TLS files'));
+  const lines = rules.log.short.filter((line) => line.includes('TLS files'));
   expect(lines).toEqual([rejected, 'warn the TLS files for the xDS server are valid again']);
 });

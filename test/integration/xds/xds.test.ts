@@ -68,7 +68,7 @@ describe('the first request of a stream', () => {
     });
     expect(session.stream.metadata.get('authorization')).toEqual(['Bearer first']);
     expect(session.stream.metadata.get('trace-bin')).toEqual([Buffer.from('raw')]);
-    expect(session.rules.log.lines).toContain('warn the authorization header is sent to the xDS server unencrypted');
+    expect(session.rules.log.short).toContain('warn the authorization header is sent to the xDS server unencrypted');
     token = 'second';
     session.stream.end();
     const later = await session.server.nextStream();
@@ -192,7 +192,7 @@ describe('the xDS source', () => {
     expect(await rules.log.line(/^warn/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: .*ECONNREFUSED/);
     await using _ = await AdsServer.start({ cache: published('1', 5), port });
     expect(summary(await rules.next())).toBe('shop=5');
-    expect(rules.log.lines.filter((line) => line.startsWith('warn'))).toEqual([
+    expect(rules.log.short.filter((line) => line.startsWith('warn'))).toEqual([
       expect.stringContaining('no stream from the xDS server'),
       'warn connected to the xDS server',
     ]);
@@ -227,7 +227,7 @@ describe('the xDS source', () => {
       await exchange(stream, '1', [SHOP]);
       const status =
         code === undefined ? 'the server ended the stream' : `${Code[code]}: a token of *** (***) is no good`;
-      expect(rules.log.lines).toContain(`info the stream from the xDS server ended; reconnecting: ${status}`);
+      expect(rules.log.short).toContain(`info the stream from the xDS server ended; reconnecting: ${status}`);
     }
     expect(rules.events).toHaveLength(1);
   });

@@ -5,7 +5,7 @@ import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-out
 import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
 import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
 import { Statistics } from '../../../src/statistics/statistics';
-import { recordingLog } from '../../http/http-client';
+import { RecordedLog } from '../../support/data/recorded-log';
 import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-receiver';
@@ -13,7 +13,7 @@ import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-re
 /** A registry of statistics that are sent as DogStatsD lines, without extra tags, and the log about it. */
 export class SentStatistics implements Disposable {
   readonly statistics = new Statistics(10_000);
-  readonly log = recordingLog();
+  readonly log = new RecordedLog();
   readonly output: SendingOutput;
 
   constructor(sender: LineSender) {

@@ -1,4 +1,5 @@
 import type { Log, LogFields } from '../../../src/streams/ports/log';
+import { Arrivals } from '../waiting/arrivals';
 
 interface RecordedLine {
   readonly level: 'debug' | 'info' | 'notice' | 'warn' | 'error';
@@ -9,6 +10,7 @@ interface RecordedLine {
 /** A log that records its lines for the test. */
 export class RecordedLog implements Log {
   readonly lines: RecordedLine[] = [];
+  readonly #arrivals = new Arrivals<string>('a line');
   readonly debug = this.#at('debug');
   readonly info = this.#at('info');
   readonly notice = this.#at('notice');
@@ -21,6 +23,11 @@ export class RecordedLog implements Log {
     return this.lines.map(({ message }) => message);
   }
 
+  /** The lines in short: `level message`. */
+  get short(): readonly string[] {
+    return this.lines.map(({ level, message }) => `${level} ${message}`);
+  }
+
   /** Everything that was written, as one text. */
   get text(): string {
     return this.lines
@@ -28,9 +35,19 @@ export class RecordedLog implements Log {
       .join('\n');
   }
 
+  /** Waits for the next line, in short, that matches. */
+  async line(pattern: RegExp): Promise<string> {
+    for (;;) {
+      const line = await this.#arrivals.next();
+      if (pattern.test(line)) return line;
+    }
+  }
+
   #at(level: RecordedLine['level']) {
     return (message: string, fields: LogFields = {}): void => {
-      if (level !== 'debug' || this.isDebug) this.lines.push({ level, message, fields });
+      if (level === 'debug' && !this.isDebug) return;
+      this.lines.push({ level, message, fields });
+      this.#arrivals.add(`${level} ${message}`);
     };
   }
 }
