@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { LIMITS } from '../../bench/soak/model';
@@ -9,6 +8,7 @@ import { soakService } from '../../bench/soak/soak-service';
 import type { Comparison } from '../../bench/suite/compare';
 import type { Calls } from '../../bench/suite/measure/phase';
 import type { Results } from '../../bench/suite/results';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const ROOT = join(__dirname, '../..');
 /** Milliseconds: only ends runs that hang. */
@@ -16,8 +16,8 @@ const TIMEOUT = 400_000;
 /** What may grow without a leak in a service that has just been started: compiled code, for example. */
 const GROWTH = 10 * 1_024 * 1_024;
 
-const folder = mkdtempSync(join(tmpdir(), 'weir-bench-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
 
 /** Runs a benchmark with these options; returns what it prints. */
 async function bench(script: string, ...options: readonly string[]): Promise<string> {
@@ -27,7 +27,7 @@ async function bench(script: string, ...options: readonly string[]): Promise<str
 }
 
 function read(file: string): unknown {
-  return JSON.parse(readFileSync(join(folder, file), 'utf8'));
+  return JSON.parse(readFileSync(folder.at(file), 'utf8'));
 }
 
 /** 0 when every call is accounted for. */
@@ -40,7 +40,7 @@ describe('npm run bench', () => {
     'measures every scenario that was asked for, accounts for every call, and prints what it writes',
     async () => {
       const only = ['memory/json', 'redis/over-limit', 'redis/over-limit-cached', 'redis/tls', 'memory-per-key/redis'];
-      const short = ['--quick', '--seconds', '0.1', '--keys', '50000', '--out', folder];
+      const short = ['--quick', '--seconds', '0.1', '--keys', '50000', '--out', folder.base];
       const output = await bench('suite/run.ts', ...short, '--only', only.join(','));
       const { decisions, memory } = read('bench.json') as Results;
 
@@ -65,7 +65,7 @@ describe('npm run bench', () => {
       expect(commands!.executed).toBeGreaterThan(commands!.sent);
       // More than the characters of a key and its value.
       expect([memory[0]!.keys, memory[0]!.data! > 40]).toEqual([50_000, true]);
-      const tables = readFileSync(join(folder, 'report.md'), 'utf8').trim();
+      const tables = readFileSync(folder.at('report.md'), 'utf8').trim();
       expect(tables.split('\n').filter((line) => line.startsWith('| Redis, '))).toHaveLength(6);
       expect(output).toContain(tables);
     },
@@ -75,7 +75,7 @@ describe('npm run bench', () => {
   it(
     'compares weir with a service that answers differently, and reports where',
     async () => {
-      const load = ['--quick', '--seconds', '0.1', '--only', 'memory/hot-key,memory/over-limit', '--out', folder];
+      const load = ['--quick', '--seconds', '0.1', '--only', 'memory/hot-key,memory/over-limit', '--out', folder.base];
       const output = await bench('suite/run.ts', '--against', join(ROOT, 'dist'), '--set', 'SHADOW_MODE=true', ...load);
       const comparisons = read('against.json') as Comparison[];
 

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { type CheckRun, runCheck } from '../../src/cli/check/run-check';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const SHOP = `domain: shop
 descriptors:
@@ -26,19 +26,16 @@ const FORUM = 'domain: forum\ndescriptors: [{key: user, rate_limit: {unit: day, 
 const INVALID = 'domain: wrong\ndescriptors: [{key: user, rate_limit: {unit: days, requests_per_unit: -1}}]\n';
 const SUSPICIOUS = 'domain: doubtful\ndescriptors: [{key: user, value: ""}]\n';
 
+let folder: TemporaryFolder;
 let dir: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'weir-check-'));
+  folder = new TemporaryFolder();
+  dir = folder.base;
 });
-afterEach(() => {
-  rmSync(dir, { recursive: true, force: true });
-});
+afterEach(() => folder[Symbol.dispose]());
 
 function write(files: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(dir, path)), { recursive: true });
-    writeFileSync(join(dir, path), text);
-  }
+  for (const [path, text] of Object.entries(files)) folder.write(path, text);
 }
 
 function check(...flags: readonly string[]) {
@@ -124,10 +121,10 @@ describe('weir-check', () => {
   it('accepts a folder, and a single file, in any place of the command line', async () => {
     write({ 'shop.yaml': SHOP, 'wrong.yaml': INVALID });
     for (const argv of ['PATH', 'PATH -strict', '-strict PATH', '-config_dir PATH']) {
-      const [folder, good, wrong] = await Promise.all(
+      const [all, good, wrong] = await Promise.all(
         ['', '/shop.yaml', '/wrong.yaml'].map((path) => runCheck(argv.replace('PATH', dir + path).split(' '))),
       );
-      expect(lastLine(folder!)).toBe('failed: 2 files, 2 domains, 5 rules; 2 errors, 0 warnings');
+      expect(lastLine(all!)).toBe('failed: 2 files, 2 domains, 5 rules; 2 errors, 0 warnings');
       expect(good).toEqual(passed('1 file, 1 domain, 4 rules; 0 errors, 0 warnings'));
       expect(wrong!.exitCode).toBe(1);
       expect(wrong!.stdout).toContain(`${join(dir, 'wrong.yaml')}:2:46: error: invalid rate limit unit 'days'`);

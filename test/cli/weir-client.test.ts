@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, type Server as NetServer, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
 import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
 import { explainError } from '../../src/cli/client/explain-error';
@@ -17,6 +14,7 @@ import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
 import { serveGrpc } from '../../src/grpc/server/grpc-server';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -26,12 +24,12 @@ type Handler = handleUnaryCall<RateLimitRequest, RateLimitResponse>;
 const NO_SUCH_CODE: Code = JSON.parse('9');
 const NO_SUCH_UNIT: Unit = JSON.parse('42');
 
-const folder = mkdtempSync(join(tmpdir(), 'weir-client-'));
+const folder = new TemporaryFolder();
 const closings: (() => unknown)[] = [];
 
 /** A rate limit service on a port and on a Unix socket; what it answers is set by each test. */
 const server = new Server();
-const socketAddress = `unix:${join(folder, 'weir.sock')}`;
+const socketAddress = `unix:${folder.at('weir.sock')}`;
 let address: string;
 let handler: Handler;
 
@@ -63,7 +61,7 @@ beforeEach(() => answer({}));
 afterEach(() => Promise.all(closings.splice(0).map((close) => close())));
 afterAll(() => {
   server.forceShutdown();
-  rmSync(folder, { recursive: true });
+  folder[Symbol.dispose]();
 });
 
 const NO_LIMIT: DescriptorStatus = {
@@ -298,21 +296,15 @@ describe('weir-client with TLS prints', () => {
     authority = newAuthority();
     const stranger = newAuthority();
     certificate = authority.issue('localhost');
-    file('ca.pem', authority.ca);
+    folder.write('ca.pem', authority.ca);
     for (const [name, issuer] of Object.entries({ client: authority, stranger })) {
       const { cert, key } = issuer.issue('weir');
-      file(`${name}.pem`, cert);
-      file(`${name}.key`, key);
+      folder.write(`${name}.pem`, cert);
+      folder.write(`${name}.key`, key);
     }
     stranger.dispose();
   });
   afterAll(() => authority.dispose());
-
-  function file(name: string, text: string): string {
-    const path = join(folder, name);
-    writeFileSync(path, text);
-    return path;
-  }
 
   /** Starts the gRPC server of weir; it has no methods. */
   async function weir(tls?: ServerTls): Promise<string> {
@@ -337,9 +329,9 @@ describe('weir-client with TLS prints', () => {
   }
 
   const TLS = ['-grpc-use-tls'];
-  const TRUSTED = [...TLS, '-grpc-server-ca-file', join(folder, 'ca.pem')];
+  const TRUSTED = [...TLS, '-grpc-server-ca-file', folder.at('ca.pem')];
   function presenting(name: string): string[] {
-    return [...TRUSTED, '-grpc-cert-file', join(folder, `${name}.pem`), '-grpc-key-file', join(folder, `${name}.key`)];
+    return [...TRUSTED, '-grpc-cert-file', folder.at(`${name}.pem`), '-grpc-key-file', folder.at(`${name}.key`)];
   }
 
   it('what is wrong with the certificate of the server', async () => {
@@ -354,7 +346,7 @@ describe('weir-client with TLS prints', () => {
       `${OF_SERVER} is from an unknown CA; give that CA with -grpc-server-ca-file`,
     );
     const expired = selfSigned(new Date(Date.now() - 2 * DAY), new Date(Date.now() - DAY));
-    const flags = [...TLS, '-grpc-server-ca-file', file('expired.pem', expired.cert)];
+    const flags = [...TLS, '-grpc-server-ca-file', folder.write('expired.pem', expired.cert)];
     expect(await problem(await weir(expired), ...flags)).toBe(`${OF_SERVER} has expired`);
   });
 

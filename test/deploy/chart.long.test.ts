@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
 import { parse, stringify } from 'yaml';
@@ -20,6 +19,7 @@ import {
   selects,
   valuesIn,
 } from './manifests';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 interface Schemas {
   readonly kinds: Readonly<Record<string, object>>;
@@ -83,16 +83,12 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
   });
 
   it('has rule files without an error and a warning, if it takes them from files', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'weir-chart-rules-'));
-    try {
-      const files = Object.entries(it_.ruleFiles ?? {});
-      for (const [file, text] of files) writeFileSync(join(folder, file), text);
-      expect(files.length > 0).toBe(['memory', 'redis', 'tls-workers'].includes(name));
-      const { exitCode, stdout } = await runCheck([folder, '--strict']);
-      if (files.length > 0) expect([exitCode, stdout]).toEqual([0, expect.stringContaining('0 warnings')]);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    using folder = new TemporaryFolder();
+    const files = Object.entries(it_.ruleFiles ?? {});
+    for (const [file, text] of files) folder.write(file, text);
+    expect(files.length > 0).toBe(['memory', 'redis', 'tls-workers'].includes(name));
+    const { exitCode, stdout } = await runCheck([folder.base, '--strict']);
+    if (files.length > 0) expect([exitCode, stdout]).toEqual([0, expect.stringContaining('0 warnings')]);
   });
 
   it('selects its own Pods everywhere, and no Pod of a test', () => {
@@ -286,20 +282,11 @@ describe('the chart', () => {
       /^(?:podSecurityContext|securityContext|autoscaling\.behavior\.scale\w+|metrics\.dashboard\.labels|resources\.\w+)\./;
     const values = parse(readFileSync(join(ROOT, 'deploy/helm/weir/values.yaml'), 'utf8')) as Values;
     const paths = pathsOf(values).filter((path) => !open.test(path.join('.')));
-    const folder = mkdtempSync(join(tmpdir(), 'weir-misspelled-'));
-    try {
-      const files = paths.map((path, index) => {
-        const file = join(folder, `${index}.yaml`);
-        writeFileSync(file, stringify(misspelled(path)));
-        return file;
-      });
-      const results = render(files);
-      const accepted = paths.filter((_path, index) => results[index]!.complaint === undefined);
-      expect(accepted.map((path) => path.join('.'))).toEqual([]);
-      expect(paths.length).toBeGreaterThan(100);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    using folder = new TemporaryFolder();
+    const results = render(paths.map((path, index) => folder.write(`${index}.yaml`, stringify(misspelled(path)))));
+    const accepted = paths.filter((_path, index) => results[index]!.complaint === undefined);
+    expect(accepted.map((path) => path.join('.'))).toEqual([]);
+    expect(paths.length).toBeGreaterThan(100);
   });
 });
 

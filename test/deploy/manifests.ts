@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 export const ROOT = join(__dirname, '../..');
 
@@ -134,15 +134,11 @@ const FOLDERS = ['deploy/helm/weir/ci', 'test/deploy/variants'] as const;
 
 /** What Helm makes of these files of values: manifests by template, or a complaint. */
 export function render(files: readonly string[]): readonly RenderResult[] {
-  const out = mkdtempSync(join(tmpdir(), 'weir-chart-'));
-  try {
-    const args = files.flatMap((file) => ['--values', resolve(ROOT, file)]);
-    const script = join(ROOT, 'scripts/chart.mjs');
-    const output = execFileSync(process.execPath, [script, '--out', out, ...args], { maxBuffer: 2 ** 28 });
-    return JSON.parse(String(output)) as readonly RenderResult[];
-  } finally {
-    rmSync(out, { recursive: true });
-  }
+  using out = new TemporaryFolder();
+  const args = files.flatMap((file) => ['--values', resolve(ROOT, file)]);
+  const script = join(ROOT, 'scripts/chart.mjs');
+  const output = execFileSync(process.execPath, [script, '--out', out.base, ...args], { maxBuffer: 2 ** 28 });
+  return JSON.parse(String(output)) as readonly RenderResult[];
 }
 
 export interface RenderResult {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
@@ -24,20 +24,16 @@ async function memoryOfBareNode(): Promise<number> {
 
 /** The packages that the service has loaded by the time it ends. */
 async function loadedPackages(env: Readonly<Record<string, string>>, ready: RegExp): Promise<readonly string[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'weir-loaded-'));
-  try {
-    const list = join(folder, 'packages.txt');
-    await using weir = await WeirProcess.start({
-      env: { ...RULES, ...env, NODE_OPTIONS: `--require ${LIST_LOADED}`, LIST_LOADED_TO: list },
-      awaitServing: false,
-    });
-    await weir.line(ready);
-    weir.signal('SIGTERM');
-    await weir.exited;
-    return (await readFile(list, 'utf8')).split('\n');
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  using folder = new TemporaryFolder();
+  const list = folder.at('packages.txt');
+  await using weir = await WeirProcess.start({
+    env: { ...RULES, ...env, NODE_OPTIONS: `--require ${LIST_LOADED}`, LIST_LOADED_TO: list },
+    awaitServing: false,
+  });
+  await weir.line(ready);
+  weir.signal('SIGTERM');
+  await weir.exited;
+  return readFileSync(list, 'utf8').split('\n');
 }
 
 describe('the service at rest', () => {

@@ -1,7 +1,4 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { type Container, type Rendering, renderingOf } from '../deploy/manifests';
@@ -28,7 +25,7 @@ class Deployed implements AsyncDisposable {
     readonly rendering: Rendering,
     readonly weir: WeirProcess,
     readonly rules: ConfigMapMount,
-    readonly folder: string,
+    readonly folder: RuleTree,
   ) {}
 
   /**
@@ -42,15 +39,12 @@ class Deployed implements AsyncDisposable {
     replaced: Readonly<Record<string, string>>,
   ): Promise<Deployed> {
     const rendering = renderingOf(variant);
-    const folder = mkdtempSync(join(tmpdir(), 'weir-deployed-'));
-    const rules = new ConfigMapMount(new RuleTree(folder), 'runtime/config');
+    const folder = new RuleTree();
+    const rules = new ConfigMapMount(folder, 'runtime/config');
     rules.publish(rendering.ruleFiles!);
-    for (const [path, text] of Object.entries(mounts)) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      writeFileSync(join(folder, path), text);
-    }
+    for (const [path, text] of Object.entries(mounts)) folder.write(path, text);
     const own = Object.entries(rendering.environment).filter(([name]) => !PORTS.includes(name));
-    const env = Object.fromEntries(own.map(([name, value]) => [name, value.replace(MOUNTS, folder)]));
+    const env = Object.fromEntries(own.map(([name, value]) => [name, value.replace(MOUNTS, folder.base)]));
     const weir = await WeirProcess.start({ env: { ...env, ...replaced } });
     const { startupProbe, livenessProbe, readinessProbe } = rendering.container;
     for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
@@ -61,7 +55,7 @@ class Deployed implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.weir[Symbol.asyncDispose]();
-    rmSync(this.folder, { recursive: true });
+    this.folder[Symbol.dispose]();
   }
 }
 

@@ -1,6 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { credentials } from '@grpc/grpc-js';
@@ -8,22 +6,23 @@ import { RateLimitClient } from '../support/clients/grpc-client';
 import { selfSigned } from '../support/data/certificates';
 import { Load, SHOP, Shop } from './shop';
 import { DRAIN, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const PROCESSES = join(__dirname, '../support/processes');
 const DAY = 86_400_000;
 
-const own = mkdtempSync(join(tmpdir(), 'weir-signals-'));
+const own = new TemporaryFolder();
 const tls = {
   GRPC_SERVER_USE_TLS: 'true',
-  GRPC_SERVER_TLS_CERT: join(own, 'crt'),
-  GRPC_SERVER_TLS_KEY: join(own, 'key'),
+  GRPC_SERVER_TLS_CERT: own.at('crt'),
+  GRPC_SERVER_TLS_KEY: own.at('key'),
 };
 beforeAll(() => {
   const { cert, key } = selfSigned(new Date(Date.now() - DAY), new Date(Date.now() + DAY));
-  writeFileSync(tls.GRPC_SERVER_TLS_CERT, cert);
-  writeFileSync(tls.GRPC_SERVER_TLS_KEY, key);
+  own.write('crt', cert);
+  own.write('key', key);
 });
-afterAll(() => rmSync(own, { recursive: true }));
+afterAll(() => own[Symbol.dispose]());
 
 /** The environment of a process that sends itself signals at a step. */
 function signalled(step: string): Readonly<Record<string, string>> {

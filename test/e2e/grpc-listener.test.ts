@@ -1,7 +1,5 @@
 import { once } from 'node:events';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { Client, credentials } from '@grpc/grpc-js';
@@ -12,6 +10,7 @@ import { connectPlain } from '../grpc/http2/raw-client';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { SocketFolder } from '../support/servers/unix-stream-receiver';
 import { Shop } from './shop';
 
@@ -25,31 +24,31 @@ function withDaysLeft(days: number) {
 
 describe('the gRPC listener with TLS', () => {
   let authority: Authority;
-  let own: string;
+  let own: TemporaryFolder;
   let shop: Shop;
   beforeAll(async () => {
     authority = newAuthority();
-    own = await mkdtemp(join(tmpdir(), 'weir-tls-'));
-    writeFileSync(join(own, 'ca.crt'), authority.ca);
+    own = new TemporaryFolder();
+    own.write('ca.crt', authority.ca);
     write(withDaysLeft(-1));
     shop = await start();
   });
   afterAll(async () => {
     await shop[Symbol.asyncDispose]();
-    await rm(own, { recursive: true });
+    own[Symbol.dispose]();
     authority.dispose();
   });
 
   function start() {
-    const server = { GRPC_SERVER_TLS_CERT: join(own, 'tls.crt'), GRPC_SERVER_TLS_KEY: join(own, 'tls.key') };
-    const clients = { GRPC_CLIENT_TLS_CACERT: join(own, 'ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' };
+    const server = { GRPC_SERVER_TLS_CERT: own.at('tls.crt'), GRPC_SERVER_TLS_KEY: own.at('tls.key') };
+    const clients = { GRPC_CLIENT_TLS_CACERT: own.at('ca.crt'), GRPC_CLIENT_TLS_SAN: 'proxy' };
     const env = { LOG_LEVEL: 'debug', DISABLE_STATS: 'true', GRPC_SERVER_USE_TLS: 'true' };
     return Shop.start({ env: { ...env, ...server, ...clients } });
   }
   /** At once: the service rejects a certificate and a key that do not belong together. */
   function write({ cert, key }: Certificate) {
-    writeFileSync(join(own, 'tls.crt'), cert);
-    writeFileSync(join(own, 'tls.key'), key);
+    own.write('tls.crt', cert);
+    own.write('tls.key', key);
   }
   async function call(pair?: Certificate) {
     const [ca, key, cert] = [authority.ca, pair?.key, pair?.cert].map((pem) => pem && Buffer.from(pem));
@@ -100,7 +99,7 @@ describe('the gRPC listener with TLS', () => {
 
   it('uses a renewed certificate without a restart, and keeps the current one when the new one is invalid', async () => {
     await replace('localhost', 'renewed');
-    await writeFile(join(own, 'tls.key'), 'broken');
+    own.write('tls.key', 'broken');
     await shop.weir.line(/keeping the current ones: .*tls\.key is not an unencrypted private key/);
     expect(await call(authority.issue('proxy'))).toBe(1);
     expect(shop.weir.output.match(/keeping the current ones: .*tls.key/g)).toHaveLength(1);

@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status as Code } from '@grpc/grpc-js';
 import { newAuthority } from '../support/data/certificates';
 import { everySecret, settingRows, tracesTo } from '../support/data/secret-settings';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { observableOutput } from '../support/processes/observable-output';
 import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
 import {
@@ -78,20 +77,19 @@ describe('the output contains no secret', () => {
 });
 
 describe('the output contains no secret that is misplaced', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-keys-'));
+  const folder = new TemporaryFolder();
   const authority = newAuthority();
   afterAll(() => {
     authority.dispose();
-    rmSync(folder, { recursive: true });
+    folder[Symbol.dispose]();
   });
-  function file(name: string, text: string): string {
-    writeFileSync(join(folder, name), text);
-    return join(folder, name);
-  }
   const issued = authority.issue('localhost');
-  const key = file('key.yaml', secrets.file('key', issued.key));
-  const cert = file('cert.pem', issued.cert);
-  const broken = file('broken.pem', secrets.file('broken key', authority.issue('other').key).replace(/^MI/m, '!!'));
+  const key = folder.write('key.yaml', secrets.file('key', issued.key));
+  const cert = folder.write('cert.pem', issued.cert);
+  const broken = folder.write(
+    'broken.pem',
+    secrets.file('broken key', authority.issue('other').key).replace(/^MI/m, '!!'),
+  );
 
   const address = `redis://ann:${secrets.inUrl('address')}@127.0.0.1`;
   const grpc = { ...START, GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: cert, GRPC_SERVER_TLS_KEY: key };
@@ -126,14 +124,18 @@ describe('the output contains no secret that is misplaced', () => {
     ],
     ['as the authority of the xDS server', { ...xdsTls, CONFIG_GRPC_XDS_SERVER_TLS_CACERT: key }, noCertificate],
     ['as the mapping file of metrics', { ...START, PULLMETRICS_MAPPER_YAML: key }, /cannot be used/],
-    ['as a rule file', { RUNTIME_ROOT: folder, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' }, /key\.yaml/],
+    [
+      'as a rule file',
+      { RUNTIME_ROOT: folder.base, RUNTIME_APPDIRECTORY: '.', RUNTIME_WATCH_ROOT: 'false' },
+      /key\.yaml/,
+    ],
   ])('%s', async (_, env, expected) =>
     expectNoSecrets(env, (weir) => weir.until(`output like ${String(expected)}`, () => expected.test(weir.output))),
   );
 
   const everywhere = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: NOWHERE, otlp: NOWHERE });
   it.each([
-    ['weir-check', ['-config_dir', folder, '-format', 'json']],
+    ['weir-check', ['-config_dir', folder.base, '-format', 'json']],
     ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
     ['weir-client', ['-dial_string', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
   ])('in the arguments of %s: %j', (program, args) => {

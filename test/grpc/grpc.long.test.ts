@@ -1,8 +1,5 @@
 import { Client, credentials } from '@grpc/grpc-js';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expectHarmless, expectHarmlessOverSockets } from './http2/fuzz';
 import { endedOf, goawaysOf, ping, resetsOf } from './http2/frames';
@@ -10,6 +7,7 @@ import { REQUIREMENTS } from './http2/requirements';
 import { describeTransports } from './http2/transports';
 import { prefixed } from './server/raw-call';
 import { startServer, unaryCall } from './server/servers';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 jest.setTimeout(24 * 3_600_000);
 
@@ -56,9 +54,9 @@ describe('a gRPC server under load', () => {
 
   it('succeeds with every call of h2load on 1,024 concurrent streams', async () => {
     const server = await startServer();
-    const folder = mkdtempSync(join(tmpdir(), 'weir-h2load-'));
-    const body = join(folder, 'body');
-    writeFileSync(body, prefixed('x'.repeat(100)));
+    using folder = new TemporaryFolder();
+    // Each of its bytes is a character of ASCII, the length of 100 included.
+    const body = folder.write('body', prefixed('x'.repeat(100)).toString('latin1'));
     const fields = ['-H', 'content-type: application/grpc', '-H', 'te: trailers'];
     const url = `http://127.0.0.1:${server.address.port}${path}`;
     const load = ['-n', '20000', '-c', '4', '-m', '1024', '-d', body, ...fields, url];
@@ -67,7 +65,6 @@ describe('a gRPC server under load', () => {
       expect(stdout).toContain('20000 done, 20000 succeeded, 0 failed, 0 errored, 0 timeout');
       expect(server.seen.rejected).toEqual([]);
     } finally {
-      rmSync(folder, { recursive: true });
       await server.close();
     }
   });

@@ -1,28 +1,27 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ServerCredentials } from '@grpc/grpc-js';
 import { newAuthority } from '../support/data/certificates';
 import { simpleResource } from '../support/data/rule-resources';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer, SnapshotCache } from '../support/servers/ads-server';
 
-const folder = mkdtempSync(join(tmpdir(), 'weir-trust-'));
+const folder = new TemporaryFolder();
 const authority = newAuthority();
 const { cert, key } = authority.issue('localhost');
 authority.dispose();
-const CA = join(folder, 'ca.pem');
+const CA = folder.at('ca.pem');
 beforeAll(() => {
   for (const [name, text] of Object.entries({ 'ca.pem': authority.ca, 'cert.pem': cert, 'key.pem': key })) {
-    writeFileSync(join(folder, name), text);
+    folder.write(name, text);
   }
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => folder[Symbol.dispose]());
 
 // What the variables of the operating system may contain is tested in net/trusted-roots.test.ts.
 test('Redis with TLS and no CA file is trusted only by the operating system', async () => {
-  const own = ['--tls-cert-file', join(folder, 'cert.pem'), '--tls-key-file', join(folder, 'key.pem')];
+  const own = ['--tls-cert-file', folder.at('cert.pem'), '--tls-key-file', folder.at('key.pem')];
   await using server = await RedisProcess.start({
     isTls: true,
     directives: [...own, '--tls-auth-clients', 'no', '--tls-ca-cert-file', CA],
@@ -58,6 +57,6 @@ test('an xDS server with TLS and no CA file is trusted only by the operating sys
   };
   await using untrusting = await WeirProcess.start({ env, awaitServing: false });
   expect(await untrusting.line(/no stream from the xDS server/)).toMatch(/certificate/);
-  await using weir = await WeirProcess.start({ env: { ...env, SSL_CERT_DIR: folder } });
+  await using weir = await WeirProcess.start({ env: { ...env, SSL_CERT_DIR: folder.base } });
   expect(await weir.debug('/rlconfig')).toContain('shop.');
 });

@@ -1,22 +1,22 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { rootCertificates } from 'node:tls';
 import { listen } from '../../src/net/listen';
 import { readTrustedRoots } from '../../src/net/trusted-roots';
 import { newAuthority } from '../support/data/certificates';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const LOOPBACK = '127.0.0.1';
 const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 const ANSWER = 'weir';
-const folder = mkdtempSync(join(tmpdir(), 'weir-net-'));
-const path = join(folder, 'socket');
+const folder = new TemporaryFolder();
+const path = folder.at('socket');
 let servers: net.Server[] = [];
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => folder[Symbol.dispose]());
 afterEach(async () => {
   for (const server of servers) await new Promise((resolve) => server.close(resolve));
   servers = [];
@@ -111,11 +111,11 @@ describe('listen, with the path of a Unix socket,', () => {
   });
 
   it('rejects a file that is not a socket, and leaves it alone, and a folder that does not exist', async () => {
-    const file = join(folder, 'file');
+    const file = folder.at('file');
     writeFileSync(file, 'precious');
     await expect(listen(newServer(), { path: file })).rejects.toThrow('the path is a file that is not a socket');
     expect(readFileSync(file, 'utf8')).toBe('precious');
-    const missing = join(folder, 'missing', 'socket');
+    const missing = folder.at('missing/socket');
     const problem = `cannot listen on ${missing}: permission denied, or the folder does not exist (EACCES)`;
     await expect(listen(newServer(), { path: missing })).rejects.toThrow(problem);
   });
@@ -130,12 +130,10 @@ describe('the trusted certificates', () => {
   });
 
   function file(name: string, contents: string): string {
-    mkdirSync(join(folder, name, '..'), { recursive: true });
-    writeFileSync(join(folder, name), contents);
-    return join(folder, name);
+    return folder.write(name, contents);
   }
 
-  const NONE = { SSL_CERT_FILE: join(folder, 'absent.pem'), SSL_CERT_DIR: join(folder, 'absent') };
+  const NONE = { SSL_CERT_FILE: folder.at('absent.pem'), SSL_CERT_DIR: folder.at('absent') };
 
   /** The certificates that are trusted in addition to those of Node. */
   function added(environment: Readonly<Record<string, string>>): readonly string[] {
@@ -154,15 +152,15 @@ describe('the trusted certificates', () => {
   it('include those of the files and links in every folder of SSL_CERT_DIR, each once', () => {
     file('a/one.crt', `${first}\n`);
     file('b/any-name', `${second}\r\n`);
-    symlinkSync(file('elsewhere/own.crt', first), join(folder, 'b/linked.pem'));
-    symlinkSync('any-name', join(folder, 'b/1a2b3c4d.0'));
-    expect(added({ SSL_CERT_DIR: `${join(folder, 'a')}:${join(folder, 'b')}` })).toEqual([first, second]);
+    symlinkSync(file('elsewhere/own.crt', first), folder.at('b/linked.pem'));
+    symlinkSync('any-name', folder.at('b/1a2b3c4d.0'));
+    expect(added({ SSL_CERT_DIR: `${folder.at('a')}:${folder.at('b')}` })).toEqual([first, second]);
   });
 
   it('do not include what is no certificate, which does not hide the certificates after it', () => {
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
     expect(added({ SSL_CERT_FILE: file('broken.pem', `${broken}\n${first}\n`) })).toEqual([first]);
-    expect(added({ SSL_CERT_FILE: folder })).toEqual([]);
+    expect(added({ SSL_CERT_FILE: folder.base })).toEqual([]);
   });
 
   it('include those of the system, from one of the usual places', () => {

@@ -1,6 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
@@ -9,6 +9,7 @@ import packageFile from '../../package.json';
 import lock from '../../package-lock.json';
 import { markdownFiles, relativeLinks } from '../docs/markdown-files';
 import { RuleFolder } from '../support/data/rule-folder';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { WeirProcess } from '../support/processes/weir-process';
 import { readSettings } from '../../src/settings/read-settings';
 import { settingsTable } from '../../src/settings/table/settings-table';
@@ -238,14 +239,9 @@ async function script(name: string, ...args: readonly string[]) {
 
 /** Checks the licences of the project's lock, with further or other packages. */
 async function checkLicences(packages: Readonly<Record<string, object>>) {
-  const folder = await mkdtemp(join(tmpdir(), 'weir-lock-'));
-  try {
-    const file = join(folder, 'package-lock.json');
-    await writeFile(file, JSON.stringify({ ...lock, packages: { ...lock.packages, ...packages } }));
-    return await script('licences.mjs', '--check', '--lock', file);
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  using folder = new TemporaryFolder();
+  const text = JSON.stringify({ ...lock, packages: { ...lock.packages, ...packages } });
+  return await script('licences.mjs', '--check', '--lock', folder.write('package-lock.json', text));
 }
 
 describe('scripts/sbom.mjs', () => {
@@ -309,19 +305,15 @@ const names = readdirSync(UNITS).filter((name) => /\.(?:service|socket)$/.test(n
 
 /** Runs `systemd-analyze` on a copy of the units, in which Node is where it is on this machine. */
 function analyze(args: readonly string[], edit: (unit: string) => string = (unit) => unit) {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-units-'));
-  try {
-    cpSync(UNITS, folder, { recursive: true });
-    writeFileSync(join(folder, 'weir.service'), edit(service).replace('/usr/bin/node', process.execPath));
-    const command = args.map((arg) => (names.includes(arg) ? join(folder, arg) : arg));
-    // Plain output, and nothing of the settings of the machine.
-    const env = { PATH: process.env['PATH'], SYSTEMD_COLORS: '0', SYSTEMD_LOG_LEVEL: 'warning' };
-    const { status, stdout, stderr, error } = spawnSync('systemd-analyze', command, { encoding: 'utf8', env });
-    if (error !== undefined) throw error;
-    return { status, stdout, output: stdout + stderr };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using folder = new TemporaryFolder();
+  cpSync(UNITS, folder.base, { recursive: true });
+  folder.write('weir.service', edit(service).replace('/usr/bin/node', process.execPath));
+  const command = args.map((arg) => (names.includes(arg) ? folder.at(arg) : arg));
+  // Plain output, and nothing of the settings of the machine.
+  const env = { PATH: process.env['PATH'], SYSTEMD_COLORS: '0', SYSTEMD_LOG_LEVEL: 'warning' };
+  const { status, stdout, stderr, error } = spawnSync('systemd-analyze', command, { encoding: 'utf8', env });
+  if (error !== undefined) throw error;
+  return { status, stdout, output: stdout + stderr };
 }
 
 function valuesOf(text: string, key: string): readonly string[] {

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { copyFile, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import Ajv from 'ajv/dist/2019';
@@ -10,6 +8,7 @@ import { parse } from 'yaml';
 import lock from '../../package-lock.json';
 import packageFile from '../../package.json';
 import { readSettings } from '../../src/settings/read-settings';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const ROOT = join(__dirname, '../..');
 
@@ -111,17 +110,13 @@ describe('compose.yaml', () => {
 
 describe('the configuration of Prometheus in deploy/compose', () => {
   it('is valid for Prometheus, with the alerts that are mounted', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'weir-prometheus-'));
-    try {
-      for (const [to, from] of mountsOf('prometheus')) {
-        expect(dirname(to)).toBe('/etc/prometheus');
-        await copyFile(join(ROOT, from), join(folder, basename(to)));
-      }
-      const { stdout } = await promisify(execFile)('promtool', ['check', 'config', join(folder, 'prometheus.yml')]);
-      expect(stdout).toContain('1 rule files found');
-    } finally {
-      await rm(folder, { recursive: true });
+    using folder = new TemporaryFolder();
+    for (const [to, from] of mountsOf('prometheus')) {
+      expect(dirname(to)).toBe('/etc/prometheus');
+      folder.write(basename(to), read(from));
     }
+    const { stdout } = await promisify(execFile)('promtool', ['check', 'config', folder.at('prometheus.yml')]);
+    expect(stdout).toContain('1 rule files found');
   });
 });
 

@@ -1,15 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, windowUpdate } from './frames';
 import { type RawClient, connectPlain, connectTls } from './raw-client';
 import { type TestServer, startServer } from './test-application';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 /** A server on one transport, with one client that is served all the time. */
 class TransportServer {
   readonly internalErrors: unknown[] = [];
-  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-http2-'));
+  readonly #folder = new TemporaryFolder();
   readonly #authority = newAuthority();
   readonly #opened: RawClient[] = [];
   #server!: TestServer;
@@ -20,7 +18,7 @@ class TransportServer {
 
   async start(): Promise<void> {
     this.#server = await startServer({
-      at: this.transport === 'a Unix socket' ? { path: join(this.#folder, 'socket') } : undefined,
+      at: this.transport === 'a Unix socket' ? { path: this.#folder.at('socket') } : undefined,
       tls: this.transport === 'TLS' ? this.#authority.issue('localhost') : undefined,
       // The application of the test never ends the work of some calls, so that others would wait for it.
       limits: { lingerMs: 200, pacedStreams: Infinity },
@@ -55,7 +53,7 @@ class TransportServer {
   async close(): Promise<void> {
     this.#good.close();
     await this.#server.close();
-    rmSync(this.#folder, { recursive: true });
+    this.#folder[Symbol.dispose]();
     this.#authority.dispose();
   }
 }

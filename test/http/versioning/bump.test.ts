@@ -1,21 +1,18 @@
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { runBump } from '../../../src/cli/bump/run-bump';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
+let folder: TemporaryFolder;
 let dir: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'weir-bump-'));
+  folder = new TemporaryFolder();
+  dir = folder.base;
 });
-afterEach(() => {
-  rmSync(dir, { recursive: true, force: true });
-});
+afterEach(() => folder[Symbol.dispose]());
 
 function write(files: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(dir, path)), { recursive: true });
-    writeFileSync(join(dir, path), text);
-  }
+  for (const [path, text] of Object.entries(files)) folder.write(path, text);
 }
 
 function read(path: string): string {

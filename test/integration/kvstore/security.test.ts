@@ -1,12 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { firstValueFrom } from 'rxjs';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
@@ -137,20 +135,13 @@ describe('TLS', () => {
   let tls: RedisTls;
   let server: RedisProcess;
   let files: StoreTlsFiles;
-  let folder: string;
-
-  /** Writes a file. Returns its path. */
-  function file(name: string, text: string): string {
-    const path = join(folder, name);
-    writeFileSync(path, text);
-    return path;
-  }
+  let folder: TemporaryFolder;
   function textOf(path: string | undefined): string {
     return readFileSync(path ?? '', 'utf8');
   }
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'weir-tls-'));
+    folder = new TemporaryFolder();
     tls = new RedisTls();
     files = tls.files({ withCertificate: true });
     // It accepts only TLS and requires a client certificate.
@@ -159,7 +150,7 @@ describe('TLS', () => {
   afterAll(async () => {
     await server[Symbol.asyncDispose]();
     tls[Symbol.dispose]();
-    await rm(folder, { recursive: true });
+    folder[Symbol.dispose]();
   });
 
   /** The server by the name in its certificate. */
@@ -203,9 +194,9 @@ describe('TLS', () => {
     function opening(more: Partial<StoreTlsFiles>) {
       return () => openKvstore(byName(), { tlsFiles: { ...files, ...more } });
     }
-    const absent = opening({ cacert: join(folder, 'absent.pem') });
+    const absent = opening({ cacert: folder.at('absent.pem') });
     expect(absent).toThrow(/cannot read the TLS file KVSTORE_TLS_CACERT=.*absent\.pem/);
-    expect(opening({ cacert: file('text.pem', 'no certificate') })).toThrow(
+    expect(opening({ cacert: folder.write('text.pem', 'no certificate') })).toThrow(
       /cannot use the TLS files KVSTORE_TLS_CACERT=.*text\.pem, KVSTORE_TLS_CLIENT_CERT=.*, KVSTORE_TLS_CLIENT_KEY=/,
     );
     using others = new RedisTls();
@@ -215,17 +206,17 @@ describe('TLS', () => {
 
   it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
-    const clientCert = file('rotated.pem', textOf(files.clientCert));
-    const clientKey = file('rotated.key', textOf(files.clientKey));
+    const clientCert = folder.write('rotated.pem', textOf(files.clientCert));
+    const clientKey = folder.write('rotated.key', textOf(files.clientKey));
     const counters = await open(byName({ poolSize: 1 }), { ...files, clientCert, clientKey }, log);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await nextCount(counters);
     }
-    file('rotated.pem', 'broken');
+    folder.write('rotated.pem', 'broken');
     await again();
     await again();
-    file('rotated.pem', textOf(files.clientCert));
+    folder.write('rotated.pem', textOf(files.clientCert));
     await again();
     const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
@@ -237,13 +228,13 @@ describe('TLS', () => {
   it('uses a new pair after the server has rejected the previous one', async () => {
     using strangers = new RedisTls();
     const stranger = strangers.files({ withCertificate: true });
-    const clientCert = file('changing.pem', textOf(stranger.clientCert));
-    const clientKey = file('changing.key', textOf(stranger.clientKey));
+    const clientCert = folder.write('changing.pem', textOf(stranger.clientCert));
+    const clientKey = folder.write('changing.key', textOf(stranger.clientKey));
     const log = new RecordedLog();
     const counters = openKvstore(byName(), { tlsFiles: { ...files, clientCert, clientKey }, log });
     await until('it is rejected', () => log.text.includes('cannot connect'));
-    file('changing.pem', textOf(files.clientCert));
-    file('changing.key', textOf(files.clientKey));
+    folder.write('changing.pem', textOf(files.clientCert));
+    folder.write('changing.key', textOf(files.clientKey));
     await firstValueFrom(counters.ready$);
     expect(await apply(counters, operation('changed', 1))).toEqual([1]);
   });

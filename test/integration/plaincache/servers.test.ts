@@ -1,6 +1,3 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { firstValueFrom, merge, take, toArray } from 'rxjs';
 import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/nodes/srv-records';
@@ -8,6 +5,7 @@ import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
 import { type Authority, newAuthority } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { SrvServer } from '../../support/servers/srv-server';
 import { until } from '../../support/waiting/until';
@@ -151,28 +149,28 @@ describe('the health of the store', () => {
 });
 
 describe('memcached over TLS', () => {
-  let folder: string;
+  let folder: TemporaryFolder;
   let authority: Authority;
   let other: Authority;
   let server: MemcachedProcess;
   let misnamed: MemcachedProcess;
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'weir-memcached-tls-'));
+    folder = new TemporaryFolder();
     [authority, other] = [newAuthority(), newAuthority()];
-    await writeFile(file('ca.pem'), authority.ca);
-    await writeFile(file('other-ca.pem'), other.ca);
+    folder.write('ca.pem', authority.ca);
+    folder.write('other-ca.pem', other.ca);
     for (const [name, host] of Object.entries({ server: '127.0.0.1', misnamed: 'elsewhere.test', client: 'c.test' })) {
       const { cert, key } = authority.issue(host);
-      await writeFile(file(`${name}.pem`), cert);
-      await writeFile(file(`${name}.key`), key);
+      folder.write(`${name}.pem`, cert);
+      folder.write(`${name}.key`, key);
     }
     [server, misnamed] = (await Promise.all(
       ['server', 'misnamed'].map((name) =>
         MemcachedProcess.start({
           args: [
-            ...['-Z', '-o', `ssl_chain_cert=${file(`${name}.pem`)}`, '-o', `ssl_key=${file(`${name}.key`)}`],
-            ...['-o', 'ssl_verify_mode=2', '-o', `ssl_ca_cert=${file('ca.pem')}`],
+            ...['-Z', '-o', `ssl_chain_cert=${folder.at(`${name}.pem`)}`, '-o', `ssl_key=${folder.at(`${name}.key`)}`],
+            ...['-o', 'ssl_verify_mode=2', '-o', `ssl_ca_cert=${folder.at('ca.pem')}`],
           ],
         }),
       ),
@@ -181,12 +179,8 @@ describe('memcached over TLS', () => {
   afterAll(async () => {
     await Promise.all([server, misnamed].map((each) => each[Symbol.asyncDispose]()));
     for (const each of [authority, other]) each.dispose();
-    await rm(folder, { recursive: true, force: true });
+    folder[Symbol.dispose]();
   });
-
-  function file(name: string): string {
-    return join(folder, name);
-  }
 
   const skipping = { skipHostnameVerification: true };
   const withoutPair = { clientCert: undefined, clientKey: undefined };
@@ -200,7 +194,7 @@ describe('memcached over TLS', () => {
   ])('reaches %s with %s only if both sides accept', async (to, _, more, problem) => {
     const { cacert = 'ca.pem', ...rest } = more ?? {};
     const tlsFiles: StoreTlsFiles = {
-      ...{ cacert: file(cacert ?? ''), clientCert: file('client.pem'), clientKey: file('client.key') },
+      ...{ cacert: folder.at(cacert ?? ''), clientCert: folder.at('client.pem'), clientKey: folder.at('client.key') },
       skipHostnameVerification: false,
       variables: { cacert: 'PLAINCACHE_TLS_CACERT', clientCert: '…_CERT', clientKey: '…_KEY' },
       ...rest,
@@ -211,7 +205,7 @@ describe('memcached over TLS', () => {
     expect(await apply(counters, key)).toEqual([problem === undefined ? 2 : 1]);
     const reason = log.lines[0]?.fields['reason'];
     expect(reason).toEqual(problem && expect.stringMatching(problem));
-    const absent = { ...tlsFiles, cacert: file('absent.pem') };
+    const absent = { ...tlsFiles, cacert: folder.at('absent.pem') };
     expect(() => open([server], { tlsFiles: absent })).toThrow(/PLAINCACHE_TLS_CACERT=.*absent\.pem/);
   });
 });

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
 import { DOCUMENTED } from './documented-statistics';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 const EXAMPLES = join(__dirname, '../../../examples/observability');
 const ALERTS = join(EXAMPLES, 'weir-alerts.yaml');
@@ -41,16 +41,12 @@ function filledIn(expr: string) {
 
 /** Runs promtool on files, and returns what it prints. */
 function promtool(args: readonly string[], files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'weir-examples-'));
-  try {
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
-    const options = { cwd: folder, encoding: 'utf8' } as const;
-    const { error, stdout, stderr } = spawnSync('promtool', [...args, ...Object.keys(files)], options);
-    if (error !== undefined) throw error;
-    return stdout + stderr;
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using folder = new TemporaryFolder();
+  for (const [name, content] of Object.entries(files)) folder.write(name, content);
+  const options = { cwd: folder.base, encoding: 'utf8' } as const;
+  const { error, stdout, stderr } = spawnSync('promtool', [...args, ...Object.keys(files)], options);
+  if (error !== undefined) throw error;
+  return stdout + stderr;
 }
 
 describe('the example dashboard', () => {

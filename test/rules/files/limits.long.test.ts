@@ -1,9 +1,8 @@
-import { mkdirSync, mkdtempSync, rmSync, rmdirSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdirSync, rmdirSync, truncateSync } from 'node:fs';
 import { readRules } from '../../../src/cli/check/read-rules';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_FOLDERS } from '../../../src/rules/files/size-limits';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 function read(text: string) {
   return readRuleFiles([{ path: 'shop.yaml', content: new TextEncoder().encode(text) }], { mergeDomainConfigs: false });
@@ -34,29 +33,24 @@ describe('a large rule file is read in linear time', () => {
 });
 
 describe('a rule folder', () => {
-  let dir: string;
-  beforeEach(() => {
-    dir = mkdtempSync(join(tmpdir(), 'weir-large-folder-'));
-  });
-  afterEach(() => rmSync(dir, { recursive: true }));
+  let folder: TemporaryFolder;
+  beforeEach(() => void (folder = new TemporaryFolder()));
+  afterEach(() => folder[Symbol.dispose]());
 
   async function excesses() {
-    const { errors } = await readRules(dir, { mergeDomainConfigs: false, ignoreDotFiles: false });
+    const { errors } = await readRules(folder.base, { mergeDomainConfigs: false, ignoreDotFiles: false });
     return errors.filter(({ code }) => code === 'folder-too-large').map(({ message }) => message);
   }
 
   it('with too many subfolders is rejected', async () => {
-    for (let folder = 0; folder <= MAX_FOLDERS; folder += 1) mkdirSync(join(dir, String(folder)));
+    for (let number = 0; number <= MAX_FOLDERS; number += 1) mkdirSync(folder.at(String(number)));
     expect(await excesses()).toEqual(['the folder has more than 1000 subfolders']);
-    rmdirSync(join(dir, '0'));
+    rmdirSync(folder.at('0'));
     expect(await excesses()).toEqual([]);
   });
 
   it('with rule files of too many bytes in total is rejected', async () => {
-    for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) {
-      writeFileSync(join(dir, name), '#');
-      truncateSync(join(dir, name), MAX_FILE_BYTES);
-    }
+    for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) truncateSync(folder.write(name, '#'), MAX_FILE_BYTES);
     expect(await excesses()).toEqual(['the folder has rule files of more than 67108864 bytes in total']);
   });
 });

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { TemporaryFolder } from './temporary-folder';
 
 export interface Certificate {
   readonly cert: string;
@@ -55,8 +54,8 @@ export function selfSigned(from: Date, until: Date): Certificate {
   using folder = new OpensslFolder();
   // Only `openssl ca` of OpenSSL 3.0 takes dates.
   const config = ['[own]', 'database=index', 'new_certs_dir=.', 'default_md=sha256', 'policy=any', 'rand_serial=yes'];
-  writeFileSync(join(folder.path, 'config'), [...config, '[any]', 'commonName=supplied', ''].join('\n'));
-  writeFileSync(join(folder.path, 'index'), '');
+  folder.write('config', [...config, '[any]', 'commonName=supplied', ''].join('\n'));
+  folder.write('index', '');
   folder.run('req', '-new', ...KEY, 'key', '-out', 'request', '-subj', '/CN=own');
   const options = '-batch -config config -name own -selfsign -keyfile key -notext -in request -out cert';
   folder.run('ca', ...options.split(' '), '-startdate', asn1(from), '-enddate', asn1(until));
@@ -67,19 +66,13 @@ export function selfSigned(from: Date, until: Date): Certificate {
 const KEY = '-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout'.split(' ');
 
 /** A temporary folder for the files of openssl. */
-class OpensslFolder implements Disposable {
-  readonly path = mkdtempSync(join(tmpdir(), 'weir-certificates-'));
-
+class OpensslFolder extends TemporaryFolder {
   run(...args: string[]): void {
-    execFileSync('openssl', args, { cwd: this.path, stdio: 'pipe' });
+    execFileSync('openssl', args, { cwd: this.base, stdio: 'pipe' });
   }
 
   read(name: string): string {
-    return readFileSync(join(this.path, name), 'utf8');
-  }
-
-  [Symbol.dispose](): void {
-    rmSync(this.path, { recursive: true, force: true });
+    return readFileSync(this.at(name), 'utf8');
   }
 }
 

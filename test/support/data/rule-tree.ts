@@ -1,26 +1,14 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { TemporaryFolder } from './temporary-folder';
 
 /** A rule file of one domain, with one rule of this limit. */
 export function rules(domain: string, requestsPerUnit: number): string {
   return `domain: ${domain}\ndescriptors:\n  - key: k\n    rate_limit: { unit: second, requests_per_unit: ${requestsPerUnit} }\n`;
 }
 
-/** A temporary folder of the real file system, with the operations that operators and tools perform on it. */
-export class RuleTree {
-  constructor(readonly base = mkdtempSync(join(tmpdir(), 'weir-rules-'))) {}
-
-  at(path: string): string {
-    return join(this.base, path);
-  }
-
-  /** Writes a file in place and creates missing folders. */
-  write(path: string, content: string): void {
-    mkdirSync(dirname(this.at(path)), { recursive: true });
-    writeFileSync(this.at(path), content);
-  }
-
+/** A temporary folder with the operations that operators and tools perform on rule files. */
+export class RuleTree extends TemporaryFolder {
   /** Writes another file and renames it over this one, as `sed -i` and many editors do. */
   replace(path: string, content: string): void {
     this.write(`${path}.new`, content);
@@ -48,10 +36,6 @@ export class RuleTree {
   switchLink(path: string, target: string): void {
     symlinkSync(target, this.at(`${path}.next`));
     this.move(`${path}.next`, path);
-  }
-
-  [Symbol.dispose](): void {
-    rmSync(this.base, { recursive: true, force: true });
   }
 }
 

@@ -1,11 +1,8 @@
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { ConfigMapMount, RuleTree } from './rule-tree';
 
 /** A temporary folder as Kubernetes mounts a Secret, which has the layout of a mounted ConfigMap. */
 export class SecretMount implements Disposable {
-  readonly #tree = new RuleTree(mkdtempSync(join(tmpdir(), 'weir-secret-')));
+  readonly #tree = new RuleTree();
   readonly #mount = new ConfigMapMount(this.#tree, '.');
 
   constructor(files: Readonly<Record<string, string>>) {

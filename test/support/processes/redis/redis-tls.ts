@@ -1,22 +1,20 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { StoreTlsFiles } from '../../../../src/sinks/counters/tls-material';
 import { type Authority, type Certificate, newAuthority } from '../../data/certificates';
 import type { RedisProcessOptions } from './redis-process';
+import { TemporaryFolder } from '../../data/temporary-folder';
 
 /** A certificate authority, the certificates that it signs for servers, and one for clients. */
 export class RedisTls implements Disposable {
   readonly #authority: Authority = newAuthority();
-  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-redis-tls-'));
+  readonly #folder = new TemporaryFolder();
   readonly #client: Certificate = this.#authority.issue('client');
 
   /** The files for the client under test: the CA and, for servers that require one, the client certificate. */
   files({ withCertificate = false } = {}): StoreTlsFiles {
     return {
-      cacert: this.#file('ca.pem', this.#authority.ca),
-      clientCert: withCertificate ? this.#file('client.pem', this.#client.cert) : undefined,
-      clientKey: withCertificate ? this.#file('client.key', this.#client.key) : undefined,
+      cacert: this.#folder.write('ca.pem', this.#authority.ca),
+      clientCert: withCertificate ? this.#folder.write('client.pem', this.#client.cert) : undefined,
+      clientKey: withCertificate ? this.#folder.write('client.key', this.#client.key) : undefined,
       skipHostnameVerification: false,
       variables: {
         cacert: 'KVSTORE_TLS_CACERT',
@@ -30,8 +28,13 @@ export class RedisTls implements Disposable {
   directives(name: string): readonly string[] {
     const { cert, key } = this.#authority.issue(name);
     return [
-      ...['--tls-cert-file', this.#file(`${name}.pem`, cert), '--tls-key-file', this.#file(`${name}.key`, key)],
-      ...['--tls-ca-cert-file', this.#file('ca.pem', this.#authority.ca), '--tls-replication', 'yes'],
+      ...[
+        '--tls-cert-file',
+        this.#folder.write(`${name}.pem`, cert),
+        '--tls-key-file',
+        this.#folder.write(`${name}.key`, key),
+      ],
+      ...['--tls-ca-cert-file', this.#folder.write('ca.pem', this.#authority.ca), '--tls-replication', 'yes'],
     ];
   }
 
@@ -43,12 +46,6 @@ export class RedisTls implements Disposable {
 
   [Symbol.dispose](): void {
     this.#authority.dispose();
-    rmSync(this.#folder, { recursive: true });
-  }
-
-  #file(name: string, text: string): string {
-    const path = join(this.#folder, name);
-    writeFileSync(path, text);
-    return path;
+    this.#folder[Symbol.dispose]();
   }
 }
