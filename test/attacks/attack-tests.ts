@@ -58,7 +58,7 @@ export function attackTests(suite: 'fast' | 'long'): void {
 }
 
 /** Attacks a service, and expects what its row says, next to a client to which nothing happens. */
-export async function expectNoEffect(attack: Attack, row: Omit<AttackRow, 'attack'>): Promise<void> {
+async function expectNoEffect(attack: Attack, row: Omit<AttackRow, 'attack'>): Promise<void> {
   await using target = await startTarget(attack);
   const { weir } = target;
   const before = await weir.statistics();

@@ -3,30 +3,11 @@ import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { type Socket, connect } from 'node:net';
 import { ErrorCode } from '../../src/grpc/http2/frames/protocol';
 import { GrpcStatus } from '../../src/grpc/method';
-import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
-import { RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { goawaysOf, hello } from '../grpc/http2/frames';
 import { RawClient } from '../grpc/http2/raw-client';
+import { openCall, prefix, prefixed } from '../support/clients/http2-connection';
 import type { Answers, Target } from './attack';
-
-const HEADERS = { ':method': 'POST', ':path': SHOULD_RATE_LIMIT, 'content-type': 'application/grpc', te: 'trailers' };
-
-/** Opens a gRPC call; its message is not sent yet. */
-export function openCall(session: ClientHttp2Session, more: Readonly<Record<string, string>> = {}) {
-  const stream = session.request({ ...HEADERS, ...more });
-  const parts: Buffer[] = [];
-  let status: unknown;
-  stream.on('response', (headers) => (status = headers['grpc-status']));
-  stream.on('trailers', (trailers) => (status = trailers['grpc-status']));
-  stream.on('data', (part: Buffer) => parts.push(part)).on('error', () => undefined);
-  return {
-    stream,
-    closed: new Promise<void>((resolve) => stream.once('close', resolve)),
-    /** The name of the status; undefined if there is none yet. */
-    status: () => (status === undefined ? undefined : statusName(Number(status))),
-    response: () => RateLimitResponse.decode(Buffer.concat(parts).subarray(5)),
-  };
-}
 
 /** A gRPC client that sends any message and records the answer to each. */
 export class GrpcPeer implements Disposable {
@@ -69,8 +50,10 @@ export class GrpcPeer implements Disposable {
   }
 }
 
-function answerOf({ status, response }: ReturnType<typeof openCall>): string | undefined {
-  return status() === 'OK' ? RateLimitResponse_Code[response().overallCode] : status();
+function answerOf({ status: statusOf, response }: ReturnType<typeof openCall>): string | undefined {
+  const status = statusOf();
+  if (status === GrpcStatus.OK) return RateLimitResponse_Code[response().overallCode];
+  return status === undefined ? undefined : statusName(status);
 }
 
 const STATUS_NAMES = new Map<number, string>(Object.entries(GrpcStatus).map(([name, number]) => [number, name]));
@@ -78,18 +61,6 @@ const STATUS_NAMES = new Map<number, string>(Object.entries(GrpcStatus).map(([na
 /** The name of a gRPC status. */
 export function statusName(status: number): string {
   return STATUS_NAMES.get(status) ?? String(status);
-}
-
-/** The five bytes before a gRPC message. */
-export function prefix(length: number, isCompressed = false): Buffer {
-  const bytes = Buffer.alloc(5);
-  bytes[0] = isCompressed ? 1 : 0;
-  bytes.writeUInt32BE(length, 1);
-  return bytes;
-}
-
-export function prefixed(message: Buffer, isCompressed = false): Buffer {
-  return Buffer.concat([prefix(message.length, isCompressed), message]);
 }
 
 /** Opens an HTTP/2 connection for any frames. The preface and SETTINGS are sent. */

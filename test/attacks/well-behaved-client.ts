@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { requestMessage } from '../support/clients/grpc-client';
+import { openCall, prefixed } from '../support/clients/http2-connection';
 import { until } from '../support/waiting/until';
 import type { Target } from './attack';
-import { openCall, prefixed } from './peers';
 
 /** Milliseconds between two calls. */
 const INTERVAL = 5;
@@ -79,7 +79,7 @@ export class WellBehavedClient implements Disposable {
     const { stream, closed, status, response } = openCall(this.#session);
     stream.end(isBlocked ? BLOCKED : COUNTED);
     await closed;
-    if (status() === 'OK') {
+    if (status() === 0) {
       this.answered += 1;
       this.#check(response(), isBlocked);
     } else this.errors.push(`status ${status()}`);

@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { LIMITS } from '../../bench/soak/model';
 import { type SoakSetup, soakSection } from '../../bench/soak/report';
 import { soakService } from '../../bench/soak/soak-service';
-import type { Comparison } from '../../bench/suite/compare';
 import type { Calls } from '../../bench/suite/measure/phase';
 import type { Results } from '../../bench/suite/results';
 import { TemporaryFolder } from '../support/data/temporary-folder';
@@ -68,33 +67,6 @@ describe('npm run bench', () => {
       const tables = readFileSync(folder.at('report.md'), 'utf8').trim();
       expect(tables.split('\n').filter((line) => line.startsWith('| Redis, '))).toHaveLength(6);
       expect(output).toContain(tables);
-    },
-    TIMEOUT,
-  );
-
-  it(
-    'compares weir with a service that answers differently, and reports where',
-    async () => {
-      const load = ['--quick', '--seconds', '0.1', '--only', 'memory/hot-key,memory/over-limit', '--out', folder.base];
-      const output = await bench('suite/run.ts', '--against', join(ROOT, 'dist'), '--set', 'SHADOW_MODE=true', ...load);
-      const comparisons = read('against.json') as Comparison[];
-
-      expect(comparisons.map((each) => each.load)).toEqual(['hot-key', 'over-limit']);
-      for (const { services } of comparisons) {
-        for (const { saturation, paced } of services) {
-          for (const { calls } of [saturation, ...paced.map(({ phase }) => phase)]) {
-            expect([balanceOf(calls), calls.failed]).toEqual([0, 0]);
-          }
-        }
-      }
-      const [hot, overLimit] = comparisons.map(({ services }) => services.map(({ saturation }) => saturation.calls));
-      expect(hot!.map(({ unexpected }) => unexpected)).toEqual([0, 0]);
-      // The settings are only those of this build: in shadow mode no call is over the limit.
-      expect(overLimit!.map(({ expected, unexpected }) => [expected > 0, unexpected > 0])).toEqual([
-        [true, false],
-        [false, true],
-      ]);
-      expect(output).toMatch(/^\| over limit; memory \| saturation \| .*\/dist \|/m);
     },
     TIMEOUT,
   );

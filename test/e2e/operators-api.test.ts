@@ -210,21 +210,6 @@ describe('the operator token', () => {
   });
 });
 
-it('the statistics, the health and the settings are those of the other outputs', async () => {
-  const statistics = Object((await send('GET /api/statistics')).body.statistics);
-  const stats = await weir.statistics();
-  expect(Object.keys(statistics).sort()).toEqual([...stats.keys()].sort());
-  const name = 'ratelimit.service.rate_limit.shop.user.total_hits';
-  expect(statistics[name]).toBe(stats.get(name));
-  expect((await send('GET /api/health')).body).toEqual({ healthy: true, unhealthy: [] });
-  expect((await send('GET /api/settings')).body).toMatchObject({
-    settings: expect.arrayContaining([
-      { name: 'LOG_LEVEL', source: 'environment', value: 'warning' },
-      { name: 'NEAR_LIMIT_RATIO', source: 'default', value: '0.8' },
-    ]),
-  });
-});
-
 describe('the callers that are limited most', () => {
   it('are in /api/offenders', async () => {
     await send('PUT /api/counters', { body: { domain: 'shop', descriptor: 'user=joe', count: 100 } });

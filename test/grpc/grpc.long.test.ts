@@ -5,8 +5,8 @@ import { expectHarmless, expectHarmlessOverSockets } from './http2/fuzz';
 import { endedOf, goawaysOf, ping, resetsOf } from './http2/frames';
 import { REQUIREMENTS } from './http2/requirements';
 import { describeTransports } from './http2/transports';
-import { prefixed } from './server/raw-call';
 import { startServer, unaryCall } from './server/servers';
+import { prefixed } from '../support/clients/http2-connection';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
 jest.setTimeout(24 * 3_600_000);

@@ -199,30 +199,4 @@ describe('lines on their way to an output', () => {
     for (let piece = 0; piece < 3; piece += 1) output.accept();
     expect(output.texts.join('')).toMatch(/ 2\nlost 2\n$/);
   });
-
-  it('that were dropped before there was a listener are counted when there is one', () => {
-    const lines = new BoundedLines({ write: () => undefined }, { maxWaiting: 10 });
-    for (let index = 0; index < 4; index += 1) lines.write(`line ${index}\n`);
-    const counted: number[] = [];
-    lines.onDropped((count) => counted.push(count));
-    lines.write('one more\n');
-    expect(counted).toEqual([3, 1]);
-  });
-
-  it('are flushed when the output has accepted every one, or is blocked until the timeout', async () => {
-    const output = bounded();
-    await output.lines.flush();
-    output.fill(2);
-    let isOver = false;
-    const flushed = output.lines.flush().then(() => (isOver = true));
-    output.accept();
-    await Promise.resolve();
-    expect(isOver).toBe(false);
-    output.accept();
-    await flushed;
-    const blocked = bounded({ flushTimeout: 10 });
-    blocked.fill(2);
-    await blocked.lines.flush();
-    expect(blocked.texts).toEqual(['line 0\n']);
-  });
 });

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { turnClock, turnScheduler } from '../../src/sources/event-loop-turns';
-import { until } from '../support/waiting/until';
 
 describe('turnScheduler', () => {
   it('runs work without a delay at the end of the current turn, after everything that was ready', async () => {
@@ -38,22 +37,6 @@ describe('turnScheduler', () => {
     await new Promise<void>((resolve) => turnScheduler.schedule(() => resolve(), delay + 1));
     expect(ran).toEqual([]);
   });
-
-  it('passes the state to the work, which can schedule itself again', async () => {
-    const states = await new Promise<readonly number[]>((resolve) => {
-      const seen: number[] = [];
-      turnScheduler.schedule<number>(
-        function again(state) {
-          seen.push(state ?? NaN);
-          if (seen.length < 3) this.schedule((state ?? NaN) + 1);
-          else resolve(seen);
-        },
-        0,
-        1,
-      );
-    });
-    expect(states).toEqual([1, 2, 3]);
-  });
 });
 
 describe('turnClock', () => {
@@ -63,12 +46,5 @@ describe('turnClock', () => {
     expect([now(), now(), now()]).toEqual([1, 1, 1]);
     await nextTurn();
     expect([now(), now(), reads]).toEqual([2, 2, 2]);
-  });
-
-  it('reads the clock of the process by default', async () => {
-    const now = turnClock();
-    const first = now();
-    expect(Math.abs(performance.now() - first)).toBeLessThan(1_000);
-    await until('it is later', () => now() > first);
   });
 });

@@ -5,7 +5,7 @@ import { connectionFailure } from '../../src/text/connection-failure';
 import { excerpt } from '../../src/text/excerpt';
 import { hideAddressCredentials, hideSecrets, hideUrlCredentials } from '../../src/text/hide-credentials';
 import { formatHostPort, parseHostPort, parseServerAddress, peerAddress } from '../../src/text/host-port';
-import { KEY_TOLERANCE, VARIABLE_TOLERANCE, editDistance, nearestName } from '../../src/text/nearest-name';
+import { KEY_TOLERANCE, VARIABLE_TOLERANCE, nearestName } from '../../src/text/nearest-name';
 import { fixedNumber, plainNumber } from '../../src/text/plain-number';
 import { SecretMask } from '../../src/text/secret-mask';
 import { LONGEST_TABLE_KEY, ownText, tableKey, textBytes } from '../../src/text/table-key';
@@ -159,30 +159,6 @@ test('an excerpt of a text is the text itself up to a length, then its beginning
 });
 
 describe('the nearest name', () => {
-  it.each([
-    ['', 'abc', 3],
-    ['abc', 'abcd', 1],
-    ['abcd', 'abxd', 1],
-    ['abcd', 'acbd', 1],
-    // The optimal string alignment: no character is edited twice.
-    ['ca', 'abc', 3],
-    ['kitten', 'sitting', 3],
-  ])('has a distance of edits, from %j to %j %i', (from, to, edits) => {
-    expect(editDistance(from, to)).toBe(edits);
-  });
-
-  it('has the bound as its distance when the texts differ by more', () => {
-    const [text, bounds] = [
-      fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 12 }),
-      fc.integer({ min: 1, max: 12 }),
-    ];
-    fc.assert(
-      fc.property(text, text, bounds, (from, to, bound) => {
-        expect(editDistance(from, to, bound)).toBe(Math.min(editDistance(from, to), bound));
-      }),
-    );
-  });
-
   const keys = ['key', 'value', 'rate_limit', 'requests_per_unit', 'unlimited', 'shadow_mode', 'abcd', 'abce'];
   it.each([
     ['value', 'vale valeu Value VALUES'],

@@ -20,8 +20,9 @@ import {
 } from '../../grpc/http2/frames';
 import { RawClient } from '../../grpc/http2/raw-client';
 import type { Answers, Attack, Target } from '../attack';
+import { prefix } from '../../support/clients/http2-connection';
 import { until } from '../../support/waiting/until';
-import { concurrently, prefix, rawPeer, recordGoaway, statusName } from '../peers';
+import { concurrently, rawPeer, recordGoaway, statusName } from '../peers';
 
 function times(count: number, make: (at: number) => Buffer): Buffer {
   return Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));

@@ -1,4 +1,5 @@
-import { type RawCall, type RawResponse, callRaw, prefixed } from './raw-call';
+import { prefixed } from '../../support/clients/http2-connection';
+import { type RawCall, type RawResponse, callRaw } from './raw-call';
 import { type TestServer, startServer } from './servers';
 
 const OK = { http: '200', status: '0', messages: ['hello'] };

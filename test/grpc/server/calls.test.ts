@@ -7,6 +7,7 @@ import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-mes
 import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
 import { grpcGauges } from '../../../src/main/servers';
 import { Statistics } from '../../../src/statistics/statistics';
+import { prefixed } from '../../support/clients/http2-connection';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { until } from '../../support/waiting/until';
 import {
@@ -24,7 +25,7 @@ import {
   windowUpdate,
 } from '../http2/frames';
 import { type RawClient, connectPlain } from '../http2/raw-client';
-import { callFrames, callHeaders, callRaw, prefixed } from './raw-call';
+import { callFrames, callHeaders, callRaw } from './raw-call';
 import { Seen, type TestServer, methods, pass, startServer, unaryCall } from './servers';
 
 const MIB = 2 ** 20;

@@ -1,16 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { prefixed } from '../../support/clients/http2-connection';
 import { BlockDecoder, block, data, endedOf, headers, hello, request, resetsOf, windowUpdate } from '../http2/frames';
 import { connectPlain } from '../http2/raw-client';
-
-/** A message with its five-byte prefix. */
-export function prefixed(message: Buffer | string, flag = 0): Buffer {
-  const bytes = Buffer.from(message as string);
-  const prefix = Buffer.alloc(5);
-  prefix[0] = flag;
-  prefix.writeUInt32BE(bytes.length, 1);
-  return Buffer.concat([prefix, bytes]);
-}
 
 /** The HEADERS of a call of the test service. */
 export function callHeaders(stream: number, method: string, ...more: [string, string][]): Buffer {

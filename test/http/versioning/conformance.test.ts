@@ -195,21 +195,4 @@ describe('a controller in a file', () => {
     });
     expect(await module.start(1, 'a')).toMatch(/^\d+$/);
   });
-
-  it('that cannot be loaded is an error with the reason', async () => {
-    await using project = await Project.with({
-      'v1/a-controller.mjs': `await 1;\nexport default ${CLASS}`,
-      'v1/b-controller.ts': 'export default class Foo { index(): void {} show(): string { return "shown" } }',
-    });
-    const [place, file] = ["DeclarationError: api > version 1 > resources '", '/controllers/api/v1'];
-    expect(await project.start(1, 'a')).toBe(
-      `${place}a': cannot load the controller ${file}/a-controller.mjs: it uses await outside of functions, so it cannot be loaded when routes are declared`,
-    );
-    const runsTypes = Boolean(Reflect.get(process.features, 'typescript'));
-    expect(await project.start(1, 'b')).toMatch(
-      runsTypes
-        ? /^\d+$/
-        : `${place}b': the controller ${file}/b-controller.ts is TypeScript, which this process does not run: compile it`,
-    );
-  });
 });

@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { data, headers, hello, request } from '../../grpc/http2/frames';
 import { connectPlain } from '../../grpc/http2/raw-client';
-import { prefixed } from '../../grpc/server/raw-call';
 import { callByHand } from '../../support/clients/call-by-hand';
 import { RateLimitClient } from '../../support/clients/grpc-client';
+import { prefixed } from '../../support/clients/http2-connection';
 import { newAuthority } from '../../support/data/certificates';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { simpleResource } from '../../support/data/rule-resources';
@@ -17,10 +17,9 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { RacingProxy } from '../../support/servers/racing-proxy';
-import type { Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
+import { TcpReceiver } from '../../support/servers/statsd-receivers';
 import { until } from '../../support/waiting/until';
 import { DOCUMENTED, type DocumentedStatistic } from './documented-statistics';
-import { startStatsdDaemons } from './statsd-daemons';
 
 const RULES = `
 domain: shop
@@ -39,9 +38,9 @@ const KNOWN = new Map<string, number>();
 /** The same of metrics, without their labels. */
 const PULLED = new Map<string, number>();
 /** Sums of lines, numbers of durations, and greatest gauges. */
-const PUSHED = { tcp: new Map<string, number>(), udp: new Map<string, number>() } as const;
+const PUSHED = new Map<string, number>();
 
-/** A service with three outputs, all of which are observed, and a client. */
+/** A service whose statistics are pushed and scraped, both of which is observed, and a client. */
 class ObservedService implements AsyncDisposable {
   readonly client: RateLimitClient;
   readonly #stats = new Map<string, number>();
@@ -49,7 +48,7 @@ class ObservedService implements AsyncDisposable {
 
   private constructor(
     readonly weir: WeirProcess,
-    readonly daemons: { readonly tcp: TcpReceiver; readonly udp: UdpReceiver },
+    readonly daemon: TcpReceiver,
     readonly metricsUrl: string,
     channel: ChannelCredentials | undefined,
   ) {
@@ -58,19 +57,18 @@ class ObservedService implements AsyncDisposable {
   }
 
   static async start(env: Readonly<Record<string, string>>, channel?: ChannelCredentials): Promise<ObservedService> {
-    const daemons = await startStatsdDaemons();
+    const daemon = await TcpReceiver.start();
     const [metricsPort] = await freePorts(1);
     const outputs = {
       STATS_FLUSH_INTERVAL: '50ms',
       USE_PUSHSTATS: 'true',
-      USE_TAGGEDSTATS: 'true',
       PUSHSTATS_HOST: '127.0.0.1',
-      PUSHSTATS_PORT: String(daemons.tcp.port),
+      PUSHSTATS_PORT: String(daemon.port),
       USE_PULLMETRICS: 'true',
       PULLMETRICS_ADDR: `127.0.0.1:${metricsPort}`,
     };
     const weir = await WeirProcess.start({ env: { ...env, ...outputs } });
-    const service = new ObservedService(weir, daemons, `http://127.0.0.1:${metricsPort}/metrics`, channel);
+    const service = new ObservedService(weir, daemon, `http://127.0.0.1:${metricsPort}/metrics`, channel);
     await service.observe();
     for (const name of service.#stats.keys()) AT_START.add(withoutTags(name));
     for (const series of service.#series.keys()) AT_START.add(withoutLabels(series));
@@ -99,13 +97,12 @@ class ObservedService implements AsyncDisposable {
     for (const [, series = '', value] of page.matchAll(/^([\w:]+(?:\{.*\})?) (\S+)$/gm)) {
       keepGreater(this.#series, series, Number(value));
     }
-    for (const receiver of [this.daemons.tcp, this.daemons.udp] satisfies Lines[]) {
-      const from = receiver.lines.length;
-      const oncePerFlush = /^ratelimit\.statistics\.runtime_keys:/;
-      await receiver.until('two flushes', () => {
-        return receiver.lines.slice(from).filter((line) => oncePerFlush.test(line)).length > 1;
-      });
-    }
+    const { daemon } = this;
+    const from = daemon.lines.length;
+    const oncePerFlush = /^ratelimit\.statistics\.runtime_keys:/;
+    await daemon.until('two flushes', () => {
+      return daemon.lines.slice(from).filter((line) => oncePerFlush.test(line)).length > 1;
+    });
   }
 
   async end(): Promise<void> {
@@ -114,19 +111,17 @@ class ObservedService implements AsyncDisposable {
     expect(await this.weir.exited).toBe(0);
     for (const [name, value] of this.#stats) add(KNOWN, withoutTags(name), value);
     for (const [name, value] of this.#series) add(PULLED, withoutLabels(name), value);
-    for (const output of ['tcp', 'udp'] as const) {
-      for (const line of this.daemons[output].lines) {
-        const [, name = '', value, type] = /^([^:]+):(-?[\d.]+)\|(c|g|ms)(?:\|#.*)?$/.exec(line) ?? [];
-        const keep = type === 'g' ? keepGreater : add;
-        keep(PUSHED[output], withoutTags(name), type === 'ms' ? 1 : Number(value));
-      }
+    for (const line of this.daemon.lines) {
+      const [, name = '', value, type] = /^([^:]+):(-?[\d.]+)\|(c|g|ms)$/.exec(line) ?? [];
+      const keep = type === 'g' ? keepGreater : add;
+      keep(PUSHED, withoutTags(name), type === 'ms' ? 1 : Number(value));
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.client[Symbol.dispose]();
     await this.weir[Symbol.asyncDispose]();
-    for (const daemon of [this.daemons.tcp, this.daemons.udp]) await daemon[Symbol.asyncDispose]();
+    await this.daemon[Symbol.asyncDispose]();
   }
 }
 
@@ -309,16 +304,19 @@ const OF_ONE_PROCESS = DOCUMENTED.filter(
 );
 
 describe('every statistic of docs/statistics.md', () => {
-  it.each(OF_ONE_PROCESS.map((each) => [each.written, each] as const))('changes on every output: %s', (_, each) => {
-    const values = [PUSHED.tcp, PUSHED.udp, PULLED].map((output) => valueOf(each, output));
-    for (const value of values) expect(value).toBeGreaterThan(0);
-    // Gauges may have changed between two observations.
-    if (each.kind === 'gauge') return;
-    // Two of the rows share one metric.
-    const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
-    const known = valueOf(each, KNOWN);
-    expect(values).toEqual([known, known, ofMetric.reduce((sum, other) => sum + valueOf(other, KNOWN), 0)]);
-  });
+  it.each(OF_ONE_PROCESS.map((each) => [each.written, each] as const))(
+    'changes when pushed and when scraped: %s',
+    (_, each) => {
+      const values = [PUSHED, PULLED].map((output) => valueOf(each, output));
+      for (const value of values) expect(value).toBeGreaterThan(0);
+      // Gauges may have changed between two observations.
+      if (each.kind === 'gauge') return;
+      // Two of the rows share one metric.
+      const ofMetric = DOCUMENTED.filter(({ metric }) => metric.source === each.metric.source);
+      const known = valueOf(each, KNOWN);
+      expect(values).toEqual([known, ofMetric.reduce((sum, other) => sum + valueOf(other, KNOWN), 0)]);
+    },
+  );
 
   const fixed = OF_ONE_PROCESS.filter(({ kind, written }) => kind === 'counter' && !written.includes('<'));
   it.each(fixed.map((each) => [each.written, each] as const))('is known before the first call: %s', (_, each) => {
@@ -328,7 +326,7 @@ describe('every statistic of docs/statistics.md', () => {
   });
 
   it('is the only one that a service reports', () => {
-    const names = [...new Set([...KNOWN.keys(), ...PUSHED.tcp.keys()])];
+    const names = [...new Set([...KNOWN.keys(), ...PUSHED.keys()])];
     expect(names.filter((name) => DOCUMENTED.filter((each) => each.name.test(name)).length !== 1)).toEqual([]);
     expect(names.length).toBeGreaterThan(DOCUMENTED.length);
   });

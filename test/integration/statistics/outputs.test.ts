@@ -11,11 +11,10 @@ import { RuleFolder } from '../../support/data/rule-folder';
 import { freePorts } from '../../support/processes/free-ports';
 import { isListening } from '../../support/processes/is-listening';
 import { WeirProcess } from '../../support/processes/weir-process';
-import { TcpReceiver } from '../../support/servers/statsd-receivers';
+import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../support/servers/unix-stream-receiver';
 import { DOCUMENTED, documentedKinds } from './documented-statistics';
-import { startStatsdDaemons } from './statsd-daemons';
 
 const RULES = `
 domain: shop
@@ -34,6 +33,18 @@ beforeAll(async () => {
   folder = await RuleFolder.with({ 'shop.yaml': RULES });
 });
 afterAll(() => folder[Symbol.asyncDispose]());
+
+/** Starts a TCP receiver for plain statistics and a UDP receiver for tagged ones on the same port, that of PUSHSTATS_PORT. */
+async function startStatsdDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {
+  for (;;) {
+    const tcp = await TcpReceiver.start();
+    try {
+      return { tcp, udp: await UdpReceiver.start({ port: tcp.port }) };
+    } catch {
+      await tcp[Symbol.asyncDispose]();
+    }
+  }
+}
 
 describe('a statistic on every output', () => {
   let daemons: Awaited<ReturnType<typeof startStatsdDaemons>>;

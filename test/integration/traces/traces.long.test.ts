@@ -56,23 +56,6 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
 });
 
 describe('standard settings of the OTLP exporter that are invalid', () => {
-  it('are logged, and replaced by their defaults', async () => {
-    await using collector = await CollectorProcess.start();
-    await using service = await TracedService.start({
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url('http'),
-      OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
-      OTEL_EXPORTER_OTLP_COMPRESSION: 'zip',
-      OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere/ca.pem',
-      OTEL_BSP_MAX_QUEUE_SIZE: 'long',
-    });
-    for (const name of ['OTLP_TIMEOUT', 'OTLP_COMPRESSION', 'root certificate file', 'OTEL_BSP_MAX_QUEUE_SIZE']) {
-      await service.weir.line(new RegExp(`invalid OTLP exporter setting.*${name}`));
-    }
-    const traceId = newTraceId();
-    await service.call(traceparent(traceId));
-    expect(await collector.trace(traceId, 2)).toHaveLength(2);
-  });
-
   it('prevent the service from starting when there is no default', async () => {
     await using weir = await WeirProcess.start({
       env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },

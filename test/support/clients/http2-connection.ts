@@ -1,5 +1,9 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders, connect } from 'node:http2';
+import { RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
+import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+
+const PREFIX_BYTES = 5;
 
 /** A gRPC call on an {@link Http2Connection}. */
 interface Http2Call {
@@ -35,22 +39,11 @@ export class Http2Connection implements Disposable {
 
   /** Makes a call with one message. A deadline in `headers` is for the server: the client does not enforce it. */
   call(path: string, message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Http2Call {
-    const stream = this.#session.request({
-      ':method': 'POST',
-      ':path': path,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-      ...headers,
-    });
+    const { stream, closed, status } = openCall(this.#session, headers, path);
     stream.end(prefixed(message));
-    let status: unknown;
-    for (const event of ['response', 'trailers']) {
-      stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
-    }
-    stream.on('error', () => undefined).resume();
-    const ended = once(stream, 'close').then(() => {
-      this.events.push(`${path.slice(path.lastIndexOf('/') + 1)} ended with ${String(status)}`);
-      return Number(status);
+    const ended = closed.then(() => {
+      this.events.push(`${path.slice(path.lastIndexOf('/') + 1)} ended with ${String(status())}`);
+      return Number(status());
     });
     return { stream, status: ended };
   }
@@ -60,9 +53,39 @@ export class Http2Connection implements Disposable {
   }
 }
 
-/** The message as gRPC sends it: uncompressed, after its length. */
-export function prefixed(message: Uint8Array): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
+/** Opens a gRPC call; its message is not sent yet. */
+export function openCall(
+  session: ClientHttp2Session,
+  headers: Readonly<Record<string, string>> = {},
+  path = SHOULD_RATE_LIMIT,
+) {
+  const own = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+  const stream = session.request({ ...own, ...headers });
+  const parts: Buffer[] = [];
+  let status: unknown;
+  for (const event of ['response', 'trailers']) {
+    stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
+  }
+  stream.on('data', (part: Buffer) => parts.push(part)).on('error', () => undefined);
+  return {
+    stream,
+    closed: new Promise<void>((resolve) => stream.once('close', resolve)),
+    /** The gRPC status; undefined if there is none yet. */
+    status: () => (status === undefined ? undefined : Number(status)),
+    response: () => RateLimitResponse.decode(Buffer.concat(parts).subarray(PREFIX_BYTES)),
+  };
+}
+
+/** The bytes before a gRPC message. A flag of 1 says that it is compressed. */
+export function prefix(length: number, flag = 0): Buffer {
+  const bytes = Buffer.alloc(PREFIX_BYTES);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(length, 1);
+  return bytes;
+}
+
+/** The message as gRPC sends it, after its length. */
+export function prefixed(message: Uint8Array | string, flag = 0): Buffer {
+  const bytes = Buffer.from(message as string);
+  return Buffer.concat([prefix(bytes.length, flag), bytes]);
 }

@@ -1,12 +1,9 @@
 import { once } from 'node:events';
-import { type ClientHttp2Session, type IncomingHttpHeaders, connect } from 'node:http2';
+import { type ClientHttp2Session, connect } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
-import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
+import type { RateLimitResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { type DescriptorSketch, requestMessage } from './grpc-client';
-import { prefixed } from './http2-connection';
-
-const PREFIX_BYTES = 5;
+import { openCall, prefixed } from './http2-connection';
 
 /** The failure of a call: its gRPC status, undefined when its connection ended before it was answered. */
 export class CallFailed extends Error {
@@ -42,22 +39,11 @@ export class PinnedClient implements Disposable {
   /** @throws CallFailed */
   async shouldRateLimit(domain: string, descriptors: readonly DescriptorSketch[]): Promise<RateLimitResponse> {
     if (this.isClosed) throw new CallFailed(undefined);
-    const stream = this.#session.request({
-      ':method': 'POST',
-      ':path': SHOULD_RATE_LIMIT,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
+    const { stream, closed, status, response } = openCall(this.#session);
     stream.end(prefixed(requestMessage(domain, descriptors)));
-    let status: unknown;
-    for (const event of ['response', 'trailers']) {
-      stream.on(event, (received: IncomingHttpHeaders) => (status = received['grpc-status'] ?? status));
-    }
-    const chunks: Buffer[] = [];
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', () => undefined);
-    if (!stream.closed) await once(stream, 'close');
-    if (status !== '0') throw new CallFailed(status === undefined ? undefined : Number(status));
-    return RateLimitResponse.decode(Buffer.concat(chunks).subarray(PREFIX_BYTES));
+    await closed;
+    if (status() !== 0) throw new CallFailed(status());
+    return response();
   }
 
   [Symbol.dispose](): void {
