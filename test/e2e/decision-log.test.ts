@@ -87,12 +87,4 @@ describe('the decision log', () => {
     const callers = recordsIn(await readFile(file, 'utf8')).map((record) => record['caller']);
     expect(callers).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(ADDRESS)));
   });
-
-  it('is between the lines of the log with stderr', async () => {
-    await using shop = await start({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: 'stderr', LOG_FORMAT: 'json' });
-    await hitTwice(shop);
-    await shop.weir.line(/"type":"decision".*OVER_LIMIT/);
-    const objects = shop.weir.output.split('\n').map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>);
-    expect(objects.filter(({ type }) => type === 'decision')).toHaveLength(2);
-  });
 });

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { Changes } from '../../src/statistics/changes';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
 import { EvenSamples } from '../../src/statistics/even-samples';
-import { Histogram } from '../../src/statistics/histogram';
 import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { RULE_STATS } from '../../src/statistics/rule-statistics';
 import { Statistics } from '../../src/statistics/statistics';
@@ -99,13 +98,6 @@ it('changes add up to the counters for any sequence of counting, confirming and 
   );
 });
 
-it('changes come in batches even if few of many statistics changed, so that the search does not block', () => {
-  const statistics = new Statistics(10);
-  for (let index = 0; index < 100; index += 1) statistics.rule(`d.k${index}`);
-  const empty = [...new Changes(statistics).batches(10)];
-  expect([empty.length > 5, empty.flat()]).toEqual([true, []]);
-});
-
 describe('a timer', () => {
   function recorded(values: Iterable<number>, recorder: SampleRecorder): void {
     const timer = new Timer('t');
@@ -125,14 +117,6 @@ describe('a timer', () => {
     for (const value of upTo(1300)) timer.record(value);
     timer.flush();
     expect(seen).toEqual(upTo(1300));
-  });
-
-  it('is reported to listeners whether it was created before or after them', () => {
-    const [statistics, names] = [new Statistics(0), new Array<string>()];
-    statistics.timer('a');
-    statistics.onTimer(({ name }) => names.push(name));
-    for (const name of ['b', 'a']) statistics.timer(name);
-    expect(names).toEqual(['a', 'b']);
   });
 
   it('has its count and quantiles among the statistics once there is a sample', () => {
@@ -162,13 +146,6 @@ describe('a timer', () => {
       expect(samples.take()).toEqual({ values: [7], rate: 1 });
     },
   );
-
-  it('fills a histogram: a sample equal to a bound is in its bucket, one above all in the last; samples are scaled', () => {
-    const histogram = new Histogram([0.5, 1, 2.5], 0.5);
-    recorded([0, 1, 1.5, 2, 5.1, 100], histogram);
-    expect([...histogram.counts]).toEqual([2, 2, 0, 2]);
-    expect([histogram.count, histogram.sum]).toEqual([6, 54.8]);
-  });
 
   it.each([0.0002, 0.05, 1, 250, 60_000])('has quantiles that are accurate to 1 %% around %d ms', (middle) => {
     const sketch = new QuantileSketch();

@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { type AddressInfo, type Socket, createServer } from 'node:net';
+import { type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import { LARGEST_COUNT as MOST } from '../../../src/limiter/counter-operation';
@@ -9,65 +8,7 @@ import { RecordedLog } from '../../support/data/recorded-log';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { openPlaincache } from './options';
-
-/** The reply to a line that a server receives; undefined: none now. */
-type Answer = (line: string, socket: Socket) => string | undefined;
-
-/** A server that answers each line as the test says. */
-class ScriptedServer implements AsyncDisposable {
-  /** The lines that were received, without those that ask for the version. */
-  readonly received: string[] = [];
-  readonly sockets: Socket[] = [];
-  answer: Answer;
-  /** How many bytes of a reply are written at once, each time in a turn of the event loop of its own. */
-  readonly #chunk: number;
-  readonly #server = createServer((socket) => this.#serve(socket));
-
-  private constructor(answer: Answer, chunk: number) {
-    this.answer = answer;
-    this.#chunk = chunk;
-  }
-
-  static async start(answer: Answer, chunk = Infinity): Promise<ScriptedServer> {
-    const started = new ScriptedServer(answer, chunk);
-    await once(started.#server.listen(0, '127.0.0.1'), 'listening');
-    return started;
-  }
-
-  get address(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.sockets) socket.destroy();
-    this.#server.close();
-    await once(this.#server, 'close');
-  }
-
-  #serve(socket: Socket): void {
-    this.sockets.push(socket.setNoDelay(true).on('error', () => undefined));
-    let written = Promise.resolve();
-    socket.setEncoding('latin1').on('data', (text: string) => {
-      for (const line of text.split('\r\n').slice(0, -1)) {
-        if (line !== 'version') this.received.push(line);
-        const reply = this.answer(line, socket);
-        if (reply !== undefined) written = written.then(() => this.#write(socket, reply));
-      }
-    });
-  }
-
-  async #write(socket: Socket, reply: string): Promise<void> {
-    for (let at = 0; at < reply.length; at += this.#chunk) {
-      socket.write(reply.slice(at, at + this.#chunk), 'latin1');
-      if (this.#chunk < reply.length) await nextTurn();
-    }
-  }
-}
-
-/** Answers the first words of lines with these replies; values follow `add` and `set` on lines of their own, without a reply. */
-function replies(byCommand: Readonly<Record<string, string>>): Answer {
-  return (line) => byCommand[line.split(' ')[0]!] ?? (line === 'version' ? 'VERSION 1.6.18\r\n' : undefined);
-}
+import { ScriptedServer, replies } from './scripted-server';
 
 let log: RecordedLog;
 let statistics: Statistics;
@@ -138,18 +79,18 @@ describe('the commands for a batch', () => {
     const counters = countersOf(server);
     for (let call = 0; call < 5; call += 1) expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
     await apply(counters, ...hits('a+0'));
-    expect(server.sockets).toHaveLength(1);
-    server.sockets[0]!.destroy();
+    expect(server.accepted).toBe(1);
+    for (const socket of server.sockets) socket.destroy();
     expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
-    expect([server.sockets.length, log.lines]).toEqual([2, []]);
+    expect([server.accepted, log.lines]).toEqual([2, []]);
     await counters.close();
-    await until('it is closed', () => server.sockets.every(({ destroyed }) => destroyed));
+    await until('it is closed', () => server.sockets.size === 0);
   });
 
   it('leave no connection open when none may be idle', async () => {
     await using server = await ScriptedServer.start(replies({ get: 'END\r\n' }));
     expect(await apply(countersOf(server, { maxIdleConnections: 0 }), ...hits('a+0'))).toEqual([0]);
-    await until('it is closed', () => server.sockets.every(({ destroyed }) => destroyed));
+    await until('it is closed', () => server.sockets.size === 0);
   });
 
   it('to a server that is no longer in the record are waited for by the end of the store', async () => {
