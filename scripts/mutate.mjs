@@ -18,8 +18,9 @@ const FOLDERS = ['src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters'
 const ENOUGH = 0.9;
 /** Tests of these folders start the built service, in which the fault is not. */
 const OF_THE_BUILD = /^test\/(?:attacks|e2e|integration\/(?:statistics|traces))\//u;
-/** Tests that a fault keeps running for so many times as long as without it are ended; such a fault counts as caught. */
+/** Tests that take so many times as long with a fault, and at least so many milliseconds, are ended; the fault counts as caught. */
 const PATIENCE = 4;
+const LEAST_PATIENCE_MS = 30_000;
 
 const OPERATORS = {
   '<': '<=',
@@ -159,32 +160,37 @@ async function jest(copy, args, timeout) {
   return { status, output };
 }
 
-/** The tests that import a file: first those in the folder of the same name, which most often catch its faults, then the others. */
+/** How many words of a file's path are in a test's path too. */
+function nearness(file, test) {
+  const words = test.split(/[/.-]/u);
+  return file.split(/[/.-]/u).filter((word) => words.includes(word)).length;
+}
+
+/** The tests that import a file, in groups: first those of the most similar path, which most often catch its faults. */
 const related = new Map();
 function testsOf(copy, file) {
   if (!related.has(file)) {
     const args = ['node_modules/jest/bin/jest.js', '--listTests', '--findRelatedTests', file];
     const { stdout } = spawnSync(process.execPath, args, { cwd: copy, encoding: 'utf8' });
-    const tests = stdout
-      .split('\n')
-      .filter((line) => line.endsWith('.test.ts'))
-      .map((path) => path.slice(copy.length + 1))
-      .filter((path) => !OF_THE_BUILD.test(path));
-    const folder = file.split('/')[1];
-    const near = new RegExp(`^(?:test|marbles)/${folder}/`, 'u');
-    related.set(file, [tests.filter((path) => near.test(path)), tests.filter((path) => !near.test(path))]);
+    const groups = [];
+    for (const line of stdout.split('\n').filter((each) => each.endsWith('.test.ts'))) {
+      const path = line.slice(copy.length + 1);
+      if (!OF_THE_BUILD.test(path)) (groups[nearness(file, path)] ??= []).push(path);
+    }
+    related.set(file, groups.filter(Boolean).toReversed());
   }
   return related.get(file);
 }
 
-async function isCaught(copy, { file, from, to, replacement }, timeout) {
-  const tests = testsOf(copy, file);
+/** @param limitOf returns the most milliseconds that a group of tests may take */
+async function isCaught(copy, { file, from, to, replacement }, limitOf) {
+  const groups = testsOf(copy, file);
   const text = readFileSync(join(ROOT, file));
   writeFileSync(join(copy, file), Buffer.concat([text.subarray(0, from), Buffer.from(replacement), text.subarray(to)]));
   try {
-    for (const group of tests) {
-      if (group.length > 0 && (await jest(copy, ['--bail', '--runTestsByPath', ...group], timeout)).status !== 0)
-        return true;
+    for (const group of groups) {
+      const { status } = await jest(copy, ['--bail', '--runTestsByPath', ...group], limitOf(group));
+      if (status !== 0) return true;
     }
     return false;
   } finally {
@@ -215,18 +221,34 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const needed = [...new Set(faults.flatMap(({ file }) => testsOf(copies[0], file).flat()))];
 printStatus(`${faults.length} faults; first, the ${needed.length} test files that import their files, without a fault`);
 const begun = performance.now();
-const { status, output } = await jest(copies[0], ['--runTestsByPath', ...needed], 2 ** 30);
-const timeout = PATIENCE * (performance.now() - begun);
+const report = join(copies[0], 'report.json');
+const { status, output } = await jest(
+  copies[0],
+  ['--json', '--outputFile', report, '--runTestsByPath', ...needed],
+  2 ** 30,
+);
 if (status !== 0) {
   printStatus(`the tests fail without a fault:\n${output}`);
   process.exit(1);
+}
+const durations = new Map(
+  JSON.parse(readFileSync(report, 'utf8')).testResults.map(({ name, startTime, endTime }) => [
+    name.slice(copies[0].length + 1),
+    endTime - startTime,
+  ]),
+);
+/** What Jest takes in addition to the tests. */
+const overhead = [...durations.values()].reduce((rest, duration) => rest - duration, performance.now() - begun);
+function timeoutOf(group) {
+  const usual = group.reduce((sum, test) => sum + durations.get(test), overhead);
+  return Math.max(LEAST_PATIENCE_MS, PATIENCE * usual);
 }
 
 const results = [];
 const queue = [...faults];
 async function work(copy) {
   for (let fault = queue.shift(); fault !== undefined; fault = queue.shift()) {
-    const caught = await isCaught(copy, fault, timeout);
+    const caught = await isCaught(copy, fault, timeoutOf);
     results.push({ ...fault, caught });
     const { file, line, original, replacement } = fault;
     const change = `${original.replaceAll(/\s+/gu, ' ')} → ${replacement.replaceAll(/\s+/gu, ' ')}`;
