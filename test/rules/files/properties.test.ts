@@ -182,6 +182,7 @@ descriptors:
       unit: minute
       replaces:
       - name: it's-me
+    metadata:
 
   -   key: path
       value: /a:b/c#d

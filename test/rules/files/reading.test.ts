@@ -106,11 +106,16 @@ descriptors:
   });
 
   it('may be nested as deep as 200 levels, and is rejected once when it is deeper', () => {
-    function nested(levels: number) {
-      const list = `${'['.repeat(levels - 4)}1${']'.repeat(levels - 4)}`;
-      return codes(read(`domain: d\ndescriptors: [{key: k, metadata: {a: ${list}}}]`).errors);
+    function nested(open: string, close: string, levels: number) {
+      const value = `${open.repeat(levels - 4)}1${close.repeat(levels - 4)}`;
+      return codes(read(`domain: d\ndescriptors: [{key: k, metadata: {a: ${value}}}]`).errors);
     }
-    expect([nested(200), nested(201)]).toEqual([[], ['nested-too-deeply']]);
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{a: ', '}'],
+    ] as const) {
+      expect([nested(open, close, 200), nested(open, close, 201)]).toEqual([[], ['nested-too-deeply']]);
+    }
     const blocks = Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}descriptors:\n`).join('');
     for (const text of ['['.repeat(10_000), '{'.repeat(10_000), '- '.repeat(10_000), blocks]) {
       expect(codes(read(text).errors)).toEqual(['nested-too-deeply']);
