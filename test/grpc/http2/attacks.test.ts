@@ -344,6 +344,15 @@ describe('a peer that does not read our output', () => {
     expect(application.cancelled).toBeGreaterThan(0);
   });
 
+  it('is disconnected after ten seconds also when all calls are answered and nothing else is due', () => {
+    const peer = unread().wait(1_000);
+    for (let at = 0; !peer.transport.isPaused; at += 1) peer.send(get(streamOf(at), '/big/60000'));
+    expect(peer.application.waited).toBe(0);
+    expect(peer.wait(9_900).transport.isDestroyed).toBe(false);
+    expect(peer.wait(200).transport.isDestroyed).toBe(true);
+    expect(peer.rejections).toEqual(['slow_reader']);
+  });
+
   it('is served again when it resumes reading', () => {
     const peer = unread().send(bigRequests()).wait(9_000);
     while (peer.transport.isPaused) peer.readAll();
@@ -377,6 +386,12 @@ describe('a peer that does not read our output', () => {
     expectAlive(peer);
 
     expectCalm(peer.send(times(1_001, () => ping())), 'control_flood');
+
+    const strict = connected({ pingStrikes: 1e9, maxUnsentControlFrames: 0 });
+    strict.transport.isRead = false;
+    // While one answer waits, those that were counted before it have been accepted.
+    expect(strict.send(ping()).send(ping()).rejections).toEqual([]);
+    expectCalm(strict.send(ping()), 'control_flood');
   });
 
   it('is not disconnected because the socket accepts output in a later turn, as with TLS', () => {

@@ -159,6 +159,22 @@ describe('encodeResponse', () => {
     );
   });
 
+  it('encodes verdicts that just fit into the buffer, which the first one has enlarged', () => {
+    for (let length = 200_000; length > 199_950; length -= 1) {
+      const currentLimit = { requestsPerUnit: 1, unit: unitByNumber(2)!, name: 'x'.repeat(length) };
+      const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 0xffffffff, secondsUntilReset: 0 }];
+      const encoded = encodeResponse({
+        overallCode: Code.OK,
+        statuses,
+        responseHeaders: [],
+        dynamicMetadata: undefined,
+      });
+      expect(GeneratedResponse.decode(encoded).statuses).toMatchObject([
+        { currentLimit: { name: currentLimit.name }, durationUntilReset: { seconds: 0n, nanos: 0 } },
+      ]);
+    }
+  });
+
   it('keeps few bytes for the limit of each rule', () => {
     function keptBytes(): number {
       return heapAfterCollection() + process.memoryUsage().arrayBuffers;

@@ -118,10 +118,18 @@ describe('a status message', () => {
   });
 
   it('is left out when it exceeds the SETTINGS_MAX_HEADER_LIST_SIZE of the client', async () => {
-    const client = sending(await start(), hello([6, 200]), callFrames(1, 'Fail', `5 ${'x'.repeat(300)}`));
-    expect(await statusOf(client, 1)).toBe(5);
-    const [{ payload }] = headersOf(client, 1) as [Frame];
-    expect(fieldsOf(payload)).toEqual({ ':status': '200', 'content-type': 'application/grpc', 'grpc-status': '5' });
+    const server = await start();
+    const message = 'x'.repeat(300);
+    const failed = { ':status': '200', 'content-type': 'application/grpc', 'grpc-status': '5' };
+    for (const [settings, more] of [
+      [[], { 'grpc-message': message }],
+      [[[6, 200]], {}],
+    ] as const) {
+      const client = sending(server, hello(...settings), callFrames(1, 'Fail', `5 ${message}`));
+      expect(await statusOf(client, 1)).toBe(5);
+      const [{ payload }] = headersOf(client, 1) as [Frame];
+      expect(fieldsOf(payload)).toEqual({ ...failed, ...more });
+    }
   });
 });
 
