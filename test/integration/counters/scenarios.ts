@@ -177,17 +177,20 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     const requests = [2, 2, 2].flatMap((limit) => guarded(limit, operation(key('a'), 1), operation(key('b'), 1)));
     expect(await apply(store(), ...requests)).toEqual([1, 1, 2, 2, 3, 3]);
     expect(await apply(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
+    const lowered = [operation(key('c'), 3), operation(key('c'), -5)];
+    const same = guarded(2, operation(key('c'), 2), operation(key('c'), 1));
+    expect(await apply(store(), ...lowered, ...same)).toEqual([3, 0, 2, 3]);
   });
 
   it('applies operations without a guard independently of guards in the same batch', async () => {
     const key = freshKeys();
     const batch = [
       operation(key('plain'), 9),
-      ...guarded(0, operation(key('over'), 1), operation(key('held'), 0)),
+      ...guarded(2, operation(key('held'), 1), operation(key('over'), 5)),
       operation(key('plain'), 1),
       operation(key('plain'), -4),
     ];
-    expect(await apply(store(), ...batch)).toEqual([9, 1, 0, 10, 6]);
+    expect(await apply(store(), ...batch)).toEqual([9, 0, 5, 10, 6]);
   });
 
   it('counts concurrent batches exactly', async () => {

@@ -123,8 +123,8 @@ class FakeNodes implements AsyncDisposable {
       node.clients.add(client);
       if (name === 'cluster') return this.slots();
       if (name === 'ttl') return 60;
-      if (!['eval', 'evalsha', 'incrby'].includes(name)) return 'PONG';
-      const key = args[name === 'incrby' ? 0 : 2] as string;
+      if (!['eval', 'evalsha', 'incrby', 'get'].includes(name)) return 'PONG';
+      const key = args[name.startsWith('eval') ? 2 : 0] as string;
       node.received.push(`${name} ${key}`);
       const error = answer(name, key);
       if (error !== undefined) return error;
@@ -216,7 +216,10 @@ describe('a node of a cluster', () => {
     expect(await apply(counters, operation('b', 1))).toMatchObject([
       { code: 'store_failed', message: 'the slot of a counter has moved to another node of the cluster' },
     ]);
-    expect(fake.nodes[0]!.received.filter((each) => each.endsWith('b'))).toHaveLength(6);
+    await expect(counters.readCounter({ key: 'c', windowSeconds: 60 })).rejects.toMatchObject({ code: 'store_failed' });
+    for (const key of ['b', 'c']) {
+      expect(fake.nodes[0]!.received.filter((each) => each.endsWith(key))).toHaveLength(6);
+    }
   });
 
   it('whose connections are lost has its slots read again, without a call', async () => {

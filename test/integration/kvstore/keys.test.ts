@@ -77,6 +77,7 @@ describe('keys in Redis', () => {
     await server.control.set('has', '5', 'EX', 1000);
     await server.control.set('none', '5');
     const counters = await open();
+    expect(await apply(counters, operation('none', 0))).toEqual([5]);
     expect(await apply(counters, operation('has', 1), operation('none', 1))).toEqual([6, 6]);
     expect(await server.control.ttl('has')).toBeGreaterThan(990);
     expect(await server.control.ttl('none')).toBeGreaterThan(50);

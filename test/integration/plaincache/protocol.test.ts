@@ -188,6 +188,9 @@ describe('operators', () => {
     expect(await counters.setCounter(COUNTER, 9)).toEqual({ count: MOST, timeToLive: null });
     expect(await counters.clearCounter(COUNTER)).toEqual({ count: MOST, timeToLive: null });
     expect(server.received).toEqual(['mg k t v', 'mg k t v', 'set k 0 61 1', '9', 'mg k t v', 'delete k']);
+    // The longest reply that is read.
+    server.answer = replies({ mg: `VA 1010 t17\r\n${'42'.padEnd(1010)}\r\n` });
+    expect(await counters.readCounter(COUNTER)).toEqual({ count: 42, timeToLive: 17 });
   });
 
   it('get no time to live from a server before 1.6, which does not know the command that tells it', async () => {
