@@ -197,6 +197,14 @@ describe('a body', () => {
     expect(jsonIn(response)).toEqual({ error: { code: 'body_in_small_pieces', message } });
     expect(kinds).toEqual(['data_dribble']);
   });
+
+  it('in small chunks is rejected as soon as it falls short by more than the limit, not at it', async () => {
+    const { port } = await startServer({ limits: { smallPieceBytes: 9, maxShortfallBytes: 8 * REQUEST.length } });
+    const accepted = rawConnection(port, CHUNKED_POST + chunks(REQUEST, 1));
+    expect(await accepted.until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
+    const rejected = rawConnection(port, CHUNKED_POST + chunks(`${REQUEST} `, 1));
+    expect(await rejected.ended).toMatch(/^HTTP\/1\.1 400 /);
+  });
 });
 
 describe('unfinished bodies that use all of the memory for them', () => {
