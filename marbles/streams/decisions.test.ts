@@ -5,7 +5,7 @@ import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import type { LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
-import { Statistics } from '../../src/statistics/statistics';
+import { SERVICE_ERRORS, Statistics } from '../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../src/streams/decisions';
 import type { Counters } from '../../src/streams/ports/counters';
 import type { CallTrace, WindowTracer } from '../../src/streams/ports/tracer';
@@ -27,17 +27,18 @@ interface PathOptions {
 }
 
 /**
- * The decision path over one lane, or over lanes named by a letter, where the first letter of a value says which lane counts it. Its
- * windows are subscribed to.
+ * The decision path over one lane, or over lanes named by a letter, where the first letter of a value says which lane counts it, or why
+ * none does. Its windows are subscribed to.
  */
 function path(
-  lanes: ScriptedLane | Readonly<Record<string, ScriptedLane>>,
+  lanes: ScriptedLane | Readonly<Record<string, ScriptedLane | DecisionError>>,
   scheduler: TestScheduler,
   { countNow, tracer, limiter }: PathOptions = {},
 ) {
   function laneOf({ key }: { readonly key: string }): ScriptedLane {
     const lane = lanes instanceof ScriptedLane ? lanes : lanes[key.split('_')[2]?.[0] ?? ''];
     if (lane === undefined) throw new Error(`no lane for ${key}`);
+    if (lane instanceof DecisionError) throw lane;
     return lane;
   }
   const statistics = new Statistics(10);
@@ -414,6 +415,22 @@ describe('a call of several lanes', () => {
       expectObservable(outcomes(path(byName, scheduler), requests$)).toBe(expected, values);
       flush();
       expect(lanes.map(({ sent }) => sent.length)).toEqual([1, 1, 1, 0]);
+    });
+  });
+
+  it('or of one fails before any of it is sent if the store does not allow a key of it; other calls are counted', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests$ = cold('vwxy----', { v: 'a1+b1+z1', w: 'z1', x: 'a1+z1', y: 'a1+b1' });
+      const reply = cold('      --(r|)');
+      const expected = '       vwx---y-';
+      const z = new DecisionError('invalid_request', 'a key is too long');
+      const [a, b] = [laneAfter(reply), laneAfter(reply)];
+      const service = path({ a, b, z }, scheduler);
+      const values = { v: 'a1+b1+z1:invalid_request', w: 'z1:invalid_request', x: 'a1+z1:invalid_request' };
+      expectObservable(outcomes(service, requests$)).toBe(expected, { ...values, y: 'a1+b1:9 9' });
+      flush();
+      expect([...a.sent, ...b.sent]).toEqual(['a1+1', 'b1+1']);
+      expect([storeErrors(service), service.statistics.counter(SERVICE_ERRORS).value]).toEqual([0, 3]);
     });
   });
 

@@ -1,4 +1,4 @@
-import type { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../limiter/decision-error';
 import { guardedHits } from '../limiter/guards';
 import type { Lanes } from './lanes';
 import type { CounterInstance, CounterLane, Counters } from './ports/counters';
@@ -8,21 +8,38 @@ import type { WindowCall, WindowOperation } from './window';
 /**
  * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case. Otherwise each
  * lane gets its part, at most `lanesAtOnce` of an instance at a time, and the call settles when every part has; the first part
- * that fails fails the call, and parts that were not sent yet are dropped.
+ * that fails fails the call, and parts that were not sent yet are dropped. A call with an operation that the store cannot count fails
+ * before any of it is sent.
  *
  * Operations that a guard ties together over several lanes cannot be one atomic step: they are read first, then counted.
  */
 export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): void {
   const { operations } = call;
-  const lane = counters.laneOf(operations[0] as WindowOperation);
-  for (let index = 1; index < operations.length; index += 1) {
-    if (counters.laneOf(operations[index] as WindowOperation) === lane) continue;
-    const spread = new SpreadCall(call, counters, lanes);
-    if (operations.some(({ guard }) => guard !== undefined)) spread.readThenCount();
-    else spread.count(operations, () => call.settle());
-    return;
+  const lane = onlyLaneOf(operations, counters);
+  if (lane instanceof DecisionError) return call.fail(lane);
+  if (lane !== undefined) return lanes.add(lane, call);
+  const spread = new SpreadCall(call, counters, lanes);
+  if (operations.some(({ guard }) => guard !== undefined)) spread.readThenCount();
+  else spread.count(operations, () => call.settle());
+}
+
+/** The lane of all these operations, undefined if there are several, or the error of one that cannot be counted. */
+function onlyLaneOf(
+  operations: readonly WindowOperation[],
+  counters: Counters,
+): CounterLane | undefined | DecisionError {
+  try {
+    const lane = counters.laneOf(operations[0] as WindowOperation);
+    let isOnly = true;
+    // Each operation is looked at, also when it is clear that there are several lanes.
+    for (let index = 1; index < operations.length; index += 1) {
+      if (counters.laneOf(operations[index] as WindowOperation) !== lane) isOnly = false;
+    }
+    return isOnly ? lane : undefined;
+  } catch (error) {
+    if (error instanceof DecisionError) return error;
+    throw error;
   }
-  lanes.add(lane, call);
 }
 
 /** A call whose operations are counted in several lanes. */

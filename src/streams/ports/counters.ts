@@ -6,7 +6,11 @@ import type { Count, CounterOperation } from '../../limiter/counter-operation';
  * that it holds, and no others.
  */
 export interface Counters {
-  /** The lane that counts an operation at present. Operations on one key share a lane until the key moves to another server. */
+  /**
+   * The lane that counts an operation at present. Operations on one key share a lane until the key moves to another server.
+   *
+   * @throws DecisionError `invalid_request` for a key that the store does not allow: nothing of its call is sent
+   */
   laneOf(operation: CounterOperation): CounterLane;
   /**
    * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one call as

@@ -3,6 +3,7 @@ import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { LaneClient } from '../../support/clients/lane-client';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
@@ -109,27 +110,27 @@ describe('a counter in memcached', () => {
     expect(await Promise.all(keys.map((key) => server.value(key)))).toEqual(keys.map(() => '12'));
   });
 
-  it('with a key that memcached does not allow fails alone', async () => {
+  const BLANK = 'contains white space or a control character, which memcached does not allow';
+  it.each([
+    ['two words', 'a b', BLANK],
+    ['a command', 'a\r\nflush_all', BLANK],
+    ['ended by NUL', 'a\u0000', BLANK],
+    ['ended by DEL', 'é\u007f', BLANK],
+    ['251 letters', 'd'.repeat(251), 'has 251 bytes, and memcached allows 250'],
+    ['252 bytes', 'é'.repeat(126), 'has 252 bytes, and memcached allows 250'],
+  ])('whose key is %s fails its call, of which nothing is counted, and no other call', async (_, key, problem) => {
     const counters = open();
-    const blank = 'contains white space or a control character, which memcached does not allow';
-    const rows = [
-      ...['a b', 'a\r\nflush_all', 'a\u0000', 'a\u007f'].map((key) => [key, blank] as const),
-      ['d'.repeat(251), 'has 251 bytes, and memcached allows 250'] as const,
-      ['é'.repeat(126), 'has 252 bytes, and memcached allows 250'] as const,
-    ];
-    const steps = [operation('a', 1), ...rows.map(([key]) => operation(key, 1)), operation('e', 1)];
-    expect(await apply(counters, ...steps)).toMatchObject([
-      1,
-      ...rows.map(([, problem]) => ({
-        code: 'invalid_request',
-        message: `a descriptor cannot be counted: the key of its counter ${problem}`,
-      })),
-      1,
+    using client = new LaneClient(counters);
+    const outcomes = await Promise.allSettled([
+      client.call([operation('a', 1), operation('e', 1)]),
+      client.call([operation('a', 1), operation(key, 1), operation('f', 1)]),
+      client.call([operation('a', 1)]),
     ]);
-    expect(await apply(counters, operation('a', 0), operation('e', 0))).toEqual([1, 1]);
-    await expect(counters.readCounter({ key: 'a b', windowSeconds: 60 })).rejects.toMatchObject({
-      code: 'invalid_request',
-    });
+    const error = { code: 'invalid_request', message: `the key of a counter ${problem}` };
+    expect(outcomes).toMatchObject([{ value: [1, 1] }, { reason: error }, { value: [2] }]);
+    await counters.close();
+    expect(await Promise.all(['a', 'e', 'f'].map((each) => server.value(each)))).toEqual(['2', '1', undefined]);
+    await expect(counters.readCounter({ key, windowSeconds: 60 })).rejects.toMatchObject(error);
   });
 
   it('whose value is not a number counts as 0, which is logged once', async () => {

@@ -83,14 +83,12 @@ export class NodeLane implements CounterLane {
   }
 
   async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
-    const wires = batch.map(({ key }) => wireOf(key));
-    const keys = new Set<WireKey>();
-    for (const wire of wires) if (typeof wire === 'string') keys.add(wire);
-    const stored = await this.#read(keys);
+    const wires = batch.map(({ key }) => wireKey(key));
+    const stored = await this.#read(new Set(wires));
     const decided = batch.some(({ guard }) => guard !== undefined)
       ? decideGuards(
           batch,
-          wires.map((wire) => (typeof wire === 'string' ? (stored.get(wire) ?? 0) : wire)),
+          wires.map((wire) => stored.get(wire) ?? 0),
         )
       : batch;
     const { counts, commands } = planBatch(decided, { wires, stored }, this.#options.expiry);
@@ -140,10 +138,3 @@ function doesNotAnswer(cause?: unknown): DecisionError {
 }
 
 const NO_VALUES: ReadonlyMap<WireKey, StoredValue> = new Map();
-
-/** The key as it is sent, or the error of its call. */
-function wireOf(key: string): WireKey | DecisionError {
-  const checked = wireKey(key);
-  if ('wire' in checked) return checked.wire;
-  return new DecisionError('invalid_request', `a descriptor cannot be counted: ${checked.problem}`);
-}

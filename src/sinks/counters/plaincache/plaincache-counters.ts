@@ -124,12 +124,8 @@ function isList(servers: PlaincacheOptions['servers']): servers is readonly stri
 }
 
 function laneOf({ key }: CounterOperation, nodes: readonly Node[]): CounterLane {
-  const [first] = nodes;
-  if (first === undefined) return NO_NODES;
-  if (nodes.length === 1) return first.lane;
-  const checked = wireKey(key);
-  // The lane answers for a key that cannot be sent.
-  return 'wire' in checked ? selectNode(checked.wire, nodes).lane : first.lane;
+  const wire = wireKey(key);
+  return nodes.length === 0 ? NO_NODES : selectNode(wire, nodes).lane;
 }
 
 /** While the servers are not known. */

@@ -24,12 +24,10 @@ export function counterAdministration(
     { key }: CounterKey,
     run: (connections: NodeConnections, wire: WireKey) => Promise<T>,
   ): Promise<T> {
-    const checked = wireKey(key);
-    if ('problem' in checked)
-      throw new DecisionError('invalid_request', `there is no such counter: ${checked.problem}`);
-    const node = nodeOf(checked.wire);
+    const wire = wireKey(key);
+    const node = nodeOf(wire);
     if (node === undefined) throw new DecisionError('store_failed', 'the memcached servers are not known yet');
-    return node.administer((connections) => run(connections, checked.wire));
+    return node.administer((connections) => run(connections, wire));
   }
 
   return {

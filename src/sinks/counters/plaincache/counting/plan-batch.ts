@@ -1,5 +1,4 @@
-import { type Count, type CounterOperation, LARGEST_COUNT } from '../../../../limiter/counter-operation';
-import type { DecisionError } from '../../../../limiter/decision-error';
+import { type CounterOperation, LARGEST_COUNT } from '../../../../limiter/counter-operation';
 import type { Expiry } from '../../expiry';
 import type { WireKey } from '../protocol/legal-key';
 import type { StoredValue } from '../protocol/read-values';
@@ -9,15 +8,15 @@ import type { WriteCommand } from '../protocol/write-counts';
 export type NodeOperation = Pick<CounterOperation, 'hits' | 'windowSeconds'>;
 
 export interface BatchKeys {
-  /** The key of each operation, or its error. */
-  readonly wires: readonly (WireKey | DecisionError)[];
+  /** The key of each operation. */
+  readonly wires: readonly WireKey[];
   /** The values that were read. */
   readonly stored: ReadonlyMap<WireKey, StoredValue>;
 }
 
 export interface BatchPlan {
   /** The count after each operation. */
-  readonly counts: readonly Count[];
+  readonly counts: readonly number[];
   /** What changes the counters accordingly, in order. */
   readonly commands: readonly WriteCommand[];
 }
@@ -43,7 +42,6 @@ export function planBatch(
   const commands: WriteCommand[] = [];
   const counts = operations.map(({ hits, windowSeconds }, index) => {
     const wire = wires[index]!;
-    if (typeof wire !== 'string') return wire;
     const state = stateOf(wire, keys, stored);
     const before = state.count ?? 0;
     if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
