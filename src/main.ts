@@ -4,6 +4,7 @@ import './main/early';
 import { tolerateClosedPipes } from './cli/closed-pipes';
 import { type App, createApp } from './main/app';
 import { answerCommandLine } from './main/command-line';
+import { forwardGrpcLibraryLogs } from './main/grpc-library';
 import type { RunOptions } from './main/life';
 import { collectOnOneThread, processCount } from './main/process';
 import { runService } from './main/run';
@@ -46,6 +47,7 @@ export async function run(
 
 async function runApp(app: App, environment: NodeJS.ProcessEnv, onServing: RunOptions['onServing']): Promise<number> {
   try {
+    await forwardGrpcLibraryLogs(app);
     const options = { notifier: await managerNotifier(app), onServing };
     const workers = processCount(app.settings.workers);
     if (workers === 1) return await runService(app, options);

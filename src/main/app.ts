@@ -17,7 +17,7 @@ import type { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import type { CounterStore } from './counter-store';
 import { limiterOptions } from './options';
-import { maskingReader } from './secret-files';
+import { maskingReader } from '../sources/secret-files';
 import { type ServiceTracing, startTracing } from './tracing';
 
 /** What every part of a process is made with. */

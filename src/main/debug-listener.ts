@@ -12,7 +12,7 @@ import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
 import { inParts } from '../operators/rules';
 import { LocalOperator, type LocalOperatorOptions } from '../operators/operator';
-import { currentSecret } from './secret-files';
+import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
 
 /** Listing so many takes less than a millisecond. */

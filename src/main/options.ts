@@ -5,7 +5,7 @@ import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/
 import { replacementProblem } from '../sinks/counters/kvstore/stores/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../streams/ports/log';
-import { currentSecret } from './secret-files';
+import { currentSecret } from '../sources/secret-files';
 
 /** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {

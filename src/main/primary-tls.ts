@@ -3,7 +3,7 @@ import type { ServerTls } from '../grpc/http2/tls/tls-options';
 import type { TlsTexts } from '../workers/messages';
 import type { WorkerPool } from '../workers/primary/worker-pool';
 import type { App } from './app';
-import { GrpcTls } from './grpc-certificates';
+import { GrpcTls } from '../sources/certificates/grpc-tls';
 
 const TICKET_KEY_BYTES = 48;
 

@@ -19,7 +19,7 @@ import { PrimaryListeners } from './primary-listeners';
 import { PrimaryTls } from './primary-tls';
 import { PrimaryWorkers } from './primary-workers';
 import { RefusedConnections } from './refused-connections';
-import { ruleSource } from './rule-source';
+import { ruleSource } from '../sources/rule-source';
 import { distributeToWorkers } from './worker-rules';
 
 export interface PrimaryOptions extends RunOptions {
@@ -99,7 +99,7 @@ async function makeParts(app: App, workers: number, fork: ForkOptions): Promise<
   const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
   const tls = settings.grpcServerUseTls ? new PrimaryTls(app, pool) : undefined;
   statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
-  const source = await ruleSource(app, statistics, log);
+  const source = await ruleSource(app);
   const signal$ = terminationSignals();
   const { shutdownDelay } = settings;
   const distributed = distributeToWorkers({

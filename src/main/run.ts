@@ -18,7 +18,7 @@ import { HttpRejections } from './http-rejections';
 import { DRAIN_DEADLINE, type RunOptions, lifeOf } from './life';
 import { startStatisticsOutputs } from './outputs';
 import { RefusedConnections } from './refused-connections';
-import { ruleSource } from './rule-source';
+import { ruleSource } from '../sources/rule-source';
 import { Listeners } from './servers';
 
 /**
@@ -33,7 +33,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
   statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
   const rejections = new HttpRejections(statistics, log);
   const refusals = new RefusedConnections();
-  const source = await ruleSource(app, statistics, log);
+  const source = await ruleSource(app);
   const signal$ = terminationSignals();
   const path = await decisionPath(app, {
     rules$: source.events$.pipe(recordLoads(app)),

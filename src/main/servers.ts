@@ -22,7 +22,7 @@ import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { nameOfPeer } from './address-text';
 import type { App } from './app';
-import { GrpcTls } from './grpc-certificates';
+import { GrpcTls } from '../sources/certificates/grpc-tls';
 import type { HttpRejections } from './http-rejections';
 import type { RefusedConnections } from './refused-connections';
 

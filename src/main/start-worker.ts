@@ -6,6 +6,7 @@ import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { PrimaryLink } from '../workers/worker/primary-link';
 import { createApp } from './app';
+import { forwardGrpcLibraryLogs } from './grpc-library';
 import { collectOnOneThread, processCount } from './process';
 import { runWorker } from './run-worker';
 
@@ -24,6 +25,7 @@ export async function startWorker(environment: NodeJS.ProcessEnv, worker: number
   const secrets = new SecretMask(secretsOf(environment));
   try {
     const app = createApp(environment, { lines, secrets, worker });
+    await forwardGrpcLibraryLogs(app);
     return await runWorker(app, { link, worker, workers: processCount(app.settings.workers) });
   } catch (error) {
     // The primary knows the secrets of files only as they were when it read them.

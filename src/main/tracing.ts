@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import { sectionOf } from '../settings/settings';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
-import { currentSecret } from './secret-files';
+import { currentSecret } from '../sources/secret-files';
 
 /** Milliseconds that the export of the last spans may take when the service stops. */
 const SHUTDOWN_TIMEOUT = 2_000;
@@ -19,11 +19,7 @@ export interface ServiceTracing {
 export async function startTracing(reading: LoadedSettings, log: Log): Promise<ServiceTracing> {
   const { settings } = reading;
   if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
-  // The extensions are those of the compiled files, as in an ES module.
-  if (settings.tracingExporterProtocol === 'grpc') {
-    const { forwardGrpcLibraryLogs } = await import('./grpc-library.js');
-    forwardGrpcLibraryLogs(log);
-  }
+  // The extension is that of the compiled file, as in an ES module.
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
     settings: sectionOf(reading, 'tracing'),

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import { Subject } from 'rxjs';
 import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
-import { GrpcTls } from '../../src/main/grpc-certificates';
-import { currentSecret, maskingReader } from '../../src/main/secret-files';
+import { GrpcTls } from '../../src/sources/certificates/grpc-tls';
+import { currentSecret, maskingReader } from '../../src/sources/secret-files';
 import { readSettings } from '../../src/settings/read-settings';
 import type { CertificateEvent } from '../../src/sources/certificates/certificate-source';
 import { Statistics } from '../../src/statistics/statistics';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readBoundedFile } from '../../src/sources/bounded-file';
-import { readSecretFile } from '../../src/sources/secret-file';
+import { readSecretFile } from '../../src/sources/secret-files';
 import { SecretMount } from '../support/data/secret-mount';
 
 let dir: string;

@@ -1,5 +1,5 @@
 import { operatorToken } from '../../settings/values/value-type';
-import { readSecretFile } from '../../sources/secret-file';
+import { readSecretFile } from '../../sources/secret-files';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 

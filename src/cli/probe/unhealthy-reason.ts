@@ -1,5 +1,5 @@
 import { type LoadedSettings, readSettings } from '../../settings/read-settings';
-import { readSecretFile } from '../../sources/secret-file';
+import { readSecretFile } from '../../sources/secret-files';
 import { messageOf } from '../../text/thrown';
 import { callHttp } from '../call-http';
 

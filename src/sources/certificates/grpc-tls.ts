@@ -13,15 +13,13 @@ import {
   startWith,
   switchMap,
 } from 'rxjs';
-import type { ServerTls } from '../grpc/http2/tls/tls-options';
-import type { GrpcServer } from '../grpc/server/grpc-server';
-import type { LoadedSettings } from '../settings/read-settings';
-import { type CertificateEvent, certificateSource } from '../sources/certificates/certificate-source';
-import { type Validity, expiryWarnings, validityOf } from '../sources/certificates/expiry-warnings';
-import type { Certificates } from '../sources/certificates/read-certificates';
-import type { Counter } from '../statistics/counter';
-import type { Statistics } from '../statistics/statistics';
-import type { Log, LogFields } from '../streams/ports/log';
+import type { LoadedSettings } from '../../settings/read-settings';
+import { type CertificateEvent, certificateSource } from './certificate-source';
+import { type Validity, expiryWarnings, validityOf } from './expiry-warnings';
+import type { Certificates } from './read-certificates';
+import type { Counter } from '../../statistics/counter';
+import type { Statistics } from '../../statistics/statistics';
+import type { Log, LogFields } from '../../streams/ports/log';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -29,6 +27,12 @@ type CertificateParts = Pick<LoadedSettings, 'settings' | 'nameOf'> & {
   readonly statistics: Statistics;
   readonly log: Log;
 };
+
+/** What the listener is opened with. */
+export interface ListenerTls extends Certificates {
+  /** The name that the certificates of clients must contain, if any. */
+  readonly clientName: string | undefined;
+}
 
 interface CertificateState {
   /** The certificates that were loaded last. */
@@ -93,7 +97,7 @@ export class GrpcTls {
    *
    * @throws when none could be loaded since the start: the service does not start without them
    */
-  async first(): Promise<ServerTls> {
+  async first(): Promise<ListenerTls> {
     const { loaded, rejection } = await firstValueFrom(this.#state$);
     if (loaded === undefined) throw new Error(`TLS of the gRPC listener: ${rejection}`);
     this.#first = loaded;
@@ -101,7 +105,7 @@ export class GrpcTls {
   }
 
   /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
-  follow(server: Pick<GrpcServer, 'replaceTls'>): void {
+  follow(server: { replaceTls(tls: ListenerTls): void }): void {
     this.#subscriptions.add(
       this.#loaded$
         .pipe(skipWhile((certificates) => certificates === this.#first))
@@ -140,8 +144,8 @@ export class GrpcTls {
     return { expires: new Date(this.expiresAt * 1000).toISOString() };
   }
 
-  #serverTls({ cert, key, clientCa }: Certificates): ServerTls {
-    return { cert, key, clientCa, clientName: this.#clientName };
+  #serverTls(certificates: Certificates): ListenerTls {
+    return { ...certificates, clientName: this.#clientName };
   }
 
   #report(before: CertificateState, { rejection }: CertificateState): void {

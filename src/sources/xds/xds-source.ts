@@ -1,17 +1,20 @@
-import type { LoadedSettings } from '../settings/read-settings';
-import { sectionOf } from '../settings/settings';
-import { connectAds } from '../sources/xds/connection/connect-ads';
-import { xdsRuleSource } from '../sources/xds/xds-rule-source';
-import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/ports/log';
-import type { RuleSource } from '../streams/ports/rule-source';
-import { forwardGrpcLibraryLogs } from './grpc-library';
-import { currentSecret } from './secret-files';
+import type { LoadedSettings } from '../../settings/read-settings';
+import { sectionOf } from '../../settings/settings';
+import type { Statistics } from '../../statistics/statistics';
+import type { Log } from '../../streams/ports/log';
+import type { RuleSource } from '../../streams/ports/rule-source';
+import { currentSecret } from '../secret-files';
+import { connectAds } from './connection/connect-ads';
+import { xdsRuleSource } from './xds-rule-source';
+
+export interface XdsParts extends LoadedSettings {
+  readonly statistics: Statistics;
+  readonly log: Log;
+}
 
 /** The rules of the management server that the settings name. */
-export function xdsSource(reading: LoadedSettings, statistics: Statistics, log: Log): RuleSource {
-  const { settings, nameOf } = reading;
-  forwardGrpcLibraryLogs(log);
+export function xdsSource(parts: XdsParts): RuleSource {
+  const { settings, nameOf, statistics, log } = parts;
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
   const server = settings.configGrpcXdsServerUrl;
@@ -19,7 +22,7 @@ export function xdsSource(reading: LoadedSettings, statistics: Statistics, log: 
     server,
     connect: connectAds({
       target: server,
-      headers: currentSecret(reading, 'configGrpcXdsClientAdditionalHeaders', { log }),
+      headers: currentSecret(parts, 'configGrpcXdsClientAdditionalHeaders', { log }),
       maxMessageBytes: settings.xdsClientMaxMsgSizeInBytes,
       tls: settings.configGrpcXdsServerUseTls
         ? {
@@ -38,7 +41,7 @@ export function xdsSource(reading: LoadedSettings, statistics: Statistics, log: 
     }),
     node: { id: settings.configGrpcXdsNodeId, metadata: settings.configGrpcXdsNodeMetadata },
     backoff: {
-      ...sectionOf(reading, 'xdsClientBackoff'),
+      ...sectionOf(parts, 'xdsClientBackoff'),
       retryInterval: settings.configGrpcXdsServerConnectRetryInterval,
     },
     mergeDomainConfigs: settings.mergeDomainConfig,

@@ -1,25 +1,28 @@
 import { tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import type { Settings } from '../settings/settings';
-import { ruleFileSource } from '../sources/rule-files/rule-file-source';
+import { ruleFileSource } from './rule-files/rule-file-source';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
+
+export interface RuleSourceParts extends LoadedSettings {
+  readonly statistics: Statistics;
+  readonly log: Log;
+}
 
 /**
  * The source of rules that the settings select. The client of management servers is loaded only for CONFIG_TYPE=GRPC_XDS_SOTW.
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */
-export async function ruleSource(reading: LoadedSettings, statistics: Statistics, log: Log): Promise<RuleSource> {
-  const { settings } = reading;
-  if (settings.configType === 'FILE') return fileSource(settings, statistics);
+export async function ruleSource(parts: RuleSourceParts): Promise<RuleSource> {
+  if (parts.settings.configType === 'FILE') return fileSource(parts);
   // The extension is that of the compiled file, as in an ES module.
-  const { xdsSource } = await import('./xds-source.js');
-  return xdsSource(reading, statistics, log);
+  const { xdsSource } = await import('./xds/xds-source.js');
+  return xdsSource(parts);
 }
 
-function fileSource(settings: Settings, statistics: Statistics): RuleSource {
+function fileSource({ settings, statistics }: RuleSourceParts): RuleSource {
   const { events$ } = ruleFileSource({
     root: settings.runtimeRoot,
     subdirectory: settings.runtimeSubdirectory,
