@@ -162,7 +162,14 @@ export const plaincacheSettings = group({
       DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.`,
     setting('PLAINCACHE_SRV_REFRESH', timeout, 0, isSet('PLAINCACHE_SRV'))`
       Interval between lookups of that record; 0: only at startup.`,
-    setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`Number of connections to keep open to each server.`,
+    {
+      ...setting(
+        'PLAINCACHE_MAX_IDLE_CONNS',
+        positive,
+        2,
+      )`Deprecated, has no effect: one connection to each server is kept open.`,
+      isDeprecated: true,
+    },
     setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
     setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
       PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,

@@ -116,7 +116,7 @@ const COURSES: Readonly<Record<string, Course | (() => Promise<void>)>> = {
     const own = openPlaincache([{ address }], { log });
     for (let call = 0; call < 2; call += 1) expect(await apply(own, operation('k', 5))).toEqual([5]);
     const reasons = log.lines.map(({ fields }) => fields['reason']);
-    expect(reasons).toContain('instead of a value, the server sent "hello"');
+    expect(reasons).toContain('in reply to get, the server sent "hello"');
     await own.close();
     garbage.close();
   },

@@ -13,7 +13,6 @@ export function plaincacheTestOptions(
 ): PlaincacheOptions {
   return {
     servers: servers.map(({ address }) => address),
-    maxIdleConnections: 2,
     tlsFiles: undefined,
     windowSpan: 0,
     // Only a server that hangs exceeds it.

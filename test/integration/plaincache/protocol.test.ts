@@ -5,6 +5,7 @@ import { LARGEST_COUNT as MOST } from '../../../src/limiter/counter-operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { openPlaincache } from './options';
@@ -87,18 +88,45 @@ describe('the commands for a batch', () => {
     await until('it is closed', () => server.sockets.size === 0);
   });
 
-  it('leave no connection open when none may be idle', async () => {
-    await using server = await ScriptedServer.start(replies({ get: 'END\r\n' }));
-    expect(await apply(countersOf(server, { maxIdleConnections: 0 }), ...hits('a+0'))).toEqual([0]);
-    await until('it is closed', () => server.sockets.size === 0);
+  it('are not sent again when the connection ends before the reply', async () => {
+    await using server = await ScriptedServer.start((line, socket) => {
+      if (line === 'get a') return 'VALUE a 0 1\r\n4\r\nEND\r\n';
+      if (line.startsWith('incr')) socket.destroy();
+      return 'VERSION 1.6.18\r\n';
+    });
+    const counters = countersOf(server);
+    expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+    await until('the server answers again', () => log.messages.at(-1) === 'a memcached server answers again');
+    expect([server.received, counted('dropped_hits')]).toEqual([['get a', 'incr a 1'], 1]);
+  });
+
+  it('share the connection with the checks of the health of the store', async () => {
+    let reply = '';
+    await using server = await ScriptedServer.start((line) => {
+      if (line === 'get a') return 'END\r\n';
+      // The reply to the command is held back until a check has followed it.
+      if (line === 'version') return `${reply}VERSION 1.6.18\r\n`;
+      reply = '1\r\n';
+      return undefined;
+    });
+    const counters = countersOf(server, { timeout: 60_000 });
+    const checks = counters.connected$.subscribe();
+    try {
+      expect(await apply(counters, ...hits('a+1'))).toEqual([1]);
+      await until('the hit is counted', () => counted('increment.__code=success') === 1);
+    } finally {
+      checks.unsubscribe();
+    }
+    expect([server.accepted, log.lines]).toEqual([1, []]);
   });
 
   it('to a server that is no longer in the record are waited for by the end of the store', async () => {
     const held: Socket[] = [];
-    const answer = replies({ get: 'VALUE a 0 1\r\n4\r\nEND\r\n' });
+    const answer = replies({ get: 'VALUE a 0 1\r\n4\r\nEND\r\n', incr: '7\r\n' });
     await using server = await ScriptedServer.start((line, socket) => {
-      if (line === 'incr a 1') held.push(socket);
-      return answer(line, socket);
+      if (line !== 'incr a 1') return answer(line, socket);
+      held.push(socket);
+      return undefined;
     });
     let port = Number(server.address.split(':')[1]);
     const counters = countersOf(server, {
@@ -106,8 +134,11 @@ describe('the commands for a batch', () => {
       lookUp: () => Promise.resolve([{ name: '127.0.0.1', port }]),
     });
     await firstValueFrom(counters.ready$);
-    expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+    using client = new LaneClient(counters);
+    expect(await client.call(hits('a+1'))).toEqual([5]);
     await until('the hit is sent', () => held.length > 0);
+    // Its window waits until this hit is written.
+    const next = client.call(hits('a+2'));
     const retired = firstValueFrom(counters.laneOf(operation('a', 1)).retired$);
     port = 1;
     await retired;
@@ -117,7 +148,8 @@ describe('the commands for a batch', () => {
     expect(isClosed).toBe(false);
     held[0]!.write('5\r\n');
     await closed;
-    expect(counted('dropped_hits')).toBe(0);
+    expect(await next).toEqual([6]);
+    expect([server.received.at(-1), counted('dropped_hits')]).toEqual(['incr a 2', 0]);
   });
 });
 
@@ -148,7 +180,7 @@ describe('replies', () => {
     ['get', 'a key that was not requested', 'VALUE x 0 1\r\n1\r\nEND\r\n', /, the server sent "VALUE x 0 1"/, 7],
     ['get', 'a value that is longer than announced', 'VALUE a 0 1\r\n17\r\nEND\r\n', /not as long as announced/, 7],
     ['get', 'a value that is too long for a count', 'VALUE a 0 1025\r\n', /a value has 1025 bytes/, 7],
-    ['get', 'bytes after its end', 'END\r\nEND\r\n', /bytes follow the end of the values/, 7],
+    ['get', 'bytes after its end', 'END\r\nEND\r\n', /bytes follow the last reply/, 7],
     ['get', 'a line without end', 'x'.repeat(3000), LINE_TOO_LONG, 7],
     ['incr', 'the reply of another command', 'STORED\r\n', /in reply to incr, the server sent "STORED"/, 7],
     ['incr', 'an error of the connection', 'CLIENT_ERROR line too long\r\n', /in reply to incr/, 7],

@@ -1,6 +1,6 @@
 import { firstValueFrom, merge, take, toArray } from 'rxjs';
 import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
-import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/nodes/srv-records';
+import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/srv-records';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
 import { type Authority, newAuthority } from '../../support/data/certificates';

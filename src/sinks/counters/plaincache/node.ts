@@ -1,75 +1,214 @@
-import { type Observable, Subject } from 'rxjs';
-import type { ConnectionOptions } from 'node:tls';
-import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
+import { BehaviorSubject, Observable, Subject, type Subscriber } from 'rxjs';
+import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import { DecisionError } from '../../../limiter/decision-error';
+import { ConditionLog } from '../../../streams/condition-log';
+import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
+import { messageOf } from '../../../text/thrown';
 import type { Expiry } from '../expiry';
 import { parseServer } from '../server-address';
-import { NodeLane } from './node-lane';
-import type { PlaincacheStatistics } from './counting/plaincache-statistics';
-import { VERSION_COMMAND, VersionReader } from './protocol/version-reader';
-import { NodeConnections } from './nodes/node-connections';
-import { NodeState } from './nodes/node-state';
+import { type StoredValue, VERSION, type WriteCommand, type WriteOutcome, get, write } from './commands';
+import { Connection, type ConnectionContext } from './connection';
+import { type WireKey, wireKey } from './keys';
+import type { PlaincacheStatistics } from './plaincache-statistics';
+import { planBatch } from './plan-batch';
+
+/** How often a node that is away is tried, in milliseconds. */
+const PROBE_INTERVAL = 250;
+/** incr; add for keys that are absent; incr for those that another process has added in the meantime. */
+const MAX_ROUNDS = 3;
 
 /** What the nodes of a store have in common. */
-export interface NodeContext {
-  readonly tls: (() => ConnectionOptions) | undefined;
-  readonly maxIdle: number;
-  /** The time that each part of an exchange may take, in milliseconds. */
-  readonly timeout: number;
+export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   /** How long a pipeline window gathers, in milliseconds. */
   readonly span: number;
   readonly expiry: Expiry;
   readonly statistics: PlaincacheStatistics;
   readonly instance: CounterInstance;
   readonly log: Log;
+  /** Receives the errors of commands that the server rejected, and values that are not numbers. */
   readonly onRejected: (error: Error) => void;
 }
 
-/** A memcached server: its connections, its state and its lane. */
-export class Node {
+/**
+ * A memcached server, whose counters are a lane. A batch is read, decided and answered; then its hits are written. The next batch is read
+ * when they have been, so that hits of this process are never missed; those that other processes write in between are.
+ *
+ * While the server does not answer it is tried in the background, so that only the first calls wait for its timeout: the others are
+ * answered at once.
+ */
+export class Node implements CounterLane {
   readonly name: string;
+  readonly pipeline: LanePipeline;
+  readonly instance: CounterInstance;
+  readonly retired$: Observable<unknown>;
+  /** Whether the server answers: the present state, then every change. */
   readonly isUp$: Observable<boolean>;
-  readonly #connections: NodeConnections;
-  readonly #state: NodeState;
-  readonly #lane: NodeLane;
+  readonly #context: NodeContext;
+  readonly #connection: Connection;
+  readonly #away: ConditionLog;
+  readonly #isUp$ = new BehaviorSubject(true);
   readonly #retired$ = new Subject<void>();
+  /** Settles when the last batch has been written. */
+  #idle: Promise<void> = Promise.resolve();
+  #probeTimer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   /** @throws Error when the name is not an address */
-  constructor(name: string, { tls, maxIdle, timeout, span, log, ...shared }: NodeContext) {
+  constructor(name: string, context: NodeContext) {
     this.name = name;
-    this.#connections = new NodeConnections({ server: parseServer(name), tls, maxIdle, timeout });
-    this.#state = new NodeState(name, log, () => this.#connections.read(VERSION_COMMAND, () => new VersionReader()));
-    this.isUp$ = this.#state.isUp$;
-    this.#lane = new NodeLane({
-      ...shared,
-      connections: this.#connections,
-      state: this.#state,
-      // One window at a time: the next one reads what this one has written.
-      pipeline: { span, windowsInFlight: 1, whenFull: undefined },
-      retired$: this.#retired$.asObservable(),
+    // One window at a time: the next one reads what this one has written.
+    this.pipeline = { span: context.span, windowsInFlight: 1, whenFull: undefined };
+    this.instance = context.instance;
+    this.retired$ = this.#retired$.asObservable();
+    this.isUp$ = this.#isUp$.asObservable();
+    this.#context = context;
+    this.#connection = new Connection({ ...context, server: parseServer(name) });
+    this.#away = new ConditionLog(context.log, {
+      begins: 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does',
+      ends: 'a memcached server answers again',
+      fields: { server: name },
     });
   }
 
-  get lane(): CounterLane {
-    return this.#lane;
+  /**
+   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in flight. The counts that a
+   * node does not send are 0, so that their limits do not apply; the batch does not fail.
+   */
+  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+    return new Observable((subscriber) => {
+      this.#idle = this.#idle
+        .then(() => this.#apply(batch, subscriber))
+        .catch((error: unknown) => subscriber.error(error));
+    });
   }
 
-  /** See {@link NodeLane.administer}. */
-  administer<T>(run: (connections: NodeConnections) => Promise<T>): Promise<T> {
-    return this.#lane.administer(run);
+  /**
+   * Runs other commands between two batches. Rejects with a DecisionError: a server that does not answer cannot be administered.
+   */
+  administer<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
+    const done = this.#idle.then(async () => {
+      if (!this.#isUp$.value) throw doesNotAnswer();
+      try {
+        return await run(this.#connection);
+      } catch (error) {
+        if (error instanceof DecisionError) throw error;
+        this.#failed(error);
+        throw doesNotAnswer(error);
+      }
+    });
+    this.#idle = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    return done;
   }
 
-  /** Finds out whether the server answers. */
+  /** Finds out whether the server still answers. */
   check(): void {
-    this.#state.check();
+    if (this.#isUp$.value) this.#probe();
   }
 
-  /** The server has left the store. Resolves when its batches are written and its connections closed. */
+  /** The server has left the store. Resolves when its batches are written and its connection closed. */
   async retire(): Promise<void> {
     this.#retired$.next();
     // The window that was open is written after those in flight.
-    for (let idle; idle !== this.#lane.idle;) await (idle = this.#lane.idle);
-    this.#state.close();
-    this.#connections.close();
+    for (let idle; idle !== this.#idle;) await (idle = this.#idle);
+    this.#isClosed = true;
+    clearTimeout(this.#probeTimer);
+    this.#isUp$.complete();
+    this.#connection.close();
   }
+
+  async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
+    const wires = batch.map(({ key }) => wireKey(key));
+    const stored = await this.#read(new Set(wires));
+    const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.expiry);
+    subscriber.next(counts);
+    await this.#write(commands);
+    subscriber.complete();
+  }
+
+  /**
+   * The values of the keys that exist. When the node stops answering, those that have arrived: they are right, so their limits apply,
+   * although the hits of the whole batch are dropped.
+   */
+  async #read(keys: ReadonlySet<WireKey>): Promise<ReadonlyMap<WireKey, StoredValue>> {
+    const { statistics, onRejected } = this.#context;
+    const values = new Map<WireKey, StoredValue>();
+    let code: 'success' | 'error' = 'error';
+    if (this.#isUp$.value) {
+      try {
+        await Promise.all(get(keys, values).map((request) => this.#connection.read(request)));
+        code = 'success';
+      } catch (error) {
+        this.#failed(error);
+      }
+    }
+    statistics.read(code, { requested: keys.size, found: values.size });
+    for (const value of values.values()) {
+      if (value === undefined) onRejected(new Error('a counter holds a value that is not a number'));
+    }
+    return values;
+  }
+
+  /** Executes commands, in order. Additions create absent keys, subtractions do not. A command whose outcome is unknown is not sent again. */
+  async #write(commands: readonly WriteCommand[]): Promise<void> {
+    const { statistics, onRejected } = this.#context;
+    let remaining = commands;
+    for (let round = 0; round < MAX_ROUNDS && remaining.length > 0 && this.#isUp$.value; round += 1) {
+      const sent = remaining;
+      const outcomes: WriteOutcome[] = [];
+      const written = write(sent, outcomes).map((request) => this.#connection.write(request));
+      await Promise.all(written).catch((error: unknown) => this.#failed(error));
+      sent.forEach((command, index) => statistics.wrote(command, outcomes[index]));
+      for (const outcome of outcomes) if (outcome instanceof Error) onRejected(outcome);
+      remaining = commandsLeft(sent, outcomes);
+    }
+    for (const command of remaining) statistics.dropped(command);
+  }
+
+  #probe(): void {
+    this.#connection.read(VERSION).then(
+      () => this.#answered(),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  #answered(): void {
+    if (this.#isClosed) return;
+    this.#away.ended();
+    if (!this.#isUp$.value) this.#isUp$.next(true);
+  }
+
+  /** The node has not answered: it is tried until it does. */
+  #failed(error: unknown): void {
+    if (this.#isClosed) return;
+    this.#away.because(messageOf(error));
+    if (this.#isUp$.value) this.#isUp$.next(false);
+    clearTimeout(this.#probeTimer);
+    this.#probeTimer = setTimeout(() => this.#probe(), PROBE_INTERVAL).unref();
+  }
+}
+
+function doesNotAnswer(cause?: unknown): DecisionError {
+  return new DecisionError('store_failed', 'the memcached server of the counter does not answer', { cause });
+}
+
+/** The commands that are left, because a key was absent or was not. */
+function commandsLeft(commands: readonly WriteCommand[], outcomes: readonly WriteOutcome[]): readonly WriteCommand[] {
+  /** Keys that are created in the next round: commands that did not find them have to follow. */
+  const created = new Set<WireKey>();
+  const left: WriteCommand[] = [];
+  commands.forEach((command, index) => {
+    const outcome = outcomes[index];
+    if (outcome === 'not stored') left.push({ ...command, kind: 'incr' });
+    if (outcome !== 'not found') return;
+    if (created.has(command.key)) left.push(command);
+    else if (command.kind !== 'decr') {
+      created.add(command.key);
+      left.push({ ...command, kind: 'add' });
+    }
+  });
+  return left;
 }

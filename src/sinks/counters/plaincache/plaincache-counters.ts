@@ -23,14 +23,13 @@ import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../expiry';
 import { ConditionLog } from '../../../streams/condition-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
-import { counterAdministration } from './administration/administer-counters';
+import { counterAdministration } from './administer-counters';
+import { selectNode, wireKey } from './keys';
 import { Node } from './node';
-import { selectNode } from './nodes/select-node';
-import { lookUpSrv, srvServers } from './nodes/srv-records';
-import { PlaincacheStatistics } from './counting/plaincache-statistics';
-import { wireKey } from './protocol/legal-key';
+import { lookUpSrv, srvServers } from './srv-records';
+import { PlaincacheStatistics } from './plaincache-statistics';
 
-/** The time that each part of an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
+/** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
 const TIMEOUT = 500;
 /** How often the nodes are checked for the health of the service, in milliseconds. */
 const CHECK_INTERVAL = 1000;
@@ -38,8 +37,6 @@ const CHECK_INTERVAL = 1000;
 export interface PlaincacheOptions {
   /** The servers in their order, or the DNS record that lists them: PLAINCACHE_HOST_PORT, PLAINCACHE_SRV. */
   readonly servers: readonly string[] | { readonly record: string; readonly refresh: number };
-  /** PLAINCACHE_MAX_IDLE_CONNS */
-  readonly maxIdleConnections: number;
   /** Undefined: without TLS. */
   readonly tlsFiles: StoreTlsFiles | undefined;
   /** How long a pipeline window gathers, in milliseconds. */
@@ -48,7 +45,7 @@ export interface PlaincacheOptions {
   readonly expirationJitterMaxSeconds: number;
   readonly statistics: Statistics;
   readonly log: Log;
-  /** The time that each part of an exchange with a server may take, in milliseconds; for tests. */
+  /** The time that an exchange with a server may take, in milliseconds; for tests. */
   readonly timeout?: number;
   /** Looks up a DNS record; the name servers of the system if undefined. */
   readonly lookUp?: typeof lookUpSrv;
@@ -74,7 +71,6 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   const rejections = new ConditionLog(log, { begins: 'a memcached server rejected a counter' });
   const context = {
     tls: tls && (() => tls.options()),
-    maxIdle: options.maxIdleConnections,
     timeout: options.timeout ?? TIMEOUT,
     span: options.windowSpan,
     expiry: new Expiry(options.expirationJitterMaxSeconds),
@@ -125,7 +121,7 @@ function isList(servers: PlaincacheOptions['servers']): servers is readonly stri
 
 function laneOf({ key }: CounterOperation, nodes: readonly Node[]): CounterLane {
   const wire = wireKey(key);
-  return nodes.length === 0 ? NO_NODES : selectNode(wire, nodes).lane;
+  return nodes.length === 0 ? NO_NODES : selectNode(wire, nodes);
 }
 
 /** While the servers are not known. */

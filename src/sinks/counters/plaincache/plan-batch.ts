@@ -1,11 +1,8 @@
-import { type CounterOperation, LARGEST_COUNT } from '../../../../limiter/counter-operation';
-import type { Expiry } from '../../expiry';
-import type { WireKey } from '../protocol/legal-key';
-import type { StoredValue } from '../protocol/read-values';
-import type { WriteCommand } from '../protocol/write-counts';
-
-/** What is applied to a key that was read. */
-export type NodeOperation = Pick<CounterOperation, 'hits' | 'windowSeconds'>;
+import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
+import type { Expiry } from '../expiry';
+import { decideGuards } from '../guarded-batch';
+import type { StoredValue, WriteCommand } from './commands';
+import type { WireKey } from './keys';
 
 export interface BatchKeys {
   /** The key of each operation. */
@@ -33,16 +30,19 @@ interface KeyState {
  * Decides a batch on counts that were read, as if its operations were applied one after the other: the counts after them, and the
  * commands that the server still has to execute. Subtracting creates no key; a counter saturates at 2^53 − 1.
  */
-export function planBatch(
-  operations: readonly NodeOperation[],
-  { wires, stored }: BatchKeys,
-  expiry: Expiry,
-): BatchPlan {
+export function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchKeys, expiry: Expiry): BatchPlan {
+  const operations = batch.some(({ guard }) => guard !== undefined)
+    ? decideGuards(
+        batch,
+        wires.map((wire) => stored.get(wire) ?? 0),
+      )
+    : batch;
   const keys = new Map<WireKey, KeyState>();
   const commands: WriteCommand[] = [];
   const counts = operations.map(({ hits, windowSeconds }, index) => {
     const wire = wires[index]!;
-    const state = stateOf(wire, keys, stored);
+    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined };
+    keys.set(wire, state);
     const before = state.count ?? 0;
     if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
     state.count = Math.min(LARGEST_COUNT, Math.max(0, before + hits));
@@ -59,13 +59,4 @@ export function planBatch(
     return state.count;
   });
   return { counts, commands };
-}
-
-function stateOf(wire: WireKey, keys: Map<WireKey, KeyState>, stored: ReadonlyMap<WireKey, StoredValue>): KeyState {
-  let state = keys.get(wire);
-  if (state === undefined) {
-    state = { count: stored.get(wire), addition: undefined };
-    keys.set(wire, state);
-  }
-  return state;
 }

@@ -1,6 +1,6 @@
-import type { Counter } from '../../../../statistics/counter';
-import type { Statistics } from '../../../../statistics/statistics';
-import type { WriteCommand, WriteOutcome } from '../protocol/write-counts';
+import type { Counter } from '../../../statistics/counter';
+import type { Statistics } from '../../../statistics/statistics';
+import type { WriteCommand, WriteOutcome } from './commands';
 
 /** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
 export class PlaincacheStatistics {

@@ -1,9 +1,9 @@
 import { Resolver } from 'node:dns/promises';
 import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
-import type { Log } from '../../../../streams/ports/log';
-import { parseServerAddress } from '../../../../text/host-port';
-import { messageOf } from '../../../../text/thrown';
-import { ConditionLog } from '../../../../streams/condition-log';
+import { ConditionLog } from '../../../streams/condition-log';
+import type { Log } from '../../../streams/ports/log';
+import { parseServerAddress } from '../../../text/host-port';
+import { messageOf } from '../../../text/thrown';
 
 /** How soon a look-up that failed is repeated, in milliseconds. */
 const RETRY_INTERVAL = 1000;

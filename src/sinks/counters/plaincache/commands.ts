@@ -1,0 +1,172 @@
+import { LARGEST_COUNT } from '../../../limiter/counter-operation';
+import { excerpt } from '../../../text/excerpt';
+import type { Request } from './connection';
+import type { WireKey } from './keys';
+
+/**
+ * The most keys of one request. A server replies to a `get` only when it has read the whole line and looked up all of its keys, so in
+ * reply to one line for tens of thousands of keys, nothing would arrive for longer than the timeout. The requests for a batch are sent at
+ * once: if each waited for the reply to the one before, the trip time of each would be added, and the windows of a busy process would
+ * grow with it.
+ */
+const KEYS_PER_REQUEST = 1_000;
+
+function inParts<T>(all: readonly T[]): readonly (readonly T[])[] {
+  if (all.length <= KEYS_PER_REQUEST) return [all];
+  return [all.slice(0, KEYS_PER_REQUEST), ...inParts(all.slice(KEYS_PER_REQUEST))];
+}
+
+/** A stored value: a count, at most {@link LARGEST_COUNT}, or undefined for a value that is no number. */
+export type StoredValue = number | undefined;
+
+/** A value of a counter: decimal digits; after a decrement, blanks keep its length. */
+const COUNT = /^ *(\d+) *$/;
+
+function storedValue(text: string): StoredValue {
+  const digits = COUNT.exec(text)?.[1];
+  return digits === undefined ? undefined : Math.min(LARGEST_COUNT, Number(digits));
+}
+
+/** Reads keys. @param values receives those that exist, each when it arrives, for a reply that remains incomplete */
+export function get(keys: ReadonlySet<WireKey>, values: Map<WireKey, StoredValue>): readonly Request<true>[] {
+  return inParts([...keys]).map((part) => ({
+    text: `get ${part.join(' ')}\r\n`,
+    onLine: (line, value) => {
+      if (line === 'END') return true;
+      const key = line.slice('VALUE '.length, line.indexOf(' ', 'VALUE '.length));
+      if (value === undefined || !line.startsWith('VALUE ') || !keys.has(key)) throw unexpected('get', line);
+      values.set(key, storedValue(value));
+      return undefined;
+    },
+  }));
+}
+
+/** A command that changes a counter. */
+export interface WriteCommand {
+  readonly kind: 'add' | 'incr' | 'decr';
+  readonly key: WireKey;
+  /** What is added or subtracted; for `add`, the first value. */
+  readonly hits: number;
+  /** The time to live of a key that is created, in seconds. */
+  readonly lifetime: number;
+}
+
+/** The outcome of one command: done, a condition that was not met, or the error line of the server. */
+export type WriteOutcome = 'done' | 'not stored' | 'not found' | Error;
+
+/** Executes commands. @param outcomes receives one for each, in their order, each when it arrives */
+export function write(commands: readonly WriteCommand[], outcomes: WriteOutcome[]): readonly Request<true>[] {
+  let end = 0;
+  return inParts(commands).map((part) => {
+    end += part.length;
+    const partEnd = end;
+    return {
+      text: part.map(writeCommand).join(''),
+      onLine: (line) => {
+        outcomes.push(outcomeOf(commands[outcomes.length]!, line));
+        return outcomes.length === partEnd ? true : undefined;
+      },
+    };
+  });
+}
+
+function writeCommand({ kind, key, hits, lifetime }: WriteCommand): string {
+  return kind === 'add' ? storeCommand(kind, key, { value: hits, lifetime }) : `${kind} ${key} ${hits}\r\n`;
+}
+
+const NUMBER = /^\d+ *$/;
+/** Errors of one command, after which the connection continues with the reply to the next one. */
+const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrement non-numeric value)/;
+
+/** Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next command. */
+function outcomeOf({ kind }: WriteCommand, line: string): WriteOutcome {
+  if (kind === 'add' ? line === 'STORED' : NUMBER.test(line)) return 'done';
+  if (kind === 'add' && line === 'NOT_STORED') return 'not stored';
+  if (kind !== 'add' && line === 'NOT_FOUND') return 'not found';
+  if (COMMAND_ERROR.test(line)) return replied(line);
+  throw unexpected(kind, line);
+}
+
+/** A key as the server has it. */
+export interface ReadCounter {
+  readonly count: StoredValue;
+  /** In seconds; null for a key that does not expire. */
+  readonly timeToLive: number | null;
+}
+
+const META_LINE = /^VA \d+ t(-?\d+) *$/;
+
+/** Reads a value and its time to live, which `get` does not return. `unsupported`: the server is older than the command, 1.6. */
+export function metaGet(key: WireKey): Request<ReadCounter | 'absent' | 'unsupported'> {
+  return {
+    text: `mg ${key} t v\r\n`,
+    onLine: (line, value) => {
+      if (line === 'EN') return 'absent';
+      if (line === 'ERROR') return 'unsupported';
+      const timeToLive = META_LINE.exec(line)?.[1];
+      if (timeToLive === undefined || value === undefined) throw unexpected('mg', line);
+      return { count: storedValue(value), timeToLive: Number(timeToLive) < 0 ? null : Number(timeToLive) };
+    },
+  };
+}
+
+/** Sets a value whether the key exists or not. @param lifetime in seconds */
+export function set(key: WireKey, value: number, lifetime: number): Request<true | Error> {
+  return { text: storeCommand('set', key, { value, lifetime }), onLine: (line) => replaced('set', line) };
+}
+
+/** Removes a key whether it exists or not. */
+export function remove(key: WireKey): Request<true | Error> {
+  return { text: `delete ${key}\r\n`, onLine: (line) => replaced('delete', line) };
+}
+
+const REPLACED = new Set(['STORED', 'DELETED', 'NOT_FOUND']);
+
+function replaced(command: string, line: string): true | Error {
+  if (REPLACED.has(line)) return true;
+  if (line.startsWith('SERVER_ERROR ')) return replied(line);
+  throw unexpected(command, line);
+}
+
+/** Only shows that the server answers. */
+export const VERSION: Request<true> = {
+  text: 'version\r\n',
+  onLine: (line) => {
+    if (!line.startsWith('VERSION ')) throw unexpected('version', line);
+    return true;
+  },
+};
+
+function storeCommand(
+  command: 'add' | 'set',
+  key: WireKey,
+  { value, lifetime }: { readonly value: number; readonly lifetime: number },
+): string {
+  const text = String(value);
+  return `${command} ${key} 0 ${memcachedExpiry(lifetime)} ${text.length}\r\n${text}\r\n`;
+}
+
+/** Above this, memcached takes an expiry for a date: 30 days in seconds. */
+const LONGEST_RELATIVE = 2_592_000;
+
+/**
+ * A time to live of at least a second in the form of memcached: seconds, or above 30 days the date in Unix seconds. One second is added,
+ * because the server's clock ticks in whole seconds: without it a counter of one second may live only for milliseconds.
+ */
+function memcachedExpiry(seconds: number): number {
+  const expiry = seconds + 1;
+  return expiry > LONGEST_RELATIVE ? Math.floor(Date.now() / 1000) + expiry : expiry;
+}
+
+function replied(line: string): Error {
+  return new Error(`the server replied ${quoteLine(line)}`);
+}
+
+function unexpected(command: string, line: string): Error {
+  return new Error(`in reply to ${command}, the server sent ${quoteLine(line)}`);
+}
+
+/** A line of a reply, for a message; what servers send may be anything. */
+function quoteLine(line: string): string {
+  return JSON.stringify(excerpt(line, 60));
+}

@@ -1,0 +1,196 @@
+import { type Socket, connect as connectPlain } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { type Server, connectOptions } from '../server-address';
+
+/** More than any line of the protocol has, and more than any counter has: a longer value is not one. */
+const MAX_BYTES = 1024;
+/** A line that announces a value, in reply to `get` or to `mg`: its size in bytes. */
+const VALUE_LINE = /^(?:VALUE \S+ \d+|VA) (\d+)/;
+
+/** A request, and how the reply to it is read. */
+export interface Request<T> {
+  /** In Latin-1. */
+  readonly text: string;
+  /**
+   * Takes the next line of the reply, and the value after it if it announces one.
+   *
+   * @returns the result when the reply is complete
+   * @throws Error for a line that is not one of the reply: what follows it on the connection cannot be assigned to requests
+   */
+  readonly onLine: (line: string, value: string | undefined) => T | undefined;
+}
+
+export interface ConnectionContext {
+  readonly server: Server;
+  /** The options of a TLS connection; undefined: without TLS. */
+  readonly tls: (() => ConnectionOptions) | undefined;
+  /** The time for each exchange, connecting included, in milliseconds. Those that are sent at once follow each other. */
+  readonly timeout: number;
+}
+
+interface Exchange {
+  readonly request: Request<unknown>;
+  /** Whether it may be sent a second time, because it changes nothing. */
+  readonly isRead: boolean;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * The connection to a memcached server: opened when there is something to send, and opened again when it was lost. Requests are sent at
+ * once, and replies arrive in the same order. Anything but exactly the expected replies ends the connection and fails what is in flight:
+ * the server may or may not have executed it.
+ */
+export class Connection {
+  readonly #context: ConnectionContext;
+  /** What is in flight. */
+  readonly #exchanges: Exchange[] = [];
+  #socket: Socket | undefined;
+  /** Whether the server has replied on this socket before. */
+  #wasUsed = false;
+  /** Whether bytes have arrived since there is something in flight. */
+  #hasAnswered = false;
+  #received = '';
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(context: ConnectionContext) {
+    this.#context = context;
+  }
+
+  /** A request that changes nothing. It is sent again when the server has closed the idle connection in the meantime. */
+  read<T>(request: Request<T>): Promise<T> {
+    return this.#exchange(request, true);
+  }
+
+  /** A request that changes counters: never sent a second time, because the server may have applied it. */
+  write<T>(request: Request<T>): Promise<T> {
+    return this.#exchange(request, false);
+  }
+
+  /** Closes the connection for good; what is in flight fails. */
+  close(): void {
+    this.#isClosed = true;
+    this.#fail(new Error('the connection is closed'));
+  }
+
+  #exchange<T>(request: Request<T>, isRead: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#isClosed) return reject(new Error('the connection is closed'));
+      this.#exchanges.push({ request, isRead, resolve: resolve as (result: unknown) => void, reject });
+      this.#send([request]);
+      if (this.#exchanges.length > 1) return;
+      this.#hasAnswered = false;
+      this.#startTimer();
+    });
+  }
+
+  #send(requests: readonly Request<unknown>[]): void {
+    this.#socket ??= this.#connect();
+    for (const { text } of requests) this.#socket.write(text, 'latin1');
+  }
+
+  #connect(): Socket {
+    const { server, tls } = this.#context;
+    const at = connectOptions(server);
+    const socket = tls === undefined ? connectPlain(at) : connectTls({ ...at, ...tls() });
+    // While something is in flight, its timer keeps the process alive.
+    socket.setNoDelay(true).setEncoding('latin1').unref();
+    // A socket that was given up reports its end later.
+    const ifPresent = (act: () => void) => {
+      if (socket === this.#socket) act();
+    };
+    socket.on('data', (text: string) => ifPresent(() => this.#receive(text)));
+    socket.on('error', (error) => ifPresent(() => this.#lost(error)));
+    for (const event of ['end', 'close']) {
+      socket.on(event, () => ifPresent(() => this.#lost(new Error('the server closed the connection'))));
+    }
+    return socket;
+  }
+
+  #receive(text: string): void {
+    this.#hasAnswered = true;
+    this.#received += text;
+    try {
+      this.#readReplies();
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  #readReplies(): void {
+    const text = this.#received;
+    let start = 0;
+    for (;;) {
+      const exchange = this.#exchanges[0];
+      if (exchange === undefined) break;
+      const end = text.indexOf('\r\n', start);
+      if (end === -1) {
+        if (text.length - start > MAX_BYTES) throw new Error('a line is too long');
+        break;
+      }
+      const line = text.slice(start, end);
+      const size = line.startsWith('VA') ? VALUE_LINE.exec(line)?.[1] : undefined;
+      let next = end + 2;
+      if (size !== undefined) {
+        next += valueLength(size) + 2;
+        if (text.length < next) break;
+        if (!text.startsWith('\r\n', next - 2)) throw new Error('a value is not as long as announced');
+      }
+      const result = exchange.request.onLine(line, size === undefined ? undefined : text.slice(end + 2, next - 2));
+      start = next;
+      if (result === undefined) continue;
+      if (this.#exchanges.length === 1 && start < text.length) throw new Error('bytes follow the last reply');
+      this.#exchanges.shift();
+      this.#wasUsed = true;
+      exchange.resolve(result);
+      this.#startTimer();
+    }
+    this.#received = text.slice(start);
+    if (this.#exchanges.length === 0 && this.#received !== '') {
+      throw new Error('the server sent bytes that no request asked for');
+    }
+  }
+
+  /** Starts the time of the exchange that is next; none runs when nothing is in flight. */
+  #startTimer(): void {
+    clearTimeout(this.#timer);
+    const next = this.#exchanges[0];
+    if (next === undefined) return;
+    const { timeout } = this.#context;
+    this.#timer = setTimeout(() => {
+      // After a long turn of the event loop, a reply that has arrived in time is still to be read.
+      setImmediate(() => {
+        if (this.#exchanges[0] === next) this.#fail(new Error(`the server did not answer within ${timeout} ms`));
+      });
+    }, timeout);
+  }
+
+  /** The connection could not be made, or has ended. */
+  #lost(error: Error): void {
+    const mayRepeat = this.#wasUsed && !this.#hasAnswered && this.#exchanges.every(({ isRead }) => isRead);
+    if (!mayRepeat || this.#exchanges.length === 0) return this.#fail(error);
+    // The server has closed the connection while it was idle.
+    this.#abandon();
+    this.#send(this.#exchanges.map(({ request }) => request));
+    this.#startTimer();
+  }
+
+  #fail(error: Error): void {
+    this.#abandon();
+    for (const { reject } of this.#exchanges.splice(0)) reject(error);
+  }
+
+  #abandon(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+    this.#wasUsed = false;
+    this.#received = '';
+    clearTimeout(this.#timer);
+  }
+}
+
+function valueLength(size: string): number {
+  if (Number(size) > MAX_BYTES) throw new Error(`a value has ${size} bytes, so it is not a count`);
+  return Number(size);
+}
