@@ -1,5 +1,5 @@
+import type { HostPort } from '../text/host-port';
 import type { Field, InstancePrefix, Settings, SettingsView } from './settings';
-import type { HostPort } from './values/addresses';
 import { isSocketPath, isStoreAddress } from './values/addresses';
 import { splitList } from './values/lists';
 

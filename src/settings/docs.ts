@@ -32,8 +32,7 @@ function describeFile(row: Setting): readonly Description[] {
   return [{ name, alias, allowed: filePath.allowed, default: undefined, help }];
 }
 
-function describeDefault({ type, default: value, defaultText }: Setting): string | undefined {
-  if (defaultText !== undefined) return defaultText;
+function describeDefault({ type, default: value }: Setting): string | undefined {
   if (value instanceof DerivedDefault) return value.text;
   return value === undefined ? undefined : type.format(value) || undefined;
 }

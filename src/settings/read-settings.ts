@@ -2,6 +2,7 @@ import { checks } from './checks';
 import { mogrifierVariables, readMogrifiers } from './mogrifiers';
 import { type ServiceManager, readServiceManager } from './service-manager';
 import type { Field, Settings, SettingsView } from './settings';
+import { type SettingState, type StateOf, findUnmet } from './table/condition';
 import { TAGGED_OUTPUT } from './table/outputs';
 import { DerivedDefault } from './table/setting';
 import { settingRows } from './table/settings-table';
@@ -14,14 +15,7 @@ import {
   readVariable,
   readsNoFiles,
 } from './variables';
-import {
-  type SettingStates,
-  findIneffectiveSettings,
-  findUnknownVariables,
-  findUnmetCondition,
-  findUnusedSockets,
-  noEffect,
-} from './warnings';
+import { findIneffective, noEffect } from './warnings';
 
 /** The environment contains invalid settings. The message lists all of them and contains no secrets. */
 export class SettingsError extends Error {
@@ -76,35 +70,27 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
   function nameOf(field: Field): string {
     return given.get(field) ?? rowsByField.get(field)?.name ?? field;
   }
-  const states: SettingStates = {
-    stateOf(name) {
-      const { field, type } = rowOf(name);
-      const value = values[field];
-      const text = value === undefined ? undefined : type.format(value);
-      return { variable: nameOf(field), isGiven: given.has(field), value: text };
-    },
-    isValid: (name) => !invalid.has(rowOf(name).field),
-  };
+  function stateOf(name: string): SettingState {
+    const row = rowsByName.get(name);
+    if (row === undefined) throw new Error(`the settings table has no row ${name}`);
+    const { field, type } = row;
+    const value = values[field] === undefined ? undefined : type.format(values[field]);
+    return { variable: nameOf(field), isGiven: given.has(field), isValid: !invalid.has(field), value };
+  }
   for (const [field, value] of Object.entries(values)) {
-    if (value instanceof DerivedDefault) values[field] = value.derive(states.stateOf);
+    if (value instanceof DerivedDefault) values[field] = value.derive(stateOf);
   }
   // The type is derived from the rows, so every field has a value of its type, except for the mogrifiers, which are filled in next.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const settings = values as unknown as Settings;
-  values['mogrifiers'] = mogrifiersOf({ settings, nameOf }, states, reading);
-
-  const { manager, problems } = readServiceManager(environment, process.pid);
-  const contradictions = checks
-    .filter(({ concerns }) => !concerns.some((field) => invalid.has(field)))
-    .flatMap(({ find }) => find({ settings, nameOf }) ?? []);
-  reading.problems.push(...contradictions, ...problems);
+  values['mogrifiers'] = mogrifiersOf({ settings, nameOf }, stateOf, reading);
+  for (const { concerns, find } of checks) {
+    const problem = concerns.some((field) => invalid.has(field)) ? undefined : find({ settings, nameOf });
+    if (problem !== undefined) reading.problems.push(problem);
+  }
+  const manager = readServiceManager(environment, process.pid, reading.problems);
   if (reading.problems.length > 0) throw new SettingsError(reading.problems, settings.logFormat);
-  const warnings = [
-    ...reading.warnings,
-    ...findIneffectiveSettings(states),
-    ...findUnknownVariables(environment),
-    ...findUnusedSockets(manager, settings),
-  ];
+  const warnings = [...reading.warnings, ...findIneffective({ environment, stateOf, manager })];
   function readAgain<F extends Field>(field: F): Settings[F] {
     const file = files.get(field);
     if (file === undefined) return settings[field];
@@ -113,12 +99,6 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
     return deepFreeze(readSecret(file, readFile).value) as Settings[F];
   }
   return { settings: deepFreeze(settings), given, files, readAgain, nameOf, manager, warnings };
-}
-
-function rowOf(name: string) {
-  const row = rowsByName.get(name);
-  if (row === undefined) throw new Error(`the settings table has no row ${name}`);
-  return row;
 }
 
 /** Reads each row by itself. An invalid setting gets its default, so that the other settings can still be checked. */
@@ -138,9 +118,9 @@ function readRows(reading: Reading) {
 }
 
 /** The mogrifiers of the DogStatsD output. */
-function mogrifiersOf({ settings, nameOf }: SettingsView, states: SettingStates, reading: Reading) {
-  if (!states.isValid('TAGGEDSTATS_MOGRIFIERS')) return [];
-  const reason = findUnmetCondition([TAGGED_OUTPUT], states);
+function mogrifiersOf({ settings, nameOf }: SettingsView, stateOf: StateOf, reading: Reading) {
+  if (!stateOf('TAGGEDSTATS_MOGRIFIERS').isValid) return [];
+  const reason = findUnmet([TAGGED_OUTPUT], stateOf);
   if (reason === undefined) {
     return readMogrifiers(settings.taggedstatsMogrifiers, nameOf('taggedstatsMogrifiers'), reading);
   }

@@ -25,20 +25,14 @@ const MICROSECONDS_IN_MILLISECOND = 1000;
  * Reads the variables of the protocols of systemd: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `LISTEN_FDS` and their companions.
  *
  * @param pid the process: variables that are meant for another one, as in its children, are ignored
- * @returns what is valid, and a sentence for each problem
+ * @param problems receives a sentence for each problem
  */
-export function readServiceManager(
-  environment: Environment,
-  pid: number,
-): { readonly manager: ServiceManager; readonly problems: readonly string[] } {
-  const problems: string[] = [];
-  const sockets = socketsOf(environment, pid, problems);
-  const manager = {
+export function readServiceManager(environment: Environment, pid: number, problems: string[]): ServiceManager {
+  return {
     notifySocket: textOf(environment, 'NOTIFY_SOCKET'),
     watchdog: watchdogOf(environment, pid, problems),
-    sockets,
+    sockets: socketsOf(environment, pid, problems),
   };
-  return { manager, problems };
 }
 
 function watchdogOf(environment: Environment, pid: number, problems: string[]): number | undefined {

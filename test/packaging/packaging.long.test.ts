@@ -382,6 +382,8 @@ describe('the units of deploy/systemd', () => {
       });
     expect(Object.fromEntries(sockets)).toEqual(ports);
     const passed = { LISTEN_PID: '1', LISTEN_FDS: '3', LISTEN_FDNAMES: sockets.map(([name]) => name).join(':') };
-    expect(readServiceManager(passed, 1).problems).toEqual([]);
+    const problems: string[] = [];
+    readServiceManager(passed, 1, problems);
+    expect(problems).toEqual([]);
   });
 });

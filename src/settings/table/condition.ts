@@ -16,6 +16,8 @@ export interface SettingState {
   /** The variable that sets it, or else its neutral name. */
   readonly variable: string;
   readonly isGiven: boolean;
+  /** Whether it is not set, or set to a valid value. */
+  readonly isValid: boolean;
   /** The effective value as a user would write it; undefined when there is none. May contain credentials. */
   readonly value: string | undefined;
 }
@@ -69,4 +71,14 @@ export function anyOf(text: string, conditions: readonly Condition[]): Condition
 
 function describe({ variable, value, isGiven }: SettingState): string {
   return `${variable} is ${value ?? 'not set'}${isGiven ? '' : ' by default'}`;
+}
+
+/** Why the first of the conditions that does not hold does not hold; undefined when all hold, or when that cannot be said. */
+export function findUnmet(conditions: readonly Condition[], stateOf: StateOf): string | undefined {
+  for (const { names, failure } of conditions) {
+    if (!names.every((name) => stateOf(name).isValid)) return undefined;
+    const reason = failure(stateOf);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
 }

@@ -4,7 +4,7 @@ import { list, mogrifierTags, otlpHeaders, pairs } from '../values/lists';
 import { count, fraction, port } from '../values/numbers';
 import { anyText, boolean, choice, filePath, httpPath } from '../values/value-type';
 import { anyOf, is, isNot, isNotSet, matches } from './condition';
-import { derived, group, setting } from './setting';
+import { derived, group, noDefault, setting } from './setting';
 
 export const statisticsSettings = group({
   title: 'Statistics',
@@ -58,21 +58,17 @@ export const statisticsOutputSettings = group({
       Reports response times in milliseconds instead of seconds in the built-in mapping.`,
   ],
   families: [
-    {
-      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_PATTERN', anyText('regular expression'), undefined, TAGGED_OUTPUT)`
-        Pattern of the statistic names to which this mogrifier applies; <NAME> is its name in upper case.`,
-      defaultText: 'required',
-    },
-    {
-      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), undefined, TAGGED_OUTPUT)`
-        Name to send instead; $1, $2 are the capture groups of the pattern.`,
-      defaultText: 'required',
-    },
-    {
-      ...setting('TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS', mogrifierTags, undefined, TAGGED_OUTPUT)`
-        Tags to send with that name; values may contain $1, $2.`,
-      defaultText: 'none',
-    },
+    setting(
+      'TAGGEDSTATS_MOGRIFIER_<NAME>_PATTERN',
+      anyText('regular expression'),
+      noDefault('required'),
+      TAGGED_OUTPUT,
+    )`
+      Pattern of the statistic names to which this mogrifier applies; <NAME> is its name in upper case.`,
+    setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), noDefault('required'), TAGGED_OUTPUT)`
+      Name to send instead; $1, $2 are the capture groups of the pattern.`,
+    setting('TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS', mogrifierTags, noDefault('none'), TAGGED_OUTPUT)`
+      Tags to send with that name; values may contain $1, $2.`,
   ],
 });
 
@@ -85,10 +81,8 @@ export const traceSettings = group({
     setting('TRACING_EXPORTER_PROTOCOL', choice({ http: [], grpc: [] }), 'http')`Protocol of the OTLP exporter.`,
     setting('TRACING_SERVICE_NAME', anyText(), 'RateLimit')`Service name in spans.`,
     setting('TRACING_SERVICE_NAMESPACE', anyText(), '')`Service namespace in spans.`,
-    {
-      ...setting('TRACING_SERVICE_INSTANCE_ID', anyText(), undefined)`Service instance id in spans.`,
-      defaultText: 'random UUID (version 4)',
-    },
+    setting('TRACING_SERVICE_INSTANCE_ID', anyText(), noDefault('random UUID (version 4)'))`
+      Service instance id in spans.`,
     setting('TRACING_SAMPLING_RATE', fraction, 1)`
       Fraction of the traces to sample when the caller has made no sampling decision.`,
   ],

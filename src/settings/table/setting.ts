@@ -12,8 +12,6 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly type: ValueType<Value>;
   /** Undefined: without the variable there is no value. */
   readonly default: Default;
-  /** Describes the default where the value does not. */
-  readonly defaultText?: string;
   /** The conditions, all of them, under which the setting has an effect. When one does not hold, setting it is warned about. */
   readonly requires: readonly Condition[];
   /** Accepted for compatibility with existing environments, but without effect. */
@@ -22,7 +20,7 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly help: string;
 }
 
-/** A default that follows from other settings, which have no such default themselves; `text` says how. */
+/** A default that is described by `text`: it follows from other settings, which have no such default themselves, or is left to the user of the setting. */
 export class DerivedDefault<Value = unknown> {
   constructor(
     readonly text: string,
@@ -35,10 +33,15 @@ export function derived<Value extends string | boolean>(text: string, derive: (s
   return new DerivedDefault(text, derive);
 }
 
+/** Declares that there is no value without the variable, and what happens then. */
+export function noDefault(text: string): DerivedDefault<undefined> {
+  return new DerivedDefault(text, () => undefined);
+}
+
 /** The type of a setting's value in {@link Settings}. */
 export type ValueOf<Row> =
   Row extends Setting<string, infer Value, infer Default>
-    ? undefined extends Default
+    ? Default extends undefined | DerivedDefault<undefined>
       ? Value | undefined
       : Value
     : never;
@@ -56,7 +59,7 @@ function fieldOf<const Name extends string>(name: Name): FieldOf<Name> {
   return field as FieldOf<Name>;
 }
 
-type DefaultOf<Value> = NoInfer<Value> | DerivedDefault<NoInfer<Value>> | undefined;
+type DefaultOf<Value> = NoInfer<Value> | DerivedDefault<NoInfer<Value> | undefined> | undefined;
 
 /**
  * Declares a row: its name, type, default and conditions, and as a template the help, whose line breaks count as blanks. The compiler

@@ -1,10 +1,11 @@
-import { isServer, isSocketPath } from '../values/addresses';
+import { parseServerAddress } from '../../text/host-port';
+import { isSocketPath } from '../values/addresses';
 import { interval, span, timeout } from '../values/duration';
 import { list } from '../values/lists';
 import { count, positive, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, credentials, filePath, storeAddress, textLike } from '../values/value-type';
 import { anyOf, is, isNot, isSet, matches } from './condition';
-import { derived, group, setting } from './setting';
+import { derived, group, noDefault, setting } from './setting';
 
 /** The longest time to live that every store accepts, in seconds. */
 const LONGEST_JITTER = 2_147_483_647;
@@ -12,6 +13,8 @@ const LONGEST_JITTER = 2_147_483_647;
 const MOST_KEYS = 2 ** 24;
 /** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
 const SMALLEST_MEMORY = 1_048_576;
+
+const A_QUARTER = 'a quarter of the memory that the process may use';
 
 const IN_MEMORY = is('BACKEND_TYPE', 'memory');
 const SHARED = is('BACKEND_TYPE', 'kvstore', 'plaincache');
@@ -34,11 +37,8 @@ export const counterSettings = group({
       Where counters are stored: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).`,
     setting('MEMORY_MAX_KEYS', wholeNumber({ min: 1, max: MOST_KEYS }), 1_000_000, IN_MEMORY)`
       Maximum number of counters in the memory store.`,
-    {
-      ...setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), undefined, IN_MEMORY)`
-        Maximum memory of the counters in the memory store, in bytes.`,
-      defaultText: 'a quarter of the memory that the process may use',
-    },
+    setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), noDefault(A_QUARTER), IN_MEMORY)`
+      Maximum memory of the counters in the memory store, in bytes.`,
     setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the key of every counter, in every store.`,
     setting('KVSTORE_PIPELINE_WINDOW', timeout, 0)`
       How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn, or
@@ -149,7 +149,10 @@ export const kvstorePersecondSettings = group({
   ],
 });
 
-const servers = list('host:port or socket path', (item) => isServer(item) || isSocketPath(item));
+const servers = list(
+  'host:port or socket path',
+  (item) => parseServerAddress(item) !== undefined || isSocketPath(item),
+);
 const PLAINCACHE_TLS = is('PLAINCACHE_TLS', 'true');
 
 export const plaincacheSettings = group({

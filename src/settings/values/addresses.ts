@@ -1,32 +1,10 @@
+import { type HostPort, formatHostPort, isHost, parseHostPort, parseServerAddress } from '../../text/host-port';
 import { type ValueType, accepted, anyText, filePath, refined, rejected } from './value-type';
-
-const NAME_OR_IPV4 = /^[\w.-]+$/;
-const IPV6 = /^(?=.*:.*:)[\da-fA-F:.]+(?:%[\w.-]+)?$/;
-
-/** Whether a text can be a host name or an IP address; IPv6 addresses are written without brackets. */
-export function isHost(text: string): boolean {
-  return NAME_OR_IPV4.test(text) || IPV6.test(text);
-}
 
 /** A host name or an IP address. */
 export const hostName = refined(anyText('host name or IP address'), (host) =>
   isHost(host) ? accepted(host) : rejected('write it without port, scheme or brackets'),
 );
-
-/** A host (IPv6 addresses without brackets; empty when omitted) and a port. */
-export interface HostPort {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** Parses `host:port`, `[IPv6 address]:port` or `:port`; undefined for any other text. */
-export function parseHostPort(text: string): HostPort | undefined {
-  const parts = /^(?:\[(?<bracketed>[^\]]+:[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>\d{1,5})$/.exec(text)?.groups;
-  if (parts === undefined) return undefined;
-  const host = parts['bracketed'] ?? parts['plain'] ?? '';
-  const port = Number(parts['port']);
-  return (host === '' || isHost(host)) && port <= 65535 ? { host, port } : undefined;
-}
 
 /** The address of a listener in Go's form: `:9090` means every address. */
 export const listenAddress: ValueType<HostPort> = {
@@ -36,7 +14,7 @@ export const listenAddress: ValueType<HostPort> = {
     if (address === undefined) return rejected(/^\d+$/.test(text) ? 'write a port alone as :port' : undefined);
     return accepted(address.host === '' ? { ...address, host: '0.0.0.0' } : address);
   },
-  format: ({ host, port }) => `${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '' : host}:${port}`,
+  format: ({ host, port }) => formatHostPort(host === '0.0.0.0' ? '' : host, port),
 };
 
 /** The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely. */
@@ -102,13 +80,11 @@ export function isSocketPath(address: string): boolean {
   return /^(?:unix:)?(?:\/\/)?\//.test(address);
 }
 
-/** Whether a text is `host:port`, with both parts present. */
-export function isServer(text: string): boolean {
-  const address = parseHostPort(text);
-  return address !== undefined && address.host !== '' && address.port > 0;
-}
-
 /** Whether a text is the address of a Redis or Valkey server: host:port, a socket path, or a `redis://` or `rediss://` URL. */
 export function isStoreAddress(text: string): boolean {
-  return isServer(text) || isSocketPath(text) || (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text));
+  return (
+    parseServerAddress(text) !== undefined ||
+    isSocketPath(text) ||
+    (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text))
+  );
 }

@@ -1,4 +1,4 @@
-import { isServer, isSocketPath } from '../../../src/settings/values/addresses';
+import { isSocketPath } from '../../../src/settings/values/addresses';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import {
   describeDeployment,
@@ -6,6 +6,7 @@ import {
   replacementProblem,
 } from '../../../src/sinks/counters/kvstore/stores/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
+import { parseServerAddress } from '../../../src/text/host-port';
 import { instance } from './options';
 
 type Rows = readonly (readonly [url: string, more: Partial<InstanceOptions>, expected: object])[];
@@ -41,7 +42,7 @@ describe('the address of an instance', () => {
   it.each(['/run/x.sock', 'unix:/run/x.sock', 'unix:///run/x.sock', '10.0.0.1:1', '[::1]:11211'])(
     '%s is accepted by the settings and by every store, with the name of log lines',
     (text) => {
-      expect(isServer(text) || isSocketPath(text)).toBe(true);
+      expect(parseServerAddress(text) !== undefined || isSocketPath(text)).toBe(true);
       expect(nameOf(parseServer(text))).toBe(text.replace(/^unix:(\/\/)?/, ''));
     },
   );
