@@ -1,5 +1,4 @@
-import { parseServerAddress } from '../../text/host-port';
-import { isSocketPath } from '../values/addresses';
+import { isServer, isSocketPath } from '../values/addresses';
 import { interval, span, timeout } from '../values/duration';
 import { list } from '../values/lists';
 import { count, positive, wholeNumber } from '../values/numbers';
@@ -149,10 +148,7 @@ export const kvstorePersecondSettings = group({
   ],
 });
 
-const servers = list(
-  'host:port or socket path',
-  (item) => parseServerAddress(item) !== undefined || isSocketPath(item),
-);
+const servers = list('host:port or socket path', isServer);
 const PLAINCACHE_TLS = is('PLAINCACHE_TLS', 'true');
 
 export const plaincacheSettings = group({

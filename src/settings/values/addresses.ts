@@ -80,11 +80,12 @@ export function isSocketPath(address: string): boolean {
   return /^(?:unix:)?(?:\/\/)?\//.test(address);
 }
 
-/** Whether a text is the address of a Redis or Valkey server: host:port, a socket path, or a `redis://` or `rediss://` URL. */
+/** Whether a text is the address of a server: host:port, or the path of a socket. */
+export function isServer(text: string): boolean {
+  return parseServerAddress(text) !== undefined || isSocketPath(text);
+}
+
+/** Whether a text is the address of a Redis or Valkey server, which may also be a `redis://` or `rediss://` URL. */
 export function isStoreAddress(text: string): boolean {
-  return (
-    parseServerAddress(text) !== undefined ||
-    isSocketPath(text) ||
-    (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text))
-  );
+  return isServer(text) || (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text));
 }
