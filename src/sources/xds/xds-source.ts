@@ -14,36 +14,22 @@ export interface XdsParts extends LoadedSettings {
 
 /** The rules of the management server that the settings name. */
 export function xdsSource(parts: XdsParts): RuleSource {
-  const { settings, nameOf, statistics, log } = parts;
+  const { settings, statistics, log } = parts;
+  const xds = sectionOf(parts, 'configGrpcXds');
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
-  const server = settings.configGrpcXdsServerUrl;
+  const server = xds.serverUrl;
   return xdsRuleSource({
     server,
     connect: connectAds({
       target: server,
       headers: currentSecret(parts, 'configGrpcXdsClientAdditionalHeaders', { log }),
       maxMessageBytes: settings.xdsClientMaxMsgSizeInBytes,
-      tls: settings.configGrpcXdsServerUseTls
-        ? {
-            ca: settings.configGrpcXdsServerTlsCacert,
-            certificate: settings.configGrpcXdsClientTlsCert,
-            key: settings.configGrpcXdsClientTlsKey,
-            serverName: settings.configGrpcXdsServerTlsSan,
-            variables: {
-              ca: nameOf('configGrpcXdsServerTlsCacert'),
-              certificate: nameOf('configGrpcXdsClientTlsCert'),
-              key: nameOf('configGrpcXdsClientTlsKey'),
-            },
-          }
-        : undefined,
+      tls: xds.serverUseTls ? xds : undefined,
       log,
     }),
-    node: { id: settings.configGrpcXdsNodeId, metadata: settings.configGrpcXdsNodeMetadata },
-    backoff: {
-      ...sectionOf(parts, 'xdsClientBackoff'),
-      retryInterval: settings.configGrpcXdsServerConnectRetryInterval,
-    },
+    node: { id: xds.nodeId, metadata: xds.nodeMetadata },
+    backoff: { ...sectionOf(parts, 'xdsClientBackoff'), retryInterval: xds.serverConnectRetryInterval },
     mergeDomainConfigs: settings.mergeDomainConfig,
     log,
     onConnection: (isUp) => {

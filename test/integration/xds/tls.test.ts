@@ -35,8 +35,13 @@ function write({ cert, key }: Certificate): void {
 }
 
 function tls(more: Partial<AdsTls> = {}): AdsTls {
-  const paths = { ca: folder.at('ca.pem'), certificate: folder.at('client.pem'), key: folder.at('client.key') };
-  return { ...paths, serverName: undefined, variables: { ca: 'CA', certificate: 'CERT', key: 'KEY' }, ...more };
+  const paths = {
+    serverTlsCacert: folder.at('ca.pem'),
+    clientTlsCert: folder.at('client.pem'),
+    clientTlsKey: folder.at('client.key'),
+  };
+  const variables = { serverTlsCacert: 'CA', clientTlsCert: 'CERT', clientTlsKey: 'KEY' };
+  return { ...paths, serverTlsSan: undefined, variables, ...more };
 }
 
 function serve(requiresCertificate = true): Promise<AdsServer> {
@@ -52,29 +57,34 @@ test('rules are loaded over TLS with a client certificate, a CA, and a name that
   using byHost = new XdsRules({ target: `localhost:${ads.port}`, tls: tls() });
   expect(summary(await byHost.next())).toBe('shop=5');
   expect((await ads.nextStream()).authority).toBe(`localhost:${ads.port}`);
-  using byName = new XdsRules({ target: ads.address, tls: tls({ serverName: 'xds.example' }) });
+  using byName = new XdsRules({ target: ads.address, tls: tls({ serverTlsSan: 'xds.example' }) });
   expect(summary(await byName.next())).toBe('shop=5');
   expect((await ads.nextStream()).authority).toBe('xds.example');
 });
 
 test.each<[what: string, filesOf: () => Partial<AdsTls>, reason: RegExp, requiresCertificate?: boolean]>([
-  ['another name of the server', () => ({ serverName: 'other.example' }), /does not match|altnames/, false],
-  ['an unknown CA', () => ({ ca: file('other.pem', other.ca) }), /unable to verify|self-signed|unable to get/, false],
-  ['no client certificate', () => ({ certificate: undefined, key: undefined }), /no stream/],
+  ['another name of the server', () => ({ serverTlsSan: 'other.example' }), /does not match|altnames/, false],
+  [
+    'an unknown CA',
+    () => ({ serverTlsCacert: file('other.pem', other.ca) }),
+    /unable to verify|self-signed|unable to get/,
+    false,
+  ],
+  ['no client certificate', () => ({ clientTlsCert: undefined, clientTlsKey: undefined }), /no stream/],
   [
     'a CA file without certificates',
-    () => ({ ca: file('junk.pem', 'no certificate') }),
+    () => ({ serverTlsCacert: file('junk.pem', 'no certificate') }),
     /CA=\S+junk\.pem contains no certificate in PEM format/,
   ],
   [
     'a damaged CA file',
-    () => ({ ca: file('junk.pem', authority.ca.replace(/\n\w{20}/, '\nAAAA')) }),
+    () => ({ serverTlsCacert: file('junk.pem', authority.ca.replace(/\n\w{20}/, '\nAAAA')) }),
     /CA=\S+junk\.pem contains an invalid certificate/,
   ],
-  ['a missing file', () => ({ key: folder.at('none.key') }), /KEY=\S+none\.key cannot be read: ENOENT/],
+  ['a missing file', () => ({ clientTlsKey: folder.at('none.key') }), /KEY=\S+none\.key cannot be read: ENOENT/],
   [
     'a key of another certificate',
-    () => ({ key: file('other.key', server.key) }),
+    () => ({ clientTlsKey: file('other.key', server.key) }),
     /CERT=\S+client\.pem and KEY=\S+other\.key cannot be used together: .*key values mismatch/,
   ],
 ])('no rules are loaded with %s, and the log says why', async (_, filesOf, reason, requiresCertificate = true) => {

@@ -33,7 +33,7 @@ export interface AdsServer {
 
 export interface AdsTls extends AdsTlsFiles {
   /** The name that the server's certificate must have; the host name of the target when undefined. */
-  readonly serverName: string | undefined;
+  readonly serverTlsSan: string | undefined;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -120,9 +120,9 @@ function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number):
     'grpc.service_config_disable_resolution': 1,
     'grpc.keepalive_time_ms': keepalive,
     'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT,
-    ...(tls?.serverName !== undefined && {
-      'grpc.ssl_target_name_override': tls.serverName,
-      'grpc.default_authority': tls.serverName,
+    ...(tls?.serverTlsSan !== undefined && {
+      'grpc.ssl_target_name_override': tls.serverTlsSan,
+      'grpc.default_authority': tls.serverTlsSan,
     }),
   };
 }

@@ -2,23 +2,19 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ChannelCredentials } from '@grpc/grpc-js';
 import { trustedRoots } from '../../../net/trusted-roots';
+import type { Section } from '../../../settings/settings';
 import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
 import { codeOf } from '../../watching/fs-error';
 
-/** Paths of PEM files. */
-export interface AdsTlsFiles {
-  /** Authorities that are trusted in addition to those of {@link trustedRoots} (CONFIG_GRPC_XDS_SERVER_TLS_CACERT). */
-  readonly ca: string | undefined;
-  /** The client certificate, set together with its key (CONFIG_GRPC_XDS_CLIENT_TLS_CERT, …_KEY). */
-  readonly certificate: string | undefined;
-  readonly key: string | undefined;
-  /** The names of the variables that hold the paths, for messages. */
-  readonly variables: { readonly ca: string; readonly certificate: string; readonly key: string };
-}
+type FileName = 'serverTlsCacert' | 'clientTlsCert' | 'clientTlsKey';
 
-type FileName = 'ca' | 'certificate' | 'key';
+/** Paths of PEM files; the authorities are trusted in addition to those of {@link trustedRoots}. */
+export interface AdsTlsFiles extends Pick<Section<'configGrpcXds'>, FileName> {
+  /** The names of the variables that hold the paths, for messages. */
+  readonly variables: Readonly<Record<FileName, string>>;
+}
 
 interface Contents {
   readonly ca: Buffer | undefined;
@@ -68,9 +64,9 @@ export class TlsCredentials {
   #read(): Contents {
     const files = this.#files;
     return {
-      ca: contentsOf(files, 'ca'),
-      certificate: contentsOf(files, 'certificate'),
-      key: contentsOf(files, 'key'),
+      ca: contentsOf(files, 'serverTlsCacert'),
+      certificate: contentsOf(files, 'clientTlsCert'),
+      key: contentsOf(files, 'clientTlsKey'),
     };
   }
 }
@@ -91,14 +87,14 @@ function nameOf(files: AdsTlsFiles, name: FileName): string {
 
 /** Checks the certificates first: grpc-js accepts any text as one and fails at the handshake without a reason. */
 function credentialsOf({ ca, certificate, key }: Contents, files: AdsTlsFiles): ChannelCredentials {
-  const authorities = ca === undefined ? [] : certificatesIn(ca, nameOf(files, 'ca'));
-  if (certificate !== undefined) certificatesIn(certificate, nameOf(files, 'certificate'));
+  const authorities = ca === undefined ? [] : certificatesIn(ca, nameOf(files, 'serverTlsCacert'));
+  if (certificate !== undefined) certificatesIn(certificate, nameOf(files, 'clientTlsCert'));
   const roots = Buffer.from([...trustedRoots(), ...authorities].join('\n'));
   try {
     return ChannelCredentials.createSsl(roots, key ?? null, certificate ?? null);
   } catch (error) {
     if (key === undefined) throw error;
-    const pair = `${nameOf(files, 'certificate')} and ${nameOf(files, 'key')}`;
+    const pair = `${nameOf(files, 'clientTlsCert')} and ${nameOf(files, 'clientTlsKey')}`;
     throw new Error(`${pair} cannot be used together: ${messageOf(error)}`, { cause: error });
   }
 }
