@@ -22,7 +22,7 @@ export async function ruleSource(parts: RuleSourceParts): Promise<RuleSource> {
   return xdsSource(parts);
 }
 
-function fileSource({ settings, statistics }: RuleSourceParts): RuleSource {
+function fileSource({ settings, statistics, log }: RuleSourceParts): RuleSource {
   const { events$ } = ruleFileSource({
     root: settings.runtimeRoot,
     subdirectory: settings.runtimeSubdirectory,
@@ -30,6 +30,7 @@ function fileSource({ settings, statistics }: RuleSourceParts): RuleSource {
     ignoreDotFiles: settings.runtimeIgnoredotfiles,
     watchRoot: settings.runtimeWatchRoot,
     mergeDomainConfigs: settings.mergeDomainConfig,
+    log,
   });
   const attempts = statistics.counter('runtime.load_attempts');
   const failures = statistics.counter('runtime.load_failures');

@@ -8,7 +8,7 @@ import { ConditionLog } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
 import type { SecretMask } from '../text/secret-mask';
 import { messageOf } from '../text/thrown';
-import { codeOf } from './watching/fs-error';
+import { codeOf } from './file-system';
 
 /** Milliseconds between two reads of a file whose secret is not needed in the meantime. */
 const CHECK_INTERVAL = 10_000;

@@ -1,5 +1,9 @@
 import { type SchedulerLike, asyncScheduler } from 'rxjs';
-import { type CertificateEvent, certificateSource } from '../../src/sources/certificates/certificate-source';
+import {
+  type CertificateEvent,
+  type CertificateTiming,
+  certificateSource,
+} from '../../src/sources/certificates/certificate-source';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { Arrivals } from '../support/waiting/arrivals';
 import { Files } from './rule-files/watched-rules';
@@ -17,18 +21,26 @@ beforeAll(() => {
 });
 afterAll(() => authority.dispose());
 
+const QUICK: CertificateTiming = { poll: 50, recheck: 30 };
+
+interface Options {
+  readonly scheduler?: SchedulerLike;
+  readonly timing?: CertificateTiming;
+  readonly folder?: string;
+}
+
 /** A certificate, its key, and the authority of the clients, in files that a source watches. */
 class WatchedCertificates implements Disposable {
   readonly files = new Files();
   readonly #arrivals = new Arrivals<CertificateEvent>('an event');
   readonly #subscription;
 
-  constructor(pair: Certificate, { scheduler, folder = '.' }: { scheduler?: SchedulerLike; folder?: string } = {}) {
+  constructor(pair: Certificate, { scheduler, timing = QUICK, folder = '.' }: Options = {}) {
     this.put({ ...pair, ca: authority.ca });
     const at = (name: string) => this.files.at(`${folder}/${name}`);
     const variables = { cert: 'CERT', key: 'KEY', clientCa: 'CA' };
     const paths = { cert: at('crt'), key: at('key'), clientCa: at('ca'), variables };
-    this.#subscription = certificateSource(paths, scheduler).subscribe((event) => this.#arrivals.add(event));
+    this.#subscription = certificateSource(paths, scheduler, timing).subscribe((event) => this.#arrivals.add(event));
   }
 
   /** At once: the source rejects a certificate and a key that do not belong together. */
@@ -73,7 +85,8 @@ class SetClock implements SchedulerLike {
 
 describe('the certificate source', () => {
   it('emits the files and each replacement, also when the key comes later, and nothing for the same contents', async () => {
-    using watched = new WatchedCertificates(one);
+    // So late that the key is there, also on a slow machine.
+    using watched = new WatchedCertificates(one, { timing: { ...QUICK, recheck: 3_000 } });
     expect(await watched.next()).toEqual(loaded(one));
     watched.put(two);
     expect(await watched.next()).toEqual(loaded(two));
@@ -146,9 +159,18 @@ describe('the certificate source', () => {
     watched.put(future);
     expect(await watched.next()).toBe('CERT=crt is not valid before 2100-01-01T00:00:00.000Z');
     scheduler.time = Date.parse('2100-01-02');
-    // A reason to read the files again; otherwise they are read every 10 seconds.
-    watched.put(future);
     expect(await watched.next()).toEqual(loaded(future));
+  });
+
+  it('emits the same files again after a folder on the path to them could not be found for a while', async () => {
+    using watched = new WatchedCertificates(one, { folder: 'link' });
+    expect(await watched.next()).toBe('CERT=link/crt cannot be read: ENOENT');
+    for (const _ of [1, 2]) {
+      watched.files.change('ln -s . link');
+      expect(await watched.next()).toEqual(loaded(one));
+      watched.files.change('rm link');
+      expect(await watched.next()).toBe('CERT=link/crt cannot be read: ENOENT');
+    }
   });
 
   it.each([

@@ -6,7 +6,7 @@ import { loadInThread } from '../../src/sources/rule-thread/load-in-thread';
 import { RuleTree, rules } from '../support/data/rule-tree';
 import { linesOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
-import { HINTS_ONLY, MODES, WORKER_FILE, WatchedRules } from './rule-files/watched-rules';
+import { MODES, QUICK, WORKER_FILE, WatchedRules } from './rule-files/watched-rules';
 
 const IN_MAIN_THREAD = { smallSet: Number.MAX_SAFE_INTEGER };
 const IN_WORKER = { smallSet: 0 };
@@ -132,7 +132,7 @@ describe('rules whose check failed in the thread', () => {
     const files = { 'config/a.yaml': rules('a', 1), broken: '', attempts: '', 'worker.cjs': WORKER };
     for (const [path, text] of Object.entries(files)) tree.write(path, text);
     const { watchRoot } = mode;
-    const timing = { ...HINTS_ONLY, pollInterval: 20 };
+    const timing = { ...QUICK, poll: 20 };
     const workerFile = tree.at('worker.cjs');
     using watched = new WatchedRules({ root: tree.base, watchRoot, timing, workerFile, ...IN_WORKER });
     expect(await watched.next()).toBe('rejected: cannot check the rules: the worker thread exited with code 7');

@@ -5,7 +5,7 @@ import { type Problem, folderProblem } from '../../rules/files/problems/problem'
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
 import { type BoundedContents, readBoundedFile } from '../../sources/bounded-file';
-import { FolderTooLarge, listRuleFiles, type RuleFiles } from '../../sources/rule-files/reading/list-rule-files';
+import { FolderTooLarge, listRuleFiles, type RuleFiles } from '../../sources/rule-files/list-rule-files';
 
 export interface ReadOptions {
   readonly mergeDomainConfigs: boolean;
@@ -45,7 +45,11 @@ async function readFolder(dir: string, options: ReadOptions): Promise<CheckedRul
     if (error instanceof FolderTooLarge) return unusable(folderProblem(dir, folderTooLarge(error.excess)));
     return unreadablePath(dir, `the folder cannot be listed: ${reasonOf(error)}`);
   }
-  const { read, errors } = await readFiles(listing.files, dir, { ...options, input: readRegularFile });
+  const { read, errors } = await readFiles(
+    listing.files.map((file) => file.path),
+    dir,
+    { ...options, input: readRegularFile },
+  );
   return {
     files: listing.files.length,
     configs: read.configs,

@@ -1,24 +1,20 @@
+import { stat } from 'node:fs/promises';
 import {
   type Observable,
   type SchedulerLike,
   asyncScheduler,
   defer,
   distinctUntilChanged,
-  finalize,
+  exhaustMap,
+  filter,
   map,
-  merge,
   of,
-  repeat,
   switchMap,
   tap,
   timer,
 } from 'rxjs';
 import { messageOf } from '../../text/thrown';
-import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
-import { FolderWatches } from '../watching/folder-watches';
-import { settleHints } from '../watching/settle-hints';
-import { PathResolver } from '../watching/symlink-trail';
-import { watchPointsFor } from '../watching/watch-points';
+import { codeOf, stampOf } from '../file-system';
 import { validityOf } from './expiry-warnings';
 import { type CertificateFiles, type Certificates, nameOf, readCertificates } from './read-certificates';
 
@@ -32,16 +28,19 @@ export type CertificateEvent =
   /** The files as they are now cannot be used. `reason` is one sentence and contains no part of a key. */
   | { readonly kind: 'rejected'; readonly reason: string };
 
-const SETTLE = { quiet: 100, maxWait: 1000 };
-/** Milliseconds before files that were rejected are read again: a certificate and its key are written one after the other. */
-const RECHECK_DELAY = 500;
-/** Milliseconds between two reads without a hint, for file systems without change notification. */
-const POLL_INTERVAL = 10_000;
+/** In milliseconds. */
+export interface CertificateTiming {
+  /** Between two looks at the files. */
+  readonly poll: number;
+  /** Before files that were rejected are read again: a certificate and its key are written one after the other. */
+  readonly recheck: number;
+}
+
+const TIMING: CertificateTiming = { poll: 1_000, recheck: 500 };
 
 /**
  * Emits the certificates in these files on subscribe, then on every change, which includes a link on the path being switched,
- * as in a mounted Kubernetes secret. Each event differs from the previous one. Never fails and never completes. Unsubscribing
- * closes the watches.
+ * as in a mounted Kubernetes secret. Each event differs from the previous one. Never fails and never completes.
  *
  * A certificate that has expired or is not valid yet is rejected as the replacement of another one; one that is not valid yet is
  * emitted when it becomes valid. The first one is emitted whatever its validity, because there is none to keep.
@@ -49,29 +48,36 @@ const POLL_INTERVAL = 10_000;
 export function certificateSource(
   files: CertificateFiles,
   scheduler: SchedulerLike = asyncScheduler,
+  { poll, recheck } = TIMING,
 ): Observable<CertificateEvent> {
   return defer(() => {
-    const watches = new FolderWatches();
     let current: Certificates | undefined;
-    const read$ = defer(() => watchAndRead(files, watches)).pipe(
+    let currentStamp: string | undefined;
+    const read$ = defer(() => read(files)).pipe(
       map((event) => (event.kind === 'loaded' && current !== undefined ? replacing(current, event) : event)),
     );
     const confirmed$ = read$.pipe(
       switchMap((event) =>
-        event.kind === 'loaded' ? of(event) : timer(RECHECK_DELAY, scheduler).pipe(switchMap(() => read$)),
+        event.kind === 'loaded' ? of(event) : timer(recheck, scheduler).pipe(switchMap(() => read$)),
       ),
     );
-    return merge(
-      of(undefined),
-      watches.hints$.pipe(settleHints(SETTLE, scheduler)),
-      timer(POLL_INTERVAL, scheduler).pipe(repeat()),
-    ).pipe(
-      exhaustMapWithTrailing(() => confirmed$),
+    return timer(0, poll, scheduler).pipe(
+      // The stamp is taken before the files are read: a change meanwhile gives another one.
+      exhaustMap(() =>
+        defer(() => stampOfAll(files)).pipe(
+          filter((stamp) => stamp !== currentStamp),
+          switchMap((stamp) =>
+            confirmed$.pipe(
+              tap((event) => {
+                // Files that were rejected are read at each look: the reason may be the time, or no longer exist.
+                currentStamp = event.kind === 'loaded' ? stamp : undefined;
+                if (event.kind === 'loaded') current = event.certificates;
+              }),
+            ),
+          ),
+        ),
+      ),
       distinctUntilChanged((before, now) => contentOf(before) === contentOf(now)),
-      tap((event) => {
-        if (event.kind === 'loaded') current = event.certificates;
-      }),
-      finalize(() => watches.close()),
     );
 
     function replacing({ cert }: Certificates, event: CertificatesLoaded): CertificateEvent {
@@ -85,13 +91,14 @@ export function certificateSource(
   });
 }
 
-/** Watches the path of every file before it reads them, so that every later change gives a hint. */
-async function watchAndRead(files: CertificateFiles, watches: FolderWatches): Promise<CertificateEvent> {
-  const paths = [files.cert, files.key, files.clientCa].filter((path) => path !== undefined);
-  const resolver = new PathResolver();
-  const trails = await Promise.all(paths.map((path) => resolver.resolve(path)));
-  const lookups = trails.flatMap((trail) => trail.lookups);
-  watches.arm(await watchPointsFor(resolver, lookups));
+/** Unchanged as long as the files are, and the links on the paths to them. */
+async function stampOfAll({ cert, key, clientCa }: CertificateFiles): Promise<string> {
+  const paths = [cert, key, clientCa].filter((path) => path !== undefined);
+  const stamps = await Promise.all(paths.map((path) => stat(path, { bigint: true }).then(stampOf, codeOf)));
+  return stamps.join();
+}
+
+async function read(files: CertificateFiles): Promise<CertificateEvent> {
   try {
     return { kind: 'loaded', certificates: await readCertificates(files) };
   } catch (error) {

@@ -1,7 +1,7 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { type BoundedContents, readBoundedFile } from '../bounded-file';
-import { codeOf } from '../watching/fs-error';
+import { codeOf } from '../file-system';
 
 /** Paths of PEM files, absolute. */
 export interface CertificateFiles {

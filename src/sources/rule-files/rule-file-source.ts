@@ -1,65 +1,75 @@
 import { join, resolve } from 'node:path';
-import { type SchedulerLike, asyncScheduler, defer, finalize, merge, of, repeat, tap, timer } from 'rxjs';
-import type { RuleSource } from '../../streams/ports/rule-source';
+import { Subject, debounceTime, defer, distinctUntilChanged, merge, startWith, switchMap, timer } from 'rxjs';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
-import { type SettleTiming, settleHints } from '../watching/settle-hints';
-import { type ConfirmTiming, confirmChange } from './confirm-change';
-import type { LoadOptions } from './loading/load-rules';
-import { reportChanges } from './report-changes';
-import { RuleFolder } from './rule-folder';
+import type { Log } from '../../streams/ports/log';
+import type { RuleSource } from '../../streams/ports/rule-source';
+import { folderHints, nameHints } from './folder-hints';
+import type { FolderLook } from './look-at-folder';
+import { RuleReader, type RuleReaderOptions } from './rule-reader';
 
-export interface RuleFileOptions extends LoadOptions {
+export interface RuleFileOptions extends RuleReaderOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
   readonly root: string;
   /** RUNTIME_SUBDIRECTORY: below the root, also when it begins with a slash. */
   readonly subdirectory: string;
   /** RUNTIME_APPDIRECTORY: below the subdirectory, also when it begins with a slash. */
   readonly appDirectory: string;
-  /** RUNTIME_IGNOREDOTFILES */
-  readonly ignoreDotFiles: boolean;
-  /**
-   * RUNTIME_WATCH_ROOT. True: the rules are read again only when a link or a folder on the path to them is switched, which
-   * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
-   */
-  readonly watchRoot: boolean;
+  readonly log: Log;
   readonly timing?: RuleFileTiming;
-  readonly scheduler?: SchedulerLike;
 }
 
+/** In milliseconds. */
 export interface RuleFileTiming {
-  readonly settle: SettleTiming;
-  readonly confirm: ConfirmTiming;
-  /** Milliseconds between two scans without a hint; twice that for more than 300 files. */
-  readonly pollInterval: number;
+  /** From one look at the folder to the next. */
+  readonly poll: number;
+  /** For which a change stays the same before it is read. Shorter than `poll`, because timers are not exact. */
+  readonly hold: number;
+  /** Without a hint after which a burst of them causes a look. */
+  readonly quiet: number;
 }
 
-const TIMING: RuleFileTiming = {
-  settle: { quiet: 100, maxWait: 1000 },
-  confirm: { recheckDelay: 500, maxWait: 5000 },
-  pollInterval: 5000,
+/** A change is active within two polls: 2 s, also on file systems without change notification. */
+const TIMING: RuleFileTiming = { poll: 900, hold: 800, quiet: 100 };
+
+const WATCH_ERRORS: Readonly<Record<string, string>> = {
+  ENOSPC: 'ENOSPC: fs.inotify.max_user_watches is exhausted',
+  EMFILE: 'EMFILE: fs.inotify.max_user_instances or the limit of open files is exhausted',
 };
 
 /**
- * Rules from files. A change notification of the file system is only a hint to scan the folder; a scan that finds the folder as it
- * was emits nothing. For file systems without change notification the folder is also polled.
+ * Rules from files. The folder is looked at about once a second; a look that finds it as it was emits nothing. A change notification of
+ * the file system only causes a look at once.
  *
- * A file that is being written never becomes the ruleset: a change that may be incomplete is scanned again, and emitted when
- * it has stayed the same. Rules that return after a rejection are emitted again, with the same `Ruleset` object. A change that
- * leaves all contents the same (other permissions or times, the same bytes written again) repeats the last event, marked so.
+ * A file that is being written never becomes the ruleset: a change is read when two looks, about a second apart, have found the same.
+ * A switched link is complete by construction and read at once. Rules that return after a rejection are emitted again, with the same
+ * `Ruleset` object. A change that leaves all contents the same (other permissions or times, the same bytes written again) repeats the
+ * last event, marked so.
  */
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
-  const { timing = TIMING, scheduler = asyncScheduler } = options;
-  const { settle, confirm, pollInterval } = timing;
-  const dir = resolve(join(options.root, options.subdirectory, options.appDirectory));
+  const { root, subdirectory, appDirectory, log, timing = TIMING } = options;
   const events$ = defer(() => {
-    const folder = new RuleFolder(dir, options);
-    const hints$ = folder.hints$.pipe(settleHints(settle, scheduler));
-    const polls$ = defer(() => timer(folder.isLarge ? 2 * pollInterval : pollInterval, scheduler)).pipe(repeat());
-    return merge(hints$, polls$, of('start')).pipe(
-      exhaustMapWithTrailing(() => confirmChange(() => folder.scan(), confirm, scheduler)),
-      tap((scan) => folder.confirm(scan)),
-      reportChanges(),
-      finalize(() => folder.close()),
+    const reader = new RuleReader(resolve(join(root, subdirectory, appDirectory)), options, timing.hold);
+    const folders = new Subject<FolderLook | undefined>();
+    let isWarned = false;
+    function warn(code: string): void {
+      if (isWarned) return;
+      isWarned = true;
+      log.warn('changes of rule files are noticed only by polling', { reason: WATCH_ERRORS[code] ?? code });
+    }
+    const hints$ = folders.pipe(
+      startWith(undefined),
+      // A watch stays on the folder that its path has led to.
+      distinctUntilChanged((before, now) => before?.folder === now?.folder && before?.inode === now?.inode),
+      switchMap((found) => {
+        const rootHints$ = nameHints(resolve(root), warn);
+        return found === undefined ? rootHints$ : merge(rootHints$, folderHints(found.folder, warn));
+      }),
+      debounceTime(timing.quiet),
+    );
+    return hints$.pipe(
+      startWith(undefined),
+      switchMap(() => timer(0, timing.poll)),
+      exhaustMapWithTrailing(() => reader.look((folder) => folders.next(folder))),
     );
   });
   return { events$ };

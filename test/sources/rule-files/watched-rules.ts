@@ -9,21 +9,20 @@ import {
   ruleFileSource,
 } from '../../../src/sources/rule-files/rule-file-source';
 import type { RuleEvent, RuleOrigin, RuleSource } from '../../../src/streams/ports/rule-source';
+import { RecordedLog } from '../../support/data/recorded-log';
 import { ConfigMapMount, RuleTree, rules } from '../../support/data/rule-tree';
 import { Arrivals } from '../../support/waiting/arrivals';
 
 /** Longer than any test, in milliseconds. */
 export const NEVER = 3_600_000;
-/** Short times for tests, without polling, so that only notifications of the file system cause scans. */
-export const HINTS_ONLY: RuleFileTiming = {
-  settle: { quiet: 30, maxWait: 300 },
-  confirm: { recheckDelay: 60, maxWait: 2000 },
-  pollInterval: NEVER,
-};
-/** For edits with pauses: the delay is so long that the edit continues within it even on a slow machine. */
-export const LONG_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: 1_500, maxWait: NEVER } };
-/** The second look at a change never comes. */
-export const NO_RECHECK = { ...HINTS_ONLY, confirm: { recheckDelay: NEVER, maxWait: NEVER } };
+/** Short times for tests. Nothing of this process runs during a change of {@link Files}: two looks never find the same half of it. */
+export const QUICK: RuleFileTiming = { poll: 50, hold: 40, quiet: 10 };
+/** For edits with pauses: the time is so long that the edit continues within it even on a slow machine. */
+export const LONG_HOLD = { ...QUICK, hold: 2_500 };
+/** Only what needs no second look is reported. */
+export const AT_ONCE = { ...QUICK, hold: NEVER };
+/** Only notifications of the file system cause looks, one of which is enough. */
+export const HINTS_ONLY = { poll: NEVER, hold: 0, quiet: 1 };
 
 /** The modes of RUNTIME_WATCH_ROOT. */
 export const MODES = [
@@ -35,7 +34,7 @@ const DEFAULTS = { subdirectory: '', appDirectory: 'config', ignoreDotFiles: fal
 
 /** The options of a source for tests. */
 export function fileOptions(more: Partial<RuleFileOptions> & { readonly root: string }): RuleFileOptions {
-  return { ...DEFAULTS, watchRoot: false, workerFile: WORKER_FILE, timing: HINTS_ONLY, ...more };
+  return { ...DEFAULTS, watchRoot: false, workerFile: WORKER_FILE, timing: QUICK, log: new RecordedLog(), ...more };
 }
 
 /** An event as one line: for each domain the limit of its first rule, for example `a=1 b=2`. */
@@ -146,7 +145,7 @@ export class WatchedRules extends RuleEvents {
     return unread;
   }
 
-  /** Waits until the changes so far have been looked at once: those of an edit in place are not reported yet. */
+  /** Waits until the changes so far have been looked at: those of an edit in place are not reported yet. */
   async glance(): Promise<void> {
     await noticed(this.#options, (tree) => tree.switchLink('current', '2'));
   }
@@ -213,7 +212,7 @@ export async function expectOneEvent(
   files.change('put config/a 1; put config/b 1');
   // While a file is open, no file system gives its inode number to a new one.
   const before = openSync(files.at('config/a.yaml'), 'r');
-  using watched = new WatchedRules({ root: files.base, timing: LONG_RECHECK, ...options });
+  using watched = new WatchedRules({ root: files.base, timing: LONG_HOLD, ...options });
   expect(await watched.next()).toBe('a=1 b=1');
   for (const part of parts) {
     files.change(part);

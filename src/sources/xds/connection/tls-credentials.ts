@@ -6,7 +6,7 @@ import type { Section } from '../../../settings/settings';
 import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
-import { codeOf } from '../../watching/fs-error';
+import { codeOf } from '../../file-system';
 
 type FileName = 'serverTlsCacert' | 'clientTlsCert' | 'clientTlsKey';
 

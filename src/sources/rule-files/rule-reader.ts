@@ -1,0 +1,174 @@
+import { type Observable, EMPTY, catchError, defer, filter, map, of, switchMap } from 'rxjs';
+import type { Ruleset } from '../../rules/ruleset';
+import type { RuleEvent } from '../../streams/ports/rule-source';
+import { messageOf } from '../../text/thrown';
+import { type ListingOptions, folderWarnings } from './list-rule-files';
+import { LoadRetries } from './loading/load-retries';
+import { type LoadOptions, loadRules } from './loading/load-rules';
+import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
+
+export interface RuleReaderOptions extends LoadOptions, ListingOptions {
+  /**
+   * RUNTIME_WATCH_ROOT. True: the rules are read again only when a link or a folder on the path to them is switched, which
+   * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
+   */
+  readonly watchRoot: boolean;
+}
+
+/** What was read last, and the event that reports it. */
+interface Reading {
+  /** Equal for two readings with the same rules, or the same errors. */
+  readonly key: string;
+  /** Changes with everything that counts as a load. */
+  readonly state: string;
+  readonly event: RuleEvent;
+  /** The rules could not be read or checked, but may be valid. */
+  readonly isRetried?: boolean;
+}
+
+interface ValidRules {
+  readonly digest: string;
+  readonly ruleset: Ruleset;
+  readonly warnings: readonly string[];
+}
+
+/** Characters of the digest that a version shows. */
+const SHORT_DIGEST = 12;
+const READ_AGAIN_ON_SWITCH =
+  'These files are read again when a link or folder on the path to them is switched; with RUNTIME_WATCH_ROOT=false also when they are changed in place.';
+
+/** Reads the rules of a folder when they have changed, and keeps the results that the next looks are compared with. */
+export class RuleReader {
+  readonly #dir: string;
+  readonly #options: RuleReaderOptions;
+  readonly #hold: number;
+  readonly #retries = new LoadRetries();
+  #last: Reading | undefined;
+  #lastFolder: FolderLook | undefined;
+  #valid: ValidRules | undefined;
+  /** What the last look found, and since when it has been the same, in milliseconds. */
+  #found = { stamp: '', since: 0 };
+
+  /** @param hold milliseconds for which a change that may be incomplete stays the same before it is read */
+  constructor(dir: string, options: RuleReaderOptions, hold: number) {
+    this.#dir = dir;
+    this.#options = options;
+    this.#hold = hold;
+  }
+
+  /**
+   * Looks at the folder, reads the rules if a change is complete, and emits the event that reports it. Completes without an event
+   * when there is nothing to report; never fails. One look at a time.
+   *
+   * @param onFolder is called with what was found; undefined when the folder cannot be read
+   */
+  look(onFolder: (folder: FolderLook | undefined) => void): Observable<RuleEvent> {
+    return defer(() => lookAtFolder(this.#dir, this.#options)).pipe(
+      switchMap((look) => {
+        onFolder(look.error === undefined ? look : undefined);
+        return this.#isDue(look) ? this.#read(look) : EMPTY;
+      }),
+      catchError((error: unknown) => {
+        const reason = `cannot read the rules: ${messageOf(error)}`;
+        return of<Reading>({ key: reason, state: reason, event: { kind: 'rejected', reason } });
+      }),
+      map((reading) => this.#report(reading)),
+      filter((event) => event !== undefined),
+    );
+  }
+
+  #isDue(look: Look): boolean {
+    const stamp = look.error ?? look.stamp;
+    if (stamp !== this.#found.stamp) this.#found = { stamp, since: performance.now() };
+    const last = this.#last;
+    if (last === undefined) return true;
+    if (last.state === this.#stateOf(look)) return last.isRetried === true && this.#retries.isDue(last.key);
+    return this.#isHeld || this.#isSwitched(look);
+  }
+
+  /** What was found has been the same at two looks, between which nothing was written: the first look has nothing to wait for. */
+  get #isHeld(): boolean {
+    return this.#last === undefined || performance.now() - this.#found.since >= this.#hold;
+  }
+
+  /** Whether a link was switched, behind which everything was complete before. Only looked at: a new folder may still be filled. */
+  #isSwitched(look: Look): boolean {
+    const before = this.#lastFolder;
+    if (look.error !== undefined || before === undefined) return false;
+    if (look.folder !== before.folder) return true;
+    return Array.from(before.targets).some(([path, target]) => (look.targets.get(path) ?? target) !== target);
+  }
+
+  #read(look: Look): Observable<Reading> {
+    const state = this.#stateOf(look);
+    if (look.error !== undefined) return of(this.#rejected(look.error, state));
+    return defer(() => this.#readConsistently(look)).pipe(
+      switchMap((snapshot) => {
+        if (snapshot === undefined) return EMPTY;
+        this.#lastFolder = look;
+        if (snapshot.error === undefined) return this.#load(look, snapshot);
+        this.#retries.failed(snapshot.error);
+        return of({ ...this.#rejected(snapshot.error, state), isRetried: true });
+      }),
+    );
+  }
+
+  /** Undefined when the next look has to decide: something was changed or switched meanwhile, or an error may not last. */
+  async #readConsistently(look: FolderLook): Promise<Snapshot | { readonly error: string } | undefined> {
+    const snapshot = await readFiles(look);
+    const { stamp } = await lookAtFolder(this.#dir, this.#options);
+    return stamp !== look.stamp || (snapshot.error !== undefined && !this.#isHeld) ? undefined : snapshot;
+  }
+
+  #load(look: FolderLook, { files, digest }: Snapshot): Observable<Reading> {
+    const state = this.#stateOf(look);
+    const key = `${look.rulesPath}@${digest}`;
+    if (key === this.#last?.key) return of({ ...this.#last, state });
+    const loaded = (valid: ValidRules): Reading => {
+      this.#valid = valid;
+      const version = `${look.rulesPath}@${digest.slice(0, SHORT_DIGEST)}`;
+      return {
+        key,
+        state,
+        event: {
+          kind: 'loaded',
+          ruleset: valid.ruleset,
+          origin: { source: `files in ${this.#dir}`, version },
+          warnings: [...folderWarnings(this.#dir, look.listing), ...valid.warnings],
+          files: look.listing.files.length,
+        },
+      };
+    };
+    if (digest === this.#valid?.digest) return of(loaded(this.#valid));
+    return loadRules(files, this.#options).pipe(
+      map((result) => {
+        if (result.ruleset !== undefined) return loaded({ digest, ...result });
+        if (result.isUnchecked !== true) {
+          const lines = this.#options.watchRoot ? [...result.errors, READ_AGAIN_ON_SWITCH] : result.errors;
+          return { key, state, event: { kind: 'rejected', reason: lines.join('\n') } };
+        }
+        // A key of its own: rules that could not be checked have to be loaded again.
+        const unchecked = `${key} unchecked`;
+        this.#retries.failed(unchecked);
+        return { ...this.#rejected(result.errors.join('\n'), state), key: unchecked, isRetried: true };
+      }),
+    );
+  }
+
+  #rejected(reason: string, state: string): Reading {
+    return { key: reason, state, event: { kind: 'rejected', reason } };
+  }
+
+  /** Undefined when it was reported before. */
+  #report(reading: Reading): RuleEvent | undefined {
+    const last = this.#last;
+    this.#last = reading;
+    if (reading.key !== last?.key) return reading.event;
+    return reading.state === last.state ? undefined : { ...reading.event, isRepeated: true };
+  }
+
+  #stateOf(look: Look): string {
+    if (look.error !== undefined) return look.error;
+    return this.#options.watchRoot ? look.identity : look.stamp;
+  }
+}
