@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -52,7 +53,7 @@ export async function lookAtFolder(dir: string, options: ListingOptions): Promis
   try {
     folder = await realpath(dir);
   } catch (error) {
-    return { error: await unreachable(dir, codeOf(error)) };
+    return { error: unreachable(dir, codeOf(error)) };
   }
   try {
     const { dev, ino, birthtimeNs } = await stat(folder, { bigint: true });
@@ -118,26 +119,18 @@ function tooLarge(dir: string, excess: FolderExcess): string {
   return `the rule folder ${dir} ${FOLDER_EXCESSES[excess]}`;
 }
 
-async function unreachable(dir: string, code: string): Promise<string> {
-  const path = await firstUnreachable(dir);
+function unreachable(dir: string, code: string): string {
+  const path = firstUnreachable(dir);
   if (code !== 'ENOENT' && code !== 'ENOTDIR') {
     return `the rule folder ${dir} cannot be reached: ${pathErrorText(path, code)}`;
   }
-  return `the rule folder ${dir} does not exist${path === dir ? '' : `: there is no ${path}`}`;
+  return `the rule folder ${dir} does not exist${path === dir ? '' : `: there is nothing at ${path}`}`;
 }
 
-/** The first path on the way that leads to nothing; what it leads to, if it is a link. */
-async function firstUnreachable(path: string): Promise<string> {
+/** The first path on the way that leads to nothing: it does not exist, or its link leads nowhere. */
+function firstUnreachable(path: string): string {
   const parent = dirname(path);
-  const isParentReachable = await stat(parent).then(
-    () => true,
-    () => false,
-  );
-  if (!isParentReachable) return firstUnreachable(parent);
-  return readlink(path).then(
-    (target) => resolve(parent, target),
-    () => path,
-  );
+  return existsSync(parent) ? path : firstUnreachable(parent);
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -28,7 +28,7 @@ describe.each(MODES)('the rule file source, $mode, reads the rules again when', 
       root: 'current',
       first: 'a=1',
       steps: [
-        ['rm current', 'rejected: the rule folder ~/current/config does not exist: there is no ~/current'],
+        ['rm current', 'rejected: the rule folder ~/current/config does not exist: there is nothing at ~/current'],
         ['ln -s releases/2 current', 'a=2'],
       ],
       edited: 'releases/2/config/a',
