@@ -23,11 +23,12 @@ export class RefusedConnections {
   readonly #filesLimit = openFilesLimit();
 
   refused({ listener, bound, setting, open, limit }: Refusal): void {
-    const why =
-      bound === 'connections' ? `${setting} are open` : 'the limit of open files (ulimit -n) is almost reached';
     this.#conditions.occurred({
       condition: `${listener} ${bound}`,
-      begins: `${listener} connections are refused: ${why}`,
+      begins:
+        bound === 'connections'
+          ? `${listener} connections are refused: ${setting} are open`
+          : `${listener} connections are refused: the limit of open files (ulimit -n) is almost reached`,
       beginFields: { open, limit },
       ends: `${listener} connections are accepted again`,
       endFields: (count) => ({ refused: count, bound }),
