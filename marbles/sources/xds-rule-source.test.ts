@@ -2,7 +2,7 @@ import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map,
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
 import { type AdsEvent, AdsStreamError, RULES_TYPE_URL } from '../../src/sources/xds/ads';
-import type { BackoffOptions } from '../../src/sources/xds/stream/backoff';
+import type { ReconnectWaits } from '../../src/sources/xds/stream/reconnect';
 import { xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
@@ -31,7 +31,7 @@ interface Scenario {
   readonly log?: RecordedLog;
   readonly requests?: string[];
   readonly connections?: boolean[];
-  readonly backoff?: Partial<BackoffOptions>;
+  readonly backoff?: Partial<ReconnectWaits>;
   readonly random?: number;
 }
 
@@ -202,7 +202,7 @@ describe('xdsRuleSource', () => {
   });
 
   const DOCUMENTED = { initialInterval: 10_000, maxInterval: 60_000, randomFactor: 0.5 };
-  it.each<[what: string, backoff: Partial<BackoffOptions>, random: number, waits: readonly number[]]>([
+  it.each<[what: string, backoff: Partial<ReconnectWaits>, random: number, waits: readonly number[]]>([
     ['that grows by the factor to the maximum', {}, 0, [10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]],
     ['that doubles with a factor of 1', { randomFactor: 1 }, 0, [10_000, 20_000, 40_000, 60_000, 60_000]],
     ['times a factor above 1', { randomFactor: 3 }, 0, [10_000, 30_000, 60_000, 60_000]],

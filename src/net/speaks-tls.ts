@@ -1,5 +1,6 @@
 import type { NetConnectOpts } from 'node:net';
 import { connect } from 'node:tls';
+import { startReplyTimer } from './reply-timer';
 
 /**
  * Whether a server answers a TLS handshake within some milliseconds, if only with an alert. Its certificate does not matter, because
@@ -8,9 +9,9 @@ import { connect } from 'node:tls';
 export function speaksTls(server: NetConnectOpts, timeoutMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...server, ALPNProtocols: ['h2'], rejectUnauthorized: false });
-    const timer = setTimeout(() => end(false), timeoutMs);
+    const stopTimer = startReplyTimer(timeoutMs, () => end(false));
     function end(isTls: boolean): void {
-      clearTimeout(timer);
+      stopTimer();
       socket.destroy();
       resolve(isTls);
     }

@@ -1,10 +1,5 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-
-/** Milliseconds before the first retry, and the factor by which each further pause grows. */
-const FIRST_PAUSE = 1_000;
-const GROWTH = 1.5;
-/** The fraction by which each pause is randomly longer or shorter, so that many services do not retry together. */
-const JITTER = 0.2;
+import { backoff } from '../../streams/backoff';
 
 /**
  * The gRPC statuses that the OTLP specification lists as retryable: CANCELLED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS.
@@ -19,8 +14,8 @@ interface Attempt {
   readonly report: Parameters<Export>[1];
   /** On the clock of `performance.now()`. */
   readonly deadline: number;
-  /** Milliseconds before the next attempt, without jitter. */
-  readonly pause: number;
+  /** This one included. */
+  readonly attempts: number;
 }
 
 /**
@@ -32,24 +27,25 @@ interface Attempt {
 export function retryingExporter(exporter: SpanExporter, timeout: number): SpanExporter {
   /** The exports between two attempts: the timer of the next attempt, and the function that abandons the export. */
   const paused = new Map<NodeJS.Timeout, () => void>();
+  const pauseAfter = backoff({ initial: 1_000, max: timeout, factor: 1.5, drawn: (wait) => [0.8 * wait, 1.2 * wait] });
 
-  function attempt({ spans, report, deadline, pause }: Attempt): void {
+  function attempt({ spans, report, deadline, attempts }: Attempt): void {
     exporter.export(spans, (result) => {
-      const wait = pause * (1 + JITTER * (2 * Math.random() - 1));
-      if (!isRetryable(result.error) || performance.now() + wait > deadline) {
+      const pause = pauseAfter(attempts);
+      if (!isRetryable(result.error) || performance.now() + pause > deadline) {
         report(result);
         return;
       }
       const timer = setTimeout(() => {
         paused.delete(timer);
-        attempt({ spans, report, deadline, pause: pause * GROWTH });
-      }, wait);
+        attempt({ spans, report, deadline, attempts: attempts + 1 });
+      }, pause);
       paused.set(timer, () => report(result));
     });
   }
 
   return {
-    export: (spans, report) => attempt({ spans, report, deadline: performance.now() + timeout, pause: FIRST_PAUSE }),
+    export: (spans, report) => attempt({ spans, report, deadline: performance.now() + timeout, attempts: 1 }),
     forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
     shutdown: () => {
       for (const [timer, abandon] of paused) {

@@ -18,8 +18,7 @@ import { AdsStreamError, type ConnectAds } from './ads';
 import { ConnectionLog } from './connection-log';
 import { type LoadResourcesOptions, loadResources } from './resources/load-resources';
 import { type AdsStreamEvent, adsStream } from './stream/ads-stream';
-import type { BackoffOptions } from './stream/backoff';
-import { reconnect } from './stream/reconnect';
+import { type ReconnectWaits, reconnect } from './stream/reconnect';
 import { SotwState, type XdsNode } from './stream/sotw-state';
 
 export interface XdsRuleOptions extends LoadResourcesOptions {
@@ -27,7 +26,7 @@ export interface XdsRuleOptions extends LoadResourcesOptions {
   readonly server: string;
   readonly connect: ConnectAds;
   readonly node: XdsNode;
-  readonly backoff: BackoffOptions;
+  readonly backoff: ReconnectWaits;
   readonly log: Log;
   /** Called when the connection to the server is established and when it is closed. */
   readonly onConnection?: (isConnected: boolean) => void;
@@ -64,7 +63,7 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
       }),
       finalize(() => onConnection(false)),
       reconnect({
-        backoff,
+        waits: backoff,
         works: ({ kind }) => kind === 'handled' || kind === 'stable',
         // The server would send the same response again immediately.
         fails: hasLostResponse,

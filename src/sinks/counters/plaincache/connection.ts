@@ -1,5 +1,6 @@
 import { type Socket, connect as connectPlain } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { startReplyTimer } from '../../../net/reply-timer';
 import { type Server, connectOptions } from '../server-address';
 
 /** More than any line of the protocol has, and more than any counter has: a longer value is not one. */
@@ -51,7 +52,7 @@ export class Connection {
   /** Whether bytes have arrived since there is something in flight. */
   #hasAnswered = false;
   #received = '';
-  #timer: NodeJS.Timeout | undefined;
+  #stopTimer: (() => void) | undefined;
   #isClosed = false;
 
   constructor(context: ConnectionContext) {
@@ -154,16 +155,12 @@ export class Connection {
 
   /** Starts the time of the exchange that is next; none runs when nothing is in flight. */
   #startTimer(): void {
-    clearTimeout(this.#timer);
-    const next = this.#exchanges[0];
-    if (next === undefined) return;
+    this.#stopTimer?.();
+    if (this.#exchanges.length === 0) return;
     const { timeout } = this.#context;
-    this.#timer = setTimeout(() => {
-      // After a long turn of the event loop, a reply that has arrived in time is still to be read.
-      setImmediate(() => {
-        if (this.#exchanges[0] === next) this.#fail(new Error(`the server did not answer within ${timeout} ms`));
-      });
-    }, timeout);
+    this.#stopTimer = startReplyTimer(timeout, () =>
+      this.#fail(new Error(`the server did not answer within ${timeout} ms`)),
+    );
   }
 
   /** The connection could not be made, or has ended. */
@@ -186,7 +183,7 @@ export class Connection {
     this.#socket = undefined;
     this.#wasUsed = false;
     this.#received = '';
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
   }
 }
 

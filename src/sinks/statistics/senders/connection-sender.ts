@@ -1,4 +1,5 @@
 import { type NetConnectOpts, type Socket, connect } from 'node:net';
+import { startReplyTimer } from '../../../net/reply-timer';
 import { lengthPrefixed, newlineTerminated } from './framing';
 import type { LineSender } from './line-sender';
 
@@ -61,9 +62,9 @@ export class ConnectionSender implements LineSender {
   #withTimeout(socket: Socket, begin: (done: (error?: Error) => void) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       const { timeout = TIMEOUT } = this.#options;
-      const timer = setTimeout(() => done(new Error(`timed out after ${timeout} ms`)), timeout);
+      const stopTimer = startReplyTimer(timeout, () => done(new Error(`timed out after ${timeout} ms`)));
       const done = (error?: Error): void => {
-        clearTimeout(timer);
+        stopTimer();
         socket.off('error', done).off('close', onClose);
         if (error === undefined) {
           resolve();

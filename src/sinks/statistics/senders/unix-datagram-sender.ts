@@ -1,5 +1,6 @@
 import { DgramSocket } from 'node-unix-socket';
 import { setTimeout as wait } from 'node:timers/promises';
+import { backoff } from '../../../streams/backoff';
 import { MAX_AGENT_PACKET, MAX_DATAGRAM_LINE, packets } from './framing';
 import { type LineSender, PartialDeliveryError } from './line-sender';
 
@@ -12,8 +13,7 @@ export interface UnixDatagramSenderOptions {
 
 const TIMEOUT = 3_000;
 /** Milliseconds between attempts. Some systems queue only ten datagrams, which a receiver reads in less than 1 ms. */
-const MIN_PAUSE = 1;
-const MAX_PAUSE = 50;
+const PAUSE = backoff({ initial: 1, max: 50 });
 
 /**
  * Sends lines to a Unix datagram socket, as many whole ones per datagram as fit. The system reports immediately what it does not
@@ -55,12 +55,10 @@ export class UnixDatagramSender implements LineSender {
   async #send(datagram: Buffer): Promise<void> {
     const { path, timeout = TIMEOUT } = this.#options;
     const deadline = performance.now() + timeout;
-    let pause = MIN_PAUSE;
-    while (!sendUnixDatagram(path, datagram)) {
+    for (let attempt = 1; !sendUnixDatagram(path, datagram); attempt += 1) {
       if (performance.now() >= deadline) throw new Error(`timed out after ${timeout} ms`);
-      await wait(pause);
+      await wait(PAUSE(attempt));
       if (!this.#isOpen) throw new Error('the sender was closed');
-      pause = Math.min(2 * pause, MAX_PAUSE);
     }
   }
 }

@@ -9,6 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
+import { startReplyTimer } from '../../../net/reply-timer';
 import type { Log } from '../../../streams/ports/log';
 import { connectionFailure } from '../../../text/connection-failure';
 import { hideSecrets } from '../../../text/hide-credentials';
@@ -75,13 +76,12 @@ export function connectAds(server: AdsServer): ConnectAds {
         return fail(new AdsStreamError(messageOf(error)));
       }
       const { connectTimeout = CONNECT_TIMEOUT } = server;
-      const connectTimer = setTimeout(
-        () => fail(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
-        connectTimeout,
+      const stopTimer = startReplyTimer(connectTimeout, () =>
+        fail(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
       );
       client.waitForReady(Infinity, (error) => {
         if (isOver || error !== undefined) return;
-        clearTimeout(connectTimer);
+        stopTimer();
         connecting.clear();
         subscriber.next({ kind: 'connected' });
       });
@@ -100,7 +100,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
         isOver = true;
-        clearTimeout(connectTimer);
+        stopTimer();
         requests.unsubscribe();
         // Closing the channel ends neither the stream nor half-open connections.
         call.cancel();

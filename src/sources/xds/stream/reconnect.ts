@@ -1,5 +1,19 @@
 import { EMPTY, type MonoTypeOperatorFunction, type SchedulerLike, catchError, defer, repeat, tap, timer } from 'rxjs';
-import { type BackoffOptions, waitAfter } from './backoff';
+import { type Backoff, backoff } from '../../../streams/backoff';
+
+/** The waits before a stream is opened again, in milliseconds. */
+export interface ReconnectWaits {
+  /** The wait after a stream that worked (CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL). */
+  readonly retryInterval: number;
+  /** The wait after the first of consecutive failures (XDS_CLIENT_BACKOFF_INITIAL_INTERVAL). */
+  readonly initialInterval: number;
+  /** The longest wait (XDS_CLIENT_BACKOFF_MAX_INTERVAL). */
+  readonly maxInterval: number;
+  /** XDS_CLIENT_BACKOFF_RANDOM_FACTOR: each wait is the previous one times (1 + this), or times this when it is above 1. */
+  readonly randomFactor: number;
+  /** XDS_CLIENT_BACKOFF_JITTER: each wait is uniformly random between the initial one and the calculated one. */
+  readonly jitter: boolean;
+}
 
 /** How an attempt ended, and when the next one starts. */
 export interface AttemptEnd {
@@ -12,7 +26,7 @@ export interface AttemptEnd {
 }
 
 export interface ReconnectOptions<T> {
-  readonly backoff: BackoffOptions;
+  readonly waits: ReconnectWaits;
   /** Whether this value shows that the attempt works. */
   readonly works: (value: T) => boolean;
   /** Whether an attempt that ends with this error counts as failed even though it worked before. */
@@ -28,7 +42,8 @@ export interface ReconnectOptions<T> {
  * that grows with each consecutive failure. Neither completes nor fails. Unsubscribing ends the attempt or the wait.
  */
 export function reconnect<T>(options: ReconnectOptions<T>): MonoTypeOperatorFunction<T> {
-  const { backoff, works, fails, onEnd, random, scheduler } = options;
+  const { waits, works, fails, onEnd, random, scheduler } = options;
+  const waitAfter = failureBackoff(waits, random);
   return (attempt$) =>
     defer(() => {
       let failures = 0;
@@ -50,11 +65,18 @@ export function reconnect<T>(options: ReconnectOptions<T>): MonoTypeOperatorFunc
         repeat({
           delay: () => {
             failures = worked ? 0 : failures + 1;
-            const wait = waitAfter(failures, backoff, random);
+            const wait = failures === 0 ? waits.retryInterval : waitAfter(failures);
             onEnd({ error, failures, wait });
             return timer(wait, scheduler);
           },
         }),
       );
     });
+}
+
+function failureBackoff(waits: ReconnectWaits, random: () => number): Backoff {
+  const { initialInterval, maxInterval: max, randomFactor, jitter } = waits;
+  const initial = Math.min(initialInterval, max);
+  const factor = randomFactor > 1 ? randomFactor : 1 + randomFactor;
+  return backoff({ initial, max, factor, ...(jitter && { drawn: (wait) => [initial, wait] }), random });
 }

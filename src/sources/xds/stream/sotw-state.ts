@@ -1,6 +1,7 @@
 import { type Observable, map, of } from 'rxjs';
 import type { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
 import type { Ruleset } from '../../../rules/ruleset';
+import { backoff } from '../../../streams/backoff';
 import type { RuleEvent } from '../../../streams/ports/rule-source';
 import type { LoadedRules } from '../../rule-thread/load-in-thread';
 import { RULES_TYPE_URL } from '../ads';
@@ -55,9 +56,8 @@ interface RejectedResponse {
 const INVALID_ARGUMENT = 3;
 /** In bytes of UTF-8. A server may drop the stream when the error detail is longer. */
 const MAX_DETAIL_BYTES = 4096;
-/** In milliseconds. */
-const FIRST_DELAY = 1000;
-const MAX_DELAY = 30_000;
+/** The delay of the NACK of a response that is rejected again. */
+const NACK_DELAY = backoff({ initial: 1000, max: 30_000 });
 
 /**
  * The state of the client in the state-of-the-world variant of xDS, across all streams: the last accepted version, and the
@@ -150,7 +150,7 @@ export class SotwState {
     return {
       event: rejectedEvent(reason, repetition !== undefined),
       reply: { ...this.#request(nonce), errorDetail },
-      delay: repetitions === 0 ? 0 : Math.min(FIRST_DELAY * 2 ** (repetitions - 1), MAX_DELAY),
+      delay: repetitions === 0 ? 0 : NACK_DELAY(repetitions),
     };
   }
 

@@ -1,9 +1,9 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import { Observable } from 'rxjs';
+import { startReplyTimer } from '../../../../net/reply-timer';
 import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Server, nameOf } from '../../server-address';
 import type { Credentials } from './address';
-import { startReplyTimer } from './reply-timer';
 import { isReply, replyCode, withoutCommand } from './store-error';
 import type { TlsMaterial } from '../../tls-material';
 import { explainTlsMismatch } from './tls-mismatch';

@@ -1,4 +1,4 @@
-import { startReplyTimer } from './reply-timer';
+import { startReplyTimer } from '../../../../net/reply-timer';
 
 /**
  * The time limit of one window as a whole, however many steps it takes (KVSTORE_TIMEOUT). Notifies everything that the

@@ -1,10 +1,10 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
+import { startReplyTimer } from '../../../../net/reply-timer';
+import type { Backoff } from '../../../../streams/backoff';
 import { Connection } from './connection';
 import type { Deadline } from './deadline';
 import { LeaseQueue } from './lease-queue';
 import type { PoolStatistics } from './pool-statistics';
-import type { RetryDelay } from './retry-delay';
-import { startReplyTimer } from './reply-timer';
 import { noConnection, timedOut } from './store-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
@@ -19,7 +19,7 @@ export interface PoolOptions {
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
   /** Called at each failure, because the delays before and after the first connection differ. */
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
   readonly statistics: PoolStatistics;
 }
 

@@ -1,29 +1,22 @@
-/** Milliseconds to wait before the next attempt; `attempt` counts consecutive failures from 1. */
-export type RetryDelay = (attempt: number) => number;
+import { type Backoff, backoff } from '../../../../streams/backoff';
 
-/**
- * Exponential backoff with jitter: doubles from `initial` up to `max` milliseconds and draws evenly from the upper half of
- * that, so that processes do not retry in lockstep.
- */
-export function exponentialBackoff(initial: number, max: number, random: () => number = Math.random): RetryDelay {
-  return (attempt) => {
-    const wait = Math.min(max, initial * 2 ** (attempt - 1));
-    return wait / 2 + (wait / 2) * random();
-  };
+/** Doubles from `initial` to `max` milliseconds; each wait is drawn from the upper half. */
+export function connectBackoff(initial: number, max: number): Backoff {
+  return backoff({ initial, max, drawn: (wait) => [wait / 2, wait] });
 }
 
 /** For connections that are lost after start-up. */
-export const RECONNECT: RetryDelay = exponentialBackoff(50, 1000);
+export const RECONNECT: Backoff = connectBackoff(50, 1000);
 
 /** The delays of an instance: its own until the first connection (KVSTORE_STARTUP_*), then {@link RECONNECT}. */
 export class StartupDelay {
-  #current: RetryDelay;
+  #current: Backoff;
 
-  constructor(startup: RetryDelay) {
+  constructor(startup: Backoff) {
     this.#current = startup;
   }
 
-  readonly next: RetryDelay = (attempt) => this.#current(attempt);
+  readonly next: Backoff = (attempt) => this.#current(attempt);
 
   /** The first connection is established. */
   end(): void {

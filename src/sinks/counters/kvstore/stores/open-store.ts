@@ -1,7 +1,7 @@
 import { type Server, nameOf } from '../../server-address';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { PoolStatistics } from '../connections/pool-statistics';
-import { StartupDelay, exponentialBackoff } from '../connections/retry-delay';
+import { StartupDelay, connectBackoff } from '../connections/retry-delay';
 import { ConditionLog } from '../../../../streams/condition-log';
 import type { TlsMaterial } from '../../tls-material';
 import { Expiry } from '../../expiry';
@@ -58,7 +58,7 @@ export function openStore(instance: Instance, { options, tls, inFlight }: Shared
     closeConnectionOnReadonlyError: options.closeConnectionOnReadonlyError,
     inFlight,
     statistics: new PoolStatistics(options.statistics, poolName),
-    startupDelay: new StartupDelay(exponentialBackoff(initialInterval, Math.max(initialInterval, maxInterval))),
+    startupDelay: new StartupDelay(connectBackoff(initialInterval, Math.max(initialInterval, maxInterval))),
     log,
     unusedPasswordLog: new ConditionLog(log, {
       begins: 'the counter store requires no password, but one is configured; continuing without authentication',

@@ -7,7 +7,8 @@ import type { InstanceOptions } from '../connections/options';
 import type { KnownExpiries } from '../counting/known-expiries';
 import { Pool } from '../connections/pool';
 import type { PoolStatistics } from '../connections/pool-statistics';
-import type { RetryDelay, StartupDelay } from '../connections/retry-delay';
+import type { StartupDelay } from '../connections/retry-delay';
+import type { Backoff } from '../../../../streams/backoff';
 import { ConditionLog } from '../../../../streams/condition-log';
 import type { TlsMaterial } from '../../tls-material';
 import type { Expiry } from '../../expiry';
@@ -45,7 +46,7 @@ export function openConnection(server: Server, context: StoreContext, mustBeMast
 
 export interface PoolSource {
   readonly connect: () => Observable<Connection>;
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
 }
 
 /** Opens a pool of the size and with the limits of the instance. */

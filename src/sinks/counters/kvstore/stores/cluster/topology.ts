@@ -1,9 +1,9 @@
 import { type Observable, Subject, firstValueFrom, switchMap } from 'rxjs';
+import type { Backoff } from '../../../../../streams/backoff';
 import { asError, messageOf } from '../../../../../text/thrown';
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
 import { limitReplyTime } from '../../connections/reply-timer';
-import type { RetryDelay } from '../../connections/retry-delay';
 import { type SlotRange, readSlots } from './slots';
 
 const SLOTS = 16_384;
@@ -19,7 +19,7 @@ export interface TopologyOptions {
   readonly connect: (server: Server) => Observable<Connection>;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
 }
 
 /**

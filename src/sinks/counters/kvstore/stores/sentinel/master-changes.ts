@@ -1,8 +1,8 @@
 import { Observable, defer, merge, mergeMap, retry, timer } from 'rxjs';
+import { startReplyTimer } from '../../../../../net/reply-timer';
 import { ConditionLog } from '../../../../../streams/condition-log';
 import { type Server, nameOf } from '../../../server-address';
 import type { Connection } from '../../connections/connection';
-import { startReplyTimer } from '../../connections/reply-timer';
 import { RECONNECT } from '../../connections/retry-delay';
 import { isReply } from '../../connections/store-error';
 import type { StoreContext } from '../store-context';

@@ -1,0 +1,25 @@
+/** Milliseconds to wait after so many consecutive failures, which count from 1. */
+export type Backoff = (failures: number) => number;
+
+export interface BackoffOptions {
+  /** The wait after the first failure. */
+  readonly initial: number;
+  /** The longest wait. */
+  readonly max: number;
+  /** Each wait is the previous one times this; 2 if undefined. */
+  readonly factor?: number;
+  /** The bounds between which a wait is drawn evenly, so that processes do not retry in lockstep; undefined: it is not drawn. */
+  readonly drawn?: (wait: number) => readonly [from: number, to: number];
+  /** Returns a number from 0 to 1. */
+  readonly random?: () => number;
+}
+
+/** Waits that grow with each consecutive failure. */
+export function backoff({ initial, max, factor = 2, drawn, random = Math.random }: BackoffOptions): Backoff {
+  return (failures) => {
+    const wait = Math.min(initial * factor ** (failures - 1), max);
+    if (drawn === undefined) return wait;
+    const [from, to] = drawn(wait);
+    return from + random() * (to - from);
+  };
+}
