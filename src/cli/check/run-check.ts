@@ -3,8 +3,7 @@ import { buildRuleset, type Entry } from '../../rules/ruleset';
 import { VERSION } from '../version';
 import { FlagError, type Information, flagHelp } from '../flags';
 import { CHECK_FLAGS, type CheckRequest, parseCheckRequest } from './check-flags';
-import { formatExplanation } from './format-explanation';
-import { explanationJson } from './explanation-json';
+import { explanationJson, explanationText } from './explanation';
 import { type CheckedRules, readRules } from './read-rules';
 import { jsonReport, textReport, totalsOf } from './report';
 
@@ -47,7 +46,7 @@ function explanation(
 ): string {
   const entries = parseEntries(descriptor);
   const found = explainMatch(buildRuleset(configs), { domain, entries });
-  return format === 'json' ? explanationJson(domain, entries, found) : formatExplanation(domain, entries, found);
+  return format === 'json' ? explanationJson(domain, entries, found) : explanationText(domain, entries, found);
 }
 
 /** Parses `key=value,key=value`: split at each comma, then at the first `=`. */

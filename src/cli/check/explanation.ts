@@ -1,7 +1,7 @@
 import { cacheKeyBody } from '../../limiter/cache-key';
 import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import type { Rule } from '../../rules/rule-tree';
+import type { Rule, RuleLimit } from '../../rules/rule-tree';
 import type { Entry } from '../../rules/ruleset';
 import { statisticsKey } from '../../rules/statistics-key';
 import { escapeStatisticsKey } from '../../statistics/escape';
@@ -9,7 +9,7 @@ import { escapeStatisticsKey } from '../../statistics/escape';
 const MAX_KEYS = 10;
 
 /** A human-readable explanation: for each level the rules in the order in which they are tried, then the result. */
-export function formatExplanation(domain: string, entries: readonly Entry[], explanation: Explanation): string {
+export function explanationText(domain: string, entries: readonly Entry[], explanation: Explanation): string {
   const lines = [`domain ${domain}`];
   for (const [index, level] of explanation.levels.entries()) lines.push(...formatLevel(level, index + 1));
   lines.push(...formatResult(domain, entries, explanation));
@@ -63,30 +63,72 @@ function formatResult(domain: string, entries: readonly Entry[], { levels, outco
       return [`result: no limit, because the rule has no rate_limit, ${detail}`];
     }
     default:
-      return rule === undefined ? [] : formatLimit(domain, entries, rule);
+      return rule?.limit === undefined ? [] : formatLimit(limitOf(domain, entries, { rule, limit: rule.limit }));
   }
 }
 
-function formatLimit(domain: string, entries: readonly Entry[], rule: Rule): string[] {
-  const { limit } = rule;
-  if (limit === undefined) return [];
-  const statistics = `statistics key: ${escapeStatisticsKey(statisticsKey(rule, entries))}`;
+function formatLimit(limit: ReturnType<typeof limitOf>): string[] {
+  const { unit, requestsPerUnit, shadowMode, quotaMode } = limit;
+  const statistics = `statistics key: ${limit.statisticsKey}`;
   const replaces = limit.replaces.length > 0 ? [`replaces: ${limit.replaces.join(', ')}`] : [];
   const name = limit.name === '' ? [] : [`name: ${limit.name}`];
-  if (limit.unlimited || limit.unit === undefined) {
+  if (unit === null || limit.unlimited) {
     return ['result: unlimited; always OK, and nothing is counted in the store', ...name, ...replaces, statistics];
   }
-  const flags = [rule.shadowMode ? 'shadow mode (the response is always OK)' : '', rule.quotaMode ? 'quota mode' : ''];
-  const suffix = flags.filter((flag) => flag !== '').map((flag) => `; ${flag}`);
+  const shadow = shadowMode ? '; shadow mode (the response is always OK)' : '';
   return [
-    `result: ${limit.requestsPerUnit} per ${limit.unit.name.toLowerCase()}${suffix.join('')}`,
+    `result: ${requestsPerUnit} per ${unit.toLowerCase()}${shadow}${quotaMode ? '; quota mode' : ''}`,
     ...name,
     ...replaces,
-    `cache key: ${cacheKeyBody('', domain, entries, rule)}<start of the ${limit.unit.name.toLowerCase()} in Unix seconds>`,
+    `cache key: ${limit.cacheKeyBody}<start of the ${unit.toLowerCase()} in Unix seconds>`,
     statistics,
   ];
 }
 
 function show({ key, value }: Entry): string {
   return `${key}=${value}`;
+}
+
+/** An explanation as one JSON object: what the text shows, without the suggestions. */
+export function explanationJson(domain: string, entries: readonly Entry[], explanation: Explanation): string {
+  const { levels, outcome, rule } = explanation;
+  const limit = outcome === 'limit' ? rule?.limit : undefined;
+  const result = {
+    domain,
+    entries,
+    levels: levels.map(({ entry, candidates, otherValues, keys }) => ({
+      entry,
+      candidates: candidates.map((candidate) => ({
+        key: candidate.rule.key,
+        value: candidate.rule.value,
+        outcome: candidate.outcome,
+      })),
+      otherValues,
+      keys,
+    })),
+    outcome,
+    limit: rule === undefined || limit === undefined ? null : limitOf(domain, entries, { rule, limit }),
+  };
+  return `${JSON.stringify(result, undefined, 2)}\n`;
+}
+
+/** The limit of the rule that applies, as the JSON has it. */
+function limitOf(
+  domain: string,
+  entries: readonly Entry[],
+  { rule, limit }: { readonly rule: Rule; readonly limit: RuleLimit },
+) {
+  const { unit, requestsPerUnit, unlimited, name, replaces } = limit;
+  return {
+    unit: unit?.name ?? null,
+    requestsPerUnit: unlimited ? null : requestsPerUnit,
+    unlimited,
+    name,
+    replaces,
+    shadowMode: rule.shadowMode,
+    quotaMode: rule.quotaMode,
+    /** Without the start of the window, which follows it. */
+    cacheKeyBody: unlimited ? null : cacheKeyBody('', domain, entries, rule),
+    statisticsKey: escapeStatisticsKey(statisticsKey(rule, entries)),
+  };
 }
