@@ -1,4 +1,5 @@
 import { readSettings } from '../../src/settings/read-settings';
+import { sectionOf } from '../../src/settings/settings';
 import { DerivedDefault } from '../../src/settings/table/setting';
 import { settingRows } from '../support/data/secret-settings';
 import { env, problemsOf, twoTexts, valueOf } from './environments';
@@ -84,6 +85,28 @@ test.each([
   ['KVSTORE_PERSECOND_SOCKET_TYPE', 'unix', 'KVSTORE_PERSECOND_URL=/a'],
 ])('the default of %s follows from other settings: %s with "%s"', (name, value, text) => {
   expect(valueOf(readSettings(env(text)), name)).toBe(value);
+});
+
+test('settings that begin alike are a section, under short names and with the variables that set them', () => {
+  const main = 'KVSTORE_URL=a:1 KVSTORE_STARTUP_MAX_INTERVAL=9s';
+  const second = 'KVSTORE_PERSECOND=true REDIS_PERSECOND_URL=b:1 REDIS_PERSECOND_POOL_SIZE=7';
+  const loaded = readSettings(env(`${main} ${second}`));
+  expect(sectionOf(loaded, 'kvstoreStartup')).toEqual({
+    ...{ initialInterval: 1000, maxInterval: 9000, maxElapsedTime: 0 },
+    variables: {
+      initialInterval: 'KVSTORE_STARTUP_INITIAL_INTERVAL',
+      maxInterval: 'KVSTORE_STARTUP_MAX_INTERVAL',
+      maxElapsedTime: 'KVSTORE_STARTUP_MAX_ELAPSED_TIME',
+    },
+  });
+  expect(sectionOf(loaded, 'kvstore')).toMatchObject({ url: 'a:1', poolSize: 10, variables: { url: 'KVSTORE_URL' } });
+  const variables = { url: 'REDIS_PERSECOND_URL', socketType: 'KVSTORE_PERSECOND_SOCKET_TYPE' };
+  expect(sectionOf(loaded, 'kvstorePersecond')).toMatchObject({
+    url: 'b:1',
+    poolSize: 7,
+    socketType: 'tcp',
+    variables,
+  });
 });
 
 describe('invalid settings', () => {
