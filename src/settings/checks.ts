@@ -3,84 +3,62 @@ import type { Field, InstancePrefix, Settings, SettingsView } from './settings';
 import { isSocketPath, isStoreAddress } from './values/addresses';
 import { splitList } from './values/lists';
 
-/** A check of settings against each other. It is skipped when one of the settings that it concerns is invalid by itself. */
-export interface Check {
-  readonly concerns: readonly Field[];
-  /** What is wrong and how to correct it, in one sentence; undefined when nothing is wrong. */
-  readonly find: (view: SettingsView) => string | undefined;
-}
-
-/** Declares a check; the compiler restricts it to the settings that it concerns. */
-function check<const Fields extends Field>(
-  concerns: readonly Fields[],
-  find: (view: SettingsView<Fields>) => string | undefined,
-): Check {
-  return { concerns, find };
-}
+/**
+ * A check of settings against each other: what is wrong and how to correct it, in one sentence; undefined when nothing is wrong. A check
+ * that reads a setting which is invalid by itself ends there.
+ */
+export type Check = (view: SettingsView) => string | undefined;
 
 type File = { [F in Field]: string | undefined extends Settings[F] ? F : never }[Field];
 
-function requireFile(file: File) {
-  return check(['grpcServerUseTls', file], ({ settings, nameOf }) =>
+function requireFile(file: File): Check {
+  return ({ settings, nameOf }) =>
     settings.grpcServerUseTls && settings[file] === undefined
       ? `${nameOf('grpcServerUseTls')} is true, but ${nameOf(file)} is not set; set it to the path of a PEM file.`
-      : undefined,
-  );
+      : undefined;
 }
 
-/**
- * A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored.
- *
- * @param concerns what decides whether the client is used, with TLS
- */
-function requirePair<const Fields extends Field>(
-  [certificate, key]: readonly [certificate: File, key: File],
-  concerns: readonly Fields[],
-  usesTls: (settings: Pick<Settings, Fields>) => boolean,
-) {
-  return check<Fields | File>([...concerns, certificate, key], ({ settings, nameOf }) => {
+/** A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored. */
+function requirePair(certificate: File, key: File, usesTls: (settings: Settings) => boolean): Check {
+  return ({ settings, nameOf }) => {
     if (!usesTls(settings) || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
     const [present, absent] = settings[key] === undefined ? [certificate, key] : [key, certificate];
     return `${nameOf(present)} is set, but ${nameOf(absent)} is not; a certificate and its key must be set together.`;
-  });
+  };
 }
 
 function requestsTls(url = ''): boolean {
   return /rediss:\/\//i.test(url);
 }
 
-const tlsChecks = [
+function usesStoreTls(settings: Settings): boolean {
+  const { backendType, kvstorePersecond, kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl } = settings;
+  const usesPerSecondTls = kvstorePersecond && (kvstorePersecondTls || requestsTls(kvstorePersecondUrl));
+  return backendType === 'kvstore' && (kvstoreTls || requestsTls(kvstoreUrl) || usesPerSecondTls);
+}
+
+const tlsChecks: readonly Check[] = [
   requireFile('grpcServerTlsCert'),
   requireFile('grpcServerTlsKey'),
-  check(['grpcServerUseTls', 'grpcClientTlsCacert'], ({ settings, nameOf }) =>
+  ({ settings, nameOf }) =>
     settings.grpcClientTlsCacert !== undefined && !settings.grpcServerUseTls
       ? `${nameOf('grpcClientTlsCacert')} is set, but TLS is off; set ${nameOf('grpcServerUseTls')}=true to verify client ` +
         `certificates, or remove ${nameOf('grpcClientTlsCacert')}.`
       : undefined,
-  ),
-  check(['grpcClientTlsCacert', 'grpcClientTlsSan'], ({ settings, nameOf }) =>
+  ({ settings, nameOf }) =>
     settings.grpcClientTlsSan !== undefined && settings.grpcClientTlsCacert === undefined
       ? `${nameOf('grpcClientTlsSan')} is set, but clients present no certificate unless ${nameOf('grpcClientTlsCacert')} ` +
         'is set; set both or neither.'
       : undefined,
-  ),
   requirePair(
-    ['configGrpcXdsClientTlsCert', 'configGrpcXdsClientTlsKey'],
-    ['configType', 'configGrpcXdsServerUseTls'],
+    'configGrpcXdsClientTlsCert',
+    'configGrpcXdsClientTlsKey',
     (settings) => settings.configType === 'GRPC_XDS_SOTW' && settings.configGrpcXdsServerUseTls,
   ),
+  requirePair('kvstoreTlsClientCert', 'kvstoreTlsClientKey', usesStoreTls),
   requirePair(
-    ['kvstoreTlsClientCert', 'kvstoreTlsClientKey'],
-    ['backendType', 'kvstorePersecond', 'kvstoreTls', 'kvstorePersecondTls', 'kvstoreUrl', 'kvstorePersecondUrl'],
-    ({ backendType, kvstorePersecond, kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl }) =>
-      backendType === 'kvstore' &&
-      (kvstoreTls ||
-        requestsTls(kvstoreUrl) ||
-        (kvstorePersecond && (kvstorePersecondTls || requestsTls(kvstorePersecondUrl)))),
-  ),
-  requirePair(
-    ['plaincacheTlsClientCert', 'plaincacheTlsClientKey'],
-    ['backendType', 'plaincacheTls'],
+    'plaincacheTlsClientCert',
+    'plaincacheTlsClientKey',
     ({ backendType, plaincacheTls }) => backendType === 'plaincache' && plaincacheTls,
   ),
 ];
@@ -104,10 +82,10 @@ function addressProblem(type: Settings['kvstoreType'], url: string): string | un
 }
 
 /** Checks the address of an instance of the key-value store; `requiredBy` is the setting that makes the service use it. */
-function addressCheck(instance: InstancePrefix, requiredBy: 'backendType' | 'kvstorePersecond') {
+function addressCheck(instance: InstancePrefix, requiredBy: 'backendType' | 'kvstorePersecond'): Check {
   const urlField = `${instance}Url` as const;
   const typeField = `${instance}Type` as const;
-  return check(['backendType', requiredBy, urlField, typeField], ({ settings, nameOf }) => {
+  return ({ settings, nameOf }) => {
     if (settings.backendType !== 'kvstore' || settings[requiredBy] === false) return undefined;
     const url = settings[urlField];
     const type = settings[typeField];
@@ -120,13 +98,13 @@ function addressCheck(instance: InstancePrefix, requiredBy: 'backendType' | 'kvs
     const problem = addressProblem(type, url);
     if (problem === undefined) return undefined;
     return `${nameOf(urlField)} is invalid with ${nameOf(typeField)}=${type}: ${problem}; allowed: ${ALLOWED_ADDRESSES[type]}.`;
-  });
+  };
 }
 
-const storeChecks = [
+const storeChecks: readonly Check[] = [
   addressCheck('kvstore', 'backendType'),
   addressCheck('kvstorePersecond', 'kvstorePersecond'),
-  check(['backendType', 'plaincacheHostPort', 'plaincacheSrv'], ({ settings, nameOf }) => {
+  ({ settings, nameOf }) => {
     if (settings.backendType !== 'plaincache') return undefined;
     const [list, record] = [nameOf('plaincacheHostPort'), nameOf('plaincacheSrv')];
     const hasRecord = settings.plaincacheSrv !== undefined;
@@ -138,37 +116,27 @@ const storeChecks = [
       `${nameOf('backendType')} is plaincache, but neither ${list} nor ${record} is set; set one of them to the ` +
       'memcached servers.'
     );
-  }),
+  },
 ];
 
-interface Listener<Fields extends Field = Field> {
-  readonly concerns: readonly Fields[];
+interface Listener {
   /** The setting of its port. */
-  readonly port: Fields;
+  readonly port: Field;
   /** Undefined when the listener is not used. */
-  readonly address: (settings: Pick<Settings, Fields>) => HostPort | undefined;
-}
-
-function listener<const Fields extends Field>(
-  concerns: readonly Fields[],
-  port: NoInfer<Fields>,
-  address: (settings: Pick<Settings, Fields>) => HostPort | undefined,
-): Listener<Fields> {
-  return { concerns, port, address };
+  readonly address: (settings: Settings) => HostPort | undefined;
 }
 
 const listeners: readonly Listener[] = [
-  listener(['host', 'port'], 'port', (settings) => settings),
-  listener(['grpcHost', 'grpcPort', 'grpcUds'], 'grpcPort', ({ grpcHost, grpcPort, grpcUds }) =>
-    grpcUds === undefined ? { host: grpcHost, port: grpcPort } : undefined,
-  ),
-  listener(['debugHost', 'debugPort'], 'debugPort', ({ debugHost, debugPort }) => ({
-    host: debugHost,
-    port: debugPort,
-  })),
-  listener(['disableStats', 'usePullmetrics', 'pullmetricsAddr'], 'pullmetricsAddr', (settings) =>
-    settings.usePullmetrics && !settings.disableStats ? settings.pullmetricsAddr : undefined,
-  ),
+  { port: 'port', address: ({ host, port }) => ({ host, port }) },
+  {
+    port: 'grpcPort',
+    address: ({ grpcHost: host, grpcPort: port, grpcUds }) => (grpcUds === undefined ? { host, port } : undefined),
+  },
+  { port: 'debugPort', address: ({ debugHost: host, debugPort: port }) => ({ host, port }) },
+  {
+    port: 'pullmetricsAddr',
+    address: (settings) => (settings.usePullmetrics && !settings.disableStats ? settings.pullmetricsAddr : undefined),
+  },
 ];
 
 function isEveryAddress(host: string) {
@@ -182,38 +150,33 @@ function collide(one: HostPort, other: HostPort): boolean {
 
 /** Two listeners cannot share a port. (In the Go service the kernel would distribute the connections between them.) */
 const listenerChecks = listeners.flatMap((one, index) =>
-  listeners.slice(index + 1).map((other) =>
-    check([...one.concerns, ...other.concerns], ({ settings, nameOf }) => {
-      const [first, second] = [one.address(settings), other.address(settings)];
-      return first !== undefined && second !== undefined && collide(first, second)
-        ? `${nameOf(one.port)} and ${nameOf(other.port)} both use port ${first.port}; give each listener its own port.`
-        : undefined;
-    }),
-  ),
+  listeners.slice(index + 1).map((other): Check => ({ settings, nameOf }) => {
+    const [first, second] = [one.address(settings), other.address(settings)];
+    return first !== undefined && second !== undefined && collide(first, second)
+      ? `${nameOf(one.port)} and ${nameOf(other.port)} both use port ${first.port}; give each listener its own port.`
+      : undefined;
+  }),
 );
 
-const statisticsChecks = [
-  check(['disableStats', 'pushstatsHost', 'usePushstats', 'useTaggedstats'], ({ settings, nameOf }) => {
+const statisticsChecks: readonly Check[] = [
+  ({ settings, nameOf }) => {
     const { disableStats, pushstatsHost, usePushstats, useTaggedstats } = settings;
     const isUsed = !disableStats && usePushstats && useTaggedstats;
     return isUsed && 'socketPath' in pushstatsHost
       ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, without and with tags; ` +
           `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
       : undefined;
-  }),
-  check(
-    ['decisionLog', 'decisionLogOutput', 'disableStats', 'usePushstats', 'useTaggedstats', 'usePullmetrics'],
-    ({ settings, nameOf }) => {
-      const { decisionLog, decisionLogOutput, disableStats, usePushstats, useTaggedstats, usePullmetrics } = settings;
-      const isUsed = !disableStats && !usePushstats && !useTaggedstats && !usePullmetrics;
-      if (!isUsed || decisionLog === 'off' || decisionLogOutput !== 'stdout') return undefined;
-      return (
-        `${nameOf('decisionLog')}=${decisionLog} would write to standard output, as the statistics do when ` +
-        `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
-        `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
-      );
-    },
-  ),
+  },
+  ({ settings, nameOf }) => {
+    const { decisionLog, decisionLogOutput, disableStats, usePushstats, useTaggedstats, usePullmetrics } = settings;
+    const isUsed = !disableStats && !usePushstats && !useTaggedstats && !usePullmetrics;
+    if (!isUsed || decisionLog === 'off' || decisionLogOutput !== 'stdout') return undefined;
+    return (
+      `${nameOf('decisionLog')}=${decisionLog} would write to standard output, as the statistics do when ` +
+      `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
+      `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
+    );
+  },
 ];
 
 export const checks: readonly Check[] = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];

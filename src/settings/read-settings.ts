@@ -84,10 +84,7 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const settings = values as unknown as Settings;
   values['mogrifiers'] = mogrifiersOf({ settings, nameOf }, stateOf, reading);
-  for (const { concerns, find } of checks) {
-    const problem = concerns.some((field) => invalid.has(field)) ? undefined : find({ settings, nameOf });
-    if (problem !== undefined) reading.problems.push(problem);
-  }
+  reading.problems.push(...contradictions(settings, invalid, nameOf));
   const manager = readServiceManager(environment, process.pid, reading.problems);
   if (reading.problems.length > 0) throw new SettingsError(reading.problems, settings.logFormat);
   const warnings = [...reading.warnings, ...findIneffective({ environment, stateOf, manager })];
@@ -115,6 +112,29 @@ function readRows(reading: Reading) {
     values[row.field] = value ?? row.default;
   }
   return { values, given, files, invalid };
+}
+
+/** What the checks find. One that reads an invalid setting finds nothing: it would judge a default that the user does not want. */
+function contradictions(
+  settings: Settings,
+  invalid: ReadonlySet<Field>,
+  nameOf: SettingsView['nameOf'],
+): readonly string[] {
+  const unreadable = new Error('the setting is invalid');
+  const valid = new Proxy(settings, {
+    get(target, field) {
+      if (invalid.has(field as Field)) throw unreadable;
+      return Reflect.get(target, field) as unknown;
+    },
+  });
+  return checks.flatMap((find) => {
+    try {
+      return find({ settings: valid, nameOf }) ?? [];
+    } catch (error) {
+      if (error !== unreadable) throw error;
+      return [];
+    }
+  });
 }
 
 /** The mogrifiers of the DogStatsD output. */

@@ -52,8 +52,8 @@ export function sectionOf<const Prefix extends string>(
 }
 
 /** Some settings and the variables that set them: the input of checks between settings. */
-export interface SettingsView<Fields extends Field = Field> {
-  readonly settings: Pick<Settings, Fields>;
+export interface SettingsView {
+  readonly settings: Settings;
   /** The variable that sets the setting, or else its neutral name. */
-  readonly nameOf: (field: Fields) => string;
+  readonly nameOf: (field: Field) => string;
 }
