@@ -3,23 +3,17 @@ import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/rate
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
-import { RuleFolder } from '../support/data/rule-folder';
 import { isListening } from '../support/processes/is-listening';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RedisTls } from '../support/processes/redis/redis-tls';
 import { WeirProcess } from '../support/processes/weir-process';
+import { Shop } from './shop';
 
 const UNITS = ['second', 'day', 'year'];
 const RULES = `domain: shop\ndescriptors:\n${UNITS.map(
   (unit) => `  - {key: ${unit}, rate_limit: {unit: ${unit}, requests_per_unit: 1000000}}\n`,
 ).join('')}`;
 const UNAVAILABLE = 14;
-
-let rules: RuleFolder;
-beforeAll(async () => {
-  rules = await RuleFolder.with({ 'shop.yaml': RULES });
-});
-afterAll(() => rules[Symbol.asyncDispose]());
 
 async function health(weir: WeirProcess): Promise<number> {
   return (await weir.http('/healthcheck')).status;
@@ -32,6 +26,7 @@ describe('the service with two instances that have their own credentials, TLS an
   let tls: RedisTls;
   let main: RedisProcess;
   let perSecond: RedisProcess;
+  let shop: Shop;
   let weir: WeirProcess;
   let client: RateLimitClient;
 
@@ -52,29 +47,25 @@ describe('the service with two instances that have their own credentials, TLS an
     ]);
     await main.crash();
     const { cacert = '', clientCert = '', clientKey = '' } = tls.files({ withCertificate: true });
-    weir = await WeirProcess.start({
-      env: {
-        ...rules.env,
-        ...{ BACKEND_TYPE: 'redis', CACHE_KEY_PREFIX: 'prod:' },
-        // Keys of limits per second stay longer than a test takes, almost always.
-        EXPIRATION_JITTER_MAX_SECONDS: '1000000',
-        ...{ REDIS_URL: main.address, REDIS_AUTH: PASSWORDS.main, REDIS_POOL_SIZE: '2', REDIS_TIMEOUT: TIMEOUT },
-        ...{ KVSTORE_TLS_CACERT: cacert, KVSTORE_TLS_CLIENT_CERT: clientCert, KVSTORE_TLS_CLIENT_KEY: clientKey },
-        ...{ KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: perSecond.address, KVSTORE_PERSECOND_TLS: 'true' },
-        ...{ KVSTORE_PERSECOND_AUTH: `burst:${PASSWORDS.perSecond}`, KVSTORE_PERSECOND_POOL_SIZE: '3' },
-        ...{ KVSTORE_PERSECOND_TIMEOUT: TIMEOUT, KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' },
-        KVSTORE_STARTUP_MAX_INTERVAL: '100ms',
-      },
-      awaitServing: false,
-    });
-    client = new RateLimitClient(weir.grpcAddress);
+    const env = {
+      ...{ BACKEND_TYPE: 'redis', CACHE_KEY_PREFIX: 'prod:' },
+      // Keys of limits per second stay longer than a test takes, almost always.
+      EXPIRATION_JITTER_MAX_SECONDS: '1000000',
+      ...{ REDIS_URL: main.address, REDIS_AUTH: PASSWORDS.main, REDIS_POOL_SIZE: '2', REDIS_TIMEOUT: TIMEOUT },
+      ...{ KVSTORE_TLS_CACERT: cacert, KVSTORE_TLS_CLIENT_CERT: clientCert, KVSTORE_TLS_CLIENT_KEY: clientKey },
+      ...{ KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: perSecond.address, KVSTORE_PERSECOND_TLS: 'true' },
+      ...{ KVSTORE_PERSECOND_AUTH: `burst:${PASSWORDS.perSecond}`, KVSTORE_PERSECOND_POOL_SIZE: '3' },
+      ...{ KVSTORE_PERSECOND_TIMEOUT: TIMEOUT, KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' },
+      KVSTORE_STARTUP_MAX_INTERVAL: '100ms',
+    };
+    shop = await Shop.start({ env, awaitServing: false }, RULES);
+    ({ weir, client } = shop);
   });
   afterAll(async () => {
     // The servers first: there is no service if it did not start.
     await Promise.all([main[Symbol.asyncDispose](), perSecond[Symbol.asyncDispose]()]);
     tls[Symbol.dispose]();
-    client[Symbol.dispose]();
-    await weir[Symbol.asyncDispose]();
+    await shop[Symbol.asyncDispose]();
   });
 
   /** The counters in a server, by key. */
@@ -179,30 +170,26 @@ describe('the service with two instances that have their own credentials, TLS an
 describe('two services on one store', () => {
   const LIMIT = 300;
   const TOKEN = 'a-token-of-tests';
-  let limits: RuleFolder;
   let server: RedisProcess;
-  let one: WeirProcess;
+  let one: Shop;
   let other: WeirProcess;
   beforeAll(async () => {
-    limits = await RuleFolder.with({
-      'shop.yaml': RULES.replace('unit: day, requests_per_unit: 1000000', `unit: day, requests_per_unit: ${LIMIT}`),
-    });
     server = await RedisProcess.start();
     const env = {
-      ...limits.env,
       ...{ BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, OPERATOR_TOKEN: TOKEN },
       STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true',
     };
     const cached = { LOCAL_CACHE_SIZE_IN_BYTES: '100000', LOCAL_CACHE_MAX_AGE: '1s' };
-    one = await WeirProcess.start({ env });
-    other = await WeirProcess.start({ env: { ...env, ...cached } });
+    const day = RULES.replace('unit: day, requests_per_unit: 1000000', `unit: day, requests_per_unit: ${LIMIT}`);
+    one = await Shop.start({ env }, day);
+    other = await WeirProcess.start({ env: { ...one.rules.env, ...env, ...cached } });
   });
-  afterAll(() => Promise.all([one, other, server, limits].map((each) => each?.[Symbol.asyncDispose]())));
+  afterAll(() => Promise.all([one, other, server].map((each) => each?.[Symbol.asyncDispose]())));
 
   it('allow exactly the limit to concurrent clients, and count no call over it', async () => {
     const clients = Array.from(
       { length: 50 },
-      (_, index) => new RateLimitClient((index % 2 === 0 ? one : other).grpcAddress),
+      (_, index) => new RateLimitClient((index % 2 === 0 ? one.weir : other).grpcAddress),
     );
     const calls = clients.flatMap((client) =>
       Array.from({ length: 20 }, () => client.shouldRateLimit('shop', ['day=x', 'year=x'])),
@@ -225,7 +212,7 @@ describe('two services on one store', () => {
       expect(await code(1)).toBe(Code.OVER_LIMIT);
       return Number((await other.statistics()).get('ratelimit.localcache.hitCount')) > hits;
     });
-    const cleared = await fetch(`http://127.0.0.1:${one.ports.debug}/api/counters?domain=shop&descriptor=day=c`, {
+    const cleared = await fetch(`http://127.0.0.1:${one.weir.ports.debug}/api/counters?domain=shop&descriptor=day=c`, {
       method: 'DELETE',
       headers: { Authorization: `Bearer ${TOKEN}` },
     });
@@ -234,10 +221,9 @@ describe('two services on one store', () => {
   });
 
   it('are healthy without the store unless KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION is set', async () => {
-    using client = new RateLimitClient(one.grpcAddress);
     await server.crash();
-    await one.line(/cannot connect to the counter store/);
-    await expect(client.shouldRateLimit('shop', ['day=x'])).rejects.toMatchObject({ code: UNAVAILABLE });
-    expect(await health(one)).toBe(200);
+    await one.weir.line(/cannot connect to the counter store/);
+    await expect(one.client.shouldRateLimit('shop', ['day=x'])).rejects.toMatchObject({ code: UNAVAILABLE });
+    expect(await health(one.weir)).toBe(200);
   });
 });

@@ -1,7 +1,7 @@
 import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
-import { RuleFolder } from '../support/data/rule-folder';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { WeirProcess } from '../support/processes/weir-process';
+import { Shop } from './shop';
 
 const RULES = `domain: shop
 descriptors:
@@ -12,8 +12,8 @@ const INVALID_ARGUMENT = 3;
 const [OK, OVER_LIMIT] = [1, 2];
 
 describe('two services on one memcached, with the settings of the Go service', () => {
-  let rules: RuleFolder;
   let server: MemcachedProcess;
+  let shop: Shop;
   let one: WeirProcess;
   let other: WeirProcess;
   let client: RateLimitClient;
@@ -25,15 +25,15 @@ describe('two services on one memcached, with the settings of the Go service', (
   }
 
   beforeAll(async () => {
-    [rules, server] = await Promise.all([RuleFolder.with({ 'shop.yaml': RULES }), MemcachedProcess.start()]);
+    server = await MemcachedProcess.start();
     const health = { REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
-    const env = { ...rules.env, BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address, ...health };
-    [one, other] = [await WeirProcess.start({ env }), await WeirProcess.start({ env })];
-    client = new RateLimitClient(one.grpcAddress);
+    const env = { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address, ...health };
+    shop = await Shop.start({ env }, RULES);
+    ({ weir: one, client } = shop);
+    other = await WeirProcess.start({ env: { ...shop.rules.env, ...env } });
   });
   afterAll(async () => {
-    client?.[Symbol.dispose]();
-    await Promise.all([one, other, rules, server].map((each) => each?.[Symbol.asyncDispose]()));
+    await Promise.all([shop, other, server].map((each) => each?.[Symbol.asyncDispose]()));
   });
 
   it('limit calls together, and are healthy', async () => {
@@ -73,8 +73,7 @@ describe('two services on one memcached, with the settings of the Go service', (
   it('write every hit before they end', async () => {
     const request = requestMessage('shop', ['busy=x']);
     await Promise.all(Array.from({ length: 200 }, () => client.send(request)));
-    one.signal('SIGTERM');
-    expect(await one.exited).toBe(0);
+    await shop.drain();
     expect(await stored('busy_x', 31_536_000)).toBe('200');
   });
 });

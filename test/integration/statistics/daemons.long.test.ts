@@ -1,7 +1,6 @@
-import { RateLimitClient } from '../../support/clients/grpc-client';
-import { RuleFolder } from '../../support/data/rule-folder';
+import type { RateLimitClient } from '../../support/clients/grpc-client';
+import { Shop } from '../../e2e/shop';
 import { StatsdProcess } from '../../support/processes/statsd-process';
-import { WeirProcess } from '../../support/processes/weir-process';
 
 const RULES = `
 domain: shop
@@ -10,16 +9,6 @@ descriptors:
   - { key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 1000000 } }
 `;
 const HITS = 'ratelimit.service.rate_limit.shop.k.total_hits';
-
-let folder: RuleFolder;
-beforeAll(async () => {
-  folder = await RuleFolder.with({ 'shop.yaml': RULES });
-});
-afterAll(() => folder[Symbol.asyncDispose]());
-
-function start(env: Readonly<Record<string, string>>) {
-  return WeirProcess.start({ env: { ...folder.env, STATS_FLUSH_INTERVAL: '50ms', ...env } });
-}
 
 /** Makes this many calls of two hits each, a multiple of eight, eight at a time. */
 async function makeCalls(client: RateLimitClient, calls: number): Promise<void> {
@@ -36,14 +25,10 @@ test.each(['tcp', 'udp'])(
     const total = `ratelimit_server.ShouldRateLimit.total_requests${tags}`;
     const [hits, times] = [`${HITS}${tags}`, total.replace('total_requests', 'response_time')];
     await using statsd = await StatsdProcess.start();
-    await using weir = await start({
-      USE_STATSD: 'true',
-      STATSD_HOST: '127.0.0.1',
-      STATSD_PORT: String(statsd.port),
-      STATSD_PROTOCOL: protocol,
-      EXTRA_TAGS: 'env:prod,az:eu1',
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
+    const env = { STATSD_HOST: '127.0.0.1', STATSD_PORT: String(statsd.port), STATSD_PROTOCOL: protocol };
+    const all = { ...env, USE_STATSD: 'true', EXTRA_TAGS: 'env:prod,az:eu1', STATS_FLUSH_INTERVAL: '50ms' };
+    await using shop = await Shop.start({ env: all }, RULES);
+    const { client, weir } = shop;
     let calls = 0;
     async function countedCalls(more: number): Promise<void> {
       await makeCalls(client, more);
@@ -69,8 +54,7 @@ test.each(['tcp', 'udp'])(
     await statsd.until('the calls', () => statsd.sum(total) === calls);
     await statsd.until('the gauge', () => statsd.gauge(`ratelimit.statistics.runtime_keys${tags}`) === 3);
     expect(statsd.timer(times).sent.length).toBeLessThan(calls);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    await shop.drain();
     // Nothing was sent twice, and every line was understood.
     expect([statsd.sum(hits), statsd.sum(total)]).toEqual([2 * (calls - 1), calls]);
     expect(statsd.sum('statsd.bad_lines_seen')).toBe(0);

@@ -6,14 +6,14 @@ import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-servi
 import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
 import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { callByHand } from '../../support/clients/call-by-hand';
-import { RateLimitClient, requestMessage } from '../../support/clients/grpc-client';
-import { RuleFolder } from '../../support/data/rule-folder';
+import { requestMessage } from '../../support/clients/grpc-client';
 import { freePorts } from '../../support/processes/free-ports';
 import { isListening } from '../../support/processes/is-listening';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../support/servers/unix-stream-receiver';
+import { Shop } from '../../e2e/shop';
 import { DOCUMENTED, documentedKinds } from './documented-statistics';
 
 const RULES = `
@@ -28,11 +28,9 @@ descriptors:
 `;
 const host = '127.0.0.1';
 
-let folder: RuleFolder;
-beforeAll(async () => {
-  folder = await RuleFolder.with({ 'shop.yaml': RULES });
-});
-afterAll(() => folder[Symbol.asyncDispose]());
+function startShop(env: Readonly<Record<string, string>>) {
+  return Shop.start({ env }, RULES);
+}
 
 /** Starts a TCP receiver for plain statistics and a UDP receiver for tagged ones on the same port, that of PUSHSTATS_PORT. */
 async function startStatsdDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {
@@ -52,8 +50,7 @@ describe('a statistic on every output', () => {
   let known: ReadonlyMap<string, number>;
 
   /** Calls that change statistics, one or more with each line. */
-  async function work(weir: WeirProcess): Promise<void> {
-    using client = new RateLimitClient(weir.grpcAddress);
+  async function work({ client, weir }: Shop): Promise<void> {
     await client.shouldRateLimit('shop', ['plain'], 10);
     await client.shouldRateLimit('shop', ['plain']);
     await client.shouldRateLimit('shop', ['plain']);
@@ -75,34 +72,29 @@ describe('a statistic on every output', () => {
   beforeAll(async () => {
     daemons = await startStatsdDaemons();
     const [metricsPort] = await freePorts(1);
-    await using rules = await RuleFolder.with({ 'shop.yaml': RULES });
-    await using weir = await WeirProcess.start({
-      env: {
-        ...rules.env,
-        USE_STATSD: 'true',
-        USE_DOG_STATSD: 'true',
-        USE_PROMETHEUS: 'true',
-        STATSD_HOST: host,
-        STATSD_PORT: String(daemons.tcp.port),
-        PROMETHEUS_ADDR: `${host}:${metricsPort}`,
-        // All lines are those of the last flush, at the end of the service.
-        STATS_FLUSH_INTERVAL: '1h',
-        EXTRA_TAGS: 'stage:prod,az:eu.1',
-        USE_DOG_STATSD_MOGRIFIERS: 'rules',
-        DOG_STATSD_MOGRIFIER_RULES_PATTERN: String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.+)\.([^.]+)$`,
-        DOG_STATSD_MOGRIFIER_RULES_NAME: 'ratelimit.service.rate_limit.$3',
-        DOG_STATSD_MOGRIFIER_RULES_TAGS: 'domain:$1,descriptor:$2',
-        LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
-        KVSTORE_PIPELINE_WINDOW: '400ms',
-      },
+    await using shop = await startShop({
+      USE_STATSD: 'true',
+      USE_DOG_STATSD: 'true',
+      USE_PROMETHEUS: 'true',
+      STATSD_HOST: host,
+      STATSD_PORT: String(daemons.tcp.port),
+      PROMETHEUS_ADDR: `${host}:${metricsPort}`,
+      // All lines are those of the last flush, at the end of the service.
+      STATS_FLUSH_INTERVAL: '1h',
+      EXTRA_TAGS: 'stage:prod,az:eu.1',
+      USE_DOG_STATSD_MOGRIFIERS: 'rules',
+      DOG_STATSD_MOGRIFIER_RULES_PATTERN: String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.+)\.([^.]+)$`,
+      DOG_STATSD_MOGRIFIER_RULES_NAME: 'ratelimit.service.rate_limit.$3',
+      DOG_STATSD_MOGRIFIER_RULES_TAGS: 'domain:$1,descriptor:$2',
+      LOCAL_CACHE_SIZE_IN_BYTES: '1000000',
+      KVSTORE_PIPELINE_WINDOW: '400ms',
     });
-    await work(weir);
-    await rules.write('bad.yaml', 'domain: [');
-    await weir.line(/new rules rejected/);
+    await work(shop);
+    await shop.rules.write('bad.yaml', 'domain: [');
+    await shop.weir.line(/new rules rejected/);
     page = await (await fetch(`http://${host}:${metricsPort}/metrics`)).text();
-    known = await weir.statistics();
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    known = await shop.weir.statistics();
+    await shop.drain();
     const { tcp, udp } = daemons;
     for (const lines of [tcp, udp]) await lines.until('the last lines', () => durations(lines.lines).length === 11);
   });
@@ -189,30 +181,27 @@ describe('a statistic on every output', () => {
 
 describe('the metrics page of a service whose statsd daemon does not read', () => {
   let daemon: TcpReceiver;
-  let weir: WeirProcess;
+  let shop: Shop;
   let port: number;
   let url: string;
   beforeAll(async () => {
     daemon = await TcpReceiver.start({ reads: false });
     [port] = await freePorts(1);
     url = `http://127.0.0.2:${port}`;
-    weir = await WeirProcess.start({
-      env: {
-        ...folder.env,
-        USE_PUSHSTATS: 'true',
-        PUSHSTATS_HOST: host,
-        PUSHSTATS_PORT: String(daemon.port),
-        STATS_FLUSH_INTERVAL: '10ms',
-        USE_PULLMETRICS: 'true',
-        PULLMETRICS_ADDR: `127.0.0.2:${port}`,
-        PULLMETRICS_PATH: '/internal/numbers',
-        PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS: 'true',
-        KVSTORE_PIPELINE_WINDOW: '50ms',
-      },
+    shop = await startShop({
+      USE_PUSHSTATS: 'true',
+      PUSHSTATS_HOST: host,
+      PUSHSTATS_PORT: String(daemon.port),
+      STATS_FLUSH_INTERVAL: '10ms',
+      USE_PULLMETRICS: 'true',
+      PULLMETRICS_ADDR: `127.0.0.2:${port}`,
+      PULLMETRICS_PATH: '/internal/numbers',
+      PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS: 'true',
+      KVSTORE_PIPELINE_WINDOW: '50ms',
     });
   });
   afterAll(async () => {
-    await weir[Symbol.asyncDispose]();
+    await shop[Symbol.asyncDispose]();
     await daemon[Symbol.asyncDispose]();
   });
 
@@ -233,26 +222,22 @@ describe('the metrics page of a service whose statsd daemon does not read', () =
   });
 
   it('has response times in milliseconds if this is set; neither calls nor the shutdown wait for the daemon', async () => {
-    using client = new RateLimitClient(weir.grpcAddress);
-    await Promise.all(Array.from({ length: 50 }, () => client.shouldRateLimit('shop', ['plain'])));
-    const page = await weir.until('the response times', async () => {
+    await Promise.all(Array.from({ length: 50 }, () => shop.client.shouldRateLimit('shop', ['plain'])));
+    const page = await shop.weir.until('the response times', async () => {
       const text = await (await fetch(`${url}/internal/numbers`)).text();
       return text.includes('ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 50') && text;
     });
     const sum = /^ratelimit_service_response_time_seconds_sum\{grpc_method="ShouldRateLimit"\} (.*)$/m.exec(page)?.[1];
     expect(Number(sum)).toBeGreaterThan(50 * 10);
     expect(page).toContain('ratelimit_service_response_time_seconds Time from a call to its answer, in milliseconds.');
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    await shop.drain();
   });
 });
 
 describe('statistics', () => {
   it('are one JSON object per line on standard output when no other output is enabled', async () => {
-    await using weir = await WeirProcess.start({
-      env: { ...folder.env, USE_PUSHSTATS: 'false', STATS_FLUSH_INTERVAL: '100ms', SHADOW_MODE: 'true' },
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
+    await using shop = await startShop({ USE_PUSHSTATS: 'false', STATS_FLUSH_INTERVAL: '100ms', SHADOW_MODE: 'true' });
+    const { weir, client } = shop;
     await client.shouldRateLimit('shop', ['plain'], 11);
     const json = { name: 'ratelimit.service.global_shadow_mode', type: 'counter', value: '1.000000' };
     expect(JSON.parse(await weir.line(/global_shadow_mode/))).toMatchObject({ msg: 'flushing counter', json });
@@ -263,13 +248,11 @@ describe('statistics', () => {
   it('reach an agent on a Unix datagram socket, up to those since the last flush', async () => {
     await using socket = await SocketFolder.make();
     await using receiver = await UnixDatagramReceiver.start(socket.path);
-    await using weir = await WeirProcess.start({
-      env: { ...folder.env, USE_DOG_STATSD: 'true', STATSD_HOST: `unix://${socket.path}`, EXTRA_TAGS: 'stage:prod' },
-    });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await client.shouldRateLimit('shop', ['plain'], 3);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    const env = { USE_DOG_STATSD: 'true', STATSD_HOST: `unix://${socket.path}`, EXTRA_TAGS: 'stage:prod' };
+    await using shop = await startShop(env);
+    await shop.client.shouldRateLimit('shop', ['plain'], 3);
+    shop.weir.signal('SIGTERM');
+    expect(await shop.weir.exited).toBe(0);
     const hits = 'ratelimit.service.rate_limit.shop.plain.total_hits:3|c|#stage:prod';
     await receiver.until('the hits', () => receiver.lines.includes(hits));
   });
@@ -277,23 +260,18 @@ describe('statistics', () => {
   it('are on no output with DISABLE_STATS', async () => {
     await using receiver = await TcpReceiver.start();
     const [port] = await freePorts(1);
-    await using weir = await WeirProcess.start({
-      env: {
-        ...folder.env,
-        USE_PUSHSTATS: 'true',
-        PUSHSTATS_HOST: host,
-        PUSHSTATS_PORT: String(receiver.port),
-        STATS_FLUSH_INTERVAL: '10ms',
-        USE_PULLMETRICS: 'true',
-        PULLMETRICS_ADDR: `${host}:${port}`,
-        DISABLE_STATS: 'true',
-      },
+    await using shop = await startShop({
+      USE_PUSHSTATS: 'true',
+      PUSHSTATS_HOST: host,
+      PUSHSTATS_PORT: String(receiver.port),
+      STATS_FLUSH_INTERVAL: '10ms',
+      USE_PULLMETRICS: 'true',
+      PULLMETRICS_ADDR: `${host}:${port}`,
+      DISABLE_STATS: 'true',
     });
-    using client = new RateLimitClient(weir.grpcAddress);
-    await client.shouldRateLimit('shop', ['plain']);
+    await shop.client.shouldRateLimit('shop', ['plain']);
     expect(await isListening(port)).toBe(false);
-    weir.signal('SIGTERM');
-    expect(await weir.exited).toBe(0);
+    await shop.drain();
     expect(receiver.connections).toBe(0);
   });
 });

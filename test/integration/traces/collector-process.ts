@@ -1,10 +1,9 @@
 import { join } from 'node:path';
+import { Daemon } from '../../support/processes/daemon';
 import { freePorts } from '../../support/processes/free-ports';
 import { isListening } from '../../support/processes/is-listening';
-import { KeptProcess } from '../../support/processes/kept-process';
 import { OtlpReceiver } from '../../support/servers/otlp-receiver';
 import type { Span } from '../../support/servers/read-spans';
-import { until } from '../../support/waiting/until';
 
 const COLLECTOR = join(
   __dirname,
@@ -18,27 +17,27 @@ export interface CollectorPorts {
 }
 
 /** A real OpenTelemetry collector, which decodes spans and immediately forwards them, encoded again, to this process. */
-export class CollectorProcess implements AsyncDisposable {
-  readonly #kept: KeptProcess;
-
+export class CollectorProcess extends Daemon {
   private constructor(
     readonly ports: CollectorPorts,
     readonly forwarded: OtlpReceiver,
   ) {
-    this.#kept = new KeptProcess([
-      ...[COLLECTOR, 'start', '--disable-batching'],
-      `--otlp-http-endpoint=127.0.0.1:${ports.http}`,
-      `--otlp-grpc-endpoint=127.0.0.1:${ports.grpc}`,
-      ...['--exporter=otlp', '--otlp-exporter-protocol=http', `--otlp-exporter-endpoint=${forwarded.url}`],
-    ]);
+    super();
   }
 
   /** Starts a collector, on free ports unless ports are given. */
   static async start(ports?: CollectorPorts): Promise<CollectorProcess> {
-    const collector = new CollectorProcess(ports ?? (await freeCollectorPorts()), await OtlpReceiver.http());
-    const { http, grpc } = collector.ports;
-    await collector.until('it listens', async () => (await isListening(http)) && (await isListening(grpc)));
-    return collector;
+    return new CollectorProcess(ports ?? (await freeCollectorPorts()), await OtlpReceiver.http()).started();
+  }
+
+  async run(): Promise<void> {
+    const { http, grpc } = this.ports;
+    this.launch(
+      ...[COLLECTOR, 'start', '--disable-batching'],
+      ...[`--otlp-http-endpoint=127.0.0.1:${http}`, `--otlp-grpc-endpoint=127.0.0.1:${grpc}`],
+      ...['--exporter=otlp', '--otlp-exporter-protocol=http', `--otlp-exporter-endpoint=${this.forwarded.url}`],
+    );
+    await this.until('it listens', async () => (await isListening(http)) && (await isListening(grpc)));
   }
 
   /** The forwarded spans, in the order of arrival. */
@@ -58,18 +57,8 @@ export class CollectorProcess implements AsyncDisposable {
     return found();
   }
 
-  /** Waits for a condition; rejects with the output of the collector when it times out. */
-  async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-    try {
-      await until(what, isSo);
-    } catch (error) {
-      const state = `${this.spans.length} spans, and the collector printed:\n${this.#kept.lines.join('\n')}`;
-      throw new Error(`${String(error)}; there are ${state}`, { cause: error });
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#kept.crash();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.forwarded[Symbol.asyncDispose]();
   }
 }

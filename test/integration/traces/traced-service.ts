@@ -1,9 +1,9 @@
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { callByHand } from '../../support/clients/call-by-hand';
 import { requestMessage } from '../../support/clients/grpc-client';
-import { RuleFolder } from '../../support/data/rule-folder';
-import { WeirProcess } from '../../support/processes/weir-process';
+import type { WeirProcess } from '../../support/processes/weir-process';
 import type { Span } from '../../support/servers/read-spans';
+import { Shop } from '../../e2e/shop';
 
 const RULES = 'domain: shop\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1000 } }]';
 const REQUEST = requestMessage('shop', ['k=v']);
@@ -14,20 +14,15 @@ export type Headers = Readonly<Record<string, string>>;
 
 /** The built service with tracing and a short export interval, and clients of it. */
 export class TracedService implements AsyncDisposable {
-  private constructor(
-    readonly weir: WeirProcess,
-    readonly rules: RuleFolder,
-  ) {}
+  private constructor(readonly shop: Shop) {}
 
   static async start(env: Headers): Promise<TracedService> {
-    const rules = await RuleFolder.with({ 'shop.yaml': RULES });
-    try {
-      const tracing = { DISABLE_STATS: 'true', TRACING_ENABLED: 'true', OTEL_BSP_SCHEDULE_DELAY: '20' };
-      return new TracedService(await WeirProcess.start({ env: { ...rules.env, ...tracing, ...env } }), rules);
-    } catch (error) {
-      await rules[Symbol.asyncDispose]();
-      throw error;
-    }
+    const tracing = { DISABLE_STATS: 'true', TRACING_ENABLED: 'true', OTEL_BSP_SCHEDULE_DELAY: '20' };
+    return new TracedService(await Shop.start({ env: { ...tracing, ...env } }, RULES));
+  }
+
+  get weir(): WeirProcess {
+    return this.shop.weir;
   }
 
   /** Calls the service over gRPC with these headers. @returns the status of the response */
@@ -40,16 +35,8 @@ export class TracedService implements AsyncDisposable {
     return this.weir.http('/json', { method: 'POST', body, headers });
   }
 
-  /** Stops the service with SIGTERM; rejects unless it exits with 0. */
-  async end(): Promise<void> {
-    this.weir.signal('SIGTERM');
-    const code = await this.weir.exited;
-    if (code !== 0) throw new Error(`the service exited with ${code}:\n${this.weir.output}`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.weir[Symbol.asyncDispose]();
-    await this.rules[Symbol.asyncDispose]();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.shop[Symbol.asyncDispose]();
   }
 }
 

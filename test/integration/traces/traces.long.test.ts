@@ -32,7 +32,7 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
       await collector.trace(traceId, 2);
     }
     await service.call();
-    await service.end();
+    await service.shop.drain();
     const changes = messages();
     expect(changes.length).toBeGreaterThanOrEqual(4);
     expect(changes.filter((change, index) => change === changes[index - 1])).toEqual([]);

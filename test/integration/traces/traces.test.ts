@@ -48,7 +48,7 @@ describe('the spans that a real collector receives', () => {
     });
     const traceId = newTraceId();
     expect(await named.call({ ...traceparent(traceId), tracestate: 'vendor=1' })).toBe(status.OK);
-    await named.end();
+    await named.shop.drain();
     const [call, window] = callAndWindow(await collector.trace(traceId, 2));
     expect(call).toMatchObject({
       name: 'envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
@@ -128,7 +128,7 @@ describe('the spans that a real collector receives', () => {
       OTEL_TRACES_SAMPLER: 'always_on',
     });
     for (const headers of [...others, ...sampled]) await unsampled.call(headers);
-    await unsampled.end();
+    await unsampled.shop.drain();
     await collector.trace(traceId, 2 * sampled.length);
     const calls = collector.spans.filter(
       ({ resource, kind }) => resource['service.instance.id'] === 'rate 0' && kind === 'server',
