@@ -1,25 +1,24 @@
-import { mkdtemp, readFile, rename, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile, rename } from 'node:fs/promises';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { requestMessage } from '../support/clients/grpc-client';
 import { callByHand } from '../support/clients/call-by-hand';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { until } from '../support/waiting/until';
 import { Shop } from './shop';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const RULES = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const CONTEXT = { traceparent: `00-${TRACE}-b7ad6b7169203331-00` };
 const ADDRESS = /^127\.0\.0\.1:\d+$/;
 
-let folder: string;
+let folder: TemporaryFolder;
 let file: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-decisions-'));
-  file = join(folder, 'decisions.json');
+beforeEach(() => {
+  folder = new TemporaryFolder();
+  file = folder.at('decisions.json');
 });
-afterEach(() => rm(folder, { recursive: true }));
+afterEach(() => folder[Symbol.dispose]());
 
 function start(env: Readonly<Record<string, string>>): Promise<Shop> {
   return Shop.start({ env: { DISABLE_STATS: 'true', ...env } }, RULES);

@@ -152,7 +152,7 @@ describe('the gRPC listener with GRPC_UDS', () => {
     ['its owner', 'weir.service', '1', 0o700],
     ['its group', 'weir.service.d/grpc-socket.conf', '2', 0o770],
   ])('lets %s connect with the umask of %s and WORKERS=%s', async (_who, unit, WORKERS, mode) => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     await using shop = await start(unit, { WORKERS, GRPC_UDS: folder.path });
     expect(statSync(folder.path).mode & 0o777).toBe(mode);
     using client = new RateLimitClient(`unix:${folder.path}`);

@@ -66,7 +66,7 @@ describe('the service decides and shuts down cleanly', () => {
   });
 
   it('with a hostile daemon on a Unix socket and a hostile collector over gRPC', async () => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     await using daemon = await HostilePeer.start(0, folder.path);
     await using collector = await HostilePeer.start();
     const push = { USE_TAGGEDSTATS: 'true', PUSHSTATS_HOST: `unixstream://${folder.path}` };

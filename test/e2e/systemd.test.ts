@@ -18,7 +18,7 @@ const WATCHDOG = { WATCHDOG_USEC: '200000' };
 
 /** A service that a service manager has started, and what the manager has received. */
 async function start(env: Environment, awaitServing = true) {
-  const folder = await SocketFolder.make();
+  const folder = new SocketFolder();
   const receiver = await UnixDatagramReceiver.start(folder.path);
   const shop = await Shop.start({ env: { NOTIFY_SOCKET: folder.path, ...env }, awaitServing });
   function signsOfLife() {
@@ -35,7 +35,8 @@ async function start(env: Environment, awaitServing = true) {
       await shop.weir.until('signs of life', () => signsOfLife() >= before + count);
     },
     async [Symbol.asyncDispose](): Promise<void> {
-      for (const each of [shop, receiver, folder]) await each[Symbol.asyncDispose]();
+      for (const each of [shop, receiver]) await each[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
     },
   };
 }
@@ -131,7 +132,7 @@ describe('a service that inherits its sockets', () => {
   );
 
   it('does not start with a Unix socket or a socket that has no known name, and says what is accepted', async () => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     const [http, web] = await freePorts(2);
     await using unix = await SocketActivated.listen({ grpc: folder.path, http }, { ...env, DEBUG_PORT: '0' });
     await using unknown = await SocketActivated.listen({ web }, env);

@@ -1,18 +1,18 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppendedFile } from '../../src/sinks/appended-file';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { until } from '../support/waiting/until';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-outputs-'));
+let folder: TemporaryFolder;
+beforeEach(() => {
+  folder = new TemporaryFolder();
 });
-afterEach(() => rm(folder, { recursive: true }));
+afterEach(() => folder[Symbol.dispose]());
 
 const HOOK = join(__dirname, '../support/processes/typescript-hook.cjs');
 const SOURCES = join(__dirname, '../../src/sinks');
@@ -52,7 +52,7 @@ async function run([command, args]: readonly [string, string[]], options: SpawnO
 function shellCommand(): string {
   const [program, args] = writingProgram();
   const words = [program, ...args].map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`);
-  return `{ ${words.join(' ')}; echo $? > '${join(folder, 'code')}'; }`;
+  return `{ ${words.join(' ')}; echo $? > '${folder.at('code')}'; }`;
 }
 
 /** Arguments of `script` for the same in a terminal. */
@@ -62,7 +62,7 @@ function inTerminal() {
 
 /** The exit code of the program in the shell. */
 function exitCode(): Promise<string> {
-  const file = join(folder, 'code');
+  const file = folder.at('code');
   return until('the program has ended', () => existsSync(file) && (readFileSync(file, 'utf8').trim() || false));
 }
 
@@ -94,7 +94,7 @@ describe('a standard stream accepts every line before the process exits', () => 
   });
 
   it('when it is a file, to which another process also appends', async () => {
-    const file = join(folder, 'log');
+    const file = folder.at('log');
     const script = `{ echo before >&2; ${shellCommand()}; echo after >&2; } 2> '${file}'`;
     expect((await run(['sh', ['-c', script]], { stdio: 'ignore' })).code).toBe(0);
     expect(await exitCode()).toBe('3');
@@ -159,7 +159,7 @@ describe('a file to which texts are appended', () => {
   let path: string;
   const opened: AppendedFile[] = [];
   beforeEach(() => {
-    path = join(folder, 'decisions.json');
+    path = folder.at('decisions.json');
   });
   afterEach(async () => {
     for (const file of opened.splice(0)) await file.close();
@@ -197,9 +197,9 @@ describe('a file to which texts are appended', () => {
 
   it('reports an error while it cannot be created again, and recovers', async () => {
     const file = await open();
-    await rename(folder, `${folder}-moved`);
+    await rename(folder.base, `${folder.base}-moved`);
     await until('an error', async () => (await write(file, 'lost\n')) === 'ENOENT');
-    await rename(`${folder}-moved`, folder);
+    await rename(`${folder.base}-moved`, folder.base);
     await until('a write', async () => (await write(file, 'kept\n')) === undefined);
     expect(await readFile(path, 'utf8')).toMatch(/kept\n$/);
   });

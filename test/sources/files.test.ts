@@ -1,20 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { readBoundedFile } from '../../src/sources/bounded-file';
 import { readSecretFile } from '../../src/sources/secret-files';
 import { SecretMount } from '../support/data/secret-mount';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 
-let dir: string;
-beforeAll(() => {
-  dir = mkdtempSync(join(tmpdir(), 'weir-files-'));
-  execFileSync('mkfifo', [join(dir, 'pipe')]);
-});
-afterAll(() => rmSync(dir, { recursive: true }));
+const folder = new TemporaryFolder();
+execFileSync('mkfifo', [folder.at('pipe')]);
+afterAll(() => folder[Symbol.dispose]());
 
 function file(content: string | Uint8Array, bytes?: number): string {
-  const path = join(dir, 'file');
+  const path = folder.at('file');
   writeFileSync(path, content);
   if (bytes !== undefined) truncateSync(path, bytes);
   return path;
@@ -40,9 +36,9 @@ describe('readBoundedFile', () => {
   });
 
   it.each([
-    ['a pipe, which no program writes to', () => join(dir, 'pipe'), 'EINVAL'],
+    ['a pipe, which no program writes to', () => folder.at('pipe'), 'EINVAL'],
     ['a device, which has no end', () => '/dev/zero', 'EINVAL'],
-    ['a file that does not exist', () => join(dir, 'none'), 'ENOENT'],
+    ['a file that does not exist', () => folder.at('none'), 'ENOENT'],
   ])('rejects %s', async (_, path, code) => {
     await expect(readBoundedFile(path(), 1000)).rejects.toMatchObject({ code });
   });
@@ -59,12 +55,12 @@ describe('readSecretFile', () => {
   });
 
   it.each<[what: string, path: () => string, reason: string]>([
-    ['a file that does not exist', () => join(dir, 'none'), 'it cannot be read (ENOENT)'],
+    ['a file that does not exist', () => folder.at('none'), 'it cannot be read (ENOENT)'],
     ['a file of blanks', () => file(' \n\n'), 'it is empty'],
     ['a larger file', () => file('x'.repeat(65_537)), 'it has more than 65536 bytes'],
     ['a file that is not text', () => file(Uint8Array.of(0x77, 0xff)), 'it is not text in UTF-8'],
     ['a device without an end', () => '/dev/zero', 'it is not a regular file'],
-    ['a pipe, which no program writes to', () => join(dir, 'pipe'), 'it is not a regular file'],
+    ['a pipe, which no program writes to', () => folder.at('pipe'), 'it is not a regular file'],
   ])('rejects %s', (_, path, reason) => {
     expect(() => readSecretFile(path())).toThrow(expect.objectContaining({ message: reason }));
   });

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Document, parse, parseDocument } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
@@ -11,14 +10,12 @@ import { ROOT } from '../../docs/markdown-files';
 import { ENVOY, EnvoyProcess } from '../../support/processes/envoy-process';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { roomInMinute } from '../../support/waiting/window-room';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 const COMPOSE = join(ROOT, 'deploy/compose/envoy.yaml');
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'weir-envoy-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = new TemporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
 
 /** What a program that ends with 0 prints, and undefined for another code. */
 function run(program: string, args: readonly string[]): Promise<{ readonly isOk: boolean; readonly output: string }> {
@@ -29,9 +26,8 @@ function run(program: string, args: readonly string[]): Promise<{ readonly isOk:
 
 /** What Envoy says about a configuration: `OK`, or its error. */
 async function validate(config: string): Promise<string> {
-  const file = join(folder, 'envoy.yaml');
-  await writeFile(file, config);
-  const options = ['--mode', 'validate', '-l', 'error', '--disable-hot-restart', '--base-id-path', join(folder, 'id')];
+  const file = folder.write('envoy.yaml', config);
+  const options = ['--mode', 'validate', '-l', 'error', '--disable-hot-restart', '--base-id-path', folder.at('id')];
   const { isOk, output } = await run(ENVOY, [...options, '-c', file]);
   return isOk ? 'OK' : output;
 }
@@ -105,7 +101,7 @@ describe('the configuration of Envoy in deploy/compose', () => {
       // The upstream of the test takes the place of this listener, which gets an address of its own.
       [
         'address: { socket_address: { address: 127.0.0.1, port_value: 9000 } }\n      filter_chains',
-        `address: { pipe: { path: ${join(folder, 'upstream.sock')} } }\n      filter_chains`,
+        `address: { pipe: { path: ${folder.at('upstream.sock')} } }\n      filter_chains`,
       ],
       ['address: weir,', 'address: 127.0.0.1,'],
       ['address: 0.0.0.0,', 'address: 127.0.0.1,'],

@@ -246,7 +246,7 @@ describe('statistics', () => {
   });
 
   it('reach an agent on a Unix datagram socket, up to those since the last flush', async () => {
-    await using socket = await SocketFolder.make();
+    using socket = new SocketFolder();
     await using receiver = await UnixDatagramReceiver.start(socket.path);
     const env = { USE_DOG_STATSD: 'true', STATSD_HOST: `unix://${socket.path}`, EXTRA_TAGS: 'stage:prod' };
     await using shop = await startShop(env);

@@ -39,7 +39,7 @@ export const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 export const CHANGES = ['warn cannot send statistics; will retry', 'warn resumed sending statistics'] as const;
 
 /** An address at which a receiver can start, end, and start again, and senders to it. */
-export interface Place extends AsyncDisposable {
+export interface Place extends Disposable {
   readonly start: (options?: { readonly reads?: boolean }) => Promise<Lines & AsyncDisposable>;
   /** @param timeout of a send, in milliseconds */
   readonly sender: (timeout?: number) => LineSender;
@@ -51,13 +51,13 @@ const host = '127.0.0.1';
 async function atPort(receiver: TcpReceiver | UdpReceiver, place: (port: number) => Omit<Place, symbol>) {
   const { port } = receiver;
   await receiver[Symbol.asyncDispose]();
-  return { ...place(port), [Symbol.asyncDispose]: async () => undefined };
+  return { ...place(port), [Symbol.dispose]: () => undefined };
 }
 
 /** A place at a Unix socket. */
 async function atSocket(place: (path: string) => Omit<Place, symbol>) {
-  const folder = await SocketFolder.make();
-  return { ...place(folder.path), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+  const folder = new SocketFolder();
+  return { ...place(folder.path), [Symbol.dispose]: () => folder[Symbol.dispose]() };
 }
 
 /** A place for each kind of transport. */

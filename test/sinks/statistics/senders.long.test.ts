@@ -8,7 +8,7 @@ import { CHANGES, SentStatistics, TRANSPORTS } from './receivers';
 
 describe.each(['tcp', 'unix stream', 'unix datagram'] as const)('a receiver on %s that does not read', (kind) => {
   it('costs no memory, and what was kept arrives at the next one that does', async () => {
-    await using place = await TRANSPORTS[kind]();
+    using place = await TRANSPORTS[kind]();
     const silent = await place.start({ reads: false });
     using sent = new SentStatistics(place.sender(50));
     const { statistics, log, output } = sent;
@@ -37,7 +37,7 @@ describe.each(['tcp', 'unix stream', 'unix datagram'] as const)('a receiver on %
 test('a receiver on a Unix datagram socket is waited for when it makes room late, unless the output is closed', async () => {
   /** More than any system queues for a receiver that does not read. */
   const lines = Array.from({ length: 40_000 }, (_, index) => `name.number.${index}${'x'.repeat(200)}:1|c`);
-  await using folder = await SocketFolder.make();
+  using folder = new SocketFolder();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
   const sender = new UnixDatagramSender({ path: folder.path, timeout: 20_000 });
   await sender.open();

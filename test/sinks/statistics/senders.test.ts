@@ -15,7 +15,7 @@ const KINDS = ['tcp', 'udp', 'unix stream', 'unix datagram'] as const;
 
 describe.each(KINDS)('statistics over %s', (kind) => {
   it('arrive as values of gauges, deltas of changed counters, and every duration, byte for byte', async () => {
-    await using place = await TRANSPORTS[kind]();
+    using place = await TRANSPORTS[kind]();
     await using receiver = await place.start();
     using sent = new SentStatistics(place.sender());
     const { statistics } = sent;
@@ -43,7 +43,7 @@ describe.each(KINDS)('statistics over %s', (kind) => {
   });
 
   it('arrive exactly at a receiver that starts late, ends and starts again, and only changes are logged', async () => {
-    await using place = await TRANSPORTS[kind]();
+    using place = await TRANSPORTS[kind]();
     using sent = new SentStatistics(place.sender());
     for (let round = 1; round <= 2; round += 1) {
       // The first flush may reach a connection that is being closed, so it carries no hit.
@@ -137,7 +137,7 @@ describe('a packet of several lines', () => {
   }
 
   it('has up to 8192 bytes and its length for the Datadog agent; a longer line is alone', async () => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     await using receiver = await UnixReceiver.start(folder.path);
     const lines = ['a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), 'e'.repeat(70_000), 'f'];
     await send(new UnixStreamSender({ path: folder.path, framing: 'packets' }), receiver, lines);
@@ -152,7 +152,7 @@ describe('a packet of several lines', () => {
   });
 
   it('has up to 8192 bytes over a Unix datagram socket, with the same rules for longer lines', async () => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const lines = [longest, 'a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), `x${longest}`, 'f'];
     await send(new UnixDatagramSender({ path: folder.path }), receiver, lines);
@@ -246,14 +246,14 @@ describe('an address that cannot be used', () => {
     ['no datagram socket', (path) => new UnixDatagramSender({ path }), { message: 'No such file or directory' }],
     ['a file', () => new UnixStreamSender({ path: __filename, framing: 'lines' }), { code: /ECONNREFUSED|ENOTSOCK/ }],
   ])('rejects the statistics: %s', async (_, senderTo, error) => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     const sender = senderTo(folder.path);
     await expect(sender.open().then(() => sender.send(['a:1|c']))).rejects.toMatchObject(error);
     sender.close();
   });
 
   it('is explained when it is a stream socket instead of a datagram socket', async () => {
-    await using folder = await SocketFolder.make();
+    using folder = new SocketFolder();
     await using _ = await UnixReceiver.start(folder.path);
     const sender = new UnixDatagramSender({ path: folder.path });
     await sender.open();

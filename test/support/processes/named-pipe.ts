@@ -1,15 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { TemporaryFolder } from '../data/temporary-folder';
 
 /** A pipe for the output of a process. What is written stays in it until it is read. */
 export class NamedPipe implements Disposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-pipe-'));
+  readonly #folder = new TemporaryFolder();
   readonly #reader: Socket;
   readonly #read: Buffer[] = [];
-  readonly path = join(this.#folder, 'pipe');
+  readonly path = this.#folder.at('pipe');
   /** The descriptor to start a process with. */
   readonly writer: number;
 
@@ -59,6 +58,6 @@ export class NamedPipe implements Disposable {
   [Symbol.dispose](): void {
     this.#reader.destroy();
     closeSync(this.writer);
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#folder[Symbol.dispose]();
   }
 }

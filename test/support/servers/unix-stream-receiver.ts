@@ -1,21 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type StreamOptions, StreamReceiver } from './statsd-receivers';
+import { TemporaryFolder } from '../data/temporary-folder';
 
 /** A folder for a socket, which outlives the receivers that listen on it. */
-export class SocketFolder implements AsyncDisposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'weir-statistics-'));
-  readonly path = join(this.#folder, 'dsd.socket');
-
-  static make(): Promise<SocketFolder> {
-    return Promise.resolve(new SocketFolder());
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    rmSync(this.#folder, { recursive: true, force: true });
-    return Promise.resolve();
-  }
+export class SocketFolder extends TemporaryFolder {
+  readonly path = this.at('dsd.socket');
 }
 
 /** A receiver on a Unix stream socket. */
