@@ -1,8 +1,7 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, existsSync, readFileSync, readdirSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json';
@@ -41,20 +40,19 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   test: ['.md'],
 };
 
-let application: string;
+const application = new TemporaryFolder();
 let tarball: Tarball;
 /** The unpacked package in the `node_modules` of an application. */
 let installed: string;
 
 beforeAll(async () => {
-  application = await mkdtemp(join(tmpdir(), 'weir-packed-'));
-  const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', application];
+  const options = ['--json', '--ignore-scripts', '--loglevel=error', '--pack-destination', application.base];
   const env = { ...process.env, npm_config_offline: 'true' };
   const { stdout } = await exec('npm', ['pack', ...options], { cwd: ROOT, env, maxBuffer: 1e7 });
   [tarball] = JSON.parse(stdout) as readonly [Tarball];
-  installed = join(application, 'node_modules', packageFile.name);
+  installed = application.at(`node_modules/${packageFile.name}`);
   await mkdir(installed, { recursive: true });
-  await exec('tar', ['-xzf', join(application, tarball.filename), '-C', installed, '--strip-components=1']);
+  await exec('tar', ['-xzf', application.at(tarball.filename), '-C', installed, '--strip-components=1']);
   await mkdir(join(installed, 'node_modules'));
   for (const name of Object.keys(packageFile.dependencies)) {
     const link = join(installed, 'node_modules', name);
@@ -62,7 +60,7 @@ beforeAll(async () => {
     await symlink(join(ROOT, 'node_modules', name), link);
   }
 });
-afterAll(() => rm(application, { recursive: true, force: true }));
+afterAll(() => application[Symbol.dispose]());
 
 /** Where a file is and of which kind, as in {@link CONTENTS}. */
 function placeOf(path: string): readonly [folder: string, kind: string] {
@@ -74,7 +72,7 @@ function placeOf(path: string): readonly [folder: string, kind: string] {
 
 /** Runs a program of Node in the application that has the package. */
 async function node(...args: readonly string[]): Promise<string> {
-  return (await exec(process.execPath, args, { cwd: application })).stdout.trim();
+  return (await exec(process.execPath, args, { cwd: application.base })).stdout.trim();
 }
 
 describe('the tarball of npm pack', () => {
@@ -159,9 +157,9 @@ describe('the installed package', () => {
 
 describe('the package entry weir-ratelimit/versioning', () => {
   it('has types for both kinds of modules, which accept the router of either', async () => {
-    const folder = await mkdtemp(join(ROOT, 'test/packaging/.types-'));
-    try {
-      const text = `import Router from '@koa/router';
+    // Inside the project, whose packages it uses.
+    using folder = new TemporaryFolder(await mkdtemp(join(ROOT, 'test/packaging/.types-')));
+    const text = `import Router from '@koa/router';
 import { api, type Api, type ApiOptions } from 'weir-ratelimit/versioning';
 class Foo { index(): string { return ''; } }
 const options: ApiOptions = { vendorString: 'acme', controllers: () => Foo };
@@ -171,17 +169,13 @@ api(new Router(), options, (it: Api) => it.version(1, () => {
   it.resources('foo', { only: 'list' });
 }));
 `;
-      for (const extension of ['cts', 'mts']) await writeFile(join(folder, `app.${extension}`), text);
-      const tsc = join(ROOT, 'node_modules/.bin/tsc');
-      const flags = '--noEmit --strict --module node20 --target es2023 --types node --esModuleInterop'.split(' ');
-      const files = ['cts', 'mts'].map((extension) => join(folder, `app.${extension}`));
-      const { stdout } = await exec(tsc, [...flags, '--skipLibCheck', '--ignoreConfig', ...files]).catch(
-        (error: { stdout: string }) => error,
-      );
-      expect(stdout).toBe('');
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
+    const flags = '--noEmit --strict --module node20 --target es2023 --types node --esModuleInterop'.split(' ');
+    const files = ['cts', 'mts'].map((extension) => folder.write(`app.${extension}`, text));
+    const { stdout } = await exec(tsc, [...flags, '--skipLibCheck', '--ignoreConfig', ...files]).catch(
+      (error: { stdout: string }) => error,
+    );
+    expect(stdout).toBe('');
   });
 });
 

@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile, readdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 const ROOT = join(__dirname, '../../..');
 
@@ -28,24 +28,24 @@ try {
 export class Project implements AsyncDisposable {
   readonly #children: ChildProcess[] = [];
 
-  private constructor(readonly folder: string) {}
+  readonly #own = new TemporaryFolder();
+  readonly folder = this.#own.base;
 
   /** @param files by their paths below `controllers/api/`: their text, or true to copy them from examples/versioning */
   static async with(files: Readonly<Record<string, string | true>>): Promise<Project> {
-    const folder = await mkdtemp(join(tmpdir(), 'weir-versioning-'));
+    const project = new Project();
+    const { folder } = project;
     for (const [path, text] of Object.entries(files)) {
       const to = join('controllers/api', path);
-      await mkdir(dirname(join(folder, to)), { recursive: true });
-      if (text === true) await cp(join(ROOT, 'examples/versioning', to), join(folder, to));
-      else await writeFile(join(folder, to), text);
+      project.#own.write(to, text === true ? await readFile(join(ROOT, 'examples/versioning', to), 'utf8') : text);
     }
     await mkdir(join(folder, 'node_modules/@koa'), { recursive: true });
     await symlink(ROOT, join(folder, 'node_modules/weir-ratelimit'));
     for (const name of ['koa', '@koa/router']) {
       await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
     }
-    await writeFile(join(folder, 'app.cjs'), APP);
-    return new Project(folder);
+    project.#own.write('app.cjs', APP);
+    return project;
   }
 
   /** Runs the program weir-bump. */
@@ -76,6 +76,6 @@ export class Project implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.#children) child.kill();
-    await rm(this.folder, { recursive: true, force: true });
+    this.#own[Symbol.dispose]();
   }
 }
