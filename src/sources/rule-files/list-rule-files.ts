@@ -48,7 +48,7 @@ const RULE_FILE = /\.ya?ml$/;
 const LOST_AND_FOUND = 'lost+found';
 /** The names that one warning lists. */
 const MAX_NAMES = 10;
-/** Entries that are listed per call of the file system. */
+/** Entries that are listed per call of the file system, and per turn of the event loop. */
 const ENTRIES_AT_ONCE = 256;
 /** Files that are examined per turn of the event loop: less than half a millisecond. */
 const STATS_PER_TURN = 50;
@@ -89,7 +89,10 @@ export async function listRuleFiles(dir: string, { ignoreDotFiles }: ListingOpti
     // Opening waits for a network file system without blocking decisions. What follows is synchronous, which takes half the CPU time.
     const listed = await opendir(join(dir, folder), { bufferSize: ENTRIES_AT_ONCE });
     try {
-      for (let entry = listed.readSync(); entry !== null; entry = listed.readSync()) add(folder, entry);
+      for (let entry = listed.readSync(); entry !== null; entry = listed.readSync()) {
+        add(folder, entry);
+        if (entries % ENTRIES_AT_ONCE === 0) await setImmediate();
+      }
     } finally {
       listed.closeSync();
     }
