@@ -18,7 +18,7 @@ export const NEVER = 3_600_000;
 /** Short times for tests. Nothing of this process runs during a change of {@link Files}: two looks never find the same half of it. */
 export const QUICK: RuleFileTiming = { poll: 50, hold: 40, quiet: 10 };
 /** For edits with pauses: the time is so long that the edit continues within it even on a slow machine. */
-export const LONG_HOLD = { ...QUICK, hold: 2_500 };
+export const LONG_HOLD = { ...QUICK, hold: 4_000 };
 /** Only what needs no second look is reported. */
 export const AT_ONCE = { ...QUICK, hold: NEVER };
 /** Only notifications of the file system cause looks, one of which is enough. */
