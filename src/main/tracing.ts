@@ -1,9 +1,9 @@
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { sectionOf } from '../settings/settings';
+import type { ExporterHeaders } from '../sinks/traces/otlp-tracing';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
-import { currentSecret } from '../sources/secret-files';
 
 /** Milliseconds that the export of the last spans may take when the service stops. */
 const SHUTDOWN_TIMEOUT = 2_000;
@@ -23,7 +23,7 @@ export async function startTracing(reading: LoadedSettings, log: Log): Promise<S
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
     settings: sectionOf(reading, 'tracing'),
-    headers: headersInFiles(reading, log),
+    headers: headersInFiles(reading),
     log,
   });
   return {
@@ -32,29 +32,23 @@ export async function startTracing(reading: LoadedSettings, log: Log): Promise<S
   };
 }
 
-type Headers = Readonly<Record<string, string>>;
-
 /**
- * The headers of the exporter as they are now. Undefined if none of them are in files: the exporter reads its variables itself.
+ * The headers of the exporter, if any of them are in files; otherwise undefined: the exporter reads its variables itself.
  *
  * @throws Error that names the variable whose file contains no headers
  */
-function headersInFiles(reading: LoadedSettings, log: Log): (() => Headers) | undefined {
-  const { files, settings, nameOf } = reading;
+function headersInFiles({ files, settings, nameOf }: LoadedSettings): ExporterHeaders | undefined {
   const fields = ['otelExporterOtlpHeaders', 'otelExporterOtlpTracesHeaders'] as const;
   for (const field of fields) {
     const problem = files.has(field) ? problemOf(settings[field]) : undefined;
     if (problem !== undefined) throw new Error(`cannot use the file of ${nameOf(field)}: ${problem}`);
   }
   if (!fields.some((field) => files.has(field))) return undefined;
-  const [general, ofTraces] = fields;
-  const current = currentSecret(reading, general, { log, problemOf });
-  const currentOfTraces = currentSecret(reading, ofTraces, { log, problemOf });
-  return () => ({ ...current(), ...currentOfTraces() });
+  return { ...settings.otelExporterOtlpHeaders, ...settings.otelExporterOtlpTracesHeaders };
 }
 
 /** Both protocols would leave out such headers, or fail, without a message that names them. */
-function problemOf(headers: Headers = {}): string | undefined {
+function problemOf(headers: ExporterHeaders = {}): string | undefined {
   const entries = Object.entries(headers);
   if (entries.length === 0) return 'it contains no key=value';
   const isValid = entries.every(([name, value]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\x20-\x7e]*$/.test(value));

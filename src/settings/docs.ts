@@ -1,6 +1,7 @@
 import type { Condition } from './table/condition';
 import { DerivedDefault, type Setting, type SettingGroup, fileNamesOf } from './table/setting';
 import { settingsTable } from './table/settings-table';
+import { otlpHeaders } from './values/lists';
 import { filePath } from './values/value-type';
 
 /** A setting in words, for the help text and for docs/settings.md. */
@@ -28,7 +29,8 @@ function describeSetting(row: Setting): Description {
 function describeFile(row: Setting): readonly Description[] {
   const [name, alias] = fileNamesOf(row);
   if (name === undefined) return [];
-  const help = `File that contains ${row.name}, used instead of it; read again when it has changed.`;
+  const read = row.type === otlpHeaders ? 'read at start' : 'read again when it has changed';
+  const help = `File that contains ${row.name}, used instead of it; ${read}.`;
   return [{ name, alias, allowed: filePath.allowed, default: undefined, help }];
 }
 

@@ -11,19 +11,20 @@ import type { Section } from '../../settings/settings';
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { loggingExporter } from './logging-exporter';
-import { otlpTls, secureContextOf } from './otlp-tls';
 import { OtlpTracer } from './otlp-tracer';
-import { type ExporterHeaders, renewingExporter } from './renewing-exporter';
 import { retryingExporter } from './retrying-exporter';
 import { unixClock } from './unix-clock';
 
 /** Milliseconds that an export may take without OTEL_EXPORTER_OTLP_TIMEOUT: the default of the OpenTelemetry specification. */
 const EXPORTER_TIMEOUT = 10_000;
 
+/** Headers by name. */
+export type ExporterHeaders = Readonly<Record<string, string>>;
+
 export interface TracingOptions {
   readonly settings: Section<'tracing'>;
-  /** The headers as they are now. Undefined: the exporter takes them from its variables. */
-  readonly headers: (() => ExporterHeaders) | undefined;
+  /** Undefined: the exporter takes them from its variables. */
+  readonly headers: ExporterHeaders | undefined;
   readonly log: Log;
 }
 
@@ -66,32 +67,18 @@ async function newProvider({ settings, headers, log }: TracingOptions): Promise<
   });
 }
 
-async function loadExporter(protocol: 'http' | 'grpc', headers: TracingOptions['headers']): Promise<SpanExporter> {
-  return protocol === 'grpc' ? grpcExporter(headers) : httpExporter(headers);
-}
-
-async function grpcExporter(headers: TracingOptions['headers']): Promise<SpanExporter> {
+async function loadExporter(protocol: 'http' | 'grpc', headers: ExporterHeaders | undefined): Promise<SpanExporter> {
+  if (protocol === 'http') {
+    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
+    return new OTLPTraceExporter({ ...(headers && { headers }) });
+  }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
   const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
-  const { ChannelCredentials, Metadata } = await import('@grpc/grpc-js');
+  const { Metadata } = await import('@grpc/grpc-js');
   const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
-  const tls = otlpTls('grpc');
-  const credentials = tls && ChannelCredentials.createSsl(Buffer.from(tls.ca), tls.key, tls.cert);
-  function make(sent: ExporterHeaders): SpanExporter {
-    const metadata = new Metadata();
-    for (const [name, value] of Object.entries(sent)) metadata.set(name, value);
-    return retryingExporter(new OTLPTraceExporter({ metadata, ...(credentials && { credentials }) }), timeoutMillis);
-  }
-  return headers === undefined ? make({}) : renewingExporter(headers, make);
-}
-
-async function httpExporter(headers: TracingOptions['headers']): Promise<SpanExporter> {
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-  const tls = otlpTls('http');
-  return new OTLPTraceExporter({
-    ...(headers && { headers: () => Promise.resolve({ ...headers() }) }),
-    ...(tls && { httpAgentOptions: { keepAlive: true, secureContext: secureContextOf(tls) } }),
-  });
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers ?? {})) metadata.set(name, value);
+  return retryingExporter(new OTLPTraceExporter({ metadata }), timeoutMillis);
 }
 
 /**
